@@ -1,0 +1,76 @@
+# Everything runs from the project's own virtual environment, which these
+# targets make and refresh by themselves whenever a lock file changes.
+#
+#   make serve                        start the server on http://127.0.0.1:8123
+#   make serve ARGS="--port 9000"     ARGS goes to the command behind a target
+#   make test PYTHON=python3.12       PYTHON makes the environment (3.11 or newer)
+
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+# The lock files hold setuptools too, so the project itself is installed by what
+# they pinned: no isolated build that would fetch something unpinned.
+INSTALL_LOCK = $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r
+INSTALL_SELF = $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+PACKAGES = $(wildcard langgraph_runtime_sql hooks my_agent server)
+LOCK = $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-header $(ARGS)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup serve dev test lint format bench lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: $(VENV)/.dev-stamp ## make the environment with everything: runtime, tests, linters
+
+serve: $(VENV)/.runtime-stamp ## start the server (make serve ARGS="--port 9000")
+	$(PY) -m server serve $(ARGS)
+
+dev: $(VENV)/.runtime-stamp ## start it with reload and print the LangGraph Studio link
+	$(PY) -m server dev $(ARGS)
+
+test: $(VENV)/.dev-stamp ## run the tests (make test ARGS="tests/unit -k store")
+	$(PY) -m pytest $(ARGS)
+
+lint: $(VENV)/.dev-stamp ## check style, formatting, types and the import rules
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy $(PACKAGES)
+	$(VENV)/bin/lint-imports --no-logo
+
+format: $(VENV)/.dev-stamp ## rewrite the code the way `make lint` wants it
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: $(VENV)/.dev-stamp ## measure side by side with stock `langgraph dev`
+	$(PY) -m bench $(ARGS)
+
+lock: $(VENV)/.dev-stamp ## write the lock files anew (make lock ARGS=--upgrade)
+	$(LOCK) -o requirements.lock
+	$(LOCK) --group dev -c requirements.lock -o requirements-dev.lock
+
+clean: ## remove the environment and every cache; data/ stays
+	rm -rf $(VENV) build dist *.egg-info
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "Threadhold needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || true)." >&2; \
+		echo "Name another one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; \
+		exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime-stamp: requirements.lock pyproject.toml | $(PY)
+	$(INSTALL_LOCK) requirements.lock
+	$(INSTALL_SELF)
+	@touch $@
+
+# The development lock contains the runtime lock, pin for pin.
+$(VENV)/.dev-stamp: requirements-dev.lock requirements.lock pyproject.toml | $(PY)
+	$(INSTALL_LOCK) requirements-dev.lock
+	$(INSTALL_SELF)
+	@touch $(VENV)/.runtime-stamp $@
