@@ -1,0 +1,33 @@
+"""Answers the last message, or hands a value back: the smallest run there is."""
+
+import operator
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.graph import END, START, StateGraph, add_messages
+
+
+class Input(TypedDict, total=False):
+    messages: Annotated[list[AnyMessage], add_messages]
+    value: Any
+
+
+class State(Input, total=False):
+    # How many runs this thread has had.
+    count: Annotated[int, operator.add]
+
+
+async def echo(state: State) -> State:
+    update: State = {"count": 1}
+    if state.get("messages"):
+        update["messages"] = [AIMessage(f"echo: {state['messages'][-1].text}")]
+    return update
+
+
+graph = (
+    StateGraph(State, input_schema=Input)
+    .add_node(echo)
+    .add_edge(START, "echo")
+    .add_edge("echo", END)
+    .compile()
+)

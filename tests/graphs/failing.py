@@ -1,0 +1,65 @@
+"""Fails as asked: with an error of a given type, a number of times, or with its whole process."""
+
+import asyncio
+import builtins
+import os
+from pathlib import Path
+from typing import TypedDict
+
+from langgraph.graph import END, START, StateGraph
+
+
+class Input(TypedDict, total=False):
+    error: str  # name of a built-in exception
+    message: str
+    times: int  # fail this often, then succeed; needs `record`
+    record: str  # path of a file that gets a line an attempt
+    exit: int  # end the process with this status instead of raising
+
+
+class State(Input, total=False):
+    before: str
+    attempts: int
+
+
+def count_attempt(path: str | None) -> int:
+    """The number of this attempt, from 1; it survives the process when there is a file."""
+    if path is None:
+        return 1
+    with open(path, "ab", buffering=0) as file:
+        file.write(b"attempt\n")
+    return len(Path(path).read_bytes().splitlines())
+
+
+def error_type(name: str) -> type[BaseException]:
+    found = getattr(builtins, name, None)
+    if not (isinstance(found, type) and issubclass(found, BaseException)):
+        raise ValueError(f"{name!r} is no built-in exception")
+    return found
+
+
+async def begin(state: State) -> State:
+    return {"before": "reached"}
+
+
+async def fail(state: State) -> State:
+    times, record = state.get("times"), state.get("record")
+    if times is not None and record is None:
+        raise ValueError("`times` needs `record`, which outlives this process")
+    attempt = await asyncio.to_thread(count_attempt, record)
+    if times is not None and attempt > times:
+        return {"attempts": attempt}
+    if (status := state.get("exit")) is not None:
+        os._exit(status)
+    raise error_type(state.get("error", "RuntimeError"))(state.get("message", "failing as asked"))
+
+
+graph = (
+    StateGraph(State, input_schema=Input)
+    .add_node(begin)
+    .add_node(fail)
+    .add_edge(START, "begin")
+    .add_edge("begin", "fail")
+    .add_edge("fail", END)
+    .compile()
+)

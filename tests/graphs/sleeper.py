@@ -1,0 +1,42 @@
+"""Sleeps, and tells in a file how its sleep ended."""
+
+import asyncio
+from typing import TypedDict
+
+from langgraph.graph import END, START, StateGraph
+
+
+class Input(TypedDict, total=False):
+    seconds: float
+    record: str  # path of a file
+
+
+class State(Input, total=False):
+    slept: float
+
+
+def append(path: str | None, line: str) -> None:
+    if path is not None:
+        with open(path, "ab", buffering=0) as file:
+            file.write(f"{line}\n".encode())
+
+
+async def sleeper(state: State) -> State:
+    seconds, record = state.get("seconds", 1.0), state.get("record")
+    await asyncio.to_thread(append, record, "started")
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        await asyncio.to_thread(append, record, "cancelled")
+        raise
+    await asyncio.to_thread(append, record, "finished")
+    return {"slept": seconds}
+
+
+graph = (
+    StateGraph(State, input_schema=Input)
+    .add_node(sleeper)
+    .add_edge(START, "sleeper")
+    .add_edge("sleeper", END)
+    .compile()
+)

@@ -1,0 +1,81 @@
+"""Takes `count` steps, one checkpoint each, so that a recovery can be watched from outside.
+
+`done` in the state holds the number of every step that was checkpointed. The file named by
+`record` gets a line `<run id> <step>` each time a step is executed, whether or not its checkpoint
+survived: comparing the two tells what was lost and what was done twice.
+"""
+
+import asyncio
+import operator
+import os
+from pathlib import Path
+from typing import Annotated, Literal, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+
+
+class Input(TypedDict, total=False):
+    count: int
+    delay: float  # seconds, in each step
+    record: str  # path of a file
+    fail_at: int  # the step that raises
+    exit_at: int  # the step that kills the process
+    once: str  # path of a file: the failure happens only while it does not exist
+
+
+class State(Input, total=False):
+    first: int  # how many steps earlier runs of the thread had done
+    done: Annotated[list[int], operator.add]
+
+
+def append(path: str, line: str) -> None:
+    # One O_APPEND write of a short line is atomic, also between processes.
+    with open(path, "ab", buffering=0) as file:
+        file.write(f"{line}\n".encode())
+
+
+def first_time(marker: str | None) -> bool:
+    """Whether a failure is due; with a marker file, only once."""
+    if marker is None:
+        return True
+    try:
+        Path(marker).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def begin(state: State) -> State:
+    return {"first": len(state.get("done", []))}
+
+
+async def step(state: State, runtime: Runtime) -> State:
+    number = len(state.get("done", [])) - state["first"]
+    if record := state.get("record"):
+        info = runtime.execution_info
+        run_id = info.run_id if info else None
+        await asyncio.to_thread(append, record, f"{run_id} {number}")
+    await asyncio.sleep(state.get("delay", 0.0))
+    if number in (state.get("fail_at"), state.get("exit_at")) and await asyncio.to_thread(
+        first_time, state.get("once")
+    ):
+        if number == state.get("exit_at"):
+            os._exit(70)
+        raise RuntimeError(f"step {number} fails as asked")
+    return {"done": [number]}
+
+
+def more(state: State) -> Literal["step", "__end__"]:
+    return "step" if len(state.get("done", [])) - state["first"] < state.get("count", 3) else END
+
+
+graph = (
+    StateGraph(State, input_schema=Input)
+    .add_node(begin)
+    .add_node(step)
+    .add_edge(START, "begin")
+    .add_conditional_edges("begin", more)
+    .add_conditional_edges("step", more)
+    .compile()
+)
