@@ -1,0 +1,111 @@
+"""Who may import whom, and what the library leaves alone until a platform is made.
+
+`lint-imports` follows chains of imports; this file states the direct rules for packages that
+import-linter is not told about yet, and what only running code can show.
+"""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("langgraph_runtime_sql", "hooks", "my_agent", "server")
+EXISTING = [name for name in PACKAGES if (ROOT / name).is_dir()]
+# Package to the ones of ours that it may import. The graphs know neither runtime nor policy, so
+# that they run on any LangGraph server.
+ALLOWED: dict[str, set[str]] = {
+    "langgraph_runtime_sql": set(),
+    "hooks": {"langgraph_runtime_sql"},
+    "my_agent": set(),
+    "server": {"langgraph_runtime_sql", "hooks", "my_agent"},
+}
+
+
+def imported(package: str) -> Iterator[tuple[Path, str]]:
+    """Every (file, dotted module) that a package imports, imports inside functions too."""
+    for path in sorted((ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(), str(path))):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    yield path.relative_to(ROOT), alias.name
+            elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                yield path.relative_to(ROOT), node.module
+
+
+def run_python(code: str) -> str:
+    """What a fresh interpreter prints for this code, run from the root of the project."""
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+@pytest.mark.parametrize("package", EXISTING)
+def test_package_imports_only_what_it_may(package: str) -> None:
+    forbidden = set(PACKAGES) - ALLOWED[package] - {package} | {"tests", "bench"}
+    found = [
+        f"{path}: {module}"
+        for path, module in imported(package)
+        if module.split(".")[0] in forbidden
+    ]
+    assert found == []
+
+
+def test_hooks_see_the_hook_protocol_only() -> None:
+    found = [
+        f"{path}: {module}"
+        for path, module in imported("hooks")
+        if module.split(".")[0] == "langgraph_runtime_sql"
+        and module != "langgraph_runtime_sql.hooks"
+    ]
+    assert found == []
+
+
+def test_graphs_do_not_import_the_server_that_runs_them() -> None:
+    found = [
+        f"{path}: {module}"
+        for path, module in imported("my_agent")
+        if module.split(".")[0] in {"langgraph_api", "langgraph_runtime"}
+    ]
+    assert found == []
+
+
+def test_nothing_imports_the_stock_development_runtime() -> None:
+    found = [
+        f"{path}: {module}"
+        for package in EXISTING
+        for path, module in imported(package)
+        if module.split(".")[0] in {"langgraph_runtime_inmem", "langgraph_cli"}
+    ]
+    assert found == []
+
+
+def test_import_linter_knows_every_package_that_exists() -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    assert sorted(config["root_packages"]) == sorted(EXISTING)
+
+
+def test_importing_the_library_leaves_langgraph_api_and_the_environment_alone() -> None:
+    """langgraph_api reads its whole configuration from the environment at import, so it must not
+    be imported before `LangGraphPlatform` has set that environment."""
+    code = (
+        "import os, sys; before = dict(os.environ)\n"
+        "import langgraph_runtime_sql, langgraph_runtime_sql.embed, langgraph_runtime_sql.hooks\n"
+        "assert os.environ == before, set(os.environ.items()) ^ set(before.items())\n"
+        "print([name for name in sys.modules"
+        " if name.split('.')[0] in ('langgraph_api', 'langgraph_runtime')])"
+    )
+    assert run_python(code) == "[]"
+
+
+def test_importing_the_graphs_needs_no_server() -> None:
+    code = (
+        "import sys, my_agent.chat.graph\n"
+        "print([name for name in sys.modules"
+        " if name.split('.')[0] in ('langgraph_api', 'langgraph_runtime_sql', 'starlette')])"
+    )
+    assert run_python(code) == "[]"
