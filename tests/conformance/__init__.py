@@ -1,0 +1,1 @@
+"""One scenario, two servers: stock ``langgraph dev`` and ours must answer alike."""

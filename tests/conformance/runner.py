@@ -1,0 +1,105 @@
+"""Play scenarios on both servers at once, many at a time, in one event loop thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import traceback
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from .normalise import Normaliser
+from .receiver import Receiver
+from .registry import Scenario
+from .servers import Server
+from .world import World
+
+AT_ONCE = 8
+SCENARIO_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one server answered (normalised), or the traceback if the scenario broke."""
+
+    server: str
+    seen: Any = None
+    broke: str | None = None
+
+
+Pair = tuple[Outcome, Outcome]
+
+
+class Runner:
+    """Plays scenarios in a background thread; :meth:`outcomes` waits for one of them.
+
+    :param servers: the pair to compare, the reference first.
+    :param graphs: names of the graphs both serve.
+    """
+
+    def __init__(self, servers: tuple[Server, Server], graphs: list[str]) -> None:
+        self._servers = servers
+        self._graphs = graphs
+        self._futures: dict[str, Future[Pair]] = {}
+        self._thread: threading.Thread | None = None
+
+    def start(self, scenarios: Iterable[Scenario]) -> None:
+        """Begin to play: first all that get along with others, then the rest one by one."""
+        chosen = list(scenarios)
+        self._futures = {scenario.name: Future() for scenario in chosen}
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._play_all(chosen)))
+        self._thread.start()
+
+    def outcomes(self, name: str) -> Pair:
+        """What both servers answered to the scenario; waits until it has been played."""
+        return self._futures[name].result()
+
+    def join(self) -> None:
+        """Wait until everything has been played."""
+        if self._thread is not None:
+            self._thread.join()
+
+    async def _play_all(self, scenarios: list[Scenario]) -> None:
+        receiver = Receiver()
+        serving = asyncio.create_task(receiver.serve())
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def play(scenario: Scenario) -> None:
+            async with gate:
+                await self._play(scenario, receiver)
+
+        try:
+            await asyncio.gather(*(play(s) for s in scenarios if not s.alone))
+            for scenario in scenarios:
+                if scenario.alone:
+                    await self._play(scenario, receiver)
+        except BaseException as error:
+            # Nobody may wait for ever on a future that nothing will fill.
+            for future in self._futures.values():
+                if not future.done():
+                    future.set_exception(error)
+            raise
+        finally:
+            receiver.stop()
+            await serving
+
+    async def _play(self, scenario: Scenario, receiver: Receiver) -> None:
+        first, second = self._servers
+        left, right = await asyncio.gather(
+            self._observe(scenario, first, receiver), self._observe(scenario, second, receiver)
+        )
+        self._futures[scenario.name].set_result((left, right))
+
+    async def _observe(self, scenario: Scenario, server: Server, receiver: Receiver) -> Outcome:
+        world = World(server.url, receiver)
+        try:
+            async with asyncio.timeout(SCENARIO_SECONDS):
+                seen = await scenario.play(world)
+            return Outcome(server.name, Normaliser(server.url, self._graphs)(seen))
+        except Exception:
+            # Any failure of the story is this server's outcome, reported by its test.
+            return Outcome(server.name, broke=traceback.format_exc())
+        finally:
+            await world.close()

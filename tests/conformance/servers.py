@@ -1,0 +1,158 @@
+"""Start and stop the two servers that a scenario is played against."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+ROOT = Path(__file__).resolve().parents[2]
+GRAPHS_CONFIG = ROOT / "tests" / "graphs" / "langgraph.json"
+START_SECONDS = 90.0
+STOP_SECONDS = 20.0
+WORKERS = 10
+
+
+class ServerFailed(RuntimeError):
+    """A server did not start, or died while the scenarios were running."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server: what to call it, where it listens, where its log is."""
+
+    name: str
+    url: str
+    log: Path
+    process: subprocess.Popen[bytes]
+
+    def tail(self, lines: int = 40) -> str:
+        """The end of the server's log, for a failure message."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def free_port() -> int:
+    """A TCP port that nothing listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def write_config(directory: Path, source: Path = GRAPHS_CONFIG) -> Path:
+    """Write the configuration both servers read, and return its path.
+
+    Graph paths become absolute, because stock resolves them against the
+    working directory and ours against the file. Webhooks to loopback are
+    allowed, because the receiver of the tests listens there.
+    """
+    config: dict[str, Any] = json.loads(source.read_text())
+    graphs = config["graphs"]
+    for name, graph in graphs.items():
+        path = graph["path"] if isinstance(graph, dict) else graph
+        file, _, variable = path.rpartition(":")
+        absolute = f"{(source.parent / file).resolve()}:{variable}"
+        graphs[name] = {**graph, "path": absolute} if isinstance(graph, dict) else absolute
+    config["dependencies"] = [str(ROOT)]
+    config["webhooks"] = {"url": {"disable_loopback": False}}
+    target = directory / "langgraph.json"
+    target.write_text(json.dumps(config, indent=2))
+    return target
+
+
+@contextmanager
+def stock_server(directory: Path, name: str = "stock") -> Iterator[Server]:
+    """Run ``langgraph dev`` with the in-memory edition, in a directory of its own."""
+    config = write_config(directory)
+    port = free_port()
+    command = [str(Path(sys.executable).with_name("langgraph")), "dev"]
+    command += ["--no-browser", "--no-reload", "--allow-blocking", "--config", str(config)]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--n-jobs-per-worker", str(WORKERS)]
+    with _running(name, command, port, directory) as server:
+        yield server
+
+
+@contextmanager
+def our_server(directory: Path, name: str = "ours") -> Iterator[Server]:
+    """Run this project's server on a new SQLite file in ``directory``."""
+    config = write_config(directory)
+    port = free_port()
+    command = [sys.executable, "-m", "server", "serve", "--config", str(config)]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
+    command += ["--database-url", f"sqlite:///{directory}/conformance.db"]
+    with _running(name, command, port, directory) as server:
+        yield server
+
+
+@contextmanager
+def _running(name: str, command: list[str], port: int, directory: Path) -> Iterator[Server]:
+    log = directory / "server.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=directory,
+            env=_environment(),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    server = Server(name, f"http://127.0.0.1:{port}", log, process)
+    try:
+        _wait_ready(server)
+        yield server
+    finally:
+        _stop(process)
+
+
+def _environment() -> dict[str, str]:
+    """The caller's environment without anything that reaches out or configures."""
+    foreign = ("LANGSMITH", "LANGCHAIN", "LANGGRAPH", "LANGSERVE", "OPENAI", "REDIS_", "DATABASE_")
+    env = {key: value for key, value in os.environ.items() if not key.startswith(foreign)}
+    env |= {
+        "APP_ENV": "local_dev",
+        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+        "LANGGRAPH_NO_VERSION_CHECK": "true",
+        "LANGSMITH_TRACING": "false",
+        "N_JOBS_PER_WORKER": str(WORKERS),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",
+        # The tests are measured by their outcome, so the scheduler may look often.
+        "CRON_SCHEDULER_SLEEP_TIME": "1",
+    }
+    return env
+
+
+def _wait_ready(server: Server) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if server.process.poll() is not None:
+            code = server.process.returncode
+            raise ServerFailed(f"{server.name} exited with {code}:\n{server.tail()}")
+        try:
+            if httpx.get(f"{server.url}/ok", timeout=2).status_code == 200:
+                return
+        except httpx.TransportError:
+            pass  # not listening yet
+        time.sleep(0.1)
+    raise ServerFailed(f"{server.name} not ready in {START_SECONDS:.0f} s:\n{server.tail()}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

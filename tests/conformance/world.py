@@ -1,0 +1,139 @@
+"""What a scenario may use: one server, seen through the SDK and through plain HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID, uuid4, uuid5
+
+import httpx
+from langgraph_sdk import get_client
+
+from .receiver import Receiver
+
+GRAPH_NAMESPACE = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
+SEEN_HEADERS = (
+    "allow",
+    "content-location",
+    "content-type",
+    "location",
+    "x-pagination-next",
+    "x-pagination-total",
+)
+
+
+def system_assistant(graph: str) -> str:
+    """The id of the assistant that every server makes of a graph."""
+    return str(uuid5(GRAPH_NAMESPACE, graph))
+
+
+class World:
+    """One server as one scenario sees it.
+
+    :param url: base URL of the server.
+    :param receiver: where webhooks may be sent.
+    """
+
+    def __init__(self, url: str, receiver: Receiver) -> None:
+        self.url = url
+        self.receiver = receiver
+        self.http = httpx.AsyncClient(base_url=url, timeout=60)
+        self.sdk = get_client(url=url, api_key=None, timeout=60)
+
+    async def close(self) -> None:
+        """Close both clients."""
+        await self.http.aclose()
+        await self.sdk.aclose()
+
+    @staticmethod
+    def new_id() -> str:
+        """A random UUID, also used as a mark that scopes a search to one scenario."""
+        return str(uuid4())
+
+    async def call(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        """Call the server and return status, the headers that matter and the body.
+
+        :param body: sent as JSON unless None; ``content=`` sends raw bytes instead.
+        """
+        if body is not None:
+            options["json"] = body
+        return reply(await self.http.request(method, path, **options))
+
+    async def thread(self, **metadata: Any) -> str:
+        """Create a thread and return its id."""
+        thread = await self.sdk.threads.create(metadata=metadata or None)
+        return str(thread["thread_id"])
+
+    async def sse(
+        self, method: str, path: str, body: Any = None, *, stop: Any = None, **options: Any
+    ) -> list[dict[str, Any]]:
+        """All events of a server-sent stream, up to its end or to the first that
+        ``stop(event)`` accepts."""
+        events = []
+        async with self.events(method, path, body, **options) as stream:
+            async for event in stream:
+                events.append(event)
+                if stop is not None and stop(event):
+                    break
+        return events
+
+    @asynccontextmanager
+    async def events(
+        self, method: str, path: str, body: Any = None, **options: Any
+    ) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+        """Open a server-sent stream; leaving the block disconnects."""
+        if body is not None:
+            options["json"] = body
+        async with self.http.stream(method, path, **options) as response:
+            if response.status_code != 200:
+                await response.aread()
+                raise AssertionError(f"{method} {path}: {reply(response)}")
+            yield _parse(response.aiter_lines())
+
+    async def until(
+        self, look: Callable[[], Awaitable[Any]], accept: Callable[[Any], bool]
+    ) -> Any:
+        """Look again and again until ``accept`` likes what is seen.
+
+        For things that a server does by itself and tells nobody.
+        """
+        async with asyncio.timeout(30):
+            while not accept(seen := await look()):
+                await asyncio.sleep(0.05)
+        return seen
+
+    async def run_status(self, thread_id: str, run_id: str, *wanted: str) -> str:
+        """Wait until the run has one of the wanted statuses, and return it."""
+        run = await self.until(
+            lambda: self.sdk.runs.get(thread_id, run_id), lambda run: run["status"] in wanted
+        )
+        return str(run["status"])
+
+
+def reply(response: httpx.Response) -> dict[str, Any]:
+    """A response as an observation."""
+    headers = {name: response.headers[name] for name in SEEN_HEADERS if name in response.headers}
+    return {"status": response.status_code, "headers": headers, "body": _body(response)}
+
+
+def _body(response: httpx.Response) -> Any:
+    if not response.content:
+        return None
+    try:
+        return response.json()
+    except ValueError:
+        return response.text
+
+
+async def _parse(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
+    event: dict[str, Any] = {}
+    async for line in lines:
+        if not line and event:
+            yield event
+            event = {}
+        elif line and not line.startswith(":"):
+            field, _, text = line.partition(": ")
+            event[field] = json.loads(text) if field == "data" and text else text
