@@ -1,0 +1,1 @@
+"""Measures what the runtime owes, beside stock `langgraph dev` and a bare graph, in one run."""

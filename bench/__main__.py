@@ -1,0 +1,51 @@
+"""`python -m bench [--quick] [--only ROW]`: measure, print, record, and fail on a missed bound."""
+
+import argparse
+import sys
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import uvloop
+
+from bench import report
+from bench.measures import MEASURES
+from bench.stage import QUICK, Scale, Stage
+
+
+async def measured(scale: Scale, names: list[str]) -> list[report.Line]:
+    lines: list[report.Line] = []
+    with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
+        async with AsyncExitStack() as stack:
+            stage = Stage(Path(scratch), scale, stack)
+            for name in names:
+                begun = time.monotonic()
+                found = await MEASURES[name](stage)
+                lines += found
+                print(f"{name}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
+                print(report.table(found), file=sys.stderr, flush=True)
+    return lines
+
+
+def main() -> int:
+    """Return the exit status: 0, or 1 when a bound is missed."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a look in 90 s; verdicts are shaky")
+    parser.add_argument("--only", action="append", choices=MEASURES, help="may be repeated")
+    options = parser.parse_args()
+    names = options.only or list(MEASURES)
+    scale = QUICK if options.quick else Scale()
+    lines = uvloop.run(measured(scale, names))
+    text = report.table(lines)
+    print(f"\n{report.machine()}\n\n{text}")
+    if not options.quick and not options.only:
+        report.write(f"{report.machine()}\n\n{text}")
+    missed = [line.measure for line in lines if not line.holds]
+    if missed:
+        print(f"\nmissed: {'; '.join(missed)}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

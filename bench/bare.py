@@ -1,0 +1,82 @@
+"""The floor: the echo graph compiled with the stock AsyncSqliteSaver, invoked in-process.
+
+A process of its own that times `count` invocations for each line `count` it reads, so that the
+parent can take turns between it and the servers.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import orjson
+
+from bench.servers import ROOT
+
+
+@asynccontextmanager
+async def bare(scratch: Path) -> AsyncIterator["Bare"]:
+    """The child process, ready to be timed; its database is a file in `scratch`."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "bench.bare",
+        str(scratch / "bare.db"),
+        cwd=ROOT,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    child = Bare(process)
+    try:
+        await child.seconds(3)  # imports and first-use costs
+        yield child
+    finally:
+        if process.stdin is not None:
+            process.stdin.close()
+        await process.wait()
+
+
+class Bare:
+    """The parent's handle on the child."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def seconds(self, count: int) -> list[float]:
+        """Time `count` invocations, each on a new thread. Raises RuntimeError if the child died."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise RuntimeError("the bare graph's process has no pipes")
+        stdin.write(f"{count}\n".encode())
+        line = await stdout.readline()
+        if not line:
+            raise RuntimeError("the bare graph's process ended early")
+        return [float(value) for value in orjson.loads(line)]
+
+
+async def serve(database: str) -> None:
+    from langchain_core.messages import HumanMessage
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+    from bench.graphs.echo import builder
+
+    async with AsyncSqliteSaver.from_conn_string(database) as saver:
+        graph = builder.compile(checkpointer=saver)
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            taken = []
+            for n in range(int(line)):
+                begun = time.perf_counter()
+                await graph.ainvoke(
+                    {"messages": [HumanMessage(content=f"hello {n}")]},
+                    {"configurable": {"thread_id": str(uuid4())}},
+                )
+                taken.append(time.perf_counter() - begun)
+            sys.stdout.buffer.write(orjson.dumps(taken) + b"\n")
+            sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(sys.argv[1]))

@@ -1,0 +1,140 @@
+"""Fills a SQLite database of ours with many threads, without sending as many requests.
+
+One thread with a finished run is made through the server; then its rows, in every table that has
+a `thread_id`, are copied inside the file with fresh ids, dates and owners. So the copies are what
+the server itself writes, checkpoints included, whatever the schema is.
+"""
+
+import random
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from bench.load import echo
+from bench.servers import Server
+
+SEED = 20_240
+KEYS = ("tenant_id", "user_id", "agent_id")
+# Stand-ins of fixed width: they are also replaced inside binary checkpoints.
+MARKERS = ("tenant-XX", "user-XXXX", "agent-X")
+DATES = ("created_at", "updated_at", "state_updated_at")
+Owner = tuple[str, ...]
+Cell = Callable[["Copy"], Any]
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A filled database, and how many threads each owner has in it."""
+
+    file: Path
+    owners: Counter[Owner]
+
+    @staticmethod
+    def metadata(owner: Owner) -> dict[str, str]:
+        """What to search by to find the threads of `owner`."""
+        return dict(zip(KEYS, owner, strict=True))
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What tells the `number`-th copy from the template: `names` maps old texts to new ones."""
+
+    number: int
+    names: dict[str, str]
+
+
+async def seed(server: Server) -> None:
+    """Make the thread that `multiply` copies."""
+    async with server.client() as client:
+        metadata = dict(zip(KEYS, MARKERS, strict=True))
+        thread = await client.json("POST", "/threads", {"metadata": metadata})
+        await echo(client, f"/threads/{thread['thread_id']}")
+
+
+def multiply(file: Path, count: int) -> Filled:
+    """Copy the seeded thread `count` times."""
+    owners = Counter[Owner]()
+    with closing(sqlite3.connect(file, isolation_level=None)) as database:
+        # Nobody else has the file open, and a half-filled one is thrown away.
+        database.executescript(
+            "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-1000000;"
+            "PRAGMA foreign_keys=OFF;"
+        )
+        (thread,) = database.execute("SELECT thread_id FROM threads").fetchone()
+        (run,) = database.execute("SELECT run_id FROM runs").fetchone()
+        copies = list(_copies(count, thread, run, owners))
+        database.execute("BEGIN")
+        for table, columns in _tables(database):
+            _multiply_table(database, table, columns, thread, copies, (thread, run, *MARKERS))
+        database.execute("DELETE FROM threads WHERE thread_id = ?", (thread,))
+        database.execute("COMMIT")
+        database.execute("ANALYZE")
+        database.execute("PRAGMA journal_mode=WAL")
+    return Filled(file, owners)
+
+
+def _copies(count: int, thread: str, run: str, owners: Counter[Owner]) -> Iterator[Copy]:
+    """Owners are skewed as in life: a few tenants, users and agents have most of the threads."""
+    dice = random.Random(SEED)
+    for number in range(count):
+        tenant, user, agent = _skewed(dice, 50), _skewed(dice, 40), _skewed(dice, 5)
+        owner = (f"tenant-{tenant:02}", f"user-{tenant:02}{user:02}", f"agent-{agent}")
+        owners[owner] += 1
+        fresh = (str(UUID(int=dice.getrandbits(128), version=4)) for _ in range(2))
+        yield Copy(number, dict(zip((thread, run, *MARKERS), (*fresh, *owner), strict=True)))
+
+
+def _skewed(dice: random.Random, size: int) -> int:
+    """A number below `size`, small ones far more often: about as 1 / rank."""
+    return int(size ** dice.random()) % size
+
+
+def _tables(database: sqlite3.Connection) -> list[tuple[str, list[str]]]:
+    names = database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    tables = []
+    for (name,) in names:
+        columns = [row[1] for row in database.execute(f'PRAGMA table_info("{name}")')]
+        if "thread_id" in columns:
+            tables.append((name, columns))
+    return tables
+
+
+def _multiply_table(
+    database: sqlite3.Connection,
+    table: str,
+    columns: list[str],
+    thread: str,
+    copies: list[Copy],
+    markers: tuple[str, ...],
+) -> None:
+    columns = [column for column in columns if (table, column) != ("runs", "seq")]
+    names = ", ".join(f'"{column}"' for column in columns)
+    rows = database.execute(
+        f'SELECT {names} FROM "{table}" WHERE thread_id = ?', (thread,)
+    ).fetchall()
+    insert = f'INSERT INTO "{table}" ({names}) VALUES ({", ".join("?" * len(columns))})'
+    for row in rows:
+        cells = [_cell(c, v, markers) for c, v in zip(columns, row, strict=True)]
+        database.executemany(insert, ([cell(copy) for cell in cells] for copy in copies))
+
+
+def _cell(column: str, value: Any, markers: tuple[str, ...]) -> Cell:
+    """How to make a copy's cell from the template's, decided once a column and not once a row."""
+    if column in DATES and isinstance(value, int):
+        return lambda copy: value - copy.number * 1_000_000
+    if isinstance(value, str) and (found := [m for m in markers if m in value]):
+        return lambda copy: _replaced(value, found, copy.names)
+    if isinstance(value, bytes) and (found := [m for m in markers if m.encode() in value]):
+        return lambda copy: _replaced(value.decode("latin-1"), found, copy.names).encode("latin-1")
+    return lambda copy: value
+
+
+def _replaced(text: str, found: list[str], names: dict[str, str]) -> str:
+    for marker in found:
+        text = text.replace(marker, names[marker])
+    return text

@@ -1,0 +1,179 @@
+"""What a client does to a server: each action checks the answer, for a fast wrong one is no figure.
+
+Times are in seconds.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from bench.client import Client
+from bench.servers import Server
+
+
+class WrongAnswer(Exception):
+    """The server answered with success and the wrong content."""
+
+
+@dataclass(frozen=True)
+class Burst:
+    """What a server did under `hammer`."""
+
+    runs: int
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def rate(self) -> float:
+        return self.runs / self.seconds
+
+    @property
+    def cpu_a_run(self) -> float:
+        return self.cpu_seconds / self.runs
+
+
+async def new_thread(client: Client) -> str:
+    thread_id: str = (await client.json("POST", "/threads", {}))["thread_id"]
+    return thread_id
+
+
+async def echo(client: Client, prefix: str = "") -> float:
+    """Run the echo graph to its end through `prefix`/runs/wait ("" is stateless)."""
+    text = f"hello {time.perf_counter_ns()}"
+    body = {"assistant_id": "echo", "input": {"messages": [{"role": "user", "content": text}]}}
+    begun = time.perf_counter()
+    values = await client.json("POST", f"{prefix}/runs/wait", body)
+    taken = time.perf_counter() - begun
+    if "messages" not in values or values["messages"][-1]["content"] != f"echo: {text}":
+        raise WrongAnswer(f"echo answered {values}")
+    return taken
+
+
+async def echo_on_thread(client: Client) -> float:
+    """The same on a thread made beforehand; the thread's creation is not in the time."""
+    return await echo(client, f"/threads/{await new_thread(client)}")
+
+
+async def first_token(client: Client) -> float:
+    """Stream a short reply; the time to its first token."""
+    first, _, _ = await _stream(client, 10)
+    return first
+
+
+async def events_a_second(client: Client, count: int) -> float:
+    """Stream a reply of `count` tokens; the rate from the first event to the last."""
+    first, last, events = await _stream(client, count)
+    return (events - 1) / (last - first)
+
+
+async def _stream(client: Client, count: int) -> tuple[float, float, int]:
+    """Times of the first and the last token's event after the request, and their number."""
+    marker = b"event: messages"
+    received = bytearray()
+    times: list[float] = []
+
+    def on_body(data: bytes) -> None:
+        received.extend(data)
+        if marker in (data if times else received):
+            times.append(time.perf_counter())
+
+    body = {
+        "assistant_id": "tokens",
+        "input": {"count": count},
+        "stream_mode": ["messages-tuple"],
+    }
+    path = f"/threads/{await new_thread(client)}/runs/stream"
+    begun = time.perf_counter()
+    await client.request("POST", path, body, on_body)
+    events = received.count(marker)
+    if events < count or f'"t{count - 1} "'.encode() not in received:
+        raise WrongAnswer(f"a stream of {count} tokens had {events}: {received[-500:]!r}")
+    return times[0] - begun, times[-1] - begun, events
+
+
+async def steps(client: Client, count: int) -> float:
+    """Run a loop of `count` steps, a checkpoint each."""
+    path = f"/threads/{await new_thread(client)}/runs/wait"
+    begun = time.perf_counter()
+    values = await client.json(
+        "POST", path, {"assistant_id": "steps", "input": {"remaining": count}}
+    )
+    taken = time.perf_counter() - begun
+    if values != {"remaining": 0}:
+        raise WrongAnswer(f"steps answered {values}")
+    return taken
+
+
+async def resume(client: Client) -> float:
+    """Answer an interrupted run; the time of the resuming request alone."""
+    path = f"/threads/{await new_thread(client)}/runs/wait"
+    await client.json("POST", path, {"assistant_id": "interrupt", "input": {"question": "go on?"}})
+    begun = time.perf_counter()
+    values = await client.json(
+        "POST", path, {"assistant_id": "interrupt", "command": {"resume": "yes"}}
+    )
+    taken = time.perf_counter() - begun
+    if values.get("answer") != "yes":
+        raise WrongAnswer(f"interrupt answered {values}")
+    return taken
+
+
+async def sleepers(server: Server, count: int) -> float:
+    """Start `count` runs that sleep one second at the same moment; the time until all are done."""
+    clients = [server.client() for _ in range(count)]
+    try:
+        paths = [f"/threads/{await new_thread(client)}/runs/wait" for client in clients]
+        body = {"assistant_id": "sleep", "input": {"seconds": 1.0}}
+        begun = time.perf_counter()
+        answers = await asyncio.gather(
+            *(c.json("POST", path, body) for c, path in zip(clients, paths, strict=True))
+        )
+        taken = time.perf_counter() - begun
+    finally:
+        for client in clients:
+            client.close()
+    if any(values != {"seconds": 0.0} for values in answers):
+        raise WrongAnswer(f"sleep answered {answers}")
+    return taken
+
+
+async def hammer(server: Server, clients: int, seconds: float) -> Burst:
+    """`clients` clients at once, each in a loop: make a thread, run echo on it, wait for it."""
+    begun, cpu = time.perf_counter(), server.cpu_seconds()
+
+    async def loop() -> int:
+        done = 0
+        async with server.client() as client:
+            while time.perf_counter() - begun < seconds:
+                await echo_on_thread(client)
+                done += 1
+        return done
+
+    runs = sum(await asyncio.gather(*(loop() for _ in range(clients))))
+    return Burst(runs, time.perf_counter() - begun, server.cpu_seconds() - cpu)
+
+
+async def search(client: Client, metadata: dict[str, Any], expected: int) -> float:
+    """Search threads as the first page of a user's list; `expected` is how many it must hold."""
+    begun = time.perf_counter()
+    found = await client.json("POST", "/threads/search", {"metadata": metadata, "limit": 10})
+    taken = time.perf_counter() - begun
+    wrong = [row for row in found if not metadata.items() <= row["metadata"].items()]
+    if wrong or len(found) != expected:
+        raise WrongAnswer(
+            f"{orjson.dumps(metadata)!r} found {len(found)} threads, {len(wrong)} wrong"
+        )
+    return taken
+
+
+async def warm_up(server: Server) -> None:
+    """First uses (imports, compiled statements, caches) are start-up, not running costs."""
+    async with server.client() as client:
+        await echo(client)
+        await echo_on_thread(client)
+        await first_token(client)
+        await steps(client, 3)
+        await resume(client)

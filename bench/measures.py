@@ -1,0 +1,165 @@
+"""The rows of the table: each takes turns between the servers, so that noise falls on all alike."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from statistics import median, quantiles
+
+from bench import load, servers
+from bench.bare import bare
+from bench.client import Client
+from bench.report import Line
+from bench.stage import CLIENTS, THREADS, Stage
+
+STOCK = "langgraph dev"
+BARE = "bare graph"
+Action = Callable[[Client], Awaitable[float]]
+
+
+async def startup(stage: Stage) -> list[Line]:
+    times: dict[str, list[float]] = {"stock": [], "ours": []}
+    for _ in range(stage.scale.starts):
+        async with servers.stock(stage.scratch) as server:
+            times["stock"].append(server.started_in)
+        async with servers.ours(stage.scratch) as server:
+            times["ours"].append(server.started_in)
+    ours, stock = median(times["ours"]), median(times["stock"])
+    return [Line("start-up to the first 200 on /ok", ours, "s", stock, STOCK, 1.0)]
+
+
+async def idle(stage: Stage) -> list[Line]:
+    stock, ours = await stage.pair()
+    lines = []
+    async with bare(stage.scratch) as graph:
+        for label, action in (("thread", load.echo_on_thread), ("stateless", load.echo)):
+            slow, fast, floor = [], [], []
+            async with stock.client() as theirs, ours.client() as mine:
+                for _ in range(stage.scale.samples):
+                    await _any_moment()
+                    slow.append(await action(theirs))
+                    await _any_moment()
+                    fast.append(await action(mine))
+                    floor += await graph.seconds(1)
+            name, own = f"run on an idle server, {label}, p50", median(fast) * 1e3
+            lines += [
+                Line(name, own, "ms", median(slow) * 1e3, STOCK, 1 / 25),
+                Line(name, own, "ms", median(floor) * 1e3, BARE, 2.5),
+            ]
+    return lines
+
+
+async def first_token(stage: Stage) -> list[Line]:
+    ours, stock = await _taking_turns(stage, load.first_token, stage.scale.samples)
+    name = "first token of a streamed run, p50"
+    return [Line(name, ours * 1e3, "ms", stock * 1e3, STOCK, 1 / 25)]
+
+
+async def stream(stage: Stage) -> list[Line]:
+    count = stage.scale.tokens
+    ours, stock = await _taking_turns(
+        stage, lambda client: load.events_a_second(client, count), stage.scale.streams
+    )
+    name = f"events a second in one stream of {count:,} tokens"
+    return [Line(name, ours, "events/s", stock, STOCK, 2.0, "higher")]
+
+
+async def other_runs(stage: Stage) -> list[Line]:
+    samples = max(3, stage.scale.samples // 3)
+    ours, stock = await _taking_turns(stage, lambda client: load.steps(client, 50), samples)
+    lines = [Line("a run of 50 steps, p50", ours * 1e3, "ms", stock * 1e3, STOCK)]
+    ours, stock = await _taking_turns(stage, load.resume, samples)
+    return [*lines, Line("resume after an interrupt, p50", ours * 1e3, "ms", stock * 1e3, STOCK)]
+
+
+async def _taking_turns(stage: Stage, action: Action, samples: int) -> tuple[float, float]:
+    """The medians of `action` on ours and on stock."""
+    stock, ours = await stage.pair()
+    slow, fast = [], []
+    async with stock.client() as theirs, ours.client() as mine:
+        for _ in range(samples):
+            await _any_moment()
+            slow.append(await action(theirs))
+            await _any_moment()
+            fast.append(await action(mine))
+    return median(fast), median(slow)
+
+
+async def _any_moment() -> None:
+    """Requests come when they come: without this they would keep step with a server's polling."""
+    await asyncio.sleep(random.uniform(0, 0.25))
+
+
+async def sleep(stage: Stage) -> list[Line]:
+    stock, ours = await stage.pair()
+    fast = [await load.sleepers(ours, 100) for _ in range(stage.scale.streams)]
+    slow = await load.sleepers(stock, 100)
+    name = "100 runs that sleep 1 s, together"
+    return [
+        Line(name, median(fast), "s", limit=2.0),
+        Line(name, median(fast), "s", slow, STOCK),
+    ]
+
+
+async def throughput(stage: Stage) -> list[Line]:
+    """Fresh servers for each burst: "empty" is part of what is measured."""
+    filled = (await stage.filled()).file
+    bursts: dict[str, list[load.Burst]] = {"stock": [], "ours": [], "filled": []}
+    memory: dict[str, float] = {}
+    for _ in range(stage.scale.bursts):
+        async with AsyncExitStack() as stack:
+            peers = {
+                "stock": await stack.enter_async_context(servers.stock(stage.scratch)),
+                "ours": await stack.enter_async_context(servers.ours(stage.scratch)),
+                "filled": await stack.enter_async_context(servers.ours(stage.scratch, filled)),
+            }
+            for key, server in peers.items():
+                await load.warm_up(server)
+                bursts[key].append(await load.hammer(server, CLIENTS, stage.scale.burst_seconds))
+                memory[key] = server.rss_megabytes()
+    rate = {key: median(burst.rate for burst in all_) for key, all_ in bursts.items()}
+    cpu = {key: median(burst.cpu_a_run for burst in all_) * 1e3 for key, all_ in bursts.items()}
+    runs = f"runs a second, {CLIENTS} clients, new threads"
+    return [
+        Line(f"{runs}, empty", rate["ours"], "runs/s", rate["stock"], STOCK, 1.5, "higher"),
+        Line(
+            f"{runs}, {THREADS:,} threads stored",
+            rate["filled"],
+            "runs/s",
+            rate["ours"],
+            "ours, empty",
+            0.9,
+            "higher",
+        ),
+        Line("CPU of a thread and a run", cpu["ours"], "ms", cpu["stock"], STOCK),
+        Line("memory after the burst", memory["ours"], "MB", memory["stock"], STOCK),
+    ]
+
+
+async def search(stage: Stage) -> list[Line]:
+    filled = await stage.filled()
+    dice = random.Random(1)
+    # Drawn by threads and not by owners: whoever has many threads searches more often.
+    owners = dice.choices(list(filled.owners), list(filled.owners.values()), k=stage.scale.searches)
+    times = []
+    async with servers.ours(stage.scratch, filled.file) as server, server.client() as client:
+        await load.search(client, filled.metadata(owners[0]), min(10, filled.owners[owners[0]]))
+        for owner in owners:
+            expected = min(10, filled.owners[owner])
+            times.append(await load.search(client, filled.metadata(owner), expected) * 1e3)
+    cuts = quantiles(times, n=100)
+    name = f"/threads/search by tenant, user, agent at {THREADS:,} threads"
+    return [Line(f"{name}, p95", cuts[94], "ms", limit=15.0), Line(f"{name}, p50", cuts[49], "ms")]
+
+
+Measure = Callable[[Stage], Awaitable[list[Line]]]
+MEASURES: dict[str, Measure] = {
+    "startup": startup,
+    "idle": idle,
+    "first-token": first_token,
+    "stream": stream,
+    "other-runs": other_runs,
+    "sleep": sleep,
+    "throughput": throughput,
+    "search": search,
+}

@@ -1,0 +1,134 @@
+"""Starts and stops the two servers as processes of their own, each in a scratch directory."""
+
+import asyncio
+import os
+import shutil
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.client import Client, HTTPFailure
+
+ROOT = Path(__file__).resolve().parent.parent
+GRAPHS = ROOT / "bench" / "graphs"
+START_LIMIT = 60.0
+# What a developer's shell may carry and must not colour the figures.
+FOREIGN = ("LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_", "DATABASE_", "REDIS_", "POSTGRES_", "N_JOBS_")
+
+
+@dataclass
+class Server:
+    """A running server. `started_in` is the time in seconds from spawn to the first 200 on /ok."""
+
+    name: str
+    port: int
+    process: asyncio.subprocess.Process
+    log: Path
+    started_in: float = 0.0
+
+    def client(self) -> Client:
+        return Client(self.port)
+
+    def cpu_seconds(self) -> float:
+        """CPU time used so far, user and system, children reaped or not included."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+
+    def rss_megabytes(self) -> float:
+        """Resident memory now."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def stock_command(port: int) -> list[str]:
+    langgraph = str(Path(sys.executable).parent / "langgraph")
+    flags = ["--no-browser", "--no-reload", "--n-jobs-per-worker", "10"]
+    return [langgraph, "dev", *flags, "--port", str(port), "--config", "langgraph.json"]
+
+
+def our_command(port: int, database: Path) -> list[str]:
+    url = f"sqlite:///{database}"
+    flags = ["--config", "langgraph.json", "--port", str(port), "--database-url", url]
+    return [sys.executable, "-m", "server", "serve", *flags]
+
+
+@asynccontextmanager
+async def stock(scratch: Path, name: str = "langgraph dev") -> AsyncIterator[Server]:
+    """Stock `langgraph dev` with nothing stored; it is stopped on exit."""
+    port = free_port()
+    async with _running(name, stock_command(port), port, scratch) as server:
+        yield server
+
+
+@asynccontextmanager
+async def ours(
+    scratch: Path, database: Path | None = None, name: str = "ours"
+) -> AsyncIterator[Server]:
+    """Our server on `database` (default: a new, empty one); it is stopped on exit."""
+    port = free_port()
+    file = database or scratch / f"{name.replace(' ', '-')}-{port}.db"
+    async with _running(name, our_command(port, file), port, scratch) as server:
+        yield server
+
+
+@asynccontextmanager
+async def _running(
+    name: str, command: list[str], port: int, scratch: Path
+) -> AsyncIterator[Server]:
+    # A directory of its own, with the graphs: the stock server looks for them in the working
+    # directory, and keeps its pickles there.
+    home = scratch / f"{name.replace(' ', '-')}-{port}"
+    shutil.copytree(GRAPHS, home)
+    log = home / "server.log"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
+    environment |= {"PYTHONPATH": str(ROOT), "LANGGRAPH_CLI_NO_ANALYTICS": "1"}
+    begun = time.perf_counter()
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=home, env=environment, stdout=output, stderr=output
+        )
+    server = Server(name, port, process, log)
+    try:
+        await _until_ok(server, begun)
+        yield server
+    finally:
+        await _stop(process)
+
+
+async def _until_ok(server: Server, begun: float) -> None:
+    while time.perf_counter() - begun < START_LIMIT:
+        if server.process.returncode is not None:
+            break
+        try:
+            async with server.client() as client:
+                await client.request("GET", "/ok", None, lambda data: None)
+        except (OSError, HTTPFailure):
+            await asyncio.sleep(0.01)
+        else:
+            server.started_in = time.perf_counter() - begun
+            return
+    tail = server.log.read_text(errors="replace")[-3000:]
+    raise RuntimeError(f"{server.name} did not answer /ok within {START_LIMIT:.0f} s:\n{tail}")
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is not None:
+        return
+    process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), 10)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,55 @@
+"""What the measures share: how much to measure, and servers started once, when first needed."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import fill, servers
+from bench.load import warm_up
+from bench.servers import Server
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of each measure; the quick one is for a look, its verdicts are shaky."""
+
+    starts: int = 3
+    samples: int = 15
+    streams: int = 3
+    tokens: int = 3000
+    bursts: int = 3
+    burst_seconds: float = 8.0
+    searches: int = 500
+
+
+QUICK = Scale(starts=1, samples=5, streams=1, bursts=1, burst_seconds=4.0, searches=200)
+CLIENTS = 30
+THREADS = 100_000
+
+
+@dataclass
+class Stage:
+    scratch: Path
+    scale: Scale
+    stack: AsyncExitStack
+    _pair: tuple[Server, Server] | None = None
+    _filled: fill.Filled | None = None
+
+    async def pair(self) -> tuple[Server, Server]:
+        """Stock and ours, warm, with little stored; the same ones at each call."""
+        if self._pair is None:
+            stock = await self.stack.enter_async_context(servers.stock(self.scratch))
+            ours = await self.stack.enter_async_context(servers.ours(self.scratch))
+            await warm_up(stock)
+            await warm_up(ours)
+            self._pair = stock, ours
+        return self._pair
+
+    async def filled(self) -> fill.Filled:
+        """A database of ours with THREADS threads, made at the first call."""
+        if self._filled is None:
+            file = self.scratch / "filled.db"
+            async with servers.ours(self.scratch, file, "seed") as server:
+                await fill.seed(server)
+            self._filled = fill.multiply(file, THREADS)
+        return self._filled
