@@ -16,7 +16,7 @@ async def authenticate(headers: dict[bytes, bytes]) -> Auth.types.MinimalUserDic
 
 
 @auth.on
-async def owned(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> Auth.types.FilterType:
+async def owned(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> dict[str, Any]:
     """Threads, runs and crons: stamped with their owner when written, filtered by it when read."""
     owner = {"owner": ctx.user.identity}
     if ctx.action in ("create", "update", "create_run"):
@@ -25,7 +25,7 @@ async def owned(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> Auth.type
 
 
 @auth.on.assistants
-async def assistants(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> Auth.types.FilterType:
+async def assistants(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> dict[str, Any]:
     """One's own assistants, and for reading those the system made from the graphs."""
     own = await owned(ctx, value)
     if ctx.action in ("read", "search"):

@@ -1,11 +1,12 @@
 """Tells what a node sees of its run: configurable, context, metadata, user, assistant."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, TypedDict
+from typing import Any
 
-from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
+from typing_extensions import TypedDict
 
 
 @dataclass(kw_only=True)
@@ -34,16 +35,17 @@ def plain(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def look(state: State, config: RunnableConfig, runtime: Runtime[Context]) -> State:
+async def look(state: State, runtime: Runtime[Context]) -> State:
+    config = get_config()
+    context = runtime.context or Context()  # type: ignore[truthy-bool]  # None outside a server
     info, server = runtime.execution_info, runtime.server_info
     configurable = config.get("configurable", {})
     user = configurable.get("langgraph_auth_user")
     seen = {
         "configurable": plain(configurable),
-        "context": asdict(runtime.context) if runtime.context else {},
+        "context": asdict(context),
         "metadata": plain(config.get("metadata", {})),
         "tags": list(config.get("tags") or []),
-        "recursion_limit": config.get("recursion_limit"),
         "user": user and {"identity": user["identity"], "permissions": list(user["permissions"])},
         "assistant_id": server.assistant_id if server else None,
         "graph_id": server.graph_id if server else None,

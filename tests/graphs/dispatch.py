@@ -2,10 +2,11 @@
 
 import asyncio
 import operator
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
+from typing_extensions import TypedDict
 
 
 class Input(TypedDict, total=False):
@@ -34,9 +35,9 @@ def fan_out(state: State) -> list[Send]:
     return [*tasks, Send("left", state), Send("right", state)]
 
 
-async def work(task: Task) -> State:
-    await asyncio.sleep(task["delay"])
-    return {"results": [{"item": task["item"]}]}
+async def work(state: Task) -> State:
+    await asyncio.sleep(state["delay"])
+    return {"results": [{"item": state["item"]}]}
 
 
 async def left(state: State) -> State:
@@ -54,7 +55,7 @@ async def join(state: State) -> State:
 graph = (
     StateGraph(State, input_schema=Input)
     .add_node(plan)
-    .add_node("work", work)
+    .add_node(work)
     .add_node(left)
     .add_node(right)
     .add_node(join)

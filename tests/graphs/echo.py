@@ -1,10 +1,11 @@
 """Answers the last message, or hands a value back: the smallest run there is."""
 
 import operator
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.graph import END, START, StateGraph, add_messages
+from typing_extensions import TypedDict
 
 
 class Input(TypedDict, total=False):

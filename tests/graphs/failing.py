@@ -4,9 +4,9 @@ import asyncio
 import builtins
 import os
 from pathlib import Path
-from typing import TypedDict
 
 from langgraph.graph import END, START, StateGraph
+from typing_extensions import TypedDict
 
 
 class Input(TypedDict, total=False):
@@ -34,7 +34,7 @@ def count_attempt(path: str | None) -> int:
 def error_type(name: str) -> type[BaseException]:
     found = getattr(builtins, name, None)
     if not (isinstance(found, type) and issubclass(found, BaseException)):
-        raise ValueError(f"{name!r} is no built-in exception")
+        raise TypeError(f"{name!r} is no built-in exception")
     return found
 
 

@@ -1,9 +1,10 @@
 """Asks a person, one question after the other, and goes on with the answers."""
 
-from typing import Any, TypedDict
+from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
+from typing_extensions import TypedDict
 
 
 class Input(TypedDict, total=False):

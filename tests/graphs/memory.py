@@ -1,10 +1,11 @@
 """Uses the store as a node sees it."""
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
+from typing_extensions import TypedDict
 
 
 class Input(TypedDict, total=False):
@@ -31,7 +32,7 @@ async def memory(state: State, runtime: Runtime) -> State:
 
 async def apply(store: BaseStore, namespace: tuple[str, ...], state: State) -> Any:
     op, key = state.get("op", "get"), state.get("key", "note")
-    page = {"limit": state.get("limit", 10), "offset": state.get("offset", 0)}
+    limit, offset = state.get("limit", 10), state.get("offset", 0)
     if op == "put":
         return await store.aput(namespace, key, state.get("value", {}))
     if op == "delete":
@@ -41,11 +42,16 @@ async def apply(store: BaseStore, namespace: tuple[str, ...], state: State) -> A
         return item.value if item else None
     if op == "search":
         found = await store.asearch(
-            namespace, query=state.get("query"), filter=state.get("filter"), **page
+            namespace,
+            query=state.get("query"),
+            filter=state.get("filter"),
+            limit=limit,
+            offset=offset,
         )
         return [{"namespace": list(i.namespace), "key": i.key, "value": i.value} for i in found]
     if op == "namespaces":
-        return [list(name) for name in await store.alist_namespaces(prefix=namespace, **page)]
+        names = await store.alist_namespaces(prefix=namespace, limit=limit, offset=offset)
+        return [list(name) for name in names]
     raise ValueError(f"unknown operation {op!r}")
 
 

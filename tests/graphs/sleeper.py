@@ -1,9 +1,9 @@
 """Sleeps, and tells in a file how its sleep ended."""
 
 import asyncio
-from typing import TypedDict
 
 from langgraph.graph import END, START, StateGraph
+from typing_extensions import TypedDict
 
 
 class Input(TypedDict, total=False):

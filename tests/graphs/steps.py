@@ -9,10 +9,11 @@ import asyncio
 import operator
 import os
 from pathlib import Path
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
+from typing_extensions import TypedDict
 
 
 class Input(TypedDict, total=False):
@@ -67,7 +68,8 @@ async def step(state: State, runtime: Runtime) -> State:
 
 
 def more(state: State) -> Literal["step", "__end__"]:
-    return "step" if len(state.get("done", [])) - state["first"] < state.get("count", 3) else END
+    taken = len(state.get("done", [])) - state["first"]
+    return "step" if taken < state.get("count", 3) else "__end__"
 
 
 graph = (

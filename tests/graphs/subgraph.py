@@ -1,10 +1,11 @@
 """A parent whose child graph stops to ask: namespaces, nested streams, resuming inside a child."""
 
 import operator
-from typing import Annotated, TypedDict
+from typing import Annotated
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
+from typing_extensions import TypedDict
 
 
 class Input(TypedDict, total=False):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, BaseM
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.runtime import Runtime
+from typing_extensions import TypedDict
 
 
 class Input(TypedDict, total=False):
@@ -56,7 +57,7 @@ class CountingModel(BaseChatModel):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         for i in range(self.n):
-            yield ChatGenerationChunk(message=AIMessageChunk(self.token(i)))
+            yield ChatGenerationChunk(message=AIMessageChunk(content=self.token(i)))
 
     async def _astream(
         self,
@@ -68,10 +69,7 @@ class CountingModel(BaseChatModel):
         for i in range(self.n):
             # A delay of 0 still lets the loop turn, as reading a socket would.
             await asyncio.sleep(self.delay)
-            chunk = ChatGenerationChunk(message=AIMessageChunk(self.token(i)))
-            if run_manager is not None:
-                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-            yield chunk
+            yield ChatGenerationChunk(message=AIMessageChunk(content=self.token(i)))
 
 
 async def tokens(state: State, runtime: Runtime) -> State:

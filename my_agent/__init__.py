@@ -1,0 +1,1 @@
+"""The graphs, a package each, and what they share."""

@@ -1,0 +1,92 @@
+"""Which language model answers: an OpenAI-compatible endpoint, or the offline model."""
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_openai import ChatOpenAI
+from pydantic import AnyHttpUrl, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from my_agent.offline import OfflineChatModel
+
+
+class ModelSettings(BaseSettings):
+    """The endpoint, read from the environment when created; what is passed explicitly wins.
+
+    Raises `pydantic.ValidationError` when a variable does not parse.
+    """
+
+    # An empty variable, as in `OPENAI_API_KEY= make serve`, means that there is none.
+    model_config = SettingsConfigDict(
+        env_prefix="OPENAI_", env_ignore_empty=True, extra="ignore", frozen=True
+    )
+
+    api_key: SecretStr | None = Field(default=None, description="Key of the endpoint")
+    base_url: AnyHttpUrl | None = Field(
+        default=None, description="Any OpenAI-compatible endpoint, with its /v1; none: OpenAI's own"
+    )
+    model: str = Field(
+        default="gpt-4o-mini", description="Model that answers when a run names none"
+    )
+    timeout: float = Field(
+        default=60.0, gt=0, description="Seconds without a byte before a call fails"
+    )
+    max_retries: int = Field(
+        default=2, ge=0, description="Times a refused or unanswered call is repeated"
+    )
+    stream_usage: bool = Field(
+        default=True,
+        description="Ask for token counts while streaming; a few endpoints refuse that",
+    )
+
+    @property
+    def is_configured(self) -> bool:
+        return self.api_key is not None or self.base_url is not None
+
+
+class IncompleteAnswerError(RuntimeError):
+    """The model's answer broke off: its stream ended without saying that it was finished."""
+
+    def __init__(self) -> None:
+        super().__init__(self.__doc__)
+
+
+def chat_model(model: str | None = None, *, settings: ModelSettings | None = None) -> BaseChatModel:
+    """The model for one run.
+
+    Call it when a run needs it, not at import, so that the environment of that moment counts; and
+    from a thread, since the first client of an endpoint loads certificates for 0.1 s.
+
+    Args:
+        model: name of the model; wins over the settings. The offline model ignores it.
+        settings: the endpoint; by default what the environment says now.
+    """
+    settings = settings or ModelSettings()
+    if not settings.is_configured:
+        return OfflineChatModel()
+    return ChatOpenAI(
+        model=model or settings.model,
+        # Local endpoints want no key, the client does.
+        api_key=settings.api_key or SecretStr("none"),
+        base_url=str(settings.base_url) if settings.base_url else None,
+        timeout=settings.timeout,
+        stream_chunk_timeout=settings.timeout,
+        max_retries=settings.max_retries,
+        stream_usage=settings.stream_usage,
+        # Compatible endpoints speak chat completions; OpenAI's own models may need more.
+        use_responses_api=False if settings.base_url else None,
+    )
+
+
+def require_complete(answer: AIMessage) -> AIMessage:
+    """The answer itself, if its endpoint said why it ended.
+
+    A proxy that gives up in the middle can close a stream in good order; the client then takes
+    the half for a whole.
+
+    Raises:
+        IncompleteAnswerError: nothing said that the answer is finished.
+    """
+    # Chat completions report `finish_reason`, responses report `status`.
+    if not answer.response_metadata.keys() & {"finish_reason", "status"}:
+        raise IncompleteAnswerError
+    return answer
