@@ -1,0 +1,31 @@
+"""Checkpoints: langgraph's own SQLite saver, run through the runtime's database.
+
+`Checkpointer` is what graphs get. The functions of a connection beside it are
+for operations that change checkpoints within a larger transaction.
+"""
+
+from langgraph_runtime_sql.checkpoint.admission import Claim, claim, write_guard
+from langgraph_runtime_sql.checkpoint.history import (
+    copy_thread,
+    delete_for_runs,
+    delete_thread,
+    latest_checkpoint,
+    prune_thread,
+)
+from langgraph_runtime_sql.checkpoint.saver import Checkpointer
+from langgraph_runtime_sql.checkpoint.stock import ensure_schema
+from langgraph_runtime_sql.checkpoint.storage import thread_storage
+
+__all__ = [
+    "Checkpointer",
+    "Claim",
+    "claim",
+    "copy_thread",
+    "delete_for_runs",
+    "delete_thread",
+    "ensure_schema",
+    "latest_checkpoint",
+    "prune_thread",
+    "thread_storage",
+    "write_guard",
+]

@@ -1,0 +1,63 @@
+"""Admission: what must hold, inside its transaction, for a checkpoint write to be let in."""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, select
+
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.errors import SupersededAttempt
+from langgraph_runtime_sql.statements import Prepared
+from langgraph_runtime_sql.tables import runs
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The attempt at a run on whose behalf the current task writes."""
+
+    run_id: str
+    attempt: int
+
+
+claim: ContextVar[Claim | None] = ContextVar("checkpoint_claim", default=None)
+"""Set by the queue before it starts a worker; every write of the run is checked against it."""
+
+write_guard: ContextVar[Callable[[Connection], None] | None] = ContextVar(
+    "checkpoint_write_guard", default=None
+)
+"""Called first in the transaction of each checkpoint write; what it raises undoes the write."""
+
+_OWNED = Prepared(
+    select(runs.c.attempt).where(
+        runs.c.run_id == bindparam("run_id"),
+        runs.c.attempt == bindparam("claimed_attempt"),
+        runs.c.status == "running",
+    )
+)
+
+
+def admission() -> Callable[[Connection], None]:
+    """The checks that the calling task's writes must pass.
+
+    Taken where the caller is, because the database's threads have contexts of
+    their own. The returned function raises SupersededAttempt, or whatever the
+    guard does.
+    """
+    owner, guard = claim.get(), write_guard.get()
+
+    def admit(conn: Connection) -> None:
+        if owner is not None and not _owned(conn, owner):
+            raise SupersededAttempt(
+                f"Attempt {owner.attempt} of run {owner.run_id} no longer owns the run: "
+                "it has ended, or another attempt has taken over."
+            )
+        if guard is not None:
+            guard(conn)
+
+    return admit
+
+
+def _owned(conn: Connection, owner: Claim) -> bool:
+    found = conn.fetchone(_OWNED, {"run_id": owner.run_id, "claimed_attempt": owner.attempt})
+    return found is not None

@@ -1,0 +1,158 @@
+"""History: deleting, copying and pruning the checkpoints of threads, inside any transaction."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
+
+from langgraph_runtime_sql.checkpoint.serialization import serializer
+from langgraph_runtime_sql.checkpoint.stock import RUN_ID, StockSaver
+from langgraph_runtime_sql.connection import Connection
+
+_COPY_CHECKPOINTS = """
+    INSERT OR REPLACE INTO checkpoints
+        (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
+    SELECT ?, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata
+    FROM checkpoints WHERE thread_id = ?
+"""
+_COPY_WRITES = """
+    INSERT OR REPLACE INTO writes
+        (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
+    SELECT ?, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value
+    FROM writes WHERE thread_id = ?
+"""
+_ONE = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
+
+
+def delete_thread(conn: Connection, thread_id: Any) -> None:
+    """Delete every checkpoint of a thread, in all namespaces."""
+    StockSaver(conn).delete_thread(str(thread_id))
+
+
+def copy_thread(conn: Connection, source: Any, target: Any) -> None:
+    """Give the thread `target` all checkpoints and pending writes of `source`."""
+    for statement in (_COPY_CHECKPOINTS, _COPY_WRITES):
+        conn.raw.execute(statement, (str(target), str(source)))
+
+
+def latest_checkpoint(
+    conn: Connection, thread_id: Any, checkpoint_ns: str = ""
+) -> CheckpointTuple | None:
+    """The newest checkpoint of a thread, its values in JSON's types; no class is imported."""
+    from langgraph.checkpoint.serde.jsonplus import _msgpack_ext_hook_to_json
+
+    saver = StockSaver(conn, serializer(_msgpack_ext_hook_to_json))
+    return saver.get_tuple(_config(thread_id, checkpoint_ns))
+
+
+def prune_thread(conn: Connection, thread_id: Any) -> None:
+    """Keep what the thread needs to go on, of each namespace; delete the rest.
+
+    That is the newest checkpoint and, where it has delta channels, the ancestors
+    that these are rebuilt from.
+    """
+    thread = str(thread_id)
+    saver = _shape_saver(conn)
+    for ns, ids in _by_namespace(conn, thread).items():
+        kept = _rebuilt_from(saver, _config(thread, ns))
+        _delete(conn, thread, ns, ids - kept)
+
+
+def delete_for_runs(conn: Connection, run_ids: Iterable[Any], thread_id: Any | None = None) -> None:
+    """Delete the checkpoints that runs wrote.
+
+    One that the delta channels of another run's checkpoint are rebuilt from stays:
+    without it that state would come back empty, and silently.
+
+    Args:
+        run_ids: The runs.
+        thread_id: Only in this thread. A copy of it has the same runs in its
+            checkpoints, so leave this out only to delete them everywhere.
+    """
+    doomed: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for run_id in run_ids:
+        for thread, ns, checkpoint_id in _of_run(conn, str(run_id), thread_id):
+            doomed[thread, ns].add(checkpoint_id)
+    for (thread, ns), ids in doomed.items():
+        _delete(conn, thread, ns, ids - _needed_by_others(conn, thread, ns, ids))
+
+
+def _of_run(conn: Connection, run_id: str, thread_id: Any | None) -> list[tuple[str, str, str]]:
+    statement = (
+        f"SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {RUN_ID} = ?"
+    )
+    found: list[tuple[str, str, str]] = conn.raw.execute(statement, (run_id,)).fetchall()
+    return [each for each in found if thread_id is None or each[0] == str(thread_id)]
+
+
+def _needed_by_others(conn: Connection, thread: str, ns: str, ids: set[str]) -> set[str]:
+    """The checkpoints among `ids` that others' delta channels are rebuilt from.
+
+    Others' direct children suffice: whatever is further down is rebuilt through them.
+    """
+    relations = conn.raw.execute(
+        "SELECT checkpoint_id, parent_checkpoint_id FROM checkpoints "
+        "WHERE thread_id = ? AND checkpoint_ns = ?",
+        (thread, ns),
+    ).fetchall()
+    children = [child for child, parent in relations if parent in ids and child not in ids]
+    if not children:
+        return set()
+    saver = _shape_saver(conn)
+    return set().union(*(_rebuilt_from(saver, _config(thread, ns, child)) for child in children))
+
+
+def _rebuilt_from(saver: StockSaver, config: RunnableConfig) -> set[str]:
+    """The checkpoint of `config` and the ancestors that its delta channels are rebuilt from."""
+    found = saver.get_tuple(config)
+    if found is None:
+        return set()
+    ids = {found.checkpoint["id"]}
+    missing = _delta_channels(found)
+    while missing and found.parent_config is not None:
+        found = saver.get_tuple(found.parent_config)
+        # A checkpoint stored again under a descendant makes the chain a loop.
+        if found is None or found.checkpoint["id"] in ids:
+            break
+        ids.add(found.checkpoint["id"])
+        missing -= found.checkpoint["channel_values"].keys()
+    return ids
+
+
+def _delta_channels(found: CheckpointTuple) -> set[str]:
+    """The channels whose values are not in the checkpoint but in the writes before it.
+
+    langgraph counts, for each delta channel, what came after its last snapshot.
+    """
+    counted = set(found.metadata.get("counters_since_delta_snapshot", ()))
+    versions, values = found.checkpoint["channel_versions"], found.checkpoint["channel_values"]
+    return (counted & versions.keys()) - values.keys()
+
+
+def _shape_saver(conn: Connection) -> StockSaver:
+    """A saver for the shape of checkpoints only: whatever is not plain data reads as None."""
+    return StockSaver(conn, serializer(lambda _code, _data: None))
+
+
+def _by_namespace(conn: Connection, thread: str) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for ns, checkpoint_id in conn.raw.execute(
+        "SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = ?", (thread,)
+    ):
+        found[ns].add(checkpoint_id)
+    return found
+
+
+def _delete(conn: Connection, thread: str, ns: str, ids: Iterable[str]) -> None:
+    keys = [(thread, ns, checkpoint_id) for checkpoint_id in ids]
+    for table in ("checkpoints", "writes"):
+        conn.raw.executemany(f"DELETE FROM {table} WHERE {_ONE}", keys)
+
+
+def _config(thread_id: Any, ns: str, checkpoint_id: str | None = None) -> RunnableConfig:
+    configurable = {"thread_id": str(thread_id), "checkpoint_ns": ns}
+    if checkpoint_id is not None:
+        configurable["checkpoint_id"] = checkpoint_id
+    return {"configurable": configurable}

@@ -1,0 +1,278 @@
+"""Checkpointer: the checkpoint saver that the runtime gives to graphs.
+
+Each operation is written once, as a function of a connection made on the
+caller's side; the async method and the blocking one run it through the
+database in one hop.
+"""
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+)
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from langgraph_runtime_sql.checkpoint import history
+from langgraph_runtime_sql.checkpoint.admission import admission, claim
+from langgraph_runtime_sql.checkpoint.metadata import checkpoint_metadata, matches
+from langgraph_runtime_sql.checkpoint.serialization import Serialized, UnpackHook, serializer
+from langgraph_runtime_sql.checkpoint.stock import StockSaver
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.database import current
+
+_SERIALIZED = Serialized()
+# The metadata keys that mean in SQLite's JSON paths what they say.
+_SQL_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_INT64 = range(-(2**63), 2**63)
+_IDS = ("thread_id", "checkpoint_id")
+
+
+class Checkpointer(BaseCheckpointSaver[str]):
+    """langgraph's SQLite saver on the runtime's database. Cheap: made for each run and request.
+
+    The async methods work on any event loop, the others on any thread, which they block.
+
+    Args:
+        conn: Ignored; each call is a transaction of its own.
+        unpack_hook: Decodes msgpack extension types, in place of the classes they name.
+        use_direct_connection: Ignored; there is only one kind.
+
+    Raises:
+        NotImplementedError: custom encryption is configured.
+    """
+
+    def __init__(
+        self,
+        conn: Any = None,
+        *,
+        unpack_hook: UnpackHook | None = None,
+        use_direct_connection: bool = False,
+    ) -> None:
+        super().__init__(serde=serializer(unpack_hook))
+
+    get_next_version = SqliteSaver.get_next_version
+
+    # --- reading ---
+
+    def _get_tuple(self, config: RunnableConfig) -> Callable[[Connection], CheckpointTuple | None]:
+        config = _with_text_ids(config)
+        return lambda conn: StockSaver(conn, self.serde).get_tuple(config)
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return current().read_sync(self._get_tuple(config))
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await current().read(self._get_tuple(config))
+
+    def _list(
+        self,
+        config: RunnableConfig | None,
+        filter: dict[str, Any] | None,
+        before: RunnableConfig | None,
+        limit: int | None,
+    ) -> Callable[[Connection], list[CheckpointTuple]]:
+        config = None if config is None else _with_text_ids(config)
+        before = None if before is None else _with_text_ids(before)
+        in_sql = {k: v for k, v in (filter or {}).items() if _fits_sql(k, v)}
+        others = {k: v for k, v in (filter or {}).items() if k not in in_sql}
+
+        def run(conn: Connection) -> list[CheckpointTuple]:
+            found = StockSaver(conn, self.serde).list(
+                config, filter=in_sql, before=before, limit=None if others else limit
+            )
+            return list(islice((t for t in found if matches(t.metadata, others)), limit))
+
+        return run
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        yield from current().read_sync(self._list(config, filter, before, limit))
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        for found in await current().read(self._list(config, filter, before, limit)):
+            yield found
+
+    def _delta_history(
+        self, config: RunnableConfig, channels: Sequence[str]
+    ) -> Callable[[Connection], Mapping[str, DeltaChannelHistory]]:
+        config = _with_text_ids(config)
+        return lambda conn: StockSaver(conn, self.serde).get_delta_channel_history(
+            config=config, channels=channels
+        )
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return current().read_sync(self._delta_history(config, channels))
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return await current().read(self._delta_history(config, channels))
+
+    # --- writing ---
+
+    def _put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> Callable[[Connection], RunnableConfig]:
+        admit, owner = admission(), claim.get()
+        where = _location(config)
+        about = checkpoint_metadata(config, metadata, owner.run_id if owner else None)
+        # Serialized here and now: the graph goes on and may change what it put.
+        typed = {"id": checkpoint["id"], "typed": self.serde.dumps_typed(checkpoint)}
+
+        def run(conn: Connection) -> RunnableConfig:
+            admit(conn)
+            saver = StockSaver(conn, _SERIALIZED)
+            return saver.put(where, cast(Checkpoint, typed), about, new_versions)
+
+        return run
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return current().write_sync(self._put(config, checkpoint, metadata, new_versions))
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return await current().write(self._put(config, checkpoint, metadata, new_versions))
+
+    def _put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str,
+    ) -> Callable[[Connection], None]:
+        admit, where = admission(), _location(config)
+        typed = [(channel, {"typed": self.serde.dumps_typed(value)}) for channel, value in writes]
+
+        def run(conn: Connection) -> None:
+            admit(conn)
+            StockSaver(conn, _SERIALIZED).put_writes(where, typed, task_id, task_path)
+
+        return run
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        current().write_sync(self._put_writes(config, writes, task_id, task_path))
+
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        await current().write(self._put_writes(config, writes, task_id, task_path))
+
+    # --- whole threads and runs ---
+
+    def delete_thread(self, thread_id: str) -> None:
+        current().write_sync(lambda conn: history.delete_thread(conn, thread_id))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await current().write(lambda conn: history.delete_thread(conn, thread_id))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        current().write_sync(lambda conn: history.delete_for_runs(conn, run_ids))
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        await current().write(lambda conn: history.delete_for_runs(conn, run_ids))
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        current().write_sync(
+            lambda conn: history.copy_thread(conn, source_thread_id, target_thread_id)
+        )
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        await current().write(
+            lambda conn: history.copy_thread(conn, source_thread_id, target_thread_id)
+        )
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        current().write_sync(_pruning(thread_ids, strategy))
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        await current().write(_pruning(thread_ids, strategy))
+
+
+def _pruning(thread_ids: Sequence[str], strategy: str) -> Callable[[Connection], None]:
+    each = {"keep_latest": history.prune_thread, "delete": history.delete_thread}.get(strategy)
+    if each is None:
+        raise ValueError(f"Unknown prune strategy {strategy!r}: use 'keep_latest' or 'delete'.")
+
+    def run(conn: Connection) -> None:
+        for thread_id in thread_ids:
+            each(conn, thread_id)
+
+    return run
+
+
+def _with_text_ids(config: RunnableConfig) -> RunnableConfig:
+    """`config` with its ids as text, which callers also have as UUIDs."""
+    configurable = config["configurable"]
+    ids = {key: str(configurable[key]) for key in _IDS if configurable.get(key)}
+    return {**config, "configurable": {**configurable, **ids}}
+
+
+def _location(config: RunnableConfig) -> RunnableConfig:
+    """Only where a write goes, so that the library adds nothing else to the metadata."""
+    configurable = config["configurable"]
+    parent = configurable.get("checkpoint_id")
+    return {
+        "configurable": {
+            "thread_id": str(configurable["thread_id"]),
+            "checkpoint_ns": configurable.get("checkpoint_ns") or "",
+            "checkpoint_id": None if parent is None else str(parent),
+        }
+    }
+
+
+def _fits_sql(key: str, value: Any) -> bool:
+    """Whether the library's SQL compares this entry as equality of JSON values would."""
+    if _SQL_KEY.fullmatch(key) is None:
+        return False
+    if isinstance(value, int):
+        return value in _INT64
+    return value is None or isinstance(value, str | float)

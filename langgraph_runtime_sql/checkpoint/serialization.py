@@ -1,0 +1,91 @@
+"""Serialization: how checkpoint values become bytes, and what may come back out of them."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, cast
+
+import ormsgpack
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, JsonPlusSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+
+UnpackHook = Callable[[int, bytes], Any]
+
+
+def serializer(unpack_hook: UnpackHook | None = None) -> SerializerProtocol:
+    """The API's serializer, as it is configured, but without pickle.
+
+    Args:
+        unpack_hook: Decodes msgpack extension types instead of the serializer's
+            own hook, which imports the classes it is allowed to.
+
+    Raises:
+        NotImplementedError: custom encryption is configured. Checkpoints would
+            be stored in the clear, which is not what was asked for.
+    """
+    from langgraph_api import config
+
+    if config.LANGGRAPH_ENCRYPTION:
+        raise NotImplementedError(
+            "Custom encryption (`encryption` in langgraph.json) is not supported by this "
+            "runtime: checkpoints would be stored unencrypted. Remove it, or set "
+            "LANGGRAPH_AES_KEY to have checkpoints encrypted with AES."
+        )
+    serde = _serializer_class()(
+        __unpack_ext_hook__=None if unpack_hook is None else _keeping_snapshots(unpack_hook),
+        pickle_fallback=False,
+    )
+    if config.LANGGRAPH_AES_KEY:
+        return EncryptedSerializer.from_pycryptodome_aes(serde, key=config.LANGGRAPH_AES_KEY)
+    return cast(SerializerProtocol, serde)
+
+
+@cache
+def _serializer_class() -> type[Any]:
+    from langgraph_api.serde import Serializer
+
+    class CheckpointSerializer(Serializer):
+        """Refuses to write what it would refuse to read."""
+
+        def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+            try:
+                return JsonPlusSerializer.dumps_typed(self, obj)
+            except TypeError as error:
+                raise TypeError(
+                    f"A value of the graph's state cannot be stored: {error}. Keep data in the "
+                    "state (JSON types, messages, pydantic models, dataclasses), and objects "
+                    "such as clients or locks outside of it."
+                ) from error
+
+    return CheckpointSerializer
+
+
+def _keeping_snapshots(inner: UnpackHook) -> UnpackHook:
+    """`inner`, except that snapshots of delta channels stay snapshot objects.
+
+    Delta channels tell a snapshot from a plain value by its class.
+    """
+
+    def hook(code: int, data: bytes) -> Any:
+        if code != EXT_DELTA_SNAPSHOT:
+            return inner(code, data)
+        return _DeltaSnapshot(
+            ormsgpack.unpackb(data, ext_hook=hook, option=ormsgpack.OPT_NON_STR_KEYS)
+        )
+
+    return hook
+
+
+class Serialized:
+    """A serializer for values that are `{"typed": (type, bytes)}` already.
+
+    So the library's statements store what was serialized on the caller's side.
+    """
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        typed: tuple[str, bytes] = obj["typed"]
+        return typed
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        raise TypeError("Serialized values are written, never read")
