@@ -1,3 +1,3 @@
 """The scenarios, a module a noun; importing this package registers all of them."""
 
-from . import assistants, threads  # noqa: F401
+from . import assistants, inflight, runs, state, stateless, streams, threads  # noqa: F401

@@ -106,13 +106,22 @@ async def create_with_supersteps(w: World) -> Any:
 @scenario()
 async def supersteps_with_command(w: World) -> Any:
     updates = [{"values": {"questions": ["q"]}, "as_node": "__input__"}]
-    jump = [{"values": {}, "as_node": "prepare", "command": {"update": {"summary": "jumped"}}}]
+    jump = [{"values": {}, "as_node": "prepare", "command": {"update": {"summary": "jumped"}, "goto": []}}]
     body = {
         "metadata": {"graph_id": "interrupt"},
         "supersteps": [{"updates": updates}, {"updates": jump}],
     }
     created = await w.call("POST", "/threads", body)
     return [created, await w.sdk.threads.get_state(created["body"]["thread_id"])]
+
+
+@scenario()
+async def superstep_command_without_goto(w: World) -> Any:
+    step = {"values": {}, "as_node": "prepare", "command": {"update": {"summary": "x"}}}
+    first = {"values": {"questions": ["q"]}, "as_node": "__input__"}
+    supersteps = [{"updates": [first]}, {"updates": [step]}]
+    body = {"metadata": {"graph_id": "interrupt"}, "supersteps": supersteps}
+    return (await w.call("POST", "/threads", body))["status"]
 
 
 @scenario()
@@ -339,11 +348,10 @@ async def search_sorted(w: World) -> Any:
     mark = await several(w)
     first = (await w.sdk.threads.search(metadata={**mark, "number": 0}))[0]["thread_id"]
     await w.sdk.threads.update(first, metadata={"touched": True})
-    orders: list[tuple[str | None, str | None]] = [
-        ("created_at", "asc"), ("created_at", "desc"), ("updated_at", "asc"),
-        ("updated_at", "desc"), ("state_updated_at", "asc"), ("thread_id", "asc"), (None, None),
-    ]
-    return [await numbers(w, metadata=mark, sort_by=by, sort_order=order) for by, order in orders]
+    orders = [("created_at", "asc"), ("created_at", "desc"), ("updated_at", "asc")]
+    orders += [("updated_at", "desc"), ("state_updated_at", "asc"), ("thread_id", "asc")]
+    found = [await numbers(w, metadata=mark, sort_by=by, sort_order=order) for by, order in orders]
+    return [*found, await numbers(w, metadata=mark), await numbers(w, metadata=mark, sort_order="asc")]
 
 
 @scenario()
@@ -424,8 +432,11 @@ async def ttl_is_told(w: World) -> Any:
 async def storage(w: World) -> Any:
     key = await w.thread()
     await w.sdk.runs.wait(key, "echo", input={"value": 1})
+    answer = await w.call("GET", f"/threads/{key}/storage")
+    told = answer["body"]
+    parts = {name: sorted(part) for name, part in told.items() if isinstance(part, dict)}
     return [
-        await w.call("GET", f"/threads/{key}/storage"),
+        [answer["status"], sorted(told), parts, told["checkpoints"]["count"]],
         await w.call("GET", f"/threads/{NOWHERE}/storage"),
         await w.call("GET", "/threads/nope/storage"),
     ]
