@@ -1,0 +1,57 @@
+"""Which errors a request is repeated for, and which ones mean "come back later".
+
+Only errors that were raised *before anything was committed* are retriable: a
+repeated handler that creates a thread would otherwise meet its own first
+attempt and answer 409 for a thread its client has just been given. A driver's
+exception never is, because a graph that talks to a database of its own may
+raise the same class.
+"""
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import ParamSpec, TypeVar
+
+from starlette.requests import Request
+
+from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+RETRIABLE_EXCEPTIONS: tuple[type[BaseException], ...] = (DatabaseBusy,)
+"""Repeat the call: nothing was committed."""
+
+OVERLOADED_EXCEPTIONS: tuple[type[BaseException], ...] = (DatabaseBusy, DatabaseOverloaded)
+"""Answer 503: the server is well, the moment is not."""
+
+ATTEMPTS = 3
+PAUSE_SECONDS = 0.01
+
+current_request: ContextVar[Request | None] = ContextVar("current_request", default=None)
+"""The request whose handler is running, for code that is only handed its values."""
+
+
+def retry_db(func: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """Repeat the whole of `func`, at most three times, while the database is busy.
+
+    Raises:
+        DatabaseBusy: it still was at the last attempt.
+    """
+
+    @functools.wraps(func)
+    async def handler(*args: P.args, **kwargs: P.kwargs) -> T:
+        request = args[0] if args and isinstance(args[0], Request) else None
+        token = current_request.set(request)
+        try:
+            for _ in range(ATTEMPTS - 1):
+                try:
+                    return await func(*args, **kwargs)
+                except RETRIABLE_EXCEPTIONS:
+                    await asyncio.sleep(PAUSE_SECONDS)
+            return await func(*args, **kwargs)
+        finally:
+            current_request.reset(token)
+
+    return handler
