@@ -1,0 +1,209 @@
+"""A `langgraph.json`, read and made independent of where it lies and who reads it.
+
+Relative paths count from the file, not from the working directory, so that any
+project can be served from anywhere.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from dotenv import dotenv_values
+
+from langgraph_runtime_sql.errors import RuntimeSqlError
+
+logger = logging.getLogger(__name__)
+
+SCRIPTS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx")
+
+
+class ConfigError(RuntimeSqlError, ValueError):
+    """The configuration cannot be served; the message names the file and the key."""
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """What a `langgraph.json` says, with every path absolute.
+
+    Attributes:
+        source: Where it came from, for messages.
+        folder: What relative paths count from.
+        graphs: Graph id to `file.py:variable`, `module:variable` or an object
+            with `path` and `description`.
+        sections: The objects `langgraph_api` reads as they are, by their key
+            (`auth`, `http`, `store`, `checkpointer`, `webhooks`, `ui`, `ui_config`).
+        env: Environment variables of the project.
+        import_paths: Folders that graphs import from.
+        hooks: `file.py:object` or `module:object` from the `sql` section.
+    """
+
+    source: str
+    folder: Path
+    graphs: dict[str, Any]
+    sections: dict[str, dict[str, Any]]
+    env: dict[str, str]
+    import_paths: tuple[Path, ...]
+    hooks: str | None
+
+
+def read_config(config: str | PathLike[str] | Mapping[str, Any]) -> ConfigFile:
+    """Read a `langgraph.json`, or a mapping of the same shape.
+
+    Relative paths of a mapping count from the working directory.
+
+    Raises:
+        ConfigError: the file is missing or not JSON, a path in it does not
+            exist, or a value has the wrong shape.
+    """
+    if isinstance(config, Mapping):
+        return _Reader(dict(config), "the configuration given", Path.cwd()).read()
+    path = Path(config).expanduser().resolve()
+    return _Reader(_load(path), str(path), path.parent).read()
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: no such file") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: cannot be read as JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: must hold a JSON object, not {_kind(content)}")
+    return content
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
+    return names.get(type(value), "null" if value is None else "a number")
+
+
+class _Reader:
+    """Turns the raw content into a `ConfigFile`, naming file and key in each refusal."""
+
+    def __init__(self, content: dict[str, Any], source: str, folder: Path) -> None:
+        self._content = content
+        self._source = source
+        self._folder = folder
+
+    def read(self) -> ConfigFile:
+        if self._content.get("encryption"):
+            raise self._error(
+                "encryption", "custom encryption is not supported; nothing would be encrypted"
+            )
+        return ConfigFile(
+            source=self._source,
+            folder=self._folder,
+            graphs=self._graphs(),
+            sections=self._sections(),
+            env=self._env(),
+            import_paths=self._import_paths(),
+            hooks=self._hooks(),
+        )
+
+    def _error(self, key: str, problem: str) -> ConfigError:
+        return ConfigError(f"{self._source}: {key}: {problem}")
+
+    def _object(self, key: str) -> dict[str, Any]:
+        value = self._content.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self._error(key, f"must be an object, not {_kind(value)}")
+        return dict(value)
+
+    def _graphs(self) -> dict[str, Any]:
+        graphs = self._object("graphs")
+        if not graphs:
+            raise self._error("graphs", "names no graph, so there is nothing to serve")
+        return {name: self._graph(f"graphs.{name}", graph) for name, graph in graphs.items()}
+
+    def _graph(self, key: str, graph: Any) -> Any:
+        if isinstance(graph, dict):
+            return {**graph, "path": self._object_path(f"{key}.path", graph.get("path"))}
+        return self._object_path(key, graph)
+
+    def _sections(self) -> dict[str, dict[str, Any]]:
+        sections = {
+            key: self._object(key)
+            for key in ("auth", "http", "store", "checkpointer", "webhooks", "ui", "ui_config")
+        }
+        for section, key in (
+            ("auth", "path"),
+            ("http", "app"),
+            ("store", "path"),
+            ("checkpointer", "path"),
+        ):
+            if key in sections[section]:
+                sections[section][key] = self._object_path(
+                    f"{section}.{key}", sections[section][key]
+                )
+        index = sections["store"].get("index")
+        # `provider:model` names an embedding model; only a file needs resolving.
+        if isinstance(index, dict) and ".py:" in str(index.get("embed")):
+            embed = self._object_path("store.index.embed", index["embed"])
+            sections["store"]["index"] = {**index, "embed": embed}
+        return sections
+
+    def _object_path(self, key: str, spec: Any) -> str:
+        """`./file.py:name` with the file absolute; `module:name` as it is."""
+        if not isinstance(spec, str):
+            raise self._error(key, f"must be a string such as './graph.py:graph', not {_kind(spec)}")
+        target, _, name = spec.rpartition(":")
+        if not target or not name.isidentifier():
+            raise self._error(
+                key, f"{spec!r} must be 'path/to/file.py:variable' or 'module:variable'"
+            )
+        if target.endswith(SCRIPTS):
+            raise self._error(key, f"{spec!r} is JavaScript; only Python is served")
+        if "/" not in target and not target.endswith(".py"):
+            return spec
+        path = (self._folder / target).resolve()
+        if not path.is_file():
+            raise self._error(key, f"no such file: {path}")
+        return f"{path}:{name}"
+
+    def _env(self) -> dict[str, str]:
+        env = self._content.get("env")
+        if env is None or env == "":
+            return {}
+        if isinstance(env, str):
+            return self._env_file(self._folder / env)
+        if not isinstance(env, dict):
+            raise self._error("env", f"must be an object or the path of a file, not {_kind(env)}")
+        return {name: self._env_value(name, value) for name, value in env.items()}
+
+    def _env_file(self, path: Path) -> dict[str, str]:
+        # Projects are shared without their .env; their graphs may still do without.
+        if not path.is_file():
+            logger.warning("%s: env: no such file: %s", self._source, path)
+            return {}
+        return {name: value for name, value in dotenv_values(path).items() if value is not None}
+
+    def _env_value(self, name: str, value: Any) -> str:
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, str | int | float):
+            return str(value)
+        raise self._error(f"env.{name}", f"must be a string, not {_kind(value)}")
+
+    def _import_paths(self) -> tuple[Path, ...]:
+        dependencies = self._content.get("dependencies") or []
+        if not isinstance(dependencies, list) or not all(
+            isinstance(dependency, str) for dependency in dependencies
+        ):
+            raise self._error("dependencies", "must be a list of strings")
+        # What is not a folder is a requirement that the environment must hold already.
+        folders = [(self._folder / dependency).resolve() for dependency in dependencies]
+        return tuple(dict.fromkeys([self._folder, *filter(Path.is_dir, folders)]))
+
+    def _hooks(self) -> str | None:
+        section = self._object("sql")
+        if unknown := sorted(section.keys() - {"hooks"}):
+            raise self._error(f"sql.{unknown[0]}", "unknown key; the only one is 'hooks'")
+        hooks = section.get("hooks")
+        return None if hooks is None else self._object_path("sql.hooks", hooks)
