@@ -1,5 +1,6 @@
 """README's examples run as printed; only the port is another one."""
 
+import json
 import os
 import re
 import signal
@@ -122,3 +123,22 @@ def test_mounted_in_a_host_of_ones_own(
         found = httpx.post(f"{base}{prefix}/assistants/search", json={}).json()
     assert "chat" in {assistant["graph_id"] for assistant in found}
     assert (tmp_path / "data" / "app.db").exists()
+
+
+def test_hook_refuses_a_run(tmp_path: Path, port: int, environment: dict[str, str]) -> None:
+    config = json.loads((ROOT / "langgraph.json").read_text())
+    config["graphs"] = {"chat": str(ROOT / "my_agent/chat/graph.py:graph")}
+    [named] = re.findall(r"`(\"sql\": .*)`,", README)
+    (tmp_path / "langgraph.json").write_text(json.dumps({**config, **json.loads(f"{{{named}}}")}))
+    (tmp_path / "policy.py").write_text(block("class Policy"))
+    serve = [sys.executable, "-m", "server", "serve", "--port", str(port)]
+
+    with running(serve, port, tmp_path, environment):
+        base = f"http://127.0.0.1:{port}"
+        question = {"messages": [{"role": "user", "content": "Hello"}]}
+        run = {"assistant_id": "chat", "input": question}
+        thread = httpx.post(f"{base}/threads", json={"metadata": {"closed": True}}).json()
+        refused = httpx.post(f"{base}/threads/{thread['thread_id']}/runs/wait", json=run)
+        runs = httpx.get(f"{base}/threads/{thread['thread_id']}/runs").json()
+    assert (refused.status_code, runs) == (409, [])
+    assert refused.json() == {"error": "thread_closed", "hint": "create_new"}
