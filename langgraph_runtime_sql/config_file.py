@@ -152,7 +152,9 @@ class _Reader:
     def _object_path(self, key: str, spec: Any) -> str:
         """`./file.py:name` with the file absolute; `module:name` as it is."""
         if not isinstance(spec, str):
-            raise self._error(key, f"must be a string such as './graph.py:graph', not {_kind(spec)}")
+            raise self._error(
+                key, f"must be a string such as './graph.py:graph', not {_kind(spec)}"
+            )
         target, _, name = spec.rpartition(":")
         if not target or not name.isidentifier():
             raise self._error(
@@ -180,7 +182,7 @@ class _Reader:
     def _env_file(self, path: Path) -> dict[str, str]:
         # Projects are shared without their .env; their graphs may still do without.
         if not path.is_file():
-            logger.warning("%s: env: no such file: %s", self._source, path)
+            logger.info("%s: env: no such file: %s", self._source, path)
             return {}
         return {name: value for name, value in dotenv_values(path).items() if value is not None}
 

@@ -91,10 +91,8 @@ def _auth(auth: dict[str, Any]) -> str | None:
 def _http(config: ConfigFile, cors: Mapping[str, Any] | None, studio: bool) -> dict[str, Any]:
     # The platform's host decides where it is mounted.
     http = {key: value for key, value in config.sections["http"].items() if key != "mount_prefix"}
-    given = cors if cors is not None else http.get("cors")
-    if given is not None and not isinstance(given, Mapping):
-        raise ConfigError(f"{config.source}: http.cors: must be an object")
-    http["cors"] = _cors(config, given or {}, STUDIO_ORIGINS if studio else ())
+    given = _object(config, "http.cors", cors if cors is not None else http.get("cors"))
+    http["cors"] = _cors(config, given, STUDIO_ORIGINS if studio else ())
     # Without a `ui` section its routes serve nothing, and they are the ones without authentication.
     http.setdefault("disable_ui", not config.sections["ui"])
     return http
@@ -122,7 +120,7 @@ def _checkpointer(config: ConfigFile) -> dict[str, Any]:
         raise ConfigError(
             f"{config.source}: checkpointer.backend: {checkpointer['backend']!r} is not supported"
         )
-    serde = dict(checkpointer.get("serde") or {})
+    serde = _object(config, "checkpointer.serde", checkpointer.get("serde"))
     if serde.get("pickle_fallback"):
         raise ConfigError(
             f"{config.source}: checkpointer.serde.pickle_fallback: refused, because whoever "
@@ -140,4 +138,11 @@ def _webhooks(config: ConfigFile, allow_private: bool) -> dict[str, Any]:
         # Not opened by `allow_private`: a loopback webhook skips authentication (GHSA-2c9q-c2q9-qgqv).
         "disable_loopback": True,
     }
-    return {**webhooks, "url": {**closed, **(webhooks.get("url") or {})}}
+    url = _object(config, "webhooks.url", webhooks.get("url"))
+    return {**webhooks, "url": {**closed, **url}}
+
+
+def _object(config: ConfigFile, key: str, value: Any) -> dict[str, Any]:
+    if value is not None and not isinstance(value, Mapping):
+        raise ConfigError(f"{config.source}: {key}: must be an object")
+    return dict(value or {})

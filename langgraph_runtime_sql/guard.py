@@ -52,7 +52,9 @@ class BodyLimit:
 
     @staticmethod
     def _declared(scope: Scope) -> int:
-        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+        declared = next(
+            (value for name, value in scope["headers"] if name == b"content-length"), b""
+        )
         return int(declared) if declared.isdigit() else 0
 
     async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:

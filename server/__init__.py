@@ -1,0 +1,1 @@
+"""The Starlette host: settings, app, logs and the command line."""

@@ -1,0 +1,73 @@
+"""A consistent copy of a live SQLite database."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.urls import database_path
+
+
+class BackupFailed(RuntimeSqlError):
+    """No copy was made."""
+
+
+def back_up(url: str, destination: Path, *, force: bool = False) -> int:
+    """Copy the database of `url` to `destination`, and return the copy's size in bytes.
+
+    The copy is one moment's state, whatever a server is writing meanwhile. It
+    takes its name only when it is complete and its integrity has been checked.
+
+    Raises:
+        BackupFailed: there is no database, `destination` exists and `force` is
+            not set, it cannot be written, or the copy is not sound.
+        BadDatabaseUrl: the URL names no SQLite file.
+    """
+    source = database_path(url)
+    if not source.is_file():
+        raise BackupFailed(f"There is no database at {source}")
+    if destination.exists() and destination.samefile(source):
+        raise BackupFailed(f"{destination} is the database itself")
+    if destination.exists() and not force:
+        raise BackupFailed(f"{destination} exists; --force replaces it")
+    partial = destination.with_name(f".{destination.name}.{os.getpid()}.partial")
+    try:
+        _copy(source, partial)
+        _publish(partial, destination, force)
+    except (sqlite3.Error, OSError) as error:
+        raise BackupFailed(f"Cannot back up {source} to {destination}: {error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return destination.stat().st_size
+
+
+def _copy(source: Path, partial: Path) -> None:
+    # Nobody else reads it before it is whole, or after, unless its owner says so.
+    os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    with (
+        closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)) as live,
+        closing(sqlite3.connect(partial)) as copy,
+    ):
+        # All pages in one step, hence in one read transaction; writers go on beside it.
+        live.backup(copy)
+        # Without this the copy would need a -wal file beside it.
+        copy.execute("PRAGMA journal_mode = DELETE")
+        problems = [row[0] for row in copy.execute("PRAGMA integrity_check")]
+    if problems != ["ok"]:
+        raise BackupFailed(f"{source} is damaged: {'; '.join(problems[:5])}")
+
+
+def _publish(partial: Path, destination: Path, force: bool) -> None:
+    with partial.open("rb") as file:
+        os.fsync(file.fileno())
+    if force:
+        partial.replace(destination)
+    else:
+        # Fails if somebody made the file meanwhile, where a rename would replace it.
+        destination.hardlink_to(partial)
+    folder = os.open(destination.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,125 @@
+"""The command `threadhold`."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import click
+import watchfiles
+from pydantic import ValidationError
+
+from langgraph_runtime_sql.config_file import read_config
+from langgraph_runtime_sql.errors import RuntimeSqlError
+from server.settings import Settings
+
+STUDIO = "https://smith.langchain.com/studio/"
+
+config_option = click.option(
+    "--config",
+    "langgraph_json",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The project to serve: path of its langgraph.json.  [default: langgraph.json]",
+)
+database_option = click.option(
+    "--database-url", help="Such as sqlite:///data/app.db.  [default: DATABASE_URL]"
+)
+host_option = click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on."
+)
+port_option = click.option(
+    "--port", default=8123, show_default=True, type=click.IntRange(1, 65535), help="Port."
+)
+
+
+class Group(click.Group):
+    """Commands whose expected failures are one sentence, not a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except RuntimeSqlError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=Group)
+def main() -> None:
+    """The LangGraph Platform held inside your own app."""
+
+
+@main.command()
+@config_option
+@database_option
+@host_option
+@port_option
+def serve(langgraph_json: Path | None, database_url: str | None, host: str, port: int) -> None:
+    """Serve a project's graphs."""
+    from server import serving
+
+    settings = load_settings(langgraph_json=langgraph_json, database_url=database_url)
+    serving.serve(settings, host, port)
+
+
+@main.command()
+@config_option
+@database_option
+@host_option
+@port_option
+def dev(langgraph_json: Path | None, database_url: str | None, host: str, port: int) -> None:
+    """Serve, start again whenever a file changes, and let LangGraph Studio in."""
+    from server import serving
+
+    settings = load_settings(
+        langgraph_json=langgraph_json, database_url=database_url, shutdown_grace_seconds=1.0
+    )
+    project = read_config(settings.langgraph_json)
+    base = f"http://{host}:{port}{project.sections['http'].get('mount_prefix') or ''}"
+    click.echo(f"API     {base}")
+    click.echo(f"Docs    {base}/docs")
+    click.echo(f"Studio  {STUDIO}?baseUrl={quote(base, safe=':/')}")
+    watchfiles.run_process(
+        project.folder,
+        target=serving.serve,
+        args=(settings, host, port),
+        kwargs={"studio": True},
+        watch_filter=watchfiles.PythonFilter(extra_extensions=(".json", ".toml", ".env")),
+    )
+
+
+@main.command()
+@database_option
+def migrate(database_url: str | None) -> None:
+    """Bring the database's schema up to date, without starting anything."""
+    from langgraph_runtime_sql import database
+
+    settings = load_settings(database_url=database_url)
+    database.migrate(settings.database_url)
+    click.echo(f"{settings.database_url} is up to date")
+
+
+@main.command()
+@database_option
+@click.argument("destination", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+def backup(database_url: str | None, destination: Path, force: bool) -> None:
+    """Copy the database to DESTINATION, consistently, while the server runs."""
+    from server.backup import back_up
+
+    settings = load_settings(database_url=database_url)
+    size = back_up(settings.database_url, destination, force=force)
+    click.echo(f"{destination}: {size:,} bytes, integrity verified")
+
+
+def load_settings(**given: Any) -> Settings:
+    """Settings from the environment; what the command line gives is stronger.
+
+    Raises:
+        click.ClickException: a setting has a value it cannot have.
+    """
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(map(str, problem['loc'])).upper()}: {problem['msg']}"
+            for problem in error.errors()
+        ]
+        raise click.ClickException("\n".join(problems)) from error

@@ -1,0 +1,133 @@
+"""Logs: readable on a terminal, JSON otherwise, and one line a request."""
+
+import logging
+import sys
+import time
+from typing import Any, TextIO
+from urllib.parse import quote
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.typing import EventDict, Processor
+
+logger = structlog.stdlib.get_logger(__name__)
+
+# Below DEBUG these say several things about every request and every run. Their
+# access line is replaced by ours, which covers the host's own routes as well.
+QUIET = {
+    "langgraph_api": logging.WARNING,
+    "langgraph_api.server": logging.CRITICAL,
+    "langgraph_runtime": logging.WARNING,
+    "langgraph_license": logging.WARNING,
+    "alembic": logging.WARNING,
+    "httpx": logging.WARNING,
+    "uvicorn": logging.WARNING,
+    "watchfiles": logging.WARNING,
+}
+
+# Asked every few seconds by whoever watches the server.
+PROBES = ("/health", "/ok", "/metrics")
+
+
+def configure(level: str, stream: TextIO | None = None) -> None:
+    """Send everything the process logs to `stream` (by default stderr) in one format.
+
+    Call it before langgraph_api is imported, which otherwise brings its own.
+
+    Args:
+        level: `DEBUG`, `INFO`, `WARNING` or `ERROR`.
+        stream: Where to; JSON unless it is a terminal.
+    """
+    stream = sys.stderr if stream is None else stream
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.stdlib.ExtraAdder(),
+        add_run,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.UnicodeDecoder(),
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_renderers(stream.isatty()),
+            ],
+            foreign_pre_chain=shared,
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level)
+    for name, quiet in QUIET.items():
+        logging.getLogger(name).setLevel(logging.NOTSET if level == "DEBUG" else quiet)
+
+
+def _renderers(terminal: bool) -> list[Processor]:
+    if terminal:
+        return [structlog.dev.ConsoleRenderer()]
+    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+
+
+def add_run(_: Any, __: str, event: EventDict) -> EventDict:
+    """Name the run or request that langgraph_api was working on when it logged."""
+    if (stock := sys.modules.get("langgraph_api.logging")) is not None:
+        for name, value in (stock.worker_config.get() or {}).items():
+            event.setdefault(name, value)
+    return event
+
+
+class AccessLog:
+    """Writes one line a request: method, path, status and how long it took."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        path, started, status = scope["path"], time.monotonic(), 0
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            elif message["type"] == "websocket.accept":
+                status = 101
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            self._write(scope, path, status, time.monotonic() - started)
+
+    @staticmethod
+    def _write(scope: Scope, path: str, status: int, seconds: float) -> None:
+        level = logging.DEBUG if path in PROBES else logging.INFO
+        if status >= 500:
+            level = logging.ERROR
+        logger.log(
+            level,
+            "request",
+            method=scope.get("method", "WEBSOCKET"),
+            # Quoted again, so that a line break in a path cannot forge a line.
+            path=quote(path),
+            # 0: the client went away before there was an answer.
+            status=status,
+            ms=round(seconds * 1000, 1),
+            **({"detail": scope["error_detail"]} if scope.get("error_detail") else {}),
+        )
