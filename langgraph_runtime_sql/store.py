@@ -130,6 +130,9 @@ def set_store_config(config: Mapping[str, Any] | None) -> None:
     """
     global _store
     config = config or {}
+    if config.get("path"):
+        # The project brings a store of its own, and what else is configured is for that.
+        config = {}
     index, ttl = None, config.get("ttl")
     if config.get("index"):
         from langgraph_api.graph import resolve_embeddings

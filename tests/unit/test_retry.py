@@ -1,0 +1,85 @@
+"""Repeating a request: only for our own errors, only while nothing was committed."""
+
+import inspect
+import sqlite3
+from collections.abc import Awaitable, Callable
+
+import pytest
+from starlette.requests import Request
+
+from langgraph_runtime_sql import retry
+from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
+from langgraph_runtime_sql.retry import current_request, retry_db
+
+
+class Handler:
+    """Fails so many times, then answers."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.calls = 0
+
+    async def __call__(self, *args: object) -> str:
+        self.calls += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "answer"
+
+
+def wrapped(handler: Handler) -> Callable[..., Awaitable[str]]:
+    async def endpoint(*args: object) -> str:
+        """What the route's documentation is made of."""
+        return await handler(*args)
+
+    return retry_db(endpoint)
+
+
+async def test_a_busy_database_is_asked_three_times() -> None:
+    handler = Handler(DatabaseBusy(), DatabaseBusy())
+    assert await wrapped(handler)() == "answer"
+    assert handler.calls == 3
+    handler = Handler(*(DatabaseBusy() for _ in range(9)))
+    with pytest.raises(DatabaseBusy):
+        await wrapped(handler)()
+    assert handler.calls == 3
+
+
+@pytest.mark.parametrize(
+    "error", [DatabaseOverloaded(), ValueError("no"), sqlite3.OperationalError("locked")]
+)
+async def test_other_errors_are_not_repeated(error: Exception) -> None:
+    """A driver's error may be a graph's own, or come after a commit."""
+    handler = Handler(error)
+    with pytest.raises(type(error)):
+        await wrapped(handler)()
+    assert handler.calls == 1
+
+
+def test_only_our_own_errors_are_retriable_or_overload() -> None:
+    for error in (*retry.RETRIABLE_EXCEPTIONS, *retry.OVERLOADED_EXCEPTIONS):
+        assert error.__module__ == "langgraph_runtime_sql.errors"
+
+
+def test_a_route_keeps_its_name_and_documentation() -> None:
+    endpoint = wrapped(Handler())
+    assert endpoint.__name__ == "endpoint"
+    assert inspect.isfunction(endpoint)
+    assert endpoint.__doc__ == "What the route's documentation is made of."
+
+
+async def test_the_request_is_known_only_while_its_handler_runs() -> None:
+    seen = []
+
+    @retry_db
+    async def endpoint(request: Request) -> None:
+        seen.append(current_request.get())
+
+    @retry_db
+    async def without_request() -> None:
+        seen.append(current_request.get())
+
+    request = Request({"type": "http", "method": "GET", "path": "/", "headers": []})
+    await endpoint(request)
+    await without_request()
+    assert seen == [request, None]
+    assert current_request.get() is None
