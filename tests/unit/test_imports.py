@@ -5,13 +5,16 @@ import-linter is not told about yet, and what only running code can show.
 """
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("langgraph_runtime_sql", "hooks", "my_agent", "server")
@@ -24,6 +27,11 @@ ALLOWED: dict[str, set[str]] = {
     "my_agent": set(),
     "server": {"langgraph_runtime_sql", "hooks", "my_agent"},
 }
+
+
+def normal(name: str) -> str:
+    """A distribution's name as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def imported(package: str) -> Iterator[tuple[Path, str]]:
@@ -82,6 +90,21 @@ def test_nothing_imports_the_stock_development_runtime() -> None:
         if module.split(".")[0] in {"langgraph_runtime_inmem", "langgraph_cli"}
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("package", EXISTING)
+def test_every_library_is_a_declared_dependency(package: str) -> None:
+    """What comes along with something else may go with it too."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {normal(Requirement(text).name) for text in project["dependencies"]}
+    distributions = packages_distributions()
+    undeclared = {
+        module.split(".")[0]
+        for _, module in imported(package)
+        if (top := module.split(".")[0]) not in {*PACKAGES, *sys.stdlib_module_names}
+        and not declared & {normal(name) for name in distributions.get(top, [])}
+    }
+    assert undeclared == set()
 
 
 def test_import_linter_knows_every_package_that_exists() -> None:
