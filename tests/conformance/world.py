@@ -91,7 +91,7 @@ class World:
             if response.status_code != 200:
                 await response.aread()
                 raise AssertionError(f"{method} {path}: {reply(response)}")
-            yield _parse(response.aiter_lines())
+            yield _parse(response.aiter_bytes())
 
     async def until(
         self, look: Callable[[], Awaitable[Any]], accept: Callable[[Any], bool]
@@ -104,6 +104,11 @@ class World:
             while not accept(seen := await look()):
                 await asyncio.sleep(0.05)
         return seen
+
+    @staticmethod
+    async def pause(seconds: float) -> None:
+        """Wait, where the point is that something does *not* happen."""
+        await asyncio.sleep(seconds)
 
     async def run_status(self, thread_id: str, run_id: str, *wanted: str) -> str:
         """Wait until the run has one of the wanted statuses, and return it."""
@@ -128,12 +133,21 @@ def _body(response: httpx.Response) -> Any:
         return response.text
 
 
-async def _parse(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
+async def _parse(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
     event: dict[str, Any] = {}
-    async for line in lines:
+    async for line in _lines(chunks):
         if not line and event:
             yield event
             event = {}
         elif line and not line.startswith(":"):
             field, _, text = line.partition(": ")
             event[field] = json.loads(text) if field == "data" and text else text
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """Lines as the event-stream format means them: httpx would also split at U+2028."""
+    rest = b""
+    async for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line.removesuffix(b"\r").decode()

@@ -1,3 +1,18 @@
 """The scenarios, a module a noun; importing this package registers all of them."""
 
-from . import assistants, inflight, runs, state, stateless, streams, threads  # noqa: F401
+from . import (  # noqa: F401
+    a2a,
+    assistants,
+    crons,
+    events,
+    inflight,
+    mcp,
+    meta,
+    runs,
+    state,
+    stateless,
+    store,
+    streams,
+    threads,
+    webhooks,
+)

@@ -9,7 +9,7 @@ from ..registry import scenario
 from ..world import World
 from .assistants import NOWHERE
 
-LONG = {"seconds": 20}
+LONG = {"seconds": 10}
 ENDED = ("success", "error", "timeout", "interrupted")
 
 
@@ -24,7 +24,7 @@ async def settled(w: World, key: str) -> Any:
     """The thread once nothing runs on it any more: status and the statuses of its runs."""
     row = await w.until(lambda: w.sdk.threads.get(key), lambda row: row["status"] != "busy")
     runs = await w.sdk.runs.list(key)
-    return [row["status"], row["error"], [run["status"] for run in reversed(runs)]]
+    return [row["status"], row.get("error"), [run["status"] for run in reversed(runs)]]
 
 
 @scenario()
@@ -325,7 +325,7 @@ async def delete_a_thread_with_a_running_run(w: World) -> Any:
 async def delete_an_assistant_in_use(w: World) -> Any:
     made = await w.sdk.assistants.create("sleeper")
     key = await w.thread()
-    run = await w.sdk.runs.create(key, made["assistant_id"], input={"seconds": 20})
+    run = await w.sdk.runs.create(key, made["assistant_id"], input=LONG)
     await w.run_status(key, run["run_id"], "running")
     await w.sdk.assistants.delete(made["assistant_id"])
     return await w.run_status(key, run["run_id"], *ENDED)

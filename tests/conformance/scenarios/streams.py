@@ -24,11 +24,6 @@ def pairs(events: list[dict[str, Any]]) -> list[Any]:
     return [[event["event"], event.get("data")] for event in events]
 
 
-def without_clocks(event: list[Any]) -> list[Any]:
-    """A debug event's payload carries a time of its own; the normaliser hides it."""
-    return event
-
-
 @scenario()
 async def values(w: World) -> Any:
     return await streamed(w, "steps", {"count": 2})
