@@ -5,6 +5,8 @@ import random
 
 import pytest
 
+pytest_plugins = ["tests.support.openai_server"]
+
 SEED = int(os.environ.get("THREADHOLD_SEED") or random.SystemRandom().randrange(2**32))
 
 

@@ -1,0 +1,100 @@
+"""Servers that tests start in a process of their own, and stop again."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GRAPHS = ROOT / "tests" / "graphs"
+
+# Seconds; far above what anything here takes, so that only a broken server meets them.
+START_SECONDS = 60.0
+STOP_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that answers.
+
+    Attributes:
+        url: Its address, without a slash at the end.
+        process: Its process, for signals.
+        log: The file with everything it has printed.
+    """
+
+    url: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+
+def free_port() -> int:
+    """A TCP port that nothing listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """This process's environment without anything that configures a server or reaches out."""
+    foreign = ("LANGSMITH", "LANGCHAIN", "LANGGRAPH", "LANGSERVE", "OPENAI_", "DATABASE_", "REDIS_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    return {**kept, "PYTHONPATH": str(ROOT), **extra}
+
+
+def threadhold(*arguments: str | Path) -> list[str]:
+    """The command line of `threadhold`."""
+    return [sys.executable, "-m", "server", *map(str, arguments)]
+
+
+@contextmanager
+def running(
+    command: Sequence[str],
+    port: int,
+    folder: Path,
+    env: dict[str, str],
+    *,
+    ready: str = "/ok",
+) -> Iterator[Running]:
+    """`command` in `folder`, from its first good answer at `ready` until the end of the block."""
+    log = folder / f"server-{port}.log"
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, env=env, stdout=output, stderr=subprocess.STDOUT
+        )
+    server = Running(f"http://127.0.0.1:{port}", process, log)
+    try:
+        _wait(server, ready)
+        yield server
+    finally:
+        stop(process)
+
+
+def _wait(server: Running, ready: str) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and server.process.poll() is None:
+        try:
+            if httpx.get(server.url + ready, timeout=5).is_success:
+                return
+        except httpx.TransportError:
+            pass  # not listening yet
+        time.sleep(0.05)
+    pytest.fail(f"the server did not start:\n{server.log.read_text()[-4000:]}")
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End it as an operator would, or by force if it does not listen. Repeatable."""
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,83 @@
+"""The chat graph without any service: the offline model answers."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.pregel import Pregel
+from langgraph.runtime import Runtime
+from pydantic import ValidationError
+
+import my_agent.chat
+from my_agent.chat import graph, prompts
+from my_agent.chat.context import Context
+from my_agent.chat.nodes import generate
+
+pytestmark = pytest.mark.usefixtures("no_model")
+
+
+def test_the_package_exports_the_graph_alone() -> None:
+    assert my_agent.chat.__all__ == ["graph"]
+    assert isinstance(graph, Pregel)
+    assert graph.name == "chat"
+
+
+def test_the_graph_is_one_step() -> None:
+    drawn = graph.get_graph()
+    assert {(edge.source, edge.target) for edge in drawn.edges} == {
+        ("__start__", "generate"),
+        ("generate", "__end__"),
+    }
+
+
+def test_schemas_tell_a_client_what_to_send() -> None:
+    assert list(graph.get_input_jsonschema()["properties"]) == ["messages"]
+    context = graph.get_context_jsonschema()
+    assert context is not None
+    assert context["properties"].keys() == {"model", "system_prompt"}
+    assert all(value["description"] for value in context["properties"].values())
+    assert context["properties"]["system_prompt"]["default"] == prompts.SYSTEM
+
+
+async def test_the_node_answers_offline() -> None:
+    update = await generate({"messages": [HumanMessage("Olá?")]}, Runtime(context=Context()))
+    [answer] = update["messages"]
+    assert isinstance(answer, AIMessage)
+    assert "“Olá?”" in answer.text
+
+
+async def test_a_conversation_is_kept() -> None:
+    talk = graph.copy(update={"checkpointer": InMemorySaver()})
+    config: Any = {"configurable": {"thread_id": "t"}}
+    await talk.ainvoke({"messages": [HumanMessage("one")]}, config)
+    state = await talk.ainvoke({"messages": [HumanMessage("two")]}, config)
+    assert [message.type for message in state["messages"]] == ["human", "ai", "human", "ai"]
+    assert "message 2 from you" in state["messages"][-1].text
+
+
+async def test_tokens_arrive_one_by_one() -> None:
+    stream = graph.astream({"messages": [HumanMessage("hi")]}, stream_mode=["messages", "values"])
+    seen = [(mode, part) async for mode, part in stream]
+    parts: list[Any] = [part for mode, part in seen if mode == "messages"]
+    tokens: list[AIMessageChunk] = [token for token, _ in parts]
+    assert {type(token) for token in tokens} == {AIMessageChunk}
+    assert len(tokens) > 10
+    final: Any = seen[-1][1]
+    assert "".join(token.text for token in tokens) == final["messages"][-1].text
+    # A client that saw the tokens must recognise the message they became.
+    assert {token.id for token in tokens} == {final["messages"][-1].id}
+
+
+async def test_nothing_to_answer_fails() -> None:
+    with pytest.raises(ValueError, match="at least one message"):
+        await graph.ainvoke({"messages": []})
+
+
+@pytest.mark.parametrize(
+    "context", [{"model": ""}, {"model": 5}, {"temperature": 1}, {"system_prompt": None}]
+)
+async def test_a_bad_context_fails(context: dict[str, Any]) -> None:
+    untyped: Any = context
+    with pytest.raises(ValidationError):
+        await graph.ainvoke({"messages": [HumanMessage("hi")]}, context=untyped)
