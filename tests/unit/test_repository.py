@@ -90,6 +90,11 @@ def test_newest_changelog_heading_is_the_package_version() -> None:
     assert released[0] == PROJECT["project"]["version"]
 
 
+def test_library_says_the_version_of_the_package() -> None:
+    source = (ROOT / "langgraph_runtime_sql/__init__.py").read_text()
+    assert f'__version__ = "{PROJECT["project"]["version"]}"' in source
+
+
 def test_licence_is_mit_and_travels_with_the_package() -> None:
     assert (ROOT / "LICENSE").read_text().startswith("MIT License")
     assert PROJECT["project"]["license"] == "MIT"
