@@ -13,7 +13,7 @@ from langgraph_runtime_sql.checkpoint.history import (
     prune_thread,
 )
 from langgraph_runtime_sql.checkpoint.saver import Checkpointer
-from langgraph_runtime_sql.checkpoint.stock import ensure_schema
+from langgraph_runtime_sql.checkpoint.schema import ensure_schema
 from langgraph_runtime_sql.checkpoint.storage import thread_storage
 
 __all__ = [

@@ -18,6 +18,7 @@ class Claim:
 
     run_id: str
     attempt: int
+    temporary_thread_id: str | None = None
 
 
 claim: ContextVar[Claim | None] = ContextVar("checkpoint_claim", default=None)

@@ -7,34 +7,39 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 
-from langgraph_runtime_sql.checkpoint.serialization import serializer
+from langgraph_runtime_sql.checkpoint import undo
+from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, serializer
 from langgraph_runtime_sql.checkpoint.stock import RUN_ID, StockSaver
 from langgraph_runtime_sql.connection import Connection
 
 _COPY_CHECKPOINTS = """
     INSERT OR REPLACE INTO checkpoints
         (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
-    SELECT ?, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata
-    FROM checkpoints WHERE thread_id = ?
+    SELECT :target, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,
+        CASE WHEN json_extract(CAST(metadata AS TEXT), '$.thread_id') = :source
+        THEN CAST(json_set(CAST(metadata AS TEXT), '$.thread_id', :target) AS BLOB)
+        ELSE metadata END
+    FROM checkpoints WHERE thread_id = :source
 """
 _COPY_WRITES = """
     INSERT OR REPLACE INTO writes
         (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
-    SELECT ?, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value
-    FROM writes WHERE thread_id = ?
+    SELECT :target, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value
+    FROM writes WHERE thread_id = :source
 """
 _ONE = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
 
 
 def delete_thread(conn: Connection, thread_id: Any) -> None:
     """Delete every checkpoint of a thread, in all namespaces."""
-    StockSaver(conn).delete_thread(str(thread_id))
+    StockSaver(conn, SERIALIZED).delete_thread(str(thread_id))
+    undo.forget_thread(conn, str(thread_id))
 
 
 def copy_thread(conn: Connection, source: Any, target: Any) -> None:
     """Give the thread `target` all checkpoints and pending writes of `source`."""
     for statement in (_COPY_CHECKPOINTS, _COPY_WRITES):
-        conn.raw.execute(statement, (str(target), str(source)))
+        conn.raw.execute(statement, {"source": str(source), "target": str(target)})
 
 
 def latest_checkpoint(
@@ -61,7 +66,7 @@ def prune_thread(conn: Connection, thread_id: Any) -> None:
 
 
 def delete_for_runs(conn: Connection, run_ids: Iterable[Any], thread_id: Any | None = None) -> None:
-    """Delete the checkpoints that runs wrote.
+    """Delete the checkpoints that runs wrote, and what they wrote onto others.
 
     One that the delta channels of another run's checkpoint are rebuilt from stays:
     without it that state would come back empty, and silently.
@@ -71,20 +76,32 @@ def delete_for_runs(conn: Connection, run_ids: Iterable[Any], thread_id: Any | N
         thread_id: Only in this thread. A copy of it has the same runs in its
             checkpoints, so leave this out only to delete them everywhere.
     """
-    doomed: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for run_id in run_ids:
-        for thread, ns, checkpoint_id in _of_run(conn, str(run_id), thread_id):
-            doomed[thread, ns].add(checkpoint_id)
-    for (thread, ns), ids in doomed.items():
-        _delete(conn, thread, ns, ids - _needed_by_others(conn, thread, ns, ids))
+    for run_id in map(str, run_ids):
+        written = _group(_written_by(conn, run_id), thread_id)
+        touched = _group(undo.places(conn, run_id), thread_id)
+        for thread, ns in written.keys() | touched.keys():
+            ids = written[thread, ns]
+            needed = _needed_by_others(conn, thread, ns, ids)
+            _delete(conn, thread, ns, ids - needed)
+            for checkpoint_id in touched[thread, ns] - needed:
+                undo.take_back(conn, run_id, (thread, ns, checkpoint_id))
 
 
-def _of_run(conn: Connection, run_id: str, thread_id: Any | None) -> list[tuple[str, str, str]]:
+def _group(places: Iterable[undo.Place], thread_id: Any | None) -> dict[tuple[str, str], set[str]]:
+    """Checkpoint ids by thread and namespace; only of `thread_id` if there is one."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for thread, ns, checkpoint_id in places:
+        if thread_id is None or thread == str(thread_id):
+            found[thread, ns].add(checkpoint_id)
+    return found
+
+
+def _written_by(conn: Connection, run_id: str) -> list[undo.Place]:
     statement = (
         f"SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {RUN_ID} = ?"
     )
-    found: list[tuple[str, str, str]] = conn.raw.execute(statement, (run_id,)).fetchall()
-    return [each for each in found if thread_id is None or each[0] == str(thread_id)]
+    found: list[undo.Place] = conn.raw.execute(statement, (run_id,)).fetchall()
+    return found
 
 
 def _needed_by_others(conn: Connection, thread: str, ns: str, ids: set[str]) -> set[str]:
@@ -147,7 +164,7 @@ def _by_namespace(conn: Connection, thread: str) -> dict[str, set[str]]:
 
 def _delete(conn: Connection, thread: str, ns: str, ids: Iterable[str]) -> None:
     keys = [(thread, ns, checkpoint_id) for checkpoint_id in ids]
-    for table in ("checkpoints", "writes"):
+    for table in ("checkpoints", "writes", "run_writes"):
         conn.raw.executemany(f"DELETE FROM {table} WHERE {_ONE}", keys)
 
 

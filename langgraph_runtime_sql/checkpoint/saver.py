@@ -21,15 +21,14 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from langgraph_runtime_sql.checkpoint import history
+from langgraph_runtime_sql.checkpoint import history, undo
 from langgraph_runtime_sql.checkpoint.admission import admission, claim
 from langgraph_runtime_sql.checkpoint.metadata import checkpoint_metadata, matches
-from langgraph_runtime_sql.checkpoint.serialization import Serialized, UnpackHook, serializer
+from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, UnpackHook, serializer
 from langgraph_runtime_sql.checkpoint.stock import StockSaver
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.database import current
 
-_SERIALIZED = Serialized()
 # The metadata keys that mean in SQLite's JSON paths what they say.
 _SQL_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _INT64 = range(-(2**63), 2**63)
@@ -58,6 +57,8 @@ class Checkpointer(BaseCheckpointSaver[str]):
         use_direct_connection: bool = False,
     ) -> None:
         super().__init__(serde=serializer(unpack_hook))
+        # What this saver stored, by run: writes onto these need no undoing.
+        self._own: set[tuple[str, undo.Place]] = set()
 
     get_next_version = SqliteSaver.get_next_version
 
@@ -149,8 +150,11 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
         def run(conn: Connection) -> RunnableConfig:
             admit(conn)
-            saver = StockSaver(conn, _SERIALIZED)
-            return saver.put(where, cast(Checkpoint, typed), about, new_versions)
+            saver = StockSaver(conn, SERIALIZED)
+            stored = saver.put(where, cast(Checkpoint, typed), about, new_versions)
+            if owner is not None:
+                self._own.add((owner.run_id, _place(stored)))
+            return stored
 
         return run
 
@@ -179,12 +183,15 @@ class Checkpointer(BaseCheckpointSaver[str]):
         task_id: str,
         task_path: str,
     ) -> Callable[[Connection], None]:
-        admit, where = admission(), _location(config)
+        admit, owner, where = admission(), claim.get(), _location(config)
+        place = _place(where)
         typed = [(channel, {"typed": self.serde.dumps_typed(value)}) for channel, value in writes]
 
         def run(conn: Connection) -> None:
             admit(conn)
-            StockSaver(conn, _SERIALIZED).put_writes(where, typed, task_id, task_path)
+            if owner is not None and (owner.run_id, place) not in self._own:
+                undo.remember(conn, owner.run_id, place, [c for c, _ in typed], task_id)
+            StockSaver(conn, SERIALIZED).put_writes(where, typed, task_id, task_path)
 
         return run
 
@@ -267,6 +274,11 @@ def _location(config: RunnableConfig) -> RunnableConfig:
             "checkpoint_id": None if parent is None else str(parent),
         }
     }
+
+
+def _place(location: RunnableConfig) -> undo.Place:
+    configurable = location["configurable"]
+    return configurable["thread_id"], configurable["checkpoint_ns"], configurable["checkpoint_id"]
 
 
 def _fits_sql(key: str, value: Any) -> bool:

@@ -89,3 +89,6 @@ class Serialized:
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         raise TypeError("Serialized values are written, never read")
+
+
+SERIALIZED = Serialized()

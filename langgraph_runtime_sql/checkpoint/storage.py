@@ -61,4 +61,5 @@ def _measure(conn: Connection, thread: str) -> dict[str, Any]:
 
 
 def _packed_size(value: Any) -> int:
-    return len(ormsgpack.packb(value, option=ormsgpack.OPT_NON_STR_KEYS))
+    # `tuple`: the snapshot of a delta channel, one of its value.
+    return len(ormsgpack.packb(value, default=tuple, option=ormsgpack.OPT_NON_STR_KEYS))

@@ -1,0 +1,26 @@
+"""LangGraph runtime edition `sql`: the stock API on a database that keeps every write."""
+
+__version__ = "0.1.0"
+
+from langgraph_runtime_sql import (
+    checkpoint,
+    database,
+    lifespan,
+    metrics,
+    ops,
+    queue,
+    retry,
+    store,
+)
+
+__all__ = [
+    "__version__",
+    "checkpoint",
+    "database",
+    "lifespan",
+    "metrics",
+    "ops",
+    "queue",
+    "retry",
+    "store",
+]

@@ -1,0 +1,322 @@
+"""Bus: wake-ups, control messages and event streams between the parts of one process.
+
+Publishing and subscribing happen under one lock, so a subscriber that asks
+for what came before gets each event exactly once: from the log up to that
+moment, live from then on.
+"""
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+# A resumable run keeps this much of its stream for clients that come back.
+LOG_BYTES = 32 * 2**20
+# Control messages for runs that nobody has entered yet.
+UNHEARD = 10_000
+DONE = b"done"
+CONTROL = "control"
+
+Order = tuple[int, int]
+START: Order = (-1, -1)
+
+
+class Event(NamedTuple):
+    """One event of a run, numbered in an order that only grows."""
+
+    order: Order
+    run_id: str
+    name: str
+    data: bytes
+    resumable: bool
+
+    @property
+    def id(self) -> bytes:
+        """The number as clients see it: `<milliseconds>-<sequence>`."""
+        return b"%d-%d" % self.order
+
+    @property
+    def is_end(self) -> bool:
+        """Whether the run says with this that nothing more comes."""
+        return self.name == CONTROL and self.data == DONE
+
+
+class Control(NamedTuple):
+    """A request to the worker of a run: `interrupt` or `rollback`, and why."""
+
+    action: str
+    reason: str | None
+
+
+def parse_order(event_id: str | bytes | None) -> Order | None:
+    """The place in the stream after which a client wants to go on.
+
+    `-`, `-1` and the empty string are the beginning; a bare number is the end
+    of that millisecond's predecessor. None (and what is not an id) is now.
+    """
+    if event_id is None:
+        return None
+    text = event_id.decode(errors="replace") if isinstance(event_id, bytes) else event_id
+    if text in ("", "-", "-1"):
+        return START
+    first, _, second = text.partition("-")
+    with suppress(ValueError):
+        return int(first), -1 if second in ("", "*") else int(second)
+    return None
+
+
+class Subscription:
+    """One reader's events, in order; it lives on the event loop that made it."""
+
+    def __init__(self, leave: Callable[["Subscription"], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._events: deque[Event] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._leave = leave
+
+    def push(self, event: Event) -> None:
+        """Add an event, from any thread."""
+        self._events.append(event)
+        if self._waiter is None:
+            return
+        if threading.get_ident() == self._thread:
+            self._wake()
+        else:
+            with suppress(RuntimeError):  # The reader's loop has closed: it is gone.
+                self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def pending(self) -> bool:
+        """Whether an event is waiting to be read."""
+        return bool(self._events)
+
+    async def get(self, timeout: float | None = None) -> Event | None:
+        """The next event, or None when `timeout` seconds pass without one."""
+        while not self._events:
+            self._waiter = self._loop.create_future()
+            if self._events:  # Pushed from another thread between the two lines above.
+                self._waiter = None
+                break
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._waiter
+            except TimeoutError:
+                return None
+            finally:
+                self._waiter = None
+        return self._events.popleft()
+
+    def close(self) -> None:
+        """Stop listening. Repeatable."""
+        self._leave(self)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+
+@dataclass(slots=True)
+class _Log:
+    """What a resumable stream keeps."""
+
+    thread_id: str | None
+    events: deque[Event] = field(default_factory=deque)
+    size: int = 0
+    expires: float | None = None
+
+    def add(self, event: Event) -> None:
+        self.events.append(event)
+        self.size += len(event.data)
+        while self.size > LOG_BYTES and len(self.events) > 1:
+            self.size -= len(self.events.popleft().data)
+
+
+class LocalBus:
+    """The bus of one process.
+
+    Args:
+        keep_seconds: How long a finished run's stream can still be resumed.
+    """
+
+    def __init__(self, keep_seconds: float = 120.0) -> None:
+        self._keep = keep_seconds
+        self._lock = threading.Lock()
+        self._last: Order = (0, 0)
+        self._by_run: dict[str, list[Subscription]] = defaultdict(list)
+        self._by_thread: dict[str, list[Subscription]] = defaultdict(list)
+        self._logs: dict[str, _Log] = {}
+        self._thread_logs: dict[str, list[str]] = defaultdict(list)
+        self._live: dict[str, bool] = {}
+        self._controls: OrderedDict[str, Control] = OrderedDict()
+        self._listeners: dict[str, Callable[[Control], None]] = {}
+        self._wakers: list[Callable[[], None]] = []
+
+    # --- streams
+
+    def publish(
+        self, run_id: str, thread_id: str | None, name: str, data: bytes, *, resumable: bool = False
+    ) -> Event:
+        """Send an event to whoever follows the run or its thread."""
+        with self._lock:
+            milliseconds = time.time_ns() // 1_000_000
+            last = self._last
+            order = (milliseconds, 0) if milliseconds > last[0] else (last[0], last[1] + 1)
+            self._last = order
+            event = Event(order, run_id, name, data, resumable)
+            if resumable:
+                self._log(run_id, thread_id).add(event)
+            for subscription in self._by_run.get(run_id, ()):
+                subscription.push(event)
+            if thread_id is not None:
+                for subscription in self._by_thread.get(thread_id, ()):
+                    subscription.push(event)
+        return event
+
+    def publish_state(self, thread_id: str, name: str, data: bytes) -> Event:
+        """Send an event that belongs to a thread and to none of its runs."""
+        event = self.publish("*", thread_id, name, data)
+        with self._lock:
+            log = self._log(f"*{thread_id}", thread_id)
+            log.add(event._replace(resumable=True))
+            log.expires = time.monotonic() + self._keep
+        return event
+
+    def subscribe_run(self, run_id: str, after: Order | None = None) -> Subscription:
+        """Follow a run, which need not exist yet, from `after` or from now."""
+        return self._subscribe(self._by_run, run_id, [run_id], after)
+
+    def subscribe_thread(self, thread_id: str, after: Order | None = None) -> Subscription:
+        """Follow all runs of a thread, future ones too, from `after` or from now."""
+        return self._subscribe(self._by_thread, thread_id, None, after)
+
+    def _subscribe(
+        self,
+        readers: dict[str, list[Subscription]],
+        key: str,
+        logs: list[str] | None,
+        after: Order | None,
+    ) -> Subscription:
+        def leave(subscription: Subscription) -> None:
+            with self._lock, suppress(KeyError, ValueError):
+                readers[key].remove(subscription)
+                if not readers[key]:
+                    del readers[key]
+
+        subscription = Subscription(leave)
+        with self._lock:
+            if after is not None:
+                names = self._thread_logs.get(key, []) if logs is None else logs
+                kept = [e for name in names if name in self._logs for e in self._logs[name].events]
+                for event in sorted(kept):
+                    if event.order > after:
+                        subscription.push(event)
+            readers[key].append(subscription)
+        return subscription
+
+    def _log(self, key: str, thread_id: str | None) -> _Log:
+        log = self._logs.get(key)
+        if log is None:
+            log = self._logs[key] = _Log(thread_id)
+            if thread_id is not None:
+                self._thread_logs[thread_id].append(key)
+        return log
+
+    # --- runs
+
+    def run_started(self, run_id: str, *, resumable: bool) -> None:
+        """A run was committed or claimed: it is live until it ends."""
+        self._live[run_id] = resumable
+
+    def is_live(self, run_id: str) -> bool:
+        """Whether this process knows that the run has not ended yet."""
+        return run_id in self._live
+
+    def is_resumable(self, run_id: str) -> bool:
+        """Whether a live run was asked to keep its stream."""
+        return self._live.get(run_id, False)
+
+    def run_ended(self, run_id: str, thread_id: str | None, *, resumable: bool) -> None:
+        """Tell followers that nothing more comes. Call once its status is committed."""
+        self.publish(run_id, thread_id, CONTROL, DONE, resumable=resumable)
+        self._live.pop(run_id, None)
+        with self._lock:
+            self._controls.pop(run_id, None)
+            if (log := self._logs.get(run_id)) is not None:
+                log.expires = time.monotonic() + self._keep
+
+    def on_queued(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake`, from any thread, when a run is queued; returns how to stop."""
+        self._wakers.append(wake)
+        return lambda: self._wakers.remove(wake)
+
+    def wake(self) -> None:
+        """Have the queue look again; from any thread."""
+        for wake in list(self._wakers):
+            wake()
+
+    # --- control
+
+    def send_control(self, run_id: str, control: Control) -> None:
+        """Ask a run's worker to stop; kept until the run is entered."""
+        with self._lock:
+            listener = self._listeners.get(run_id)
+            if listener is None:
+                self._controls[run_id] = control
+                while len(self._controls) > UNHEARD:
+                    self._controls.popitem(last=False)
+        if listener is not None:
+            listener(control)
+
+    def listen(self, run_id: str, listener: Callable[[Control], None]) -> Callable[[], None]:
+        """Hear control messages of a run, one sent before included; returns how to stop."""
+        with self._lock:
+            self._listeners[run_id] = listener
+            early = self._controls.pop(run_id, None)
+        if early is not None:
+            listener(early)
+        return lambda: self._forget(run_id, listener)
+
+    def _forget(self, run_id: str, listener: Callable[[Control], None]) -> None:
+        with self._lock:
+            if self._listeners.get(run_id) is listener:
+                del self._listeners[run_id]
+
+    # --- upkeep
+
+    def expire(self) -> None:
+        """Forget the streams of runs that ended long enough ago."""
+        moment = time.monotonic()
+        with self._lock:
+            for key in [k for k, v in self._logs.items() if v.expires and v.expires < moment]:
+                thread_id = self._logs.pop(key).thread_id
+                if thread_id is not None:
+                    self._thread_logs[thread_id].remove(key)
+                    if not self._thread_logs[thread_id]:
+                        del self._thread_logs[thread_id]
+
+
+_current: LocalBus | None = None
+
+
+def current() -> LocalBus:
+    """The bus of this process."""
+    global _current
+    if _current is None:
+        _current = LocalBus()
+    return _current
+
+
+def reset(keep_seconds: float) -> None:
+    """Start afresh, as a new process would."""
+    global _current
+    _current = LocalBus(keep_seconds)

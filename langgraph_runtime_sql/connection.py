@@ -1,0 +1,63 @@
+"""Connection: what an operation gets to read and write with, inside its transaction."""
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy.engine import Dialect
+
+from langgraph_runtime_sql.statements import Params, Row, Statement, compile_statement
+
+
+class Connection:
+    """A driver's connection in an open transaction that somebody else ends.
+
+    Attributes:
+        raw: The driver's own connection. Never commit, roll back or close it.
+        dialect_name: `sqlite` or `postgresql`.
+    """
+
+    __slots__ = ("_committed", "_dialect", "dialect_name", "raw")
+
+    def __init__(self, raw: Any, dialect: Dialect) -> None:
+        self.raw = raw
+        self._dialect = dialect
+        self.dialect_name = dialect.name
+        self._committed: list[Callable[[], None]] = []
+
+    def fetchall(self, statement: Statement, params: Params | None = None) -> list[Row]:
+        """Every row of `statement`, as dicts in the types of `tables`."""
+        compiled = compile_statement(statement, self._dialect)
+        cursor = self.raw.execute(compiled.sql, compiled.bind(params))
+        return compiled.rows(cursor.fetchall())
+
+    def fetchone(self, statement: Statement, params: Params | None = None) -> Row | None:
+        """The first row of `statement`, or None."""
+        rows = self.fetchall(statement, params)
+        return rows[0] if rows else None
+
+    def scalar(self, statement: Statement, params: Params | None = None) -> Any:
+        """The first column of the first row, or None."""
+        row = self.fetchone(statement, params)
+        return None if row is None else next(iter(row.values()))
+
+    def execute(self, statement: Statement, params: Params | None = None) -> int:
+        """Run `statement`; the number of rows it changed."""
+        compiled = compile_statement(statement, self._dialect)
+        return int(self.raw.execute(compiled.sql, compiled.bind(params)).rowcount)
+
+    def executemany(self, statement: Statement, params: list[Params]) -> None:
+        """Run `statement` once for each of `params`."""
+        if not params:
+            return
+        compiled = compile_statement(statement, self._dialect)
+        cursor = self.raw.cursor()
+        cursor.executemany(compiled.sql, [compiled.bind(each) for each in params])
+        cursor.close()
+
+    def after_commit(self, fn: Callable[[], None]) -> None:
+        """Call `fn`, which must not fail or wait, once this transaction is committed."""
+        self._committed.append(fn)
+
+    def committed(self) -> list[Callable[[], None]]:
+        """What to call after the commit; for the owner of the transaction."""
+        return self._committed

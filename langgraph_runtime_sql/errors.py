@@ -1,0 +1,60 @@
+"""The errors of this package, one family.
+
+RuntimeSqlError
+├── BadDatabaseUrl      the URL names nothing we can keep writes in
+├── DatabaseInUse       another process owns the file
+├── DatabaseTooNew      migrated by a newer version
+├── DatabaseClosed      used after stop
+├── NotStarted          used outside the lifespan
+├── DatabaseBusy        nothing was committed; the same call may succeed now
+├── DatabaseOverloaded  the disk is full or failing: 503
+└── SupersededAttempt   the write belongs to an attempt that no longer owns its run
+"""
+
+from pathlib import Path
+
+
+class RuntimeSqlError(Exception):
+    """The runtime could not do what it was asked."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+
+class BadDatabaseUrl(RuntimeSqlError):
+    """The database URL cannot be used."""
+
+
+class DatabaseInUse(RuntimeSqlError):
+    """Another process owns the SQLite file."""
+
+    def __init__(self, path: Path, owner: str) -> None:
+        who = f"process {owner}" if owner else "another process"
+        super().__init__(
+            f"{path} is in use by {who}. One process owns a SQLite file: stop that process, "
+            "give this one a file of its own, or serve many processes from Postgres."
+        )
+
+
+class DatabaseTooNew(RuntimeSqlError):
+    """The database was migrated by a newer version of this package."""
+
+
+class DatabaseClosed(RuntimeSqlError):
+    """The database is closed."""
+
+
+class NotStarted(RuntimeSqlError):
+    """The platform is not running: enter its lifespan first."""
+
+
+class DatabaseBusy(RuntimeSqlError):
+    """The database is busy; nothing was committed."""
+
+
+class DatabaseOverloaded(RuntimeSqlError):
+    """The database cannot take a write now."""
+
+
+class SupersededAttempt(RuntimeSqlError, RuntimeError):
+    """This attempt no longer owns its run; what it writes is refused."""

@@ -1,0 +1,156 @@
+"""Hooks: how a host takes part in the runtime's transactions.
+
+A host gives one object with any of the methods of `Hooks`. Each is called
+inside the transaction it is about, whichever route asked for it, and before
+it commits: raising `Reject` undoes the whole write and answers the request.
+Hooks are plain functions and must not wait for anything.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID
+
+from sqlalchemy import select
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql import filters, json_codec
+from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.statements import Row
+from langgraph_runtime_sql.tables import threads
+
+
+class Reject(HTTPException):
+    """A hook's refusal. The request is answered with `status_code` and `body` as JSON.
+
+    Args:
+        status: An HTTP status from 400 to 499.
+        body: What the client gets.
+    """
+
+    def __init__(self, status: int, body: Mapping[str, Any]) -> None:
+        if not 400 <= status <= 499:
+            raise ValueError(f"A refusal's status is from 400 to 499, not {status}")
+        self.body = dict(body)
+        # Routes that format errors themselves (MCP, A2A, event streams) show this text.
+        detail = self.body.get("detail") or self.body.get("error") or "Refused"
+        super().__init__(status, str(detail))
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asked, as authentication knows them.
+
+    Attributes:
+        identity: The user's identity, or None without authentication.
+        user: The authenticated user object, or None.
+    """
+
+    identity: str | None = None
+    user: Any = None
+
+
+class Transaction:
+    """What a hook may do: look at threads, change their metadata, take a lock.
+
+    Attributes:
+        caller: Who asked for the write.
+    """
+
+    def __init__(self, conn: Connection, caller: Caller) -> None:
+        self._conn = conn
+        self.caller = caller
+
+    def find_threads(self, metadata: Mapping[str, Any], *, limit: int = 100) -> list[Row]:
+        """Threads whose metadata contains `metadata`, last updated first."""
+        conditions, _ = filters.thread_conditions(self._conn, metadata, None)
+        return self._conn.fetchall(
+            select(threads)
+            .where(*conditions)
+            .order_by(threads.c.updated_at.desc(), threads.c.thread_id)
+            .limit(limit)
+        )
+
+    def get_thread(self, thread_id: UUID) -> Row | None:
+        """A thread by id, or None."""
+        return self._conn.fetchone(select(threads).where(threads.c.thread_id == thread_id))
+
+    def patch_thread(self, thread_id: UUID, metadata: Mapping[str, Any]) -> None:
+        """Set top-level keys of a thread's metadata. No other hook is called for it."""
+        thread = self.get_thread(thread_id)
+        if thread is None:
+            raise LookupError(f"There is no thread {thread_id}")
+        merged = {**thread["metadata"], **json_codec.plain(dict(metadata))}
+        self._conn.execute(
+            threads.update()
+            .where(threads.c.thread_id == thread_id)
+            .values(metadata=merged, updated_at=now())
+        )
+        filters.relabel(self._conn, thread_id, thread["metadata"], merged)
+
+    def lock(self, name: str) -> None:
+        """Hold `name` until the transaction ends, against every other process.
+
+        SQLite has one writer, so a transaction there already holds everything.
+        """
+
+
+class Hooks(Protocol):
+    """Every hook there is; implement those you need.
+
+    The dicts are the rows as they will be written. `metadata` of a new thread
+    and of a new run may be changed in place; anything else is for reading.
+    """
+
+    def before_thread_create(self, tx: Transaction, thread: Row) -> None:
+        """A thread is about to be created, by any route."""
+
+    def before_thread_update(self, tx: Transaction, thread: Row, metadata: dict[str, Any]) -> None:
+        """`metadata` is about to be merged into an existing thread's."""
+
+    def before_run_create(self, tx: Transaction, thread: Row, run: Row) -> None:
+        """A run is about to be queued on `thread`."""
+
+    def before_state_update(self, tx: Transaction, thread: Row) -> None:
+        """A client is about to write a checkpoint of `thread`."""
+
+    def after_run_end(self, tx: Transaction, thread: Row | None, run: Row, status: str) -> None:
+        """A run ends with `status`; `thread` is None if it goes too."""
+
+
+NAMES = tuple(name for name in vars(Hooks) if name.startswith(("before_", "after_")))
+
+_hooks: Any = None
+
+
+def configure(hooks: Any) -> None:
+    """Use `hooks` (or none, with None) from now on.
+
+    Raises:
+        TypeError: it has a hook-like method that does not exist here, or a
+            hook that cannot run inside a transaction.
+    """
+    global _hooks
+    import inspect
+
+    for name in dir(hooks) if hooks is not None else ():
+        if not name.startswith(("before_", "after_")):
+            continue
+        if name not in NAMES:
+            raise TypeError(f"Unknown hook {name!r}; there are: {', '.join(NAMES)}")
+        if inspect.iscoroutinefunction(getattr(hooks, name)):
+            raise TypeError(f"Hook {name!r} is a coroutine function; hooks run in a transaction")
+    _hooks = hooks
+
+
+def call(name: str, conn: Connection, caller: Caller, *arguments: Any) -> None:
+    """Call hook `name` if the host has it."""
+    hook = getattr(_hooks, name, None)
+    if hook is not None:
+        hook(Transaction(conn, caller), *arguments)
+
+
+def active(name: str) -> bool:
+    """Whether the host has hook `name`."""
+    return getattr(_hooks, name, None) is not None

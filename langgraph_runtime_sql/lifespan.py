@@ -1,0 +1,177 @@
+"""Lifespan: what starts and stops with the mounted application, in order."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import structlog
+
+from langgraph_runtime_sql import __version__, bus, database, queue
+
+logger = structlog.stdlib.get_logger(__name__)
+
+_last_error: BaseException | None = None
+
+
+def get_last_error() -> BaseException | None:
+    """Why the last start failed, if it did."""
+    return _last_error
+
+
+@asynccontextmanager
+async def lifespan(
+    app: Any = None,
+    cancel_event: asyncio.Event | None = None,
+    taskset: set[asyncio.Task[Any]] | None = None,
+    *,
+    with_cron_scheduler: bool = True,
+    **_: Any,
+) -> AsyncIterator[None]:
+    """Run the platform: the database, the queue, the schedulers and the sweepers."""
+    global _last_error
+    from langgraph_api import __version__ as api_version
+    from langgraph_api.asyncio import set_event_loop
+
+    _last_error = None
+    set_event_loop(asyncio.get_running_loop())
+    logger.debug("Starting the SQL runtime", version=__version__, api_version=api_version)
+    try:
+        async with AsyncExitStack() as stack:
+            await _open(stack)
+            await _start(stack, cancel_event, crons=with_cron_scheduler)
+            yield
+    except Exception as error:
+        _last_error = error
+        raise
+
+
+async def _open(stack: AsyncExitStack) -> None:
+    """Everything that is opened before, and closed after, anything runs."""
+    from langgraph_api import _checkpointer, config, store
+    from langgraph_api.graph import stop_remote_graphs
+    from langgraph_api.http import start_http_client, stop_http_client, stop_webhook_http_client
+    from langgraph_api.js.ui import start_ui_bundler, stop_ui_bundler
+    from langgraph_api.metrics_otlp import (
+        COUNTER_SERVER_REQUESTED_TO_STOP,
+        COUNTER_SERVER_STARTED,
+        COUNTER_SERVER_STOPPED,
+        get_otlp_metrics_reporter,
+    )
+
+    reporter = get_otlp_metrics_reporter()
+    stack.callback(reporter.shutdown)
+    stack.callback(reporter.inc_counter, COUNTER_SERVER_STOPPED)
+    bus.reset(keep_seconds=float(config.RESUMABLE_STREAM_TTL_SECONDS))
+    # Cancelled workers still write, so the database closes last.
+    stack.push_async_callback(database.stop_pool)
+    await database.start_pool()
+    await start_http_client()
+    stack.push_async_callback(stop_webhook_http_client)
+    stack.push_async_callback(stop_http_client)
+    stack.push_async_callback(stop_remote_graphs)
+    await start_ui_bundler()
+    stack.push_async_callback(stop_ui_bundler)
+    await _checkpointer.start_checkpointer()
+    stack.push_async_callback(_checkpointer.exit_checkpointer)
+    stack.push_async_callback(store.exit_store)
+    reporter.initialize()
+    reporter.inc_counter(COUNTER_SERVER_STARTED)
+    stack.callback(reporter.inc_counter, COUNTER_SERVER_REQUESTED_TO_STOP)
+    _widen_executor(config.N_JOBS_PER_WORKER)
+
+
+def _widen_executor(slots: int) -> None:
+    """Let as many blocking nodes run at once as there are slots.
+
+    asyncio's own default executor has a handful of threads, so nodes that are
+    plain functions would wait for each other long before the slots are used up.
+    """
+    if slots > 0:
+        executor = ThreadPoolExecutor(max_workers=slots + 16, thread_name_prefix="run-sync")
+        asyncio.get_running_loop().set_default_executor(executor)
+
+
+async def _start(stack: AsyncExitStack, cancel_event: asyncio.Event | None, *, crons: bool) -> None:
+    """Everything that runs until the end."""
+    from langgraph_api import config, graph
+    from langgraph_api.asyncio import SimpleTaskGroup
+    from langgraph_api.metadata import metadata_loop
+    from langgraph_api.metrics_collector import collector_loop
+
+    tasks = await stack.enter_async_context(
+        SimpleTaskGroup(cancel=True, cancel_event=cancel_event, taskgroup_name="Lifespan")
+    )
+    tasks.create_task(metadata_loop())
+    tasks.create_task(collector_loop())
+    await _open_store(tasks)
+    graph.patch_packages_distributions()
+    await graph.collect_graphs_from_env(True)
+    await _retire_assistants()
+    recovered = await queue.recover()
+    if recovered:
+        logger.warning("Took back runs", action="runs_recovered", run_ids=recovered)
+    if config.N_JOBS_PER_WORKER > 0:
+        # Stopped before the group, which would give its workers no time.
+        work = queue.Queue(config.N_JOBS_PER_WORKER, isolated=config.BG_JOB_ISOLATED_LOOPS)
+        task = asyncio.create_task(work.run(), name="queue")
+        stack.push_async_callback(_cancel, task)
+    if crons and config.FF_CRONS_ENABLED:
+        from langgraph_api.cron_scheduler import cron_scheduler
+
+        tasks.create_task(cron_scheduler())
+    tasks.create_task(_sweep_threads())
+
+
+async def _cancel(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("The queue failed", action="queue_failed", exc_info=error)
+
+
+async def _open_store(tasks: Any) -> None:
+    """Open the store, and show it to graph factories."""
+    from langchain_core.runnables.config import var_child_runnable_config
+    from langgraph._internal._constants import CONFIG_KEY_RUNTIME
+    from langgraph.constants import CONF
+    from langgraph.runtime import Runtime
+    from langgraph_api import store as api_store
+
+    await api_store.collect_store_from_env()
+    store = await api_store.get_store()
+    if not api_store.CUSTOM_STORE:
+        tasks.create_task(store.start_ttl_sweeper())
+    var_child_runnable_config.set({CONF: {CONFIG_KEY_RUNTIME: Runtime(store=store)}})
+
+
+async def _retire_assistants() -> None:
+    """System assistants of graphs that are gone are gone with them."""
+    from langgraph_api.graph import SYSTEM_ASSISTANT_IDS
+
+    from langgraph_runtime_sql.ops.assistants import retire_system_assistants
+
+    live = set(SYSTEM_ASSISTANT_IDS)
+    await database.current().write(lambda conn: retire_system_assistants(conn, live))
+
+
+async def _sweep_threads() -> None:
+    """End the lives of threads whose time to live has passed."""
+    from langgraph_api import config
+
+    from langgraph_runtime_sql.ops.threads import Threads
+
+    settings = config.THREAD_TTL or {}
+    interval = float(settings.get("sweep_interval_minutes") or 5) * 60
+    while True:
+        try:
+            _, swept = await Threads.sweep_ttl(limit=settings.get("sweep_limit") or 1000)
+            if swept:
+                logger.info("Ended threads", action="threads_expired", count=swept)
+        except Exception:
+            logger.exception("The thread sweep failed", action="thread_sweep_failed")
+        await asyncio.sleep(interval)
+
+
+lifespan.get_last_error = get_last_error  # type: ignore[attr-defined]  # where the API looks

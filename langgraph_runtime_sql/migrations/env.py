@@ -1,0 +1,8 @@
+"""Alembic's entry: runs the scripts on the connection that `upgrade` gives."""
+
+from alembic import context
+
+from langgraph_runtime_sql.tables import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+context.run_migrations()

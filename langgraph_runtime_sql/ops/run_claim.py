@@ -1,0 +1,150 @@
+"""Claiming runs: which may start, who works on them, and what becomes of those that lost him."""
+
+import uuid
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy.sql import Select
+
+from langgraph_runtime_sql import bus
+from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.ops import run_rows
+from langgraph_runtime_sql.ops.run_cancel import cancel_pending
+from langgraph_runtime_sql.statements import Prepared, Row
+from langgraph_runtime_sql.tables import runs
+
+LEASE_SECONDS = 15.0
+# Who claims: one name for each start of the process.
+OWNER = uuid.uuid4().hex
+
+
+class Claimed(NamedTuple):
+    """Runs to start now with their attempts, and when the next becomes due."""
+
+    runs: list[tuple[Row, int]]
+    next_due: datetime | None
+
+
+def _claimable() -> Select[Any]:
+    """The oldest due run of each thread that has none running, oldest first."""
+    running, earlier = runs.alias("running"), runs.alias("earlier")
+    return (
+        select(runs.c.seq)
+        .where(
+            runs.c.status == "pending",
+            runs.c.created_at <= bindparam("moment"),
+            ~select(running.c.seq)
+            .where(running.c.thread_id == runs.c.thread_id, running.c.status == "running")
+            .exists(),
+            ~select(earlier.c.seq)
+            .where(
+                earlier.c.thread_id == runs.c.thread_id,
+                earlier.c.status == "pending",
+                (earlier.c.created_at < runs.c.created_at)
+                | and_(earlier.c.created_at == runs.c.created_at, earlier.c.seq < runs.c.seq),
+            )
+            .exists(),
+        )
+        .order_by(runs.c.created_at, runs.c.seq)
+        .limit(bindparam("most"))
+    )
+
+
+_CLAIM = Prepared(
+    runs.update()
+    .where(runs.c.seq.in_(_claimable()))
+    .values(
+        status="running",
+        attempt=runs.c.attempt + 1,
+        claimed_by=bindparam("owner"),
+        lease_until=bindparam("lease"),
+        updated_at=bindparam("moment"),
+    )
+    .returning(*run_rows.PUBLIC, runs.c.attempt, runs.c.seq)
+)
+_NEXT_DUE = Prepared(
+    select(func.min(runs.c.created_at).label("due")).where(
+        runs.c.status == "pending", runs.c.created_at > bindparam("moment")
+    )
+)
+_RELEASE = Prepared(
+    runs.update()
+    .where(
+        runs.c.run_id == bindparam("id"),
+        runs.c.attempt == bindparam("held"),
+        runs.c.status == "running",
+    )
+    .values(
+        status="pending",
+        attempt=runs.c.attempt - bindparam("uncounted"),
+        claimed_by=None,
+        lease_until=None,
+        updated_at=bindparam("moment"),
+    )
+)
+_RENEW = Prepared(
+    runs.update()
+    .where(runs.c.claimed_by == bindparam("owner"), runs.c.status == "running")
+    .values(lease_until=bindparam("lease"))
+)
+_RUNNING = Prepared(select(runs).where(runs.c.status == "running"))
+
+
+def claim(conn: Connection, most: int) -> Claimed:
+    """Mark up to `most` due runs as running by us, in the order they were made."""
+    moment = now()
+    lease = moment + timedelta(seconds=LEASE_SECONDS)
+    found = conn.fetchall(_CLAIM, {"moment": moment, "most": most, "owner": OWNER, "lease": lease})
+    found.sort(key=lambda row: (row["created_at"], row["seq"]))
+    for row in found:
+        started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
+        conn.after_commit(
+            lambda started=started, resumable=resumable: bus.current().run_started(
+                started, resumable=resumable
+            )
+        )
+    due = conn.scalar(_NEXT_DUE, {"moment": moment}) if len(found) < most else None
+    return Claimed([(run_rows.public(row), row["attempt"]) for row in found], due)
+
+
+def release(conn: Connection, run_id: Any, attempt: int, *, counted: bool = True) -> bool:
+    """Put a run that we hold back into the queue; False if we no longer hold it.
+
+    Args:
+        counted: Whether this attempt counts towards the most a run may have.
+            One that a shutdown cut short does not.
+    """
+    changed = conn.execute(
+        _RELEASE,
+        {"id": run_id, "held": attempt, "uncounted": 0 if counted else 1, "moment": now()},
+    )
+    if changed:
+        conn.after_commit(lambda: bus.current().wake())
+    return changed > 0
+
+
+def renew(conn: Connection) -> None:
+    """Extend the leases of everything we hold."""
+    conn.execute(_RENEW, {"owner": OWNER, "lease": now() + timedelta(seconds=LEASE_SECONDS)})
+
+
+def recover(conn: Connection, working: Collection[str]) -> list[str]:
+    """Free runs marked as running that nobody works on; returns their ids.
+
+    One that was told to stop before its worker was lost stops now; the others
+    go on from their last checkpoint.
+
+    Args:
+        working: The ids of the runs that this process works on.
+    """
+    # One process owns a SQLite file, so whoever else had claimed a run is gone.
+    lost = [row for row in conn.fetchall(_RUNNING) if str(row["run_id"]) not in working]
+    for row in lost:
+        if row["cancel_action"]:
+            cancel_pending(conn, row, row["cancel_action"])
+        else:
+            release(conn, row["run_id"], row["attempt"])
+    return [str(row["run_id"]) for row in lost]

@@ -1,0 +1,64 @@
+"""Run rows: the statements and shapes that operations on runs share."""
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, or_, select
+
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.statements import Prepared, Row
+from langgraph_runtime_sql.tables import runs
+
+FIELDS = (
+    "run_id",
+    "thread_id",
+    "assistant_id",
+    "created_at",
+    "updated_at",
+    "status",
+    "metadata",
+    "kwargs",
+    "multitask_strategy",
+    "langsmith_session_name",
+)
+# Pending -> running: the queue claims it. Running -> pending: its attempt failed for
+# a reason worth retrying, its process went away or stops. The rest are ends.
+PENDING, RUNNING = "pending", "running"
+ENDED = ("success", "error", "timeout", "interrupted")
+
+PUBLIC = [runs.c[name] for name in FIELDS]
+_IN_FLIGHT = or_(runs.c.status == PENDING, runs.c.status == RUNNING)
+
+_BY_ID = Prepared(select(runs).where(runs.c.run_id == bindparam("run_id")))
+_STATUS = Prepared(select(runs.c.status).where(runs.c.run_id == bindparam("run_id")))
+_OF_THREAD = Prepared(
+    select(runs)
+    .where(runs.c.thread_id == bindparam("thread_id"), _IN_FLIGHT)
+    .order_by(runs.c.created_at, runs.c.seq)
+)
+_DELETE = Prepared(runs.delete().where(runs.c.run_id == bindparam("run_id")))
+
+
+def public(row: Row) -> Row:
+    """A run as the API shows it."""
+    return {name: row[name] for name in FIELDS}
+
+
+def find(conn: Connection, run_id: UUID) -> Row | None:
+    """A run as stored, or None."""
+    return conn.fetchone(_BY_ID, {"run_id": run_id})
+
+
+def status(conn: Connection, run_id: Any) -> str | None:
+    """A run's status, or None where there is no such run."""
+    return conn.scalar(_STATUS, {"run_id": run_id})
+
+
+def in_flight(conn: Connection, thread_id: UUID) -> list[Row]:
+    """The thread's runs that have not ended, in the order they will run."""
+    return conn.fetchall(_OF_THREAD, {"thread_id": thread_id})
+
+
+def delete(conn: Connection, run_id: UUID) -> bool:
+    """Delete the row of a run; False if it was not there."""
+    return conn.execute(_DELETE, {"run_id": run_id}) > 0

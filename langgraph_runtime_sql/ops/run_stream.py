@@ -1,0 +1,161 @@
+"""The stream of a run: from before it exists until nothing more comes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql import bus, database, json_codec
+from langgraph_runtime_sql.bus import Event, Subscription
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.ops import run_rows, thread_rows
+from langgraph_runtime_sql.ops.access import as_uuid, authorize
+from langgraph_runtime_sql.ops.run_cancel import cancel
+
+# Only a lost end is ever found by this: ends are announced.
+RECHECK_SECONDS = 15.0
+
+Delivered = tuple[bytes, bytes, bytes | None]
+_cancelling: set[asyncio.Task[None]] = set()
+
+
+class Stream:
+    """`Runs.Stream` of the interface."""
+
+    @staticmethod
+    async def subscribe(run_id: Any, thread_id: Any = None) -> Subscription:
+        """Start to collect a run's events, even before it exists."""
+        return bus.current().subscribe_run(str(run_id))
+
+    @staticmethod
+    async def join(
+        run_id: Any,
+        *,
+        stream_channel: Subscription,
+        thread_id: Any,
+        ignore_404: bool = False,
+        cancel_on_disconnect: bool = False,
+        stream_mode: Sequence[str] | str | None = None,
+        last_event_id: str | None = None,
+        ctx: Any = None,
+    ) -> AsyncIterator[Delivered]:
+        """A run's events until it ends; those kept after `last_event_id` first, if given.
+
+        Raises:
+            HTTPException: (404) a handler's filter hides the thread.
+        """
+        await Stream.check_run_stream_auth(run_id, thread_id, ctx)
+        modes = _modes(stream_mode)
+        try:
+            async for event, with_id in _follow(
+                run_id, thread_id, stream_channel, bus.parse_order(last_event_id), ignore_404
+            ):
+                if _wanted(event.name, modes):
+                    yield event.name.encode(), event.data, event.id if with_id else None
+        except BaseException:
+            if cancel_on_disconnect:
+                _cancel_soon(run_id, thread_id)
+            raise
+        finally:
+            stream_channel.close()
+
+    @staticmethod
+    async def check_run_stream_auth(run_id: Any, thread_id: Any, ctx: Any = None) -> None:
+        """Raise 404 where a filter hides the run's thread."""
+        identifier = as_uuid(thread_id, "thread ID")
+        permitted = await authorize(ctx, "threads", "read", {"thread_id": identifier})
+        if not permitted:
+            return
+
+        def fn(conn: Connection) -> bool:
+            return thread_rows.find_permitted(conn, identifier, permitted) is not None
+
+        if not await database.current().read(fn):
+            raise HTTPException(404, "Thread not found")
+
+    @staticmethod
+    async def publish(
+        run_id: Any, event: str, message: bytes, *, thread_id: Any = None, resumable: bool = False
+    ) -> None:
+        """Send an event of a run."""
+        bus.current().publish(
+            str(run_id),
+            None if thread_id is None else str(thread_id),
+            event,
+            message,
+            resumable=resumable,
+        )
+
+
+async def _follow(
+    run_id: Any, thread_id: Any, live: Subscription, after: bus.Order | None, ignore_404: bool
+) -> AsyncIterator[tuple[Event, bool]]:
+    """Events in order, and whether each is shown with its number."""
+    key = str(run_id)
+    if after is not None:
+        # One subscription that starts in the log has neither a gap nor a repeat.
+        live.close()
+        live = bus.current().subscribe_run(key, after)
+    resumable = bus.current().is_resumable(key)
+    try:
+        over = not bus.current().is_live(key) and await _is_over(run_id, thread_id)
+        while True:
+            event = await live.get(0 if over else RECHECK_SECONDS)
+            if event is None and not over:
+                over = await _is_over(run_id, thread_id)
+            elif event is None:
+                break
+            elif event.is_end:
+                return
+            else:
+                yield event, resumable or event.resumable
+    finally:
+        live.close()
+    if over == "missing" and not ignore_404:
+        missing = HTTPException(404, "Run not found")
+        yield Event((0, 0), key, "error", json_codec.dumps(missing).encode(), False), False
+
+
+async def _is_over(run_id: Any, thread_id: Any) -> str | None:
+    """Why nothing more will come of a run, or None while something may."""
+    identifier, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
+    row = await database.current().read(lambda conn: run_rows.find(conn, identifier))
+    if row is None or row["thread_id"] != thread:
+        return "missing"
+    return "ended" if row["status"] in run_rows.ENDED else None
+
+
+def _cancel_soon(run_id: Any, thread_id: Any) -> None:
+    """Cancel a run whose client has left, without waiting for it."""
+
+    async def cancel_run() -> None:
+        try:
+            await cancel(
+                None,
+                [run_id],
+                thread_id=thread_id,
+                reason="client disconnected from the run stream (on_disconnect=cancel)",
+            )
+        except HTTPException:
+            return  # It has ended by itself.
+
+    task = asyncio.get_running_loop().create_task(cancel_run())
+    _cancelling.add(task)
+    task.add_done_callback(_cancelling.discard)
+
+
+def _modes(stream_mode: Sequence[str] | str | None) -> frozenset[str] | None:
+    if not stream_mode:
+        return None
+    modes = {stream_mode} if isinstance(stream_mode, str) else set(stream_mode)
+    if "messages-tuple" in modes:
+        modes.add("messages")
+    return frozenset(modes)
+
+
+def _wanted(name: str, modes: frozenset[str] | None) -> bool:
+    if modes is None or name in modes:
+        return True
+    base = name.partition("|")[0]
+    return base in modes or (base.startswith("messages") and "messages" in modes)

@@ -1,0 +1,164 @@
+"""Thread rows: the statements and shapes that operations on threads share."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, select
+
+from langgraph_runtime_sql import checkpoint, filters, hooks
+from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.hooks import Caller
+from langgraph_runtime_sql.statements import Prepared, Row
+from langgraph_runtime_sql.tables import threads
+
+_TTL = ("ttl_strategy", "ttl_minutes", "expires_at")
+
+_INSERT = Prepared(threads.insert().values({c.name: bindparam(c.name) for c in threads.c}))
+_BY_ID = Prepared(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
+_DELETE = Prepared(threads.delete().where(threads.c.thread_id == bindparam("thread_id")))
+
+
+def public(row: Row, *, include_ttl: bool = False) -> Row:
+    """A thread as the API shows it."""
+    shown = {key: value for key, value in row.items() if key not in _TTL}
+    if include_ttl and row["ttl_strategy"] is not None:
+        shown["ttl"] = {
+            "strategy": row["ttl_strategy"],
+            "ttl_minutes": row["ttl_minutes"],
+            "expires_at": row["expires_at"],
+        }
+    return shown
+
+
+def find(conn: Connection, thread_id: UUID) -> Row | None:
+    """A thread as stored, or None."""
+    return conn.fetchone(_BY_ID, {"thread_id": thread_id})
+
+
+def find_permitted(conn: Connection, thread_id: UUID, permitted: Any) -> Row | None:
+    """A thread as stored, or None where it is missing or the filter hides it."""
+    row = find(conn, thread_id)
+    return row if row is not None and filters.allows(permitted, row["metadata"]) else None
+
+
+def ttl_columns(ttl: dict[str, Any] | None, moment: datetime) -> Row:
+    """The columns for a time to live: the one given, else the configured default."""
+    from langgraph_api import config
+
+    wanted = dict(ttl or config.THREAD_TTL or {})
+    minutes = wanted.get("ttl", wanted.get("default_ttl"))
+    if minutes is None:
+        return dict.fromkeys(_TTL)
+    return {
+        "ttl_strategy": wanted.get("strategy") or "delete",
+        "ttl_minutes": float(minutes),
+        "expires_at": moment + timedelta(minutes=float(minutes)),
+    }
+
+
+def insert(
+    conn: Connection,
+    thread_id: UUID,
+    metadata: dict[str, Any],
+    caller: Caller,
+    *,
+    config: dict[str, Any] | None = None,
+    status: str = "idle",
+    ttl: dict[str, Any] | None = None,
+    **columns: Any,
+) -> Row:
+    """Create a thread; every route that creates one ends here."""
+    moment = now()
+    row: Row = {
+        "thread_id": thread_id,
+        "created_at": moment,
+        "updated_at": moment,
+        "state_updated_at": moment,
+        "metadata": metadata,
+        "config": config or {},
+        "status": status,
+        "values": None,
+        "interrupts": {},
+        "error": None,
+        **ttl_columns(ttl, moment),
+        **columns,
+    }
+    hooks.call("before_thread_create", conn, caller, row)
+    conn.execute(_INSERT, row)
+    filters.relabel(conn, thread_id, {}, row["metadata"])
+    return row
+
+
+def merge_metadata(
+    conn: Connection, row: Row, changes: dict[str, Any], caller: Caller, **columns: Any
+) -> Row:
+    """Merge `changes` into a thread's metadata, key by key, and set other columns."""
+    hooks.call("before_thread_update", conn, caller, row, changes)
+    # Read again: a hook may have patched this very thread.
+    row = find(conn, row["thread_id"]) or row
+    merged = {**row["metadata"], **changes}
+    columns = {"metadata": merged, "updated_at": now(), **columns}
+    conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**columns))
+    filters.relabel(conn, row["thread_id"], row["metadata"], merged)
+    return {**row, **columns}
+
+
+def delete(conn: Connection, thread_id: UUID) -> bool:
+    """Delete a thread with its runs, crons and checkpoints; False if it was not there."""
+    checkpoint.delete_thread(conn, str(thread_id))
+    return conn.execute(_DELETE, {"thread_id": thread_id}) > 0
+
+
+def renewed(row: Row, moment: datetime) -> Row:
+    """The new end of a thread's life: activity renews it."""
+    if row["ttl_minutes"] is None:
+        return {}
+    return {"expires_at": moment + timedelta(minutes=row["ttl_minutes"])}
+
+
+_OCCUPY = Prepared(
+    threads.update()
+    .where(threads.c.thread_id == bindparam("id"))
+    .values(
+        status="busy",
+        metadata=bindparam("new_metadata"),
+        config=bindparam("new_config"),
+        updated_at=bindparam("moment"),
+    )
+)
+_SET_STATUS = Prepared(
+    threads.update()
+    .where(threads.c.thread_id == bindparam("id"))
+    .values(status=bindparam("new_status"), updated_at=bindparam("moment"))
+)
+
+
+def occupy(conn: Connection, row: Row, *, metadata: Row, config: Row) -> None:
+    """A run is about to use the thread: it is busy, and knows with what."""
+    conn.execute(
+        _OCCUPY,
+        {
+            "id": row["thread_id"],
+            "new_metadata": metadata,
+            "new_config": config,
+            "moment": now(),
+        },
+    )
+    filters.relabel(conn, row["thread_id"], row["metadata"], metadata)
+
+
+def resting_status(row: Row) -> str:
+    """The status of a thread without runs in flight, by what its last run left."""
+    if row["interrupts"]:
+        return "interrupted"
+    return "error" if row["error"] else "idle"
+
+
+def rest(conn: Connection, thread_id: UUID, *, busy: bool) -> None:
+    """Give a thread the status it has now that one of its runs is gone."""
+    row = find(conn, thread_id)
+    if row is not None:
+        status = "busy" if busy else resting_status(row)
+        conn.execute(_SET_STATUS, {"id": thread_id, "new_status": status, "moment": now()})

@@ -1,0 +1,321 @@
+"""The state of a thread: its checkpoints, seen and written through its graph."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+from langgraph.types import StateSnapshot, StateUpdate
+from sqlalchemy import bindparam, or_, select
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql import bus, checkpoint, database, filters, hooks, json_codec
+from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.hooks import Caller
+from langgraph_runtime_sql.ops import thread_rows
+from langgraph_runtime_sql.ops.access import as_uuid, authorize, caller
+from langgraph_runtime_sql.statements import Prepared, Row
+from langgraph_runtime_sql.tables import runs, threads
+
+_LAST_KWARGS = Prepared(
+    select(runs.c.kwargs)
+    .where(runs.c.thread_id == bindparam("thread_id"))
+    .order_by(runs.c.created_at.desc())
+    .limit(1)
+)
+_IN_FLIGHT = Prepared(
+    select(runs.c.run_id).where(
+        runs.c.thread_id == bindparam("thread_id"),
+        or_(runs.c.status == "pending", runs.c.status == "running"),
+    )
+)
+
+NO_GRAPH = (
+    "Thread {} has no graph yet: no run has been made on it. Make a run first, or set "
+    "`graph_id` in the thread's metadata."
+)
+
+
+class State:
+    """`Threads.State` of the interface."""
+
+    @staticmethod
+    async def get(
+        conn: Any, config: dict[str, Any], subgraphs: bool = False, ctx: Any = None
+    ) -> StateSnapshot:
+        """The state at the checkpoint that `config` names, the newest without one.
+
+        Raises:
+            HTTPException: (404) the thread does not exist or may not be seen.
+        """
+        row, graph_id = await _permitted(config, ctx, "read")
+        if graph_id is None:
+            return _empty()
+        config["configurable"].setdefault("graph_id", graph_id)
+        async with _graph(row, graph_id, config, "threads.read") as graph:
+            snapshot: StateSnapshot = await graph.aget_state(config, subgraphs=subgraphs)
+        if snapshot.metadata is not None and snapshot.metadata.get("checkpoint_ns") == "":
+            snapshot.metadata.pop("checkpoint_ns")
+        return snapshot
+
+    @staticmethod
+    async def post(
+        conn: Any,
+        config: dict[str, Any],
+        values: Any,
+        as_node: str | None = None,
+        ctx: Any = None,
+    ) -> dict[str, Any]:
+        """Write `values` as if `as_node` had returned them.
+
+        Raises:
+            HTTPException: (404) no such thread, (409) a run is in flight, (400) no graph yet.
+        """
+        row, graph_id = await _writable(config, ctx)
+        configurable = config["configurable"]
+        configurable.setdefault("graph_id", graph_id)
+        target = {
+            **config,
+            "configurable": {
+                **configurable,
+                "checkpoint_ns": configurable.get("checkpoint_ns") or "",
+            },
+        }
+        with _guarded(row["thread_id"], caller(ctx)):
+            async with _graph(row, graph_id, config, "threads.update") as graph:
+                written = await graph.aupdate_state(target, values, as_node=as_node)
+        await _publish(row["thread_id"], config, ctx)
+        return {
+            "checkpoint": written["configurable"],
+            "configurable": written["configurable"],
+            "checkpoint_id": written["configurable"]["checkpoint_id"],
+        }
+
+    @staticmethod
+    async def bulk(
+        conn: Any, *, config: dict[str, Any], supersteps: Sequence[dict[str, Any]], ctx: Any = None
+    ) -> dict[str, Any]:
+        """Write several supersteps, each a list of updates.
+
+        Raises:
+            HTTPException: as `post`.
+        """
+        row, graph_id = await _writable(config, ctx)
+        config["configurable"].setdefault("graph_id", graph_id)
+        config["configurable"].setdefault("checkpoint_ns", "")
+        updates = [
+            [_state_update(update) for update in superstep.get("updates", [])]
+            for superstep in supersteps
+        ]
+        with _guarded(row["thread_id"], caller(ctx)):
+            async with _graph(row, graph_id, config, "threads.update") as graph:
+                written = await graph.abulk_update_state(config, updates)
+        await _publish(row["thread_id"], config, ctx)
+        return {"checkpoint": written["configurable"]}
+
+    @staticmethod
+    async def list(
+        conn: Any,
+        *,
+        config: dict[str, Any],
+        limit: int = 1,
+        before: Any = None,
+        metadata: dict[str, Any] | None = None,
+        ctx: Any = None,
+    ) -> list[StateSnapshot]:
+        """Past states, newest first, of checkpoints older than `before`.
+
+        Raises:
+            HTTPException: (404) the thread does not exist or may not be seen.
+        """
+        row, graph_id = await _permitted(config, ctx, "read")
+        if graph_id is None:
+            return []
+        async with _graph(row, graph_id, config, "threads.read") as graph:
+            return [
+                snapshot
+                async for snapshot in graph.aget_state_history(
+                    config, limit=limit, filter=metadata, before=_before(before)
+                )
+            ]
+
+
+def _before(before: Any) -> dict[str, Any] | None:
+    if not before:
+        return None
+    if isinstance(before, str):
+        return {"configurable": {"checkpoint_id": before}}
+    if "configurable" in before:
+        return dict(before)
+    return {"configurable": dict(before)}
+
+
+def _state_update(update: dict[str, Any]) -> StateUpdate:
+    from langgraph_api.command import map_cmd
+
+    command = update.get("command")
+    return StateUpdate(map_cmd(command) if command else update.get("values"), update.get("as_node"))
+
+
+async def _permitted(config: dict[str, Any], ctx: Any, action: str) -> tuple[Row, str | None]:
+    """The thread that `config` names, if the caller may, and the id of its graph."""
+    thread_id = as_uuid(config["configurable"]["thread_id"], "thread ID")
+    permitted = await authorize(ctx, "threads", action, {"thread_id": thread_id})
+
+    def fn(conn: Connection) -> tuple[Row, str | None] | None:
+        row = thread_rows.find_permitted(conn, thread_id, permitted)
+        return None if row is None else (row, _graph_id(conn, row))
+
+    found = await database.current().read(fn)
+    if found is None:
+        raise HTTPException(404, f"Thread {thread_id} not found.")
+    return found
+
+
+def _graph_id(conn: Connection, row: Row) -> str | None:
+    if graph_id := row["metadata"].get("graph_id"):
+        return str(graph_id)
+    kwargs = conn.scalar(_LAST_KWARGS, {"thread_id": row["thread_id"]})
+    return kwargs["config"]["configurable"]["graph_id"] if kwargs else None
+
+
+async def _writable(config: dict[str, Any], ctx: Any) -> tuple[Row, str]:
+    row, _ = await _permitted(config, ctx, "read")
+    thread_id = row["thread_id"]
+    permitted = await authorize(ctx, "threads", "update", {"thread_id": thread_id})
+    if not filters.allows(permitted, row["metadata"]):
+        raise HTTPException(403, "Forbidden")
+
+    def fn(conn: Connection) -> str | None:
+        _refuse_in_flight(conn, thread_id)
+        return _graph_id(conn, row)
+
+    graph_id = await database.current().read(fn)
+    if graph_id is None:
+        raise HTTPException(400, NO_GRAPH.format(thread_id))
+    return row, graph_id
+
+
+def _in_flight(conn: Connection, thread_id: UUID) -> list[str]:
+    return [str(row["run_id"]) for row in conn.fetchall(_IN_FLIGHT, {"thread_id": thread_id})]
+
+
+def _refuse_in_flight(conn: Connection, thread_id: UUID) -> None:
+    if in_flight := _in_flight(conn, thread_id):
+        raise HTTPException(
+            409,
+            f"Thread {thread_id} has runs in flight: {', '.join(in_flight)}. "
+            "Wait for them or cancel them, then write the state.",
+        )
+
+
+class _guarded:
+    """While this is entered, the first checkpoint written asks the gates, in its transaction."""
+
+    def __init__(self, thread_id: UUID, who: Caller) -> None:
+        self._thread_id = thread_id
+        self._caller = who
+        self._asked = False
+
+    def __enter__(self) -> None:
+        self._guard = checkpoint.write_guard.set(self._ask)
+        # A graph may write another thread's state: that is its client's doing, not its run's.
+        self._claim = checkpoint.claim.set(None)
+
+    def __exit__(self, *_: object) -> None:
+        checkpoint.write_guard.reset(self._guard)
+        checkpoint.claim.reset(self._claim)
+
+    def _ask(self, conn: Connection) -> None:
+        row = thread_rows.find(conn, self._thread_id)
+        if row is None:
+            raise HTTPException(404, f"Thread {self._thread_id} not found.")
+        _refuse_in_flight(conn, self._thread_id)
+        if not self._asked:
+            hooks.call("before_state_update", conn, self._caller, thread_rows.public(row))
+        self._asked = True
+
+
+@asynccontextmanager
+async def _graph(
+    row: Row, graph_id: str, config: dict[str, Any], access: str
+) -> AsyncIterator[Any]:
+    """The thread's graph on our checkpointer, as the API builds it for `access`."""
+    from langgraph_api import config as api_config
+    from langgraph_api._checkpointer import get_checkpointer
+    from langgraph_api.graph import get_graph
+    from langgraph_api.store import get_store
+
+    stored = row["config"]
+    merged = {
+        **stored,
+        "configurable": {**stored.get("configurable", {}), **config.get("configurable", {})},
+    }
+    hook = _json_hook() if access == "threads.read" else None
+    checkpointer = (
+        await get_checkpointer()
+        if api_config.USE_CUSTOM_CHECKPOINTER
+        else checkpoint.Checkpointer(unpack_hook=hook)
+    )
+    async with get_graph(
+        graph_id, merged, checkpointer=checkpointer, store=await get_store(), access_context=access
+    ) as graph:
+        yield graph
+
+
+def _json_hook() -> Any:
+    # Reading a state for a client makes JSON of it: no class of the user's is imported.
+    from langgraph.checkpoint.serde.jsonplus import _msgpack_ext_hook_to_json
+
+    return _msgpack_ext_hook_to_json
+
+
+async def _publish(thread_id: UUID, config: dict[str, Any], ctx: Any) -> None:
+    """Bring the thread's row to the state just written, and tell its followers."""
+    from langgraph_api.state import patch_interrupt, state_snapshot_to_thread_state
+
+    snapshot = await State.get(None, dict(config), ctx=ctx)
+    interrupts = {
+        task.id: [patch_interrupt(each) for each in task.interrupts]
+        for task in snapshot.tasks
+        if task.interrupts
+    }
+    moment = now()
+
+    def fn(conn: Connection) -> None:
+        row = thread_rows.find(conn, thread_id)
+        if row is None:
+            return
+        status = "interrupted" if snapshot.next else "idle"
+        conn.execute(
+            threads.update()
+            .where(threads.c.thread_id == thread_id)
+            .values(
+                # A run queued since the checkpoint was written keeps the thread busy.
+                status=row["status"] if _in_flight(conn, thread_id) else status,
+                values=snapshot.values,
+                interrupts=interrupts,
+                error=None,
+                updated_at=moment,
+                state_updated_at=moment,
+                **thread_rows.renewed(row, moment),
+            )
+        )
+
+    await database.current().write(fn)
+    message = {"state": state_snapshot_to_thread_state(snapshot), "thread_id": str(thread_id)}
+    bus.current().publish_state(str(thread_id), "state_update", json_codec.dumps(message).encode())
+
+
+def _empty() -> StateSnapshot:
+    return StateSnapshot(
+        values={},
+        next=(),
+        config=None,  # type: ignore[arg-type]  # as the API shows a thread without a graph
+        metadata=None,
+        created_at=None,
+        parent_config=None,
+        tasks=(),
+        interrupts=(),
+    )

@@ -1,0 +1,32 @@
+"""What a host decides about the runtime beyond what `langgraph_api` configures."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Set by `embed` before the runtime starts.
+
+    Attributes:
+        power_loss: fsync each commit, so that an acknowledged write survives the
+            machine and not only the process.
+        grace_seconds: How long runs in flight may go on at shutdown before they
+            are handed back to continue after the next start.
+    """
+
+    power_loss: bool = False
+    grace_seconds: float = 10.0
+
+
+_current = Options()
+
+
+def configure(options: Options) -> None:
+    """Use `options` from the next start on."""
+    global _current
+    _current = options
+
+
+def current() -> Options:
+    """The options in force."""
+    return _current

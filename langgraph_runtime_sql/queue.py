@@ -1,0 +1,204 @@
+"""Queue: claims runs as soon as they are committed and hands them to the API's worker.
+
+Nothing polls on the way of a run: committing one wakes the queue. The slow
+sweep only finds what a lost worker left behind.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from langgraph_runtime_sql import bus, checkpoint, database, options
+from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql.isolated import IsolatedLoops
+from langgraph_runtime_sql.metrics import workers
+from langgraph_runtime_sql.ops import run_claim
+from langgraph_runtime_sql.statements import Row
+
+logger = structlog.stdlib.get_logger(__name__)
+
+SWEEP_SECONDS = run_claim.LEASE_SECONDS / 3
+# After an error of the database: long enough not to be hot, short enough not to be noticed.
+PAUSE_SECONDS = 0.5
+# A worker that ignores its cancellation this long is left behind.
+ABANDON_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class _Active:
+    run: Row
+    attempt: int
+    task: asyncio.Task[Any]
+
+
+_current: "Queue | None" = None
+
+
+def working() -> set[str]:
+    """The ids of the runs that this process works on."""
+    return set() if _current is None else set(_current.active)
+
+
+def is_stopping() -> bool:
+    """Whether the queue is on its way out: what it hands back was not the run's fault."""
+    return _current is not None and _current.stopping
+
+
+class Queue:
+    """Starts runs, at most `slots` at once, until it is cancelled.
+
+    Args:
+        slots: How many runs may run in this process at once.
+        isolated: Give each slot an event loop in a thread of its own.
+    """
+
+    def __init__(self, slots: int, *, isolated: bool = False) -> None:
+        self.slots = slots
+        self.active: dict[str, _Active] = {}
+        self.stopping = False
+        self._loops = IsolatedLoops(slots) if isolated else None
+        self._wake = asyncio.Event()
+        self._webhooks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Work until cancelled; then let runs finish within the grace period, or hand them back."""
+        global _current
+        _current = self
+        workers.max = self.slots
+        loop = asyncio.get_running_loop()
+        leave = bus.current().on_queued(lambda: loop.call_soon_threadsafe(self._wake.set))
+        sweeper = asyncio.create_task(self._sweep_forever(), name="queue-sweep")
+        try:
+            await self._work()
+        finally:
+            leave()
+            sweeper.cancel()
+            await self._stop()
+            workers.max = workers.active = 0
+            if _current is self:
+                _current = None
+
+    async def _work(self) -> None:
+        while True:
+            self._wake.clear()
+            free = self.slots - len(self.active)
+            delay: float | None = SWEEP_SECONDS
+            if free > 0:
+                try:
+                    delay = await self._start_due(free)
+                except Exception:
+                    logger.exception("Cannot claim runs", action="claim_failed")
+                    delay = PAUSE_SECONDS
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(delay):
+                    await self._wake.wait()
+
+    async def _start_due(self, free: int) -> float:
+        """Start what is due; returns the seconds after which to look again unless woken."""
+        claimed = await database.current().write(lambda conn: run_claim.claim(conn, free))
+        for run, attempt in claimed.runs:
+            self._start(run, attempt)
+        if len(claimed.runs) == free:
+            return SWEEP_SECONDS
+        if claimed.next_due is None:
+            return SWEEP_SECONDS
+        return min(SWEEP_SECONDS, max(0.0, (claimed.next_due - now()).total_seconds()))
+
+    def _start(self, run: Row, attempt: int) -> None:
+        run_id = str(run["run_id"])
+        task = asyncio.create_task(self._attempt(run, attempt), name=f"run-{run_id}")
+        self.active[run_id] = _Active(run, attempt, task)
+        workers.active = len(self.active)
+        task.add_done_callback(lambda _: self._finished(run_id))
+
+    def _finished(self, run_id: str) -> None:
+        self.active.pop(run_id, None)
+        workers.active = len(self.active)
+        self._wake.set()
+
+    async def _attempt(self, run: Row, attempt: int) -> None:
+        """One attempt at a run, whatever comes of it."""
+        from langgraph_api.worker import worker
+
+        run_id = run["run_id"]
+        temporary = str(run["thread_id"]) if run["kwargs"].get("temporary") else None
+        # The fence: everything written in this task's context is checked against it.
+        checkpoint.claim.set(checkpoint.Claim(str(run_id), attempt, temporary))
+        main_loop = asyncio.get_running_loop()
+        try:
+            result = await self._on_its_loop(run, worker(run, attempt, main_loop))
+        except asyncio.CancelledError:
+            await self._hand_back(run, attempt)
+            raise
+        except Exception:
+            logger.exception("A worker failed", action="worker_failed", run_id=str(run_id))
+            await self._hand_back(run, attempt)
+        else:
+            if result and result["webhook"]:
+                self._call_webhook(result)
+
+    async def _on_its_loop(self, run: Row, work: Coroutine[Any, Any, Any]) -> Any:
+        from langgraph_api.graph import is_js_graph
+
+        graph_id = run["kwargs"]["config"]["configurable"].get("graph_id")
+        if self._loops is None or (graph_id and is_js_graph(graph_id)):
+            return await work
+        return await self._loops.run(work)
+
+    async def _hand_back(self, run: Row, attempt: int) -> None:
+        """Free the run if its worker left it running."""
+        try:
+            await database.current().write(
+                lambda conn: run_claim.release(
+                    conn, run["run_id"], attempt, counted=not self.stopping
+                )
+            )
+        except Exception:
+            # The sweep will find it.
+            logger.exception("Cannot hand back a run", action="hand_back_failed")
+
+    def _call_webhook(self, result: Any) -> None:
+        from langgraph_api.webhook import call_webhook
+
+        task = asyncio.create_task(call_webhook(result), name=f"webhook-{result['run']['run_id']}")
+        self._webhooks.add(task)
+        task.add_done_callback(self._webhooks.discard)
+
+    async def _sweep_forever(self) -> None:
+        """Renew our leases, and free what lost its worker."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
+                if self.active:
+                    await database.current().write(run_claim.renew)
+                held = set(self.active)
+                freed = await database.current().write(
+                    lambda conn, held=held: run_claim.recover(conn, held | set(self.active))
+                )
+                if freed:
+                    logger.warning("Freed lost runs", action="runs_recovered", run_ids=freed)
+                bus.current().expire()
+            except Exception:
+                logger.exception("The sweep failed", action="sweep_failed")
+
+    async def _stop(self) -> None:
+        self.stopping = True
+        tasks = [each.task for each in self.active.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=options.current().grace_seconds)
+            for task in tasks:
+                task.cancel("The server is stopping")
+            await asyncio.wait(tasks, timeout=ABANDON_SECONDS)
+        if self._webhooks:
+            await asyncio.wait(self._webhooks, timeout=ABANDON_SECONDS)
+        if self._loops is not None:
+            self._loops.close()
+
+
+async def recover() -> list[str]:
+    """At start-up: take back the runs that the last process was working on."""
+    return await database.current().write(lambda conn: run_claim.recover(conn, ()))

@@ -1,0 +1,207 @@
+"""SQLite: one writer thread that commits in groups, and a few readers.
+
+A group is whatever is waiting when the writer is free: each operation in a
+savepoint of its own, one commit for all, then the answers. So an operation
+that fails undoes only itself, and one that is answered is committed.
+"""
+
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy.dialects import sqlite as sqlite_dialect
+
+from langgraph_runtime_sql import filters
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.delivery import Answer
+from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseClosed, DatabaseOverloaded
+
+T = TypeVar("T")
+
+DIALECT = sqlite_dialect.dialect(paramstyle="named")
+READERS = 4
+# A group larger than this would make its first operation wait for its last.
+GROUP = 64
+BUSY_TIMEOUT_SECONDS = 5.0
+
+Connect = Callable[..., sqlite3.Connection]
+
+
+@dataclass(slots=True)
+class _Job(Generic[T]):
+    fn: Callable[[Connection], T]
+    answer: Answer[T]
+    result: T | None = None
+    error: BaseException | None = None
+    committed: list[Callable[[], None]] = field(default_factory=list)
+
+
+def translate(error: BaseException) -> BaseException:
+    """A driver's error as one of ours, where it is not the operation's own doing."""
+    if isinstance(error, sqlite3.OperationalError):
+        message = str(error)
+        if "locked" in message or "busy" in message:
+            return DatabaseBusy(message)
+        if any(word in message for word in ("full", "disk I/O", "readonly", "unable to open")):
+            return DatabaseOverloaded(message)
+    if isinstance(error, OverflowError):
+        # A number from a request that no column can hold.
+        return ValueError(f"A number is out of range: {error}")
+    return error
+
+
+class SqliteEngine:
+    """The threads and connections of one SQLite file."""
+
+    dialect = DIALECT
+
+    def __init__(
+        self, path: Path | str, *, power_loss: bool = False, connect: Connect = sqlite3.connect
+    ) -> None:
+        self._path = str(path)
+        self._power_loss = power_loss
+        self._connect = connect
+        self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._opened_lock = threading.Lock()
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="sqlite-read")
+        self._writer = threading.Thread(target=self._write_loop, name="sqlite-write", daemon=True)
+        self._closed = False
+        self._submit_lock = threading.Lock()
+
+    def start(self) -> None:
+        """Start the writer thread."""
+        self._writer.start()
+
+    def stop(self) -> None:
+        """Drain what was accepted, then close. Blocks; repeatable."""
+        with self._submit_lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._jobs.put(None)
+        if self._writer.is_alive():
+            self._writer.join()
+        self._readers.shutdown(wait=True)
+        with self._opened_lock:
+            for raw in self._opened:
+                raw.close()
+            self._opened.clear()
+
+    def submit_write(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
+        """Hand `fn` to the writer; `answer` hears of it after the commit."""
+        with self._submit_lock:
+            if self._closed:
+                raise DatabaseClosed
+            self._jobs.put(_Job(fn, answer))
+
+    def submit_read(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
+        """Run `fn` on a reader, in one snapshot."""
+        if self._closed:
+            raise DatabaseClosed
+        self._readers.submit(self._read, fn, answer)
+
+    def open(self) -> sqlite3.Connection:
+        """A new connection, set up as all of them are."""
+        raw = self._connect(
+            self._path,
+            timeout=BUSY_TIMEOUT_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=512,
+        )
+        raw.execute("PRAGMA journal_mode=WAL")
+        raw.execute(f"PRAGMA synchronous={'FULL' if self._power_loss else 'NORMAL'}")
+        raw.execute("PRAGMA foreign_keys=ON")
+        raw.execute("PRAGMA temp_store=MEMORY")
+        raw.execute("PRAGMA cache_size=-16000")
+        filters.register_functions(raw)
+        with self._opened_lock:
+            self._opened.append(raw)
+        return raw
+
+    def _read(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
+        try:
+            raw = getattr(self._local, "raw", None)
+            if raw is None:
+                raw = self._local.raw = self.open()
+            raw.execute("BEGIN")
+            try:
+                result = fn(Connection(raw, DIALECT))
+            finally:
+                if raw.in_transaction:
+                    raw.execute("ROLLBACK")
+        except BaseException as error:
+            answer.fail(translate(error))
+        else:
+            answer.give(result)
+
+    def _write_loop(self) -> None:
+        raw: sqlite3.Connection | None = None
+        while (group := self._next_group()) is not None:
+            try:
+                if raw is None:
+                    raw = self.open()
+                self._commit(raw, group)
+            except BaseException as error:
+                for job in group:
+                    job.error = job.error or translate(error)
+            for job in group:
+                for callback in job.committed if job.error is None else ():
+                    callback()
+            Answer.settle([(job.answer, job.result, job.error) for job in group])
+
+    def _next_group(self) -> list[_Job[Any]] | None:
+        """What is waiting, at most `GROUP`; None when the last has been done."""
+        first = self._jobs.get()
+        if first is None:
+            return None
+        group = [first]
+        while len(group) < GROUP and not self._jobs.empty():
+            job = self._jobs.get()
+            if job is None:
+                # Stopping: do this group, then see the end again.
+                self._jobs.put(None)
+                break
+            group.append(job)
+        return group
+
+    def _commit(self, raw: sqlite3.Connection, group: list[_Job[Any]]) -> None:
+        done: list[_Job[Any]] = []
+        raw.execute("BEGIN IMMEDIATE")
+        try:
+            for job in group:
+                self._run(raw, job, alone=len(group) == 1)
+                if job.error is None:
+                    done.append(job)
+                if not raw.in_transaction:
+                    # SQLite undid the whole transaction (full disk, I/O error).
+                    for lost in done:
+                        lost.error = job.error
+                    done.clear()
+                    raw.execute("BEGIN IMMEDIATE")
+            raw.execute("COMMIT")
+        except BaseException:
+            if raw.in_transaction:
+                raw.execute("ROLLBACK")
+            raise
+
+    @staticmethod
+    def _run(raw: sqlite3.Connection, job: _Job[Any], *, alone: bool) -> None:
+        connection = Connection(raw, DIALECT)
+        raw.execute("SAVEPOINT operation")
+        try:
+            job.result = job.fn(connection)
+            job.committed = connection.committed()
+        except BaseException as error:
+            job.error = translate(error)
+            if raw.in_transaction:
+                raw.execute("ROLLBACK TO operation")
+        if raw.in_transaction:
+            raw.execute("RELEASE operation")

@@ -1,0 +1,96 @@
+"""Statements: SQLAlchemy Core compiled once, executed on the driver directly.
+
+SQLAlchemy writes the SQL for each dialect; its execution layer is left out
+because it costs several times what the statement itself does. What remains of
+it here is the part that matters: parameters and results go through the types
+declared in `tables`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from sqlalchemy.engine import Dialect
+from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql.dml import UpdateBase
+from sqlalchemy.sql.selectable import SelectBase
+
+Processor = Callable[[Any], Any]
+Params = Mapping[str, Any]
+Row = dict[str, Any]
+
+
+class Compiled:
+    """One statement for one dialect: its text, and how values go in and out."""
+
+    __slots__ = ("columns", "defaults", "into", "sql")
+
+    def __init__(self, statement: ClauseElement, dialect: Dialect) -> None:
+        compiled = statement.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
+        self.sql = str(compiled)
+        self.defaults: dict[str, Any] = dict(compiled.params)
+        self.into: list[tuple[str, Processor]] = []
+        for name in self.defaults:
+            bind = compiled.binds.get(name)
+            processor = (
+                bind.type.dialect_impl(dialect).bind_processor(dialect)
+                if bind is not None
+                else None
+            )
+            if processor is not None:
+                self.into.append((name, processor))
+        self.columns: list[tuple[str, Processor | None]] = [
+            (column.key or "", column.type.dialect_impl(dialect).result_processor(dialect, None))
+            for column in _columns(statement)
+        ]
+
+    def bind(self, params: Params | None) -> dict[str, Any]:
+        """The driver's parameters for `params`, over the statement's own literals."""
+        values = {**self.defaults, **params} if params else dict(self.defaults)
+        for name, processor in self.into:
+            values[name] = processor(values[name])
+        return values
+
+    def rows(self, fetched: Iterable[tuple[Any, ...]]) -> list[Row]:
+        """Driver tuples as dicts in the types of `tables`."""
+        columns = self.columns
+        return [
+            {
+                name: value if processor is None else processor(value)
+                for (name, processor), value in zip(columns, record, strict=True)
+            }
+            for record in fetched
+        ]
+
+
+class Prepared:
+    """A statement that is written once and compiled once for each dialect."""
+
+    __slots__ = ("_compiled", "statement")
+
+    def __init__(self, statement: ClauseElement) -> None:
+        self.statement = statement
+        self._compiled: dict[str, Compiled] = {}
+
+    def compiled(self, dialect: Dialect) -> Compiled:
+        try:
+            return self._compiled[dialect.name]
+        except KeyError:
+            return self._compiled.setdefault(dialect.name, Compiled(self.statement, dialect))
+
+
+Statement = Prepared | ClauseElement
+
+
+def compile_statement(statement: Statement, dialect: Dialect) -> Compiled:
+    """`statement` for `dialect`; only `Prepared` ones are remembered."""
+    if isinstance(statement, Prepared):
+        return statement.compiled(dialect)
+    return Compiled(statement, dialect)
+
+
+def _columns(statement: ClauseElement) -> Iterable[Any]:
+    if isinstance(statement, SelectBase):
+        return statement.selected_columns
+    if isinstance(statement, UpdateBase):
+        return (statement.returning_column_descriptions and statement.exported_columns) or ()
+    return ()
