@@ -242,7 +242,7 @@ def _scores(
     while chunk := cursor.fetchmany(_VECTORS_AT_ONCE):
         vectors = np.frombuffer(b"".join(row[2] for row in chunk), np.float32)
         vectors = vectors.reshape(len(chunk), -1)
-        sizes = np.linalg.norm(vectors, axis=1) * size
+        sizes = np.sqrt(np.einsum("ij,ij->i", vectors, vectors)) * size
         # A vector of zeros is like nothing.
         similar = np.divide(vectors @ query, sizes, out=np.zeros_like(sizes), where=sizes > 0)
         for (prefix, key, _), score in zip(chunk, similar.tolist(), strict=True):
