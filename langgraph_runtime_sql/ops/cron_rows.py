@@ -1,0 +1,127 @@
+"""Cron rows: the statements and shapes that operations on crons share."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, select
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql import filters
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.statements import Prepared, Row
+from langgraph_runtime_sql.tables import crons
+
+# What the schedulers and the database keep to themselves.
+_PRIVATE = ("claimed_until", "creator")
+PUBLIC = [column for column in crons.c if column.name not in _PRIVATE]
+# Reading a schedule takes time that grows with its length; a full list of every field is shorter.
+SCHEDULE_LENGTH = 1000
+
+_INSERT = Prepared(crons.insert().values({c.name: bindparam(c.name) for c in crons.c}))
+_BY_ID = Prepared(select(crons).where(crons.c.cron_id == bindparam("cron_id")))
+_DELETE = Prepared(crons.delete().where(crons.c.cron_id == bindparam("key")))
+
+
+def public(row: Row) -> Row:
+    """A cron as the API shows it."""
+    return {name: value for name, value in row.items() if name not in _PRIVATE}
+
+
+def find(conn: Connection, cron_id: UUID) -> Row | None:
+    """A cron as stored, or None."""
+    return conn.fetchone(_BY_ID, {"cron_id": cron_id})
+
+
+def find_permitted(conn: Connection, cron_id: UUID, permitted: Any) -> Row | None:
+    """A cron as stored, or None where it is missing or the filter hides it."""
+    row = find(conn, cron_id)
+    return row if row is not None and filters.allows(permitted, row["metadata"]) else None
+
+
+def insert(conn: Connection, row: Row) -> Row | None:
+    """Create a cron; the row as stored."""
+    conn.execute(_INSERT, {"claimed_until": None, **row})
+    return find(conn, row["cron_id"])
+
+
+def update(conn: Connection, cron_id: UUID, changes: Row) -> Row | None:
+    """Set columns of a cron; the row as stored."""
+    conn.execute(crons.update().where(crons.c.cron_id == cron_id).values(**changes))
+    return find(conn, cron_id)
+
+
+def delete(conn: Connection, cron_id: UUID) -> bool:
+    """Delete a cron; False if it was not there."""
+    return conn.execute(_DELETE, {"key": cron_id}) > 0
+
+
+def next_date(schedule: Any, base: datetime, timezone: str | None) -> datetime:
+    """When a schedule comes round next after `base`.
+
+    Raises:
+        HTTPException: (422) it is no schedule, never comes round, or the time
+            zone is not known.
+    """
+    from langgraph_api.utils import next_cron_date
+
+    if not isinstance(schedule, str) or len(schedule) > SCHEDULE_LENGTH:
+        raise HTTPException(
+            422, f"Invalid cron schedule: expected {SCHEDULE_LENGTH} characters at most"
+        )
+    try:
+        found: datetime = next_cron_date(schedule, base, timezone=timezone)
+    except (ValueError, LookupError, OSError) as error:
+        # Time zones are files: a name that is a folder or too long is an OSError.
+        zone = f" in time zone {timezone!r}" if timezone else ""
+        raise HTTPException(
+            422,
+            f"Invalid cron schedule: {schedule!r}{zone}: {error}. Expected minute, hour, day of "
+            "month, month and day of week, such as '*/5 * * * *', and an IANA time zone.",
+        ) from error
+    return found
+
+
+def end_date(value: Any) -> datetime | None:
+    """An end time, which routes hand on as text; without a time zone it is UTC.
+
+    Raises:
+        HTTPException: (422) it is not a date.
+    """
+    if value is None:
+        return None
+    try:
+        parsed = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise HTTPException(
+            422, f"Invalid end_time: {value!r}. Expected an ISO 8601 date and time."
+        ) from error
+
+
+def payload_of(payload: Mapping[str, Any] | None, cron_id: UUID) -> Row:
+    """The payload of a cron's runs, which always names the cron.
+
+    Raises:
+        HTTPException: (400) it has both configurable and context, so no run
+            could ever be created from it.
+    """
+    payload = payload or {}
+    config = payload.get("config") or {}
+    configurable = {**(config.get("configurable") or {}), "cron_id": str(cron_id)}
+    if payload.get("context") and len(configurable) > 1:
+        raise HTTPException(
+            400, "Cannot specify both configurable and context: give context alone."
+        )
+    return {**payload, "config": {**config, "configurable": configurable}}
+
+
+def merged_payload(row: Row, changes: Mapping[str, Any]) -> Row:
+    """A cron's payload with `changes`, key by key; its assistant and its own id stay.
+
+    Raises:
+        HTTPException: (400) no run could be created from the result.
+    """
+    kept = {key: row["payload"][key] for key in ("assistant_id",) if key in row["payload"]}
+    return payload_of({**row["payload"], **changes, **kept}, row["cron_id"])
