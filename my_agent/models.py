@@ -1,11 +1,10 @@
 """Which language model answers: an OpenAI-compatible endpoint, or the offline model."""
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
-from langchain_openai import ChatOpenAI
 from pydantic import AnyHttpUrl, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from my_agent.endpoint import EndpointChatModel
 from my_agent.offline import OfflineChatModel
 
 
@@ -16,8 +15,13 @@ class ModelSettings(BaseSettings):
     """
 
     # An empty variable, as in `OPENAI_API_KEY= make serve`, means that there is none.
+    # An error names the variable without its value: it reaches whoever started the run.
     model_config = SettingsConfigDict(
-        env_prefix="OPENAI_", env_ignore_empty=True, extra="ignore", frozen=True
+        env_prefix="OPENAI_",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
     )
 
     api_key: SecretStr | None = Field(default=None, description="Key of the endpoint")
@@ -43,13 +47,6 @@ class ModelSettings(BaseSettings):
         return self.api_key is not None or self.base_url is not None
 
 
-class IncompleteAnswerError(RuntimeError):
-    """The model's answer broke off: its stream ended without saying that it was finished."""
-
-    def __init__(self) -> None:
-        super().__init__(self.__doc__)
-
-
 def chat_model(model: str | None = None, *, settings: ModelSettings | None = None) -> BaseChatModel:
     """The model for one run.
 
@@ -63,7 +60,7 @@ def chat_model(model: str | None = None, *, settings: ModelSettings | None = Non
     settings = settings or ModelSettings()
     if not settings.is_configured:
         return OfflineChatModel()
-    return ChatOpenAI(
+    return EndpointChatModel(
         model=model or settings.model,
         # Local endpoints want no key, the client does.
         api_key=settings.api_key or SecretStr("none"),
@@ -75,18 +72,3 @@ def chat_model(model: str | None = None, *, settings: ModelSettings | None = Non
         # Compatible endpoints speak chat completions; OpenAI's own models may need more.
         use_responses_api=False if settings.base_url else None,
     )
-
-
-def require_complete(answer: AIMessage) -> AIMessage:
-    """The answer itself, if its endpoint said why it ended.
-
-    A proxy that gives up in the middle can close a stream in good order; the client then takes
-    the half for a whole.
-
-    Raises:
-        IncompleteAnswerError: nothing said that the answer is finished.
-    """
-    # Chat completions report `finish_reason`, responses report `status`.
-    if not answer.response_metadata.keys() & {"finish_reason", "status"}:
-        raise IncompleteAnswerError
-    return answer

@@ -13,7 +13,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 # Enough to recognise one's own question, short enough to stream in a moment.
 GIST_LENGTH = 160
 
-# What an endpoint reports with the last token of a whole answer.
+# What an endpoint reports with the last token.
 FINISHED = {"finish_reason": "stop", "model_name": "offline"}
 
 

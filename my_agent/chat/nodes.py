@@ -7,14 +7,15 @@ from langgraph.runtime import Runtime
 
 from my_agent.chat.context import Context
 from my_agent.chat.state import State
-from my_agent.models import chat_model, require_complete
+from my_agent.models import chat_model
 
 
 async def generate(state: State, runtime: Runtime[Context]) -> State:
     """Answers the conversation so far.
 
-    Raises whatever the call of the model raises, so that the run fails with that cause;
-    `IncompleteAnswerError` when the answer broke off; `ValueError` when there is nothing to answer.
+    Raises:
+        ModelCallError: the model was not reached, refused, or broke off; the run fails with it.
+        ValueError: there is nothing to answer.
     """
     if not state["messages"]:
         raise ValueError("There is nothing to answer: send at least one message")
@@ -22,4 +23,4 @@ async def generate(state: State, runtime: Runtime[Context]) -> State:
     context = runtime.context or Context()  # type: ignore[truthy-bool]
     model = await asyncio.to_thread(chat_model, context.model)
     answer = await model.ainvoke([SystemMessage(context.system_prompt), *state["messages"]])
-    return {"messages": [require_complete(answer)]}
+    return {"messages": [answer]}

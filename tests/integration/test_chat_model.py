@@ -8,10 +8,12 @@ from typing import Any
 import openai
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
 
 from my_agent.chat import graph, prompts
 from my_agent.chat.context import Context
-from my_agent.models import IncompleteAnswerError
+from my_agent.endpoint import ModelCallError
+from my_agent.models import chat_model
 from tests.support.openai_replies import Answer, Ending, Failure, Reply, rate_limited, say
 from tests.support.openai_server import OpenAIServer
 
@@ -110,10 +112,18 @@ async def test_a_busy_endpoint_is_asked_again(model_endpoint: OpenAIServer, busy
     assert len(model_endpoint.requests) == 3
 
 
+async def failure() -> ModelCallError:
+    """What the run fails with."""
+    with pytest.raises(ModelCallError) as caught:
+        await ask()
+    return caught.value
+
+
 async def test_a_busy_endpoint_is_not_asked_for_ever(model_endpoint: OpenAIServer) -> None:
     model_endpoint.fallback = rate_limited()
-    with pytest.raises(openai.RateLimitError, match="Rate limit reached"):
-        await ask()
+    error = await failure()
+    assert "rate limit" in str(error)
+    assert isinstance(error.__cause__, openai.RateLimitError)
     assert len(model_endpoint.requests) == 3
 
 
@@ -121,30 +131,75 @@ async def test_a_wrong_key_fails_the_run_at_once(
     model_endpoint: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "wrong")
-    with pytest.raises(openai.AuthenticationError, match="Incorrect API key provided"):
-        await ask()
+    error = await failure()
+    assert "does not accept the configured key (401)" in str(error)
+    assert isinstance(error.__cause__, openai.AuthenticationError)
     assert len(model_endpoint.requests) == 1
 
 
 @pytest.mark.parametrize(
-    ("ending", "error"),
+    ("refusal", "told", "withheld"),
     [
-        ("cut", openai.APIConnectionError),
-        ("closed", IncompleteAnswerError),
-        ("error", openai.APIError),
+        # About the request: passed on.
+        (Failure(status=400, message="Context is too long"), "(400): Context is too long", None),
+        (Failure(status=404, message="No model x"), "(404): No model x", None),
+        (Failure(status=422, message="y" * 9999), "(422): yyy", "y" * 501),
+        # About the endpoint or whose it is: in the log alone.
+        (Failure(status=401, message="Bad key sk-123"), "(401)", "sk-123"),
+        (Failure(status=403, message="Project p-9 may not"), "(403)", "p-9"),
+        (Failure(status=429, message="Organization org-5 is out"), "(429)", "org-5"),
+        (Failure(status=500, message="db-7.internal is down"), "(500)", "db-7"),
+    ],
+)
+async def test_a_refusal_is_explained(
+    model_endpoint: OpenAIServer,
+    monkeypatch: pytest.MonkeyPatch,
+    refusal: Failure,
+    told: str,
+    withheld: str | None,
+) -> None:
+    monkeypatch.setenv("OPENAI_MAX_RETRIES", "0")
+    model_endpoint.enqueue(refusal)
+    error = await failure()
+    assert told in str(error)
+    assert withheld is None or withheld not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("ending", "told", "cause"),
+    [
+        ("cut", "connection broke", openai.APIConnectionError),
+        ("closed", "broke off", type(None)),
+        ("error", "in the middle of its answer", openai.APIError),
     ],
 )
 async def test_an_answer_that_breaks_off_fails_the_run(
-    model_endpoint: OpenAIServer, ending: Ending, error: type[Exception]
+    model_endpoint: OpenAIServer, ending: Ending, told: str, cause: type[Exception]
 ) -> None:
     model_endpoint.enqueue(Answer(tokens=["The answer ", "is "], ending=ending))
     heard: list[str] = []
-    with pytest.raises(error):
+    with pytest.raises(ModelCallError, match=told) as caught:
         async for chunk in stream():
             heard.append(chunk.text)
+    assert isinstance(caught.value.__cause__, cause)
     assert "".join(heard) == "The answer is "
     # Repeating it would send the reader the same words twice.
     assert len(model_endpoint.requests) == 1
+
+
+async def test_a_failed_run_leaves_no_answer(model_endpoint: OpenAIServer) -> None:
+    talk = graph.copy(update={"checkpointer": InMemorySaver()})
+    config: Any = {"configurable": {"thread_id": "t"}}
+    model_endpoint.enqueue(Answer(tokens=["half"], ending="cut"), say("whole"))
+    with pytest.raises(ModelCallError):
+        async for _ in talk.astream(HELLO, config, stream_mode="messages"):
+            pass
+    state = await talk.aget_state(config)
+    assert [message.type for message in state.values["messages"]] == ["human"]
+    assert state.next == ("generate",)
+    # Going on from there asks the model again.
+    again = await talk.ainvoke(None, config)
+    assert [message.text for message in again["messages"]] == ["hello", "whole"]
 
 
 async def test_a_silent_endpoint_fails_the_run(
@@ -152,9 +207,10 @@ async def test_a_silent_endpoint_fails_the_run(
 ) -> None:
     monkeypatch.setenv("OPENAI_TIMEOUT", "0.2")
     monkeypatch.setenv("OPENAI_MAX_RETRIES", "0")
-    model_endpoint.enqueue(say("never heard", gate=model_endpoint.gate()))
-    with pytest.raises(TimeoutError):
+    model_endpoint.fallback = say("never heard", gate=model_endpoint.gate())
+    with pytest.raises(ModelCallError, match="did not answer in time"):
         [chunk async for chunk in stream()]
+    assert "did not answer in time" in str(await failure())
 
 
 async def test_nobody_listening_fails_the_run(no_model: pytest.MonkeyPatch) -> None:
@@ -162,8 +218,22 @@ async def test_nobody_listening_fails_the_run(no_model: pytest.MonkeyPatch) -> N
         address = server.base_url
     no_model.setenv("OPENAI_BASE_URL", address)
     no_model.setenv("OPENAI_MAX_RETRIES", "0")
-    with pytest.raises(openai.APIConnectionError):
-        await ask()
+    error = await failure()
+    assert "could not be reached" in str(error)
+    assert "127.0.0.1" not in str(error)
+
+
+@pytest.mark.parametrize("ending", ["cut", "closed", "error"])
+def test_a_stream_without_an_event_loop_fails_too(
+    openai_server: OpenAIServer, no_model: pytest.MonkeyPatch, ending: Ending
+) -> None:
+    no_model.setenv("OPENAI_API_KEY", openai_server.api_key)
+    no_model.setenv("OPENAI_BASE_URL", openai_server.base_url)
+    openai_server.enqueue(say("whole"), Answer(tokens=["half"], ending=ending))
+    model = chat_model()
+    assert "".join(chunk.text for chunk in model.stream("hi")) == "whole"
+    with pytest.raises(ModelCallError):
+        list(model.stream("hi"))
 
 
 async def test_leaving_a_stream_hangs_up_on_the_model(model_endpoint: OpenAIServer) -> None:

@@ -5,12 +5,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_openai import ChatOpenAI
 from pydantic import AnyHttpUrl, SecretStr, ValidationError
 
-from my_agent.models import (
-    IncompleteAnswerError,
-    ModelSettings,
-    chat_model,
-    require_complete,
-)
+from my_agent.models import ModelSettings, chat_model
 from my_agent.offline import GIST_LENGTH, OfflineChatModel
 
 ENDPOINT = "http://127.0.0.1:9/v1"
@@ -107,17 +102,6 @@ def test_the_key_does_not_show(no_model: pytest.MonkeyPatch) -> None:
     assert "sk-secret" not in repr(chat_model())
 
 
-@pytest.mark.parametrize("metadata", [{"finish_reason": "stop"}, {"status": "completed"}])
-def test_a_finished_answer_is_complete(metadata: dict[str, str]) -> None:
-    answer = AIMessage("yes", response_metadata=metadata)
-    assert require_complete(answer) is answer
-
-
-def test_an_answer_that_broke_off_is_refused() -> None:
-    with pytest.raises(IncompleteAnswerError, match="broke off"):
-        require_complete(AIMessage("yes, bec", response_metadata={"model_name": "gpt"}))
-
-
 CONVERSATION: list[BaseMessage] = [
     SystemMessage("Be brief."),
     HumanMessage("What is a thread?"),
@@ -132,7 +116,7 @@ def test_the_offline_model_says_so_and_repeats_the_question() -> None:
     assert "OPENAI_API_KEY" in answer.text
     assert "“And a run?”" in answer.text
     assert "message 2 from you" in answer.text
-    assert require_complete(answer).text == OfflineChatModel().invoke(CONVERSATION).text
+    assert answer.text == OfflineChatModel().invoke(CONVERSATION).text
 
 
 async def test_the_offline_model_streams_word_by_word() -> None:

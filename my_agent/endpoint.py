@@ -1,0 +1,108 @@
+"""An OpenAI-compatible endpoint whose failures fail the run, and say in a sentence why."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import openai
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_openai import ChatOpenAI
+
+# Characters of an endpoint's own words that are passed on.
+REASON_LENGTH = 500
+
+
+class ModelCallError(RuntimeError):
+    """A call of the model failed. The cause is the client's own exception.
+
+    A RuntimeError, since the API hides from its callers the message of any class it does not know.
+    """
+
+
+class IncompleteAnswerError(ModelCallError):
+    """The model's answer broke off: its stream ended without saying that it was finished."""
+
+    def __init__(self) -> None:
+        super().__init__(self.__doc__)
+
+
+def reason(error: openai.APIStatusError) -> str:
+    """The endpoint's own words."""
+    words = error.body.get("message") if isinstance(error.body, dict) else None
+    return str(words or error.message)[:REASON_LENGTH]
+
+
+def explain(error: Exception) -> str:
+    """What a caller of the graph may know about a failed call.
+
+    The endpoint's own words only where they are about the request: elsewhere they can name the
+    key, the organisation or the address behind it. Those are in the log, with the cause.
+    """
+    match error:
+        case openai.APITimeoutError() | TimeoutError():
+            return "The model did not answer in time."
+        case openai.APIConnectionError():
+            return "The model could not be reached, or its connection broke."
+        case openai.AuthenticationError() | openai.PermissionDeniedError():
+            return f"The model's endpoint does not accept the configured key ({error.status_code})."
+        case openai.RateLimitError():
+            return "The model is over its rate limit or quota (429). Try again later."
+        case openai.APIStatusError() if error.status_code < 500:
+            return f"The model refused the request ({error.status_code}): {reason(error)}"
+        case openai.APIStatusError():
+            return f"The model's endpoint failed ({error.status_code}). Try again later."
+        case _:
+            return "The model's endpoint failed in the middle of its answer. Try again later."
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turns the client's exceptions into `ModelCallError`."""
+    try:
+        yield
+    except (openai.APIError, TimeoutError) as error:
+        raise ModelCallError(explain(error)) from error
+
+
+def is_last(chunk: ChatGenerationChunk) -> bool:
+    """Whether the endpoint says with this chunk why its answer ends."""
+    # Chat completions report `finish_reason`, responses report `status`.
+    told = {**(chunk.generation_info or {}), **chunk.message.response_metadata}
+    return bool(told.get("finish_reason") or told.get("status"))
+
+
+class EndpointChatModel(ChatOpenAI):
+    """`ChatOpenAI` that raises `ModelCallError`, and takes no half answer for a whole one.
+
+    A proxy that gives up in the middle can close a stream in good order; the client alone would
+    not notice.
+    """
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        with explained():
+            return super()._generate(messages, *args, **kwargs)
+
+    async def _agenerate(
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+    ) -> ChatResult:
+        with explained():
+            return await super()._agenerate(messages, *args, **kwargs)
+
+    def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+        finished = False
+        with explained():
+            for chunk in super()._stream(*args, **kwargs):
+                finished = finished or is_last(chunk)
+                yield chunk
+        if not finished:
+            raise IncompleteAnswerError
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        finished = False
+        with explained():
+            async for chunk in super()._astream(*args, **kwargs):
+                finished = finished or is_last(chunk)
+                yield chunk
+        if not finished:
+            raise IncompleteAnswerError
