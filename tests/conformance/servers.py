@@ -65,7 +65,7 @@ def write_config(directory: Path, source: Path = GRAPHS_CONFIG) -> Path:
         absolute = f"{(source.parent / file).resolve()}:{variable}"
         graphs[name] = {**graph, "path": absolute} if isinstance(graph, dict) else absolute
     config["dependencies"] = [str(ROOT)]
-    config["webhooks"] = {"url": {"disable_loopback": False}}
+    config["webhooks"] = {"url": {"disable_loopback": False, "require_https": False}}
     target = directory / "langgraph.json"
     target.write_text(json.dumps(config, indent=2))
     return target

@@ -40,7 +40,9 @@ class World:
     def __init__(self, url: str, receiver: Receiver) -> None:
         self.url = url
         self.receiver = receiver
-        self.http = httpx.AsyncClient(base_url=url, timeout=60)
+        # Stock hangs up after a 500, so a connection is never used twice.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        self.http = httpx.AsyncClient(base_url=url, timeout=60, limits=limits)
         self.sdk = get_client(url=url, api_key=None, timeout=60)
 
     async def close(self) -> None:

@@ -232,7 +232,8 @@ async def through_the_sdk(w: World, transport: Any) -> Any:
     stream = w.sdk.threads.stream(assistant_id="tokens", transport=transport)
     async with stream as thread:
         await thread.run.start(input={**MESSAGES, "n": 3})
-        texts = [await message.text async for message in thread.messages]
+        messages = [message async for message in thread.messages]
+        texts = [await message.text for message in messages]
         output = await thread.output
     return [texts, sorted(output)]
 

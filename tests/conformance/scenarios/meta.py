@@ -43,8 +43,12 @@ async def metrics_of_an_idle_queue(w: World) -> Any:
     async def look() -> Any:
         return (await w.call("GET", "/metrics?format=json"))["body"]
 
-    # Runs that other scenarios left asleep may still be ending.
-    body = await w.until(look, lambda body: not body["workers"]["active"])
+    # Runs of the scenarios before may still be ending.
+    body = await w.until(
+        look,
+        lambda body: not body["workers"]["active"]
+        and not body["queue"]["n_pending"] + body["queue"]["n_running"],
+    )
     return [body["queue"], body["workers"]]
 
 
