@@ -4,7 +4,6 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import AnyHttpUrl, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from my_agent.endpoint import EndpointChatModel
 from my_agent.offline import OfflineChatModel
 
 
@@ -51,7 +50,7 @@ def chat_model(model: str | None = None, *, settings: ModelSettings | None = Non
     """The model for one run.
 
     Call it when a run needs it, not at import, so that the environment of that moment counts; and
-    from a thread, since the first client of an endpoint loads certificates for 0.1 s.
+    from a thread, since the first call imports the client and loads certificates.
 
     Args:
         model: name of the model; wins over the settings. The offline model ignores it.
@@ -60,6 +59,10 @@ def chat_model(model: str | None = None, *, settings: ModelSettings | None = Non
     settings = settings or ModelSettings()
     if not settings.is_configured:
         return OfflineChatModel()
+    # Here and not above: the client takes half a second to import, which every start and reload
+    # would wait for, with or without an endpoint.
+    from my_agent.endpoint import EndpointChatModel
+
     return EndpointChatModel(
         model=model or settings.model,
         # Local endpoints want no key, the client does.
