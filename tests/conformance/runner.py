@@ -16,7 +16,7 @@ from .registry import Scenario
 from .servers import Server
 from .world import World
 
-AT_ONCE = 8
+AT_ONCE = 12
 SCENARIO_SECONDS = 60.0
 
 

@@ -242,9 +242,11 @@ async def cancel_refused(w: World) -> Any:
 async def cancel_many(w: World) -> Any:
     key = await w.thread()
     first = await sleeping(w, key)
-    second = (await w.sdk.runs.create(key, "echo", input={"value": 1}))["run_id"]
-    body = {"thread_id": key, "run_ids": [first, second]}
-    return [await w.call("POST", "/runs/cancel", body), await settled(w, key)]
+    late = await w.sdk.runs.create(key, "echo", input={"value": 1}, after_seconds=30)
+    body = {"thread_id": key, "run_ids": [first, late["run_id"]]}
+    answer = await w.call("POST", "/runs/cancel", body)
+    _, _, runs = await settled(w, key)
+    return [answer, runs]
 
 
 @scenario()

@@ -157,7 +157,7 @@ async def through_the_sdk(w: World) -> Any:
 async def join_live(w: World) -> Any:
     """Joining a run under way gives what is still to come, and its end."""
     key = await w.thread()
-    run = await w.sdk.runs.create(key, "steps", input={"count": 4, "delay": 0.4})
+    run = await w.sdk.runs.create(key, "steps", input={"count": 3, "delay": 1.0})
     await w.run_status(key, run["run_id"], "running")
     joined = pairs(await w.sse("GET", f"/threads/{key}/runs/{run['run_id']}/stream"))
     return joined[-1]
@@ -166,23 +166,24 @@ async def join_live(w: World) -> Any:
 @scenario()
 async def join_before_the_start(w: World) -> Any:
     key = await w.thread()
-    run = await w.sdk.runs.create(key, "echo", input={"value": 1}, after_seconds=1)
+    run = await w.sdk.runs.create(key, "echo", input={"value": 1}, after_seconds=2)
     return pairs(await w.sse("GET", f"/threads/{key}/runs/{run['run_id']}/stream"))
 
 
 @scenario()
 async def join_by_mode(w: World) -> Any:
-    key = await w.thread()
     modes: Any = ["values", "updates", "messages-tuple"]
-    value = {**MESSAGES, "n": 2}
-    seen = []
-    for mode in ("updates", "values", "messages", '["values","updates"]'):
+
+    async def joined(mode: str) -> list[str]:
+        key, value = await w.thread(), {**MESSAGES, "n": 2}
         run = await w.sdk.runs.create(
-            key, "tokens", input=value, stream_mode=modes, after_seconds=1
+            key, "tokens", input=value, stream_mode=modes, after_seconds=2
         )
         path = f"/threads/{key}/runs/{run['run_id']}/stream?stream_mode={mode}"
-        seen.append([event for event, _ in pairs(await w.sse("GET", path))])
-    return seen
+        return [event for event, _ in pairs(await w.sse("GET", path))]
+
+    wanted = ("updates", "values", "messages", "messages-tuple", '["values","updates"]', "debug")
+    return await asyncio.gather(*(joined(mode) for mode in wanted))
 
 
 @scenario()
@@ -258,7 +259,7 @@ async def not_resumable_has_no_ids(w: World) -> Any:
 @scenario()
 async def two_listeners(w: World) -> Any:
     key = await w.thread()
-    run = await w.sdk.runs.create(key, "steps", input={"count": 2}, after_seconds=1)
+    run = await w.sdk.runs.create(key, "steps", input={"count": 2}, after_seconds=2)
     path = f"/threads/{key}/runs/{run['run_id']}/stream"
     both = await asyncio.gather(w.sse("GET", path), w.sse("GET", path))
     return [pairs(events) for events in both]

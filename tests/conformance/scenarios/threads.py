@@ -106,7 +106,8 @@ async def create_with_supersteps(w: World) -> Any:
 @scenario()
 async def supersteps_with_command(w: World) -> Any:
     updates = [{"values": {"questions": ["q"]}, "as_node": "__input__"}]
-    jump = [{"values": {}, "as_node": "prepare", "command": {"update": {"summary": "jumped"}, "goto": []}}]
+    command = {"update": {"summary": "jumped"}, "goto": "conclude"}
+    jump = [{"values": {}, "as_node": "prepare", "command": command}]
     body = {
         "metadata": {"graph_id": "interrupt"},
         "supersteps": [{"updates": updates}, {"updates": jump}],
