@@ -1,0 +1,86 @@
+"""The metadata of a checkpoint is plain JSON, whatever a config holds."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointMetadata
+
+from langgraph_runtime_sql.checkpoint.metadata import checkpoint_metadata, matches
+
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(),
+    st.binary(),
+    st.uuids(),
+    st.dates(),
+    st.builds(object),
+)
+VALUES = st.recursive(
+    ODD,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=3) | st.integers(), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+CONFIG = st.dictionaries(st.text(max_size=8), VALUES, max_size=4)
+
+
+def config(configurable: dict[str, Any], metadata: dict[str, Any]) -> RunnableConfig:
+    return {"configurable": configurable, "metadata": metadata}
+
+
+@settings(max_examples=100, deadline=None)
+@given(CONFIG, CONFIG)
+def test_is_always_json(configurable: dict[str, Any], metadata: dict[str, Any]) -> None:
+    about = checkpoint_metadata(config(configurable, metadata), {"source": "loop", "step": 1})
+    assert json.loads(json.dumps(about, allow_nan=False)) == about
+    assert about["source"] == "loop"
+
+
+def test_the_checkpoint_wins_over_the_config() -> None:
+    about = checkpoint_metadata(
+        config({"a": 1, "b": 1, "c": 1}, {"b": 2, "c": 2}),
+        CheckpointMetadata(source="loop", c=3),  # type: ignore[typeddict-unknown-key]
+    )
+    assert about == {"a": 1, "b": 2, "c": 3, "source": "loop"}
+
+
+def test_the_claimed_run_wins_over_all() -> None:
+    given_by_client = config({"run_id": "x"}, {"run_id": "y"})
+    assert checkpoint_metadata(given_by_client, {"run_id": "z"}, "mine") == {"run_id": "mine"}
+    assert checkpoint_metadata(given_by_client, {}) == {"run_id": "y"}
+
+
+def test_where_and_who_asked_are_left_out() -> None:
+    configurable = {
+        "thread_id": "t",
+        "checkpoint_ns": "",
+        "checkpoint_id": "c",
+        "__pregel_read": print,
+        "langgraph_auth_user": object(),
+        "langgraph_auth_user_id": "u",
+        "langgraph_auth_permissions": ["p"],
+        "langgraph_request_id": "r",
+    }
+    requested = {"langgraph_auth_user_id": "u", "langgraph_request_id": "r"}
+    assert checkpoint_metadata(config(configurable, requested), {}) == {}
+
+
+def test_ids_and_dates_become_text() -> None:
+    when = datetime(2026, 1, 2, tzinfo=UTC)
+    about = checkpoint_metadata(config({"id": UUID(int=1), "when": when}, {}), {})
+    assert about == {"id": str(UUID(int=1)), "when": "2026-01-02 00:00:00+00:00"}
+
+
+def test_absent_entries_match_none_only() -> None:
+    assert matches({"a": 1}, {"a": 1, "b": None})
+    assert not matches({"a": 1}, {"b": 1})
