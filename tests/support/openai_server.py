@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 BROKEN = Failure(status=500, message="The server had an error")
 
+UNSCRIPTED = Failure(status=400, message="No reply is scripted for this request")
+
 # Seconds; far above what anything here takes, so that only a broken server meets it.
 PATIENCE = 30.0
 
@@ -75,9 +77,7 @@ class OpenAIServer:
     def __init__(self, api_key: str = "test-key") -> None:
         self.api_key = api_key
         self.models = ["gpt-4o-mini"]
-        self.requests: list[Received] = []
-        self.fallback: Script = Failure(status=400, message="No reply is scripted for this request")
-        self._replies: deque[Script] = deque()
+        self.reset()
         self._started = threading.Event()
         # Clients are cached by address, with connections of an event loop long closed; ports come
         # round again, this does not.
@@ -103,6 +103,17 @@ class OpenAIServer:
     def enqueue(self, *replies: Script) -> None:
         """Answers for the next requests, each an answer, a failure or a function of the request."""
         self._replies.extend(replies)
+
+    def reset(self) -> None:
+        """Forgets every request and every reply, for a server that several tests share."""
+        self.requests: list[Received] = []
+        self.fallback: Script = UNSCRIPTED
+        self._replies: deque[Script] = deque()
+
+    @property
+    def bodies(self) -> list[JSON]:
+        """The body of each request."""
+        return [request.body for request in self.requests]
 
     def gate(self) -> Gate:
         """A gate for one answer of this server."""

@@ -1,0 +1,210 @@
+"""The chat graph as it is shipped: served by `threadhold serve`, asked through the SDK."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.schema import Run
+
+from tests.support.openai_replies import Answer, Failure, say
+from tests.support.openai_server import PATIENCE, OpenAIServer
+from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold
+
+# Empty, so that neither the developer's environment nor their .env names a model.
+NO_MODEL = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": "", "OPENAI_MODEL": ""}
+
+
+@contextmanager
+def served(folder: Path, **variables: str) -> Iterator[Running]:
+    """The project's own langgraph.json, on a database in `folder`."""
+    port = free_port()
+    arguments = ("--config", ROOT / "langgraph.json", "--port", port)
+    database = ("--database-url", f"sqlite:///{folder / 'chat.db'}")
+    command = threadhold("serve", *map(str, arguments), *database)
+    with running(command, port, folder, environment(**{**NO_MODEL, **variables})) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def online(endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    variables = {
+        "OPENAI_API_KEY": endpoint.api_key,
+        "OPENAI_BASE_URL": endpoint.base_url,
+        "OPENAI_MAX_RETRIES": "0",
+    }
+    with served(tmp_path_factory.mktemp("online"), **variables) as server:
+        yield server
+
+
+@pytest.fixture
+def model(endpoint: OpenAIServer) -> OpenAIServer:
+    """The scripted endpoint behind the server, with nothing of an earlier test in it."""
+    endpoint.reset()
+    return endpoint
+
+
+@pytest.fixture
+async def client(online: Running) -> AsyncIterator[LangGraphClient]:
+    async with get_client(url=online.url) as client:
+        yield client
+
+
+def message(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+async def settled(client: LangGraphClient, run: Run) -> Run:
+    """The run once it is over."""
+    await client.runs.join(run["thread_id"], run["run_id"])
+    return await client.runs.get(run["thread_id"], run["run_id"])
+
+
+async def test_offline_it_streams_keeps_the_conversation_and_says_what_it_is(
+    tmp_path: Path,
+) -> None:
+    with served(tmp_path) as server:
+        async with get_client(url=server.url) as client:
+            thread_id = (await client.threads.create())["thread_id"]
+            stream = client.runs.stream(
+                thread_id, "chat", input=message("one"), stream_mode="messages-tuple"
+            )
+            tokens = [part.data[0]["content"] async for part in stream if part.event == "messages"]
+            state: Any = await client.threads.get_state(thread_id)
+    assert len(tokens) > 10
+    assert "".join(tokens) == state["values"]["messages"][-1]["content"]
+    assert "no language model is configured" in "".join(tokens)
+
+    with served(tmp_path) as server:
+        async with get_client(url=server.url) as client:
+            values: Any = await client.runs.wait(thread_id, "chat", input=message("two"))
+    assert [each["type"] for each in values["messages"]] == ["human", "ai", "human", "ai"]
+    assert "message 2 from you" in values["messages"][-1]["content"]
+
+
+async def test_tokens_arrive_while_the_model_still_speaks(
+    client: LangGraphClient, model: OpenAIServer
+) -> None:
+    gate = model.gate()
+    model.enqueue(say("one two three", gate=gate))
+    gate.open()
+    heard = []
+    async for part in client.runs.stream(
+        None, "chat", input=message("hello"), stream_mode="messages-tuple"
+    ):
+        assert part.event != "error", part.data
+        if part.event == "messages" and part.data[0]["content"]:
+            # The endpoint sends the next token only now: had anything between it and here
+            # collected them, this would wait for ever.
+            heard.append(part.data[0]["content"])
+            gate.open()
+    assert heard == ["one ", "two ", "three"]
+
+
+async def test_the_context_of_run_and_assistant_reaches_the_wire(
+    client: LangGraphClient, model: OpenAIServer
+) -> None:
+    model.fallback = say("yes")
+    assistant = await client.assistants.create(
+        "chat", context={"model": "of-assistant", "system_prompt": "Rhyme."}
+    )
+    await client.runs.wait(None, assistant["assistant_id"], input=message("hi"))
+    await client.runs.wait(
+        None, assistant["assistant_id"], input=message("hi"), context={"model": "of-run"}
+    )
+    await client.runs.wait(None, "chat", input=message("hi"))
+    asked = [(body["model"], body["messages"][0]["content"]) for body in model.bodies]
+    assert asked[0] == ("of-assistant", "Rhyme.")
+    assert asked[1][0] == "of-run"
+    assert asked[2][0] == "gpt-4o-mini"
+
+
+async def test_the_history_goes_to_the_model(client: LangGraphClient, model: OpenAIServer) -> None:
+    model.enqueue(say("Ada."), say("In 1815."))
+    thread_id = (await client.threads.create())["thread_id"]
+    await client.runs.wait(thread_id, "chat", input=message("Who?"))
+    await client.runs.wait(thread_id, "chat", input=message("When was she born?"))
+    said = [(each["role"], each["content"]) for each in model.bodies[-1]["messages"][1:]]
+    assert said == [("user", "Who?"), ("assistant", "Ada."), ("user", "When was she born?")]
+
+
+@pytest.mark.parametrize(
+    ("reply", "cause"),
+    [
+        (Failure(status=401, message="Bad key sk-1"), "does not accept the configured key"),
+        (Failure(status=404, message="No model x"), "No model x"),
+        (Answer(tokens=["half "], ending="cut"), "connection broke"),
+        (Answer(tokens=["half "], ending="closed"), "broke off"),
+    ],
+)
+async def test_a_failed_call_fails_the_run_with_its_cause(
+    client: LangGraphClient, model: OpenAIServer, reply: Answer | Failure, cause: str
+) -> None:
+    model.enqueue(reply, say("whole"))
+    thread_id = (await client.threads.create())["thread_id"]
+    parts = [
+        part
+        async for part in client.runs.stream(
+            thread_id, "chat", input=message("hi"), stream_mode=["messages-tuple", "values"]
+        )
+    ]
+    assert parts[-1].event == "error"
+    assert cause in parts[-1].data["message"]
+    assert [run["status"] for run in await client.runs.list(thread_id)] == ["error"]
+    thread: Any = await client.threads.get(thread_id)
+    assert thread["status"] == "error"
+    assert [each["type"] for each in thread["values"]["messages"]] == ["human"]
+    # The thread is not lost: the next message is answered.
+    values: Any = await client.runs.wait(thread_id, "chat", input=message("again"))
+    assert values["messages"][-1]["content"] == "whole"
+
+
+async def test_a_cancelled_run_hangs_up_on_the_model(
+    client: LangGraphClient, model: OpenAIServer
+) -> None:
+    gate = model.gate()
+    model.enqueue(say("one two three", gate=gate))
+    gate.open()
+    thread_id = (await client.threads.create())["thread_id"]
+    run = await client.runs.create(
+        thread_id, "chat", input=message("hi"), stream_mode="messages-tuple"
+    )
+    async for part in client.runs.join_stream(thread_id, run["run_id"]):
+        if part.event == "messages":
+            await client.runs.cancel(thread_id, run["run_id"], wait=False)
+            break
+    assert await asyncio.to_thread(model.requests[0].abandoned.wait, PATIENCE)
+    assert (await settled(client, run))["status"] == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [
+        ({"input": {"messages": []}}, "at least one message"),
+        ({"input": message("hi"), "context": {"model": ""}}, "at least 1 character"),
+        ({"input": message("hi"), "context": {"model": 5}}, "valid string"),
+    ],
+)
+async def test_bad_input_fails_with_its_cause(
+    client: LangGraphClient, model: OpenAIServer, body: dict[str, Any], cause: str
+) -> None:
+    answer: Any = await client.runs.wait(None, "chat", raise_error=False, **body)
+    assert cause in answer["__error__"]["message"]
+    assert model.requests == []
+
+
+async def test_clients_learn_what_to_send(client: LangGraphClient) -> None:
+    [assistant] = await client.assistants.search(graph_id="chat", metadata={"created_by": "system"})
+    schemas: Any = await client.assistants.get_schemas(assistant["assistant_id"])
+    assert list(schemas["input_schema"]["properties"]) == ["messages"]
+    assert schemas["context_schema"]["properties"].keys() == {"model", "system_prompt"}
