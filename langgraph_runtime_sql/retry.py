@@ -10,11 +10,11 @@ raise the same class.
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from typing import ParamSpec, TypeVar
 
 from starlette.requests import Request
 
+from langgraph_runtime_sql import request_defaults
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
 
 P = ParamSpec("P")
@@ -29,9 +29,6 @@ OVERLOADED_EXCEPTIONS: tuple[type[BaseException], ...] = (DatabaseBusy, Database
 ATTEMPTS = 3
 PAUSE_SECONDS = 0.01
 
-current_request: ContextVar[Request | None] = ContextVar("current_request", default=None)
-"""The request whose handler is running, for code that is only handed its values."""
-
 
 def retry_db(func: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     """Repeat the whole of `func`, at most three times, while the database is busy.
@@ -42,16 +39,13 @@ def retry_db(func: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
 
     @functools.wraps(func)
     async def handler(*args: P.args, **kwargs: P.kwargs) -> T:
-        request = args[0] if args and isinstance(args[0], Request) else None
-        token = current_request.set(request)
-        try:
-            for _ in range(ATTEMPTS - 1):
-                try:
-                    return await func(*args, **kwargs)
-                except RETRIABLE_EXCEPTIONS:
-                    await asyncio.sleep(PAUSE_SECONDS)
-            return await func(*args, **kwargs)
-        finally:
-            current_request.reset(token)
+        if args and isinstance(args[0], Request):
+            await request_defaults.complete(args[0])
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return await func(*args, **kwargs)
+            except RETRIABLE_EXCEPTIONS:
+                await asyncio.sleep(PAUSE_SECONDS)
+        return await func(*args, **kwargs)
 
     return handler

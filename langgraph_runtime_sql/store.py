@@ -8,13 +8,12 @@ above all embeddings, happens before that operation and never inside it.
 import asyncio
 import sqlite3
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import structlog
-from langgraph.store.base import NOT_PROVIDED, BaseStore, NotProvided, Op, Result, TTLConfig
+from langgraph.store.base import BaseStore, Op, Result, TTLConfig
 
 from langgraph_runtime_sql import clock, store_rows
-from langgraph_runtime_sql.retry import current_request
 from langgraph_runtime_sql.store_batch import Batch, expiry
 from langgraph_runtime_sql.store_index import Index
 
@@ -75,20 +74,6 @@ class SqlStore(BaseStore):
         if batch.to_refresh:
             await database.write(batch.refresh)
         return results
-
-    async def aput(
-        self,
-        namespace: tuple[str, ...],
-        key: str,
-        value: Mapping[str, Any],
-        index: Literal[False] | list[str] | None = None,
-        *,
-        ttl: float | NotProvided | None = NOT_PROVIDED,
-    ) -> None:
-        """Store an item; `ttl` in minutes, None for ever, left out for `default_ttl`."""
-        if ttl is None and await _request_left_out_ttl():
-            ttl = NOT_PROVIDED
-        await super().aput(namespace, key, value, index, ttl=ttl)
 
     async def sweep_ttl(self) -> int:
         """Delete the items that have expired, a bounded number in each transaction.
@@ -174,11 +159,3 @@ def _refuse_on_event_loop() -> None:
         "A synchronous call to the store would stop this event loop. Await the asynchronous one "
         "instead: `await store.aget(...)` for `store.get(...)`."
     )
-
-
-async def _request_left_out_ttl() -> bool:
-    """Whether this is a PUT /store/items without a `ttl`, which its route hands on as None."""
-    request = current_request.get()
-    if request is None or request.method != "PUT" or request.scope.get("route") != "/store/items":
-        return False
-    return "ttl" not in await request.json()

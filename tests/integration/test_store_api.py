@@ -277,6 +277,20 @@ def test_a_put_that_makes_no_sense_is_not_a_500(
         assert response.status_code >= 400, response.text
 
 
+@pytest.mark.parametrize(
+    "body", [{}, {"namespace_prefix": None}, {"namespace_prefix": []}], ids=str
+)
+def test_a_search_without_a_prefix_searches_everything(
+    api: httpx.Client, body: dict[str, Any]
+) -> None:
+    """The schema lets it be left out; the route alone would answer 500."""
+    put(api, ["everywhere"], "k", {"everywhere": True})
+    assert search(api, **body, filter={"everywhere": True}) == ["k"]
+    for wrong in ("[]", "5", '{"namespace_prefix": 5}', "{", ""):
+        response = api.post("/store/items/search", content=wrong)
+        assert 400 <= response.status_code < 500, (wrong, response.text)
+
+
 def test_namespaces_that_make_no_sense_are_a_4xx(api: httpx.Client) -> None:
     for body in ({"limit": -1}, {"max_depth": 0}, {"limit": 1.0}, {"prefix": ["a.b"]}):
         response = api.post("/store/namespaces", json=body)

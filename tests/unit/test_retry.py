@@ -5,11 +5,10 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 
 import pytest
-from starlette.requests import Request
 
 from langgraph_runtime_sql import retry
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
-from langgraph_runtime_sql.retry import current_request, retry_db
+from langgraph_runtime_sql.retry import retry_db
 
 
 class Handler:
@@ -65,21 +64,3 @@ def test_a_route_keeps_its_name_and_documentation() -> None:
     assert endpoint.__name__ == "endpoint"
     assert inspect.isfunction(endpoint)
     assert endpoint.__doc__ == "What the route's documentation is made of."
-
-
-async def test_the_request_is_known_only_while_its_handler_runs() -> None:
-    seen = []
-
-    @retry_db
-    async def endpoint(request: Request) -> None:
-        seen.append(current_request.get())
-
-    @retry_db
-    async def without_request() -> None:
-        seen.append(current_request.get())
-
-    request = Request({"type": "http", "method": "GET", "path": "/", "headers": []})
-    await endpoint(request)
-    await without_request()
-    assert seen == [request, None]
-    assert current_request.get() is None
