@@ -41,8 +41,7 @@ class Database:
     ) -> None:
         self.url = url
         self._path = database_path(url)
-        options = {} if connect is None else {"connect": connect}
-        self._engine = SqliteEngine(self._path, power_loss=power_loss, **options)
+        self._engine = SqliteEngine(self._path, power_loss=power_loss, connect=connect)
         self._ownership = Ownership(self._path) if exclusive else None
         self.dialect_name: str = self._engine.dialect.name
 

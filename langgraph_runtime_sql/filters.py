@@ -123,10 +123,16 @@ def _sql_allows(filters: str, document: str | None) -> int:
     return int(_allows(_parsed(filters), metadata, 0))
 
 
+def _sql_lower(text: str | None) -> str | None:
+    return None if text is None else str(text).lower()
+
+
 def register_functions(raw: sqlite3.Connection) -> None:
     """Give a SQLite connection the functions that the conditions below call."""
     raw.create_function("json_has", 2, _sql_contains, deterministic=True)
     raw.create_function("filter_allows", 2, _sql_allows, deterministic=True)
+    # SQLite's own knows ASCII only; Postgres's knows every letter.
+    raw.create_function("lower", 1, _sql_lower, deterministic=True)
 
 
 def has(column: ColumnElement[Any], needle: Mapping[str, Any]) -> ColumnElement[bool]:

@@ -61,11 +61,11 @@ class SqliteEngine:
     dialect = DIALECT
 
     def __init__(
-        self, path: Path | str, *, power_loss: bool = False, connect: Connect = sqlite3.connect
+        self, path: Path | str, *, power_loss: bool = False, connect: Connect | None = None
     ) -> None:
         self._path = str(path)
         self._power_loss = power_loss
-        self._connect = connect
+        self._connect = connect or sqlite3.connect
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []

@@ -30,12 +30,11 @@ class Compiled:
         self.defaults: dict[str, Any] = dict(compiled.params)
         self.into: list[tuple[str, Processor]] = []
         for name in self.defaults:
+            # An IN list is expanded: `ids` becomes `ids_1`, `ids_2`, all of its type.
             bind = compiled.binds.get(name)
-            processor = (
-                bind.type.dialect_impl(dialect).bind_processor(dialect)
-                if bind is not None
-                else None
-            )
+            if bind is None:
+                bind = compiled.binds[name.rpartition("_")[0]]
+            processor = bind.type.dialect_impl(dialect).bind_processor(dialect)
             if processor is not None:
                 self.into.append((name, processor))
         self.columns: list[tuple[str, Processor | None]] = [

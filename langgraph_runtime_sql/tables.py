@@ -255,6 +255,8 @@ crons = Table(
     Column("assistant_id", Id, nullable=False),
     Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE")),
     Column("user_id", Text),
+    # Who created it, as authentication knew them: its runs are theirs. Never shown.
+    Column("creator", Json),
     Column("on_run_completed", Text),
     Column("schedule", Text, nullable=False),
     Column("timezone", Text),

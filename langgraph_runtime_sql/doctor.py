@@ -1,0 +1,178 @@
+"""Doctor: finds what no live owner explains, says why, and repairs it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import or_, select
+
+from langgraph_runtime_sql import checkpoint, filters
+from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.ops import run_claim, run_rows, thread_rows
+from langgraph_runtime_sql.ops.run_cancel import cancel_pending
+from langgraph_runtime_sql.statements import Row
+from langgraph_runtime_sql.tables import assistants, crons, runs, thread_labels, threads
+
+# A live process renews its leases three times in this time.
+LATE = timedelta(seconds=run_claim.LEASE_SECONDS)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong.
+
+    Attributes:
+        what: `run`, `thread`, `cron`, `checkpoint` or `database`.
+        id: Which one.
+        why: What is wrong with it.
+        remedy: What `repair` does about it.
+        repair: Does it, inside a transaction; None where only a person can.
+    """
+
+    what: str
+    id: str
+    why: str
+    remedy: str
+    repair: Callable[[Connection], None] | None = None
+
+
+def examine(conn: Connection, *, served: bool) -> list[Finding]:
+    """Everything wrong with a database.
+
+    Args:
+        served: Whether a process owns the file now. Its running runs are its
+            own business as long as it renews their leases.
+    """
+    return [
+        *_database(conn),
+        *_runs(conn, served=served),
+        *_threads(conn),
+        *_labels(conn),
+        *_crons(conn),
+        *_checkpoints(conn),
+    ]
+
+
+def _database(conn: Connection) -> Iterator[Finding]:
+    if conn.dialect_name != "sqlite":
+        return
+    for (message,) in conn.raw.execute("PRAGMA integrity_check(20)"):
+        if message != "ok":
+            yield Finding("database", "file", str(message), "restore a backup")
+    for table, rowid, parent, _ in conn.raw.execute("PRAGMA foreign_key_check"):
+        yield Finding(
+            "database", f"{table}:{rowid}", f"it refers to {parent} that is gone", "restore a backup"
+        )
+
+
+def _runs(conn: Connection, *, served: bool) -> Iterator[Finding]:
+    for row in conn.fetchall(select(runs).where(runs.c.status == run_rows.RUNNING)):
+        late = row["lease_until"] is None or row["lease_until"] + LATE < now()
+        if served and not late:
+            continue
+        why = "its process has stopped renewing its lease" if served else "no process serves it"
+        action = row["cancel_action"]
+        remedy = (
+            f"end it as it was asked to ({action})" if action else "queue it again, where it left off"
+        )
+        yield Finding(
+            "run",
+            str(row["run_id"]),
+            f"running (attempt {row['attempt']}), but {why}",
+            remedy,
+            lambda conn, row=row: _free(conn, row),
+        )
+
+
+def _free(conn: Connection, row: Row) -> None:
+    if row["cancel_action"]:
+        cancel_pending(conn, row, row["cancel_action"])
+    else:
+        run_claim.release(conn, row["run_id"], row["attempt"])
+
+
+def _threads(conn: Connection) -> Iterator[Finding]:
+    in_flight = (
+        select(runs.c.seq)
+        .where(
+            runs.c.thread_id == threads.c.thread_id,
+            or_(runs.c.status == run_rows.PENDING, runs.c.status == run_rows.RUNNING),
+        )
+        .exists()
+    )
+    ids = select(threads.c.thread_id)
+    for row in conn.fetchall(ids.where(threads.c.status == "busy", ~in_flight)):
+        yield Finding(
+            "thread",
+            str(row["thread_id"]),
+            "busy, but it has no run in flight",
+            "give it the status that its last run left",
+            lambda conn, row=row: thread_rows.rest(conn, row["thread_id"], busy=False),
+        )
+    for row in conn.fetchall(ids.where(threads.c.status != "busy", in_flight)):
+        yield Finding(
+            "thread",
+            str(row["thread_id"]),
+            "not busy, but it has a run in flight",
+            "mark it busy",
+            lambda conn, row=row: thread_rows.rest(conn, row["thread_id"], busy=True),
+        )
+
+
+def _labels(conn: Connection) -> Iterator[Finding]:
+    for row in conn.fetchall(select(threads.c.thread_id, threads.c.metadata)):
+        of_thread = thread_labels.c.thread_id == row["thread_id"]
+        stored = {
+            (label["key"], label["value"])
+            for label in conn.fetchall(
+                select(thread_labels.c.key, thread_labels.c.value).where(of_thread)
+            )
+        }
+        if stored != filters.labels(row["metadata"]):
+            yield Finding(
+                "thread",
+                str(row["thread_id"]),
+                "a search by its metadata would miss it",
+                "write its labels again",
+                lambda conn, row=row: _relabel(conn, row),
+            )
+
+
+def _relabel(conn: Connection, row: Row) -> None:
+    conn.execute(thread_labels.delete().where(thread_labels.c.thread_id == row["thread_id"]))
+    filters.relabel(conn, row["thread_id"], {}, row["metadata"])
+
+
+def _crons(conn: Connection) -> Iterator[Finding]:
+    known = select(assistants.c.assistant_id)
+    lost = select(crons.c.cron_id, crons.c.assistant_id).where(
+        crons.c.enabled, crons.c.assistant_id.not_in(known)
+    )
+    for row in conn.fetchall(lost):
+        yield Finding(
+            "cron",
+            str(row["cron_id"]),
+            f"its assistant {row['assistant_id']} is gone",
+            "disable it",
+            lambda conn, row=row: _disable(conn, row),
+        )
+
+
+def _disable(conn: Connection, row: Row) -> None:
+    conn.execute(crons.update().where(crons.c.cron_id == row["cron_id"]).values(enabled=False))
+
+
+def _checkpoints(conn: Connection) -> Iterator[Finding]:
+    lost = conn.raw.execute(
+        "SELECT DISTINCT thread_id FROM checkpoints "
+        "WHERE thread_id NOT IN (SELECT thread_id FROM threads)"
+    ).fetchall()
+    for (thread_id,) in lost:
+        yield Finding(
+            "checkpoint",
+            str(thread_id),
+            "its thread is gone",
+            "delete it",
+            lambda conn, thread_id=thread_id: checkpoint.delete_thread(conn, thread_id),
+        )
