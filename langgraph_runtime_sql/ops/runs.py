@@ -14,7 +14,7 @@ from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import custom_checkpointer, run_claim, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import Rows, as_uuid, authorize, caller, pick, rows
-from langgraph_runtime_sql.ops.crons import firing
+from langgraph_runtime_sql.ops.crons import take_firing
 from langgraph_runtime_sql.ops.run_cancel import cancel
 from langgraph_runtime_sql.ops.run_create import RunRequest, create
 from langgraph_runtime_sql.ops.run_stream import Stream
@@ -64,6 +64,8 @@ class Runs:
         from langgraph_api.graph import SYSTEM_ASSISTANT_IDS
         from langgraph_api.utils.uuids import uuid7
 
+        # First of all: handlers may create runs of their own, which are not the cron's.
+        fired = take_firing()
         assistant = as_uuid(assistant_id, "assistant ID")
         thread = None if thread_id is None else as_uuid(thread_id, "thread ID")
         run = uuid7() if run_id is None else as_uuid(run_id, "run ID")
@@ -102,7 +104,7 @@ class Runs:
             thread_filter=thread_filter,
             assistant_filter=assistant_filter,
             caller=caller(ctx),
-            firing=firing.get(),
+            firing=fired,
         )
         return rows(await database.current().write(lambda conn: create(conn, request)))
 

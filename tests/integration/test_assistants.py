@@ -163,7 +163,7 @@ async def test_config_and_context_mirror_each_other(
 
 
 async def test_configurable_and_context_together_are_refused(db: Database) -> None:
-    both = {"config": {"configurable": {"a": 1}}, "context": {"b": 2}}
+    both: dict[str, Any] = {"config": {"configurable": {"a": 1}}, "context": {"b": 2}}
     status, detail = await refusal(create(**both))
     assert status == 400 and "context" in detail
     made = await create()
@@ -518,7 +518,13 @@ async def test_deletion_keeps_threads_unless_asked(db: Database) -> None:
 
 async def test_each_operation_asks_its_question(db: Database, handlers: Handlers) -> None:
     wanted = uuid4()
-    given = {"graph_id": "echo", "config": {}, "context": {}, "metadata": {}, "name": "n"}
+    given: dict[str, Any] = {
+        "graph_id": "echo",
+        "config": {},
+        "context": {},
+        "metadata": {},
+        "name": "n",
+    }
     await rows(Assistants.put(None, wanted, **given, if_exists="raise", ctx=ANN))
     await rows(Assistants.get(None, wanted, ctx=ANN))
     await page(

@@ -33,7 +33,8 @@ async def page(
 
 def user(name: str, *permissions: str) -> Any:
     """Somebody who is authenticated, as operations get to know them."""
-    return Auth.types.BaseAuthContext(user=SimpleUser(name), permissions=list(permissions))
+    who: Any = SimpleUser(name)
+    return Auth.types.BaseAuthContext(user=who, permissions=list(permissions))
 
 
 class Handlers:
