@@ -121,6 +121,7 @@ class SqliteEngine:
         raw.execute("PRAGMA foreign_keys=ON")
         raw.execute("PRAGMA temp_store=MEMORY")
         raw.execute("PRAGMA cache_size=-16000")
+        raw.execute("PRAGMA mmap_size=268435456")
         filters.register_functions(raw)
         with self._opened_lock:
             self._opened.append(raw)
