@@ -14,7 +14,13 @@ from langgraph_runtime_sql.tables import runs
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The attempt at a run on whose behalf the current task writes."""
+    """The attempt at a run on whose behalf the current task writes.
+
+    Attributes:
+        run_id: The run.
+        attempt: How many times the run has been started, this one included.
+        temporary_thread_id: The run's thread, if it goes when the run does.
+    """
 
     run_id: str
     attempt: int

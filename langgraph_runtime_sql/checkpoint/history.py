@@ -1,7 +1,7 @@
 """History: deleting, copying and pruning the checkpoints of threads, inside any transaction."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -26,6 +26,12 @@ _COPY_WRITES = """
         (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
     SELECT :target, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value
     FROM writes WHERE thread_id = :source
+"""
+# Of each namespace; and what its delta channels count since their snapshots, if it has any.
+_NEWEST = """
+    SELECT checkpoint_ns, max(checkpoint_id),
+        json_extract(CAST(metadata AS TEXT), '$.counters_since_delta_snapshot')
+    FROM checkpoints WHERE thread_id = ? GROUP BY checkpoint_ns
 """
 _ONE = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
 
@@ -60,9 +66,14 @@ def prune_thread(conn: Connection, thread_id: Any) -> None:
     """
     thread = str(thread_id)
     saver = _shape_saver(conn)
-    for ns, ids in _by_namespace(conn, thread).items():
-        kept = _rebuilt_from(saver, _config(thread, ns))
-        _delete(conn, thread, ns, ids - kept)
+    kept: set[tuple[str, str]] = set()
+    for ns, newest, counted in conn.raw.execute(_NEWEST, (thread,)).fetchall():
+        ids = _rebuilt_from(saver, _config(thread, ns, newest)) if counted else {newest}
+        kept.update((ns, checkpoint_id) for checkpoint_id in ids)
+    found = conn.raw.execute(
+        "SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = ?", (thread,)
+    ).fetchall()
+    _delete(conn, [(thread, *each) for each in found if each not in kept])
 
 
 def delete_for_runs(conn: Connection, run_ids: Iterable[Any], thread_id: Any | None = None) -> None:
@@ -82,7 +93,7 @@ def delete_for_runs(conn: Connection, run_ids: Iterable[Any], thread_id: Any | N
         for thread, ns in written.keys() | touched.keys():
             ids = written[thread, ns]
             needed = _needed_by_others(conn, thread, ns, ids)
-            _delete(conn, thread, ns, ids - needed)
+            _delete(conn, [(thread, ns, checkpoint_id) for checkpoint_id in ids - needed])
             for checkpoint_id in touched[thread, ns] - needed:
                 undo.take_back(conn, run_id, (thread, ns, checkpoint_id))
 
@@ -153,19 +164,9 @@ def _shape_saver(conn: Connection) -> StockSaver:
     return StockSaver(conn, serializer(lambda _code, _data: None))
 
 
-def _by_namespace(conn: Connection, thread: str) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
-    for ns, checkpoint_id in conn.raw.execute(
-        "SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = ?", (thread,)
-    ):
-        found[ns].add(checkpoint_id)
-    return found
-
-
-def _delete(conn: Connection, thread: str, ns: str, ids: Iterable[str]) -> None:
-    keys = [(thread, ns, checkpoint_id) for checkpoint_id in ids]
+def _delete(conn: Connection, places: Sequence[undo.Place]) -> None:
     for table in ("checkpoints", "writes", "run_writes"):
-        conn.raw.executemany(f"DELETE FROM {table} WHERE {_ONE}", keys)
+        conn.raw.executemany(f"DELETE FROM {table} WHERE {_ONE}", places)
 
 
 def _config(thread_id: Any, ns: str, checkpoint_id: str | None = None) -> RunnableConfig:

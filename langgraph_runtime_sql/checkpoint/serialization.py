@@ -52,7 +52,7 @@ def _serializer_class() -> type[Any]:
             try:
                 return JsonPlusSerializer.dumps_typed(self, obj)
             except TypeError as error:
-                raise TypeError(
+                raise ValueError(
                     f"A value of the graph's state cannot be stored: {error}. Keep data in the "
                     "state (JSON types, messages, pydantic models, dataclasses), and objects "
                     "such as clients or locks outside of it."

@@ -488,15 +488,16 @@ async def test_types_of_the_graphs_own_state_come_back(db: Database) -> None:
     assert (await graph.aget_state(at("t"))).values == {"profile": Profile(name="Ada")}
 
 
-async def test_state_that_cannot_be_stored_is_refused(db: Database) -> None:
+@pytest.mark.parametrize("value", [threading.Lock(), nested(5_000)], ids=["object", "depth"])
+async def test_state_that_cannot_be_stored_is_refused(db: Database, value: Any) -> None:
     saver = Checkpointer()
     checkpoint = empty_checkpoint()
-    checkpoint["channel_values"]["lock"] = threading.Lock()
-    with pytest.raises(TypeError, match="cannot be stored"):
+    checkpoint["channel_values"]["x"] = value
+    with pytest.raises(ValueError, match="cannot be stored"):
         await saver.aput(at("t"), checkpoint, {"source": "loop"}, {})
     config = await put(saver, at("t"))
-    with pytest.raises(TypeError, match="cannot be stored"):
-        await saver.aput_writes(config, [("lock", threading.Lock())], "task")
+    with pytest.raises(ValueError, match="cannot be stored"):
+        await saver.aput_writes(config, [("x", value)], "task")
     assert (await stored(db), await stored(db, "writes")) == (1, 0)
 
 

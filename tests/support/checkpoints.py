@@ -12,8 +12,8 @@ from langgraph._internal import _serde
 from langgraph.checkpoint.serde import _msgpack
 from sqlalchemy import insert, update
 
-from langgraph_runtime_sql import database
-from langgraph_runtime_sql.checkpoint import Claim
+from langgraph_runtime_sql import database, json_codec
+from langgraph_runtime_sql.checkpoint import Claim, serialization
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.tables import runs, threads
 
@@ -35,6 +35,9 @@ def api_settings() -> Iterator[None]:
     for name in set(sys.modules) - before:
         if name.partition(".")[0] == "langgraph_api":
             del sys.modules[name]
+    # What was made of it stays with it.
+    json_codec._encoder.cache_clear()
+    serialization._serializer_class.cache_clear()
 
 
 @asynccontextmanager
