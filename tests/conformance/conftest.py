@@ -25,8 +25,11 @@ def played(
     """A runner that is already playing the scenarios selected for this session."""
     peer = os.environ.get("CONFORMANCE_PEER", "ours")
     start = {"ours": our_server, "stock": stock_server}[peer]
-    names = [item.callspec.params.get("name") for item in request.session.items
-             if hasattr(item, "callspec")]
+    names = [
+        item.callspec.params.get("name")
+        for item in request.session.items
+        if hasattr(item, "callspec")
+    ]
     with ExitStack() as stack:
         first = stack.enter_context(stock_server(tmp_path_factory.mktemp("stock")))
         second = stack.enter_context(start(tmp_path_factory.mktemp(peer), name=f"peer ({peer})"))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import traceback
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from concurrent.futures import Future
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from .normalise import Normaliser
 from .receiver import Receiver
 from .registry import Scenario
 from .servers import Server
-from .world import World
+from .world import World, open_client
 
 AT_ONCE = 12
 SCENARIO_SECONDS = 60.0
@@ -49,8 +50,18 @@ class Runner:
         """Begin to play: first all that get along with others, then the rest one by one."""
         chosen = list(scenarios)
         self._futures = {scenario.name: Future() for scenario in chosen}
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._play_all(chosen)))
+        self._thread = threading.Thread(target=self._run, args=[chosen])
         self._thread.start()
+
+    def _run(self, scenarios: list[Scenario]) -> None:
+        try:
+            asyncio.run(self._play_all(scenarios))
+        except BaseException as error:
+            # Nobody may wait for ever on a future that nothing will fill.
+            for future in self._futures.values():
+                if not future.done():
+                    future.set_exception(error)
+            raise
 
     def outcomes(self, name: str) -> Pair:
         """What both servers answered to the scenario; waits until it has been played."""
@@ -62,44 +73,39 @@ class Runner:
             self._thread.join()
 
     async def _play_all(self, scenarios: list[Scenario]) -> None:
-        receiver = Receiver()
-        serving = asyncio.create_task(receiver.serve())
         gate = asyncio.Semaphore(AT_ONCE)
+        async with _receiving() as receiver, AsyncExitStack() as stack:
+            worlds = []
+            for server in self._servers:
+                client = await stack.enter_async_context(open_client(server.url))
+                worlds.append((server, World(server.url, receiver, client)))
 
-        async def play(scenario: Scenario) -> None:
-            async with gate:
-                await self._play(scenario, receiver)
+            async def play(scenario: Scenario) -> None:
+                async with gate:
+                    first, second = (self._observe(scenario, *world) for world in worlds)
+                    outcomes = await asyncio.gather(first, second)
+                    self._futures[scenario.name].set_result((outcomes[0], outcomes[1]))
 
-        try:
             await asyncio.gather(*(play(s) for s in scenarios if not s.alone))
             for scenario in scenarios:
                 if scenario.alone:
-                    await self._play(scenario, receiver)
-        except BaseException as error:
-            # Nobody may wait for ever on a future that nothing will fill.
-            for future in self._futures.values():
-                if not future.done():
-                    future.set_exception(error)
-            raise
-        finally:
-            receiver.stop()
-            await serving
+                    await play(scenario)
 
-    async def _play(self, scenario: Scenario, receiver: Receiver) -> None:
-        first, second = self._servers
-        left, right = await asyncio.gather(
-            self._observe(scenario, first, receiver), self._observe(scenario, second, receiver)
-        )
-        self._futures[scenario.name].set_result((left, right))
-
-    async def _observe(self, scenario: Scenario, server: Server, receiver: Receiver) -> Outcome:
-        world = World(server.url, receiver)
+    async def _observe(self, scenario: Scenario, server: Server, world: World) -> Outcome:
         try:
             async with asyncio.timeout(SCENARIO_SECONDS):
                 seen = await scenario.play(world)
             return Outcome(server.name, Normaliser(server.url, self._graphs)(seen))
-        except Exception:
-            # Any failure of the story is this server's outcome, reported by its test.
+        except Exception:  # noqa: BLE001 - any failure is this server's outcome, and reported
             return Outcome(server.name, broke=traceback.format_exc())
-        finally:
-            await world.close()
+
+
+@asynccontextmanager
+async def _receiving() -> AsyncIterator[Receiver]:
+    receiver = Receiver()
+    serving = asyncio.create_task(receiver.serve())
+    try:
+        yield receiver
+    finally:
+        receiver.stop()
+        await serving

@@ -37,7 +37,9 @@ def test_every_listed_difference_names_a_scenario() -> None:
 
 
 def _report(places: list[tuple[str, Any, Any]], stock: Any, peer: Any) -> str:
-    lines = [f"{path}\n    stock: {_short(a)}\n    peer:  {_short(b)}" for path, a, b in places[:20]]
+    lines = [
+        f"{path}\n    stock: {_short(a)}\n    peer:  {_short(b)}" for path, a, b in places[:20]
+    ]
     whole = f"\nstock saw: {_short(stock, 3000)}\npeer saw:  {_short(peer, 3000)}"
     return f"{len(places)} differences\n" + "\n".join(lines) + whole
 

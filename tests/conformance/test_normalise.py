@@ -29,7 +29,10 @@ def test_swapped_ids_are_a_difference(normalise: Normaliser) -> None:
 def test_ids_as_keys_do_not_depend_on_their_random_order(normalise: Normaliser) -> None:
     for _ in range(20):
         a, b = str(uuid4()), str(uuid4())
-        assert normalise([{a: "one", b: "two"}, b]) == [{"<id:1>": "one", "<id:2>": "two"}, "<id:2>"]
+        assert normalise([{a: "one", b: "two"}, b]) == [
+            {"<id:1>": "one", "<id:2>": "two"},
+            "<id:2>",
+        ]
 
 
 def test_system_assistants_keep_their_name(normalise: Normaliser) -> None:

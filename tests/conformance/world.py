@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 import httpx
-from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
 
 from .receiver import Receiver
 
@@ -30,25 +30,30 @@ def system_assistant(graph: str) -> str:
     return str(uuid5(GRAPH_NAMESPACE, graph))
 
 
+def open_client(url: str) -> httpx.AsyncClient:
+    """An HTTP client for a server; making one is costly, so all scenarios share it.
+
+    No connection is used twice: stock hangs up after a 500 and after five idle
+    seconds, which the next request on that connection would notice too late.
+    """
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+    return httpx.AsyncClient(base_url=url, timeout=60, limits=limits)
+
+
 class World:
     """One server as one scenario sees it.
 
     :param url: base URL of the server.
     :param receiver: where webhooks may be sent.
+    :param http: a client made by :func:`open_client`, which the SDK uses too.
     """
 
-    def __init__(self, url: str, receiver: Receiver) -> None:
+    def __init__(self, url: str, receiver: Receiver, http: httpx.AsyncClient) -> None:
         self.url = url
         self.receiver = receiver
-        # Stock hangs up after a 500, so a connection is never used twice.
-        limits = httpx.Limits(max_keepalive_connections=0)
-        self.http = httpx.AsyncClient(base_url=url, timeout=60, limits=limits)
-        self.sdk = get_client(url=url, api_key=None, timeout=60)
-
-    async def close(self) -> None:
-        """Close both clients."""
-        await self.http.aclose()
-        await self.sdk.aclose()
+        self.http = http
+        # Answers are compared as the JSON they are, so the SDK's own types are in the way.
+        self.sdk: Any = LangGraphClient(http)
 
     @staticmethod
     def new_id() -> str:
@@ -95,9 +100,7 @@ class World:
                 raise AssertionError(f"{method} {path}: {reply(response)}")
             yield _parse(response.aiter_bytes())
 
-    async def until(
-        self, look: Callable[[], Awaitable[Any]], accept: Callable[[Any], bool]
-    ) -> Any:
+    async def until(self, look: Callable[[], Awaitable[Any]], accept: Callable[[Any], bool]) -> Any:
         """Look again and again until ``accept`` likes what is seen.
 
         For things that a server does by itself and tells nobody.

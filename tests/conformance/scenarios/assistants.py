@@ -130,7 +130,9 @@ async def patch_refused(w: World) -> Any:
         await w.call("PATCH", f"/assistants/{key}", {"metadata": 3}),
         await w.call("PATCH", f"/assistants/{key}", {"name": 3}),
         await w.call(
-            "PATCH", f"/assistants/{key}", {"context": {"a": 1}, "config": {"configurable": {"b": 1}}}
+            "PATCH",
+            f"/assistants/{key}",
+            {"context": {"a": 1}, "config": {"configurable": {"b": 1}}},
         ),
     ]
 

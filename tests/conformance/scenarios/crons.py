@@ -42,8 +42,12 @@ async def numbers(w: World, **search: Any) -> Any:
 @scenario()
 async def create_and_get(w: World) -> Any:
     body = {
-        "assistant_id": "echo", "schedule": "30 4 1 1 *", "input": {"value": 1},
-        "metadata": {"m": 1}, "config": {"tags": ["t"]}, "multitask_strategy": "reject",
+        "assistant_id": "echo",
+        "schedule": "30 4 1 1 *",
+        "input": {"value": 1},
+        "metadata": {"m": 1},
+        "config": {"tags": ["t"]},
+        "multitask_strategy": "reject",
     }
     created = await w.call("POST", "/runs/crons", body)
     got = await w.call("GET", f"/runs/crons/{created['body']['cron_id']}")
@@ -194,8 +198,13 @@ async def search_selected_fields(w: World) -> Any:
 @scenario()
 async def search_refused(w: World) -> Any:
     bodies: list[Any] = [
-        {"assistant_id": "nope"}, {"thread_id": "nope"}, {"sort_by": "secret"}, {"limit": 0},
-        {"limit": 1001}, {"offset": -1}, {"enabled": "perhaps"},
+        {"assistant_id": "nope"},
+        {"thread_id": "nope"},
+        {"sort_by": "secret"},
+        {"limit": 0},
+        {"limit": 1001},
+        {"offset": -1},
+        {"enabled": "perhaps"},
     ]
     return [await w.call("POST", "/runs/crons/search", body) for body in bodies]
 
@@ -242,7 +251,10 @@ async def fire_on_a_thread(w: World) -> Any:
 async def fire_and_keep_the_thread(w: World) -> Any:
     mark = w.new_id()
     cron = await w.sdk.crons.create(
-        "echo", schedule=OFTEN, input={"value": 7}, metadata={"mark": mark},
+        "echo",
+        schedule=OFTEN,
+        input={"value": 7},
+        metadata={"mark": mark},
         on_run_completed="keep",
     )
     threads = await w.until(

@@ -165,7 +165,10 @@ async def commands_refused(w: World) -> Any:
         await command(w, thread, "run.start", assistant_id="no-such-graph"),
         await command(w, thread, "run.start", assistant_id="echo", config=5),
         await command(
-            w, thread, "run.start", assistant_id="echo",
+            w,
+            thread,
+            "run.start",
+            assistant_id="echo",
             config={"configurable": {"checkpoint_id": "nope"}},
         ),
         await command(w, thread, "input.respond"),
@@ -253,8 +256,9 @@ async def sdk_responds_to_an_interrupt(w: World) -> Any:
     stream = w.sdk.threads.stream(assistant_id="interrupt")
     async with stream as thread:
         await thread.run.start(input={"questions": ["q"]})
-        values = [value async for value in thread.values]
+        async for _ in thread.values:
+            pass  # how many there are depends on when the stream was opened
         asked = list(thread.interrupts)
         await thread.run.respond("yes")
         output = await thread.output
-    return [values, asked, output]
+    return [asked, output]

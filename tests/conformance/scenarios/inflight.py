@@ -77,9 +77,7 @@ async def enqueued_runs_keep_their_order(w: World) -> Any:
 async def interrupt_the_running(w: World) -> Any:
     key = await w.thread()
     await sleeping(w, key)
-    after = await w.sdk.runs.wait(
-        key, "echo", input={"value": 1}, multitask_strategy="interrupt"
-    )
+    after = await w.sdk.runs.wait(key, "echo", input={"value": 1}, multitask_strategy="interrupt")
     return [after, await settled(w, key)]
 
 
@@ -97,9 +95,7 @@ async def rollback_the_running(w: World) -> Any:
 async def interrupt_the_pending(w: World) -> Any:
     key = await w.thread()
     late = await w.sdk.runs.create(key, "echo", input={"value": 1}, after_seconds=30)
-    after = await w.sdk.runs.wait(
-        key, "echo", input={"value": 2}, multitask_strategy="interrupt"
-    )
+    after = await w.sdk.runs.wait(key, "echo", input={"value": 2}, multitask_strategy="interrupt")
     return [after, (await w.sdk.runs.get(key, late["run_id"]))["status"], await settled(w, key)]
 
 
@@ -133,7 +129,9 @@ async def cancel_keeps_finished_steps(w: World) -> Any:
     key = await w.thread()
     body = {"assistant_id": "steps", "input": {"count": 50, "delay": 0.2}}
     events = await w.sse(
-        "POST", f"/threads/{key}/runs/stream", body,
+        "POST",
+        f"/threads/{key}/runs/stream",
+        body,
         stop=lambda e: len(e["data"].get("done", [])) == 1,
     )
     run = events[0]["data"]["run_id"]

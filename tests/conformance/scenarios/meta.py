@@ -33,7 +33,9 @@ async def metrics_as_json(w: World) -> Any:
 @scenario()
 async def metrics_for_prometheus(w: World) -> Any:
     answer = await w.call("GET", "/metrics")
-    families = [line.split()[2] for line in answer["body"].splitlines() if line.startswith("# TYPE")]
+    families = [
+        line.split()[2] for line in answer["body"].splitlines() if line.startswith("# TYPE")
+    ]
     always = {"lg_api_num_pending_runs", "lg_api_workers_max", "lg_api_workers_active"}
     return [answer["status"], answer["headers"], sorted(always & set(families))]
 
@@ -46,8 +48,10 @@ async def metrics_of_an_idle_queue(w: World) -> Any:
     # Runs of the scenarios before may still be ending.
     body = await w.until(
         look,
-        lambda body: not body["workers"]["active"]
-        and not body["queue"]["n_pending"] + body["queue"]["n_running"],
+        lambda body: (
+            not body["workers"]["active"]
+            and not body["queue"]["n_pending"] + body["queue"]["n_running"]
+        ),
     )
     return [body["queue"], body["workers"]]
 
@@ -77,7 +81,11 @@ async def openapi(w: World) -> Any:
 @scenario()
 async def docs(w: World) -> Any:
     answer = await w.call("GET", "/docs")
-    return [answer["status"], answer["headers"], "<title>Agent Server API Reference" in answer["body"]]
+    return [
+        answer["status"],
+        answer["headers"],
+        "<title>Agent Server API Reference" in answer["body"],
+    ]
 
 
 @scenario()

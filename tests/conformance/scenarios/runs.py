@@ -218,7 +218,9 @@ async def delete_a_run(w: World) -> Any:
     deleted = await w.call("DELETE", f"{path}/{second}")
     left = [run["run_id"] for run in await w.sdk.runs.list(key)]
     return [
-        first, deleted, left,
+        first,
+        deleted,
+        left,
         await w.call("GET", f"{path}/{second}"),
         await w.call("DELETE", f"{path}/{second}"),
         await w.call("DELETE", f"{path}/nope"),
@@ -360,7 +362,9 @@ async def what_a_node_sees(w: World) -> Any:
     key = await w.thread()
     config = {
         "configurable": {"greeting": "moin", "level": 3},
-        "tags": ["one"], "metadata": {"m": 1}, "recursion_limit": 11,
+        "tags": ["one"],
+        "metadata": {"m": 1},
+        "recursion_limit": 11,
     }
     options = {"config": config, "metadata": {"from_run": True}}
     result = await w.sdk.runs.wait(key, "configured", input={}, **options)

@@ -305,9 +305,12 @@ async def thread_stream_replays(w: World) -> Any:
     key = await w.thread()
     body = {"assistant_id": "steps", "input": {"count": 2}, "stream_resumable": True}
     await w.call("POST", f"/threads/{key}/runs/wait", body)
-    options = {"headers": {"Last-Event-ID": "-"}}
-    done = lambda e: e["data"].get("status") == "run_done"  # noqa: E731
-    seen = await w.sse("GET", f"/threads/{key}/stream", stop=done, **options)
+    seen = await w.sse(
+        "GET",
+        f"/threads/{key}/stream",
+        headers={"Last-Event-ID": "-"},
+        stop=lambda e: e["data"].get("status") == "run_done",
+    )
     return [[e["event"], e["data"]] for e in seen]
 
 

@@ -60,8 +60,10 @@ async def stream_an_error(w: World) -> Any:
 @scenario()
 async def stream_subgraphs(w: World) -> Any:
     body = {
-        "assistant_id": "subgraph", "input": {"topic": "moss"},
-        "stream_mode": ["updates"], "stream_subgraphs": True,
+        "assistant_id": "subgraph",
+        "input": {"topic": "moss"},
+        "stream_mode": ["updates"],
+        "stream_subgraphs": True,
     }
     return pairs(await w.sse("POST", "/runs/stream", body))
 

@@ -44,8 +44,13 @@ async def put_get_delete(w: World) -> Any:
 async def refused(w: World) -> Any:
     good: dict[str, Any] = {"namespace": ["a"], "key": "k", "value": {}}
     puts: list[Any] = [
-        {**good, "namespace": ["a.b"]}, {**good, "namespace": [""]}, {**good, "namespace": "a"},
-        {**good, "key": 5}, {**good, "value": "text"}, {"namespace": ["a"]}, [],
+        {**good, "namespace": ["a.b"]},
+        {**good, "namespace": [""]},
+        {**good, "namespace": "a"},
+        {**good, "key": 5},
+        {**good, "value": "text"},
+        {"namespace": ["a"]},
+        [],
         {**good, "ttl": "soon"},
     ]
     return [
@@ -91,9 +96,17 @@ async def search_answer(w: World) -> Any:
 async def search_by_filter(w: World) -> Any:
     root = await shelf(w)
     filters: list[dict[str, Any]] = [
-        {"even": True}, {"n": 1}, {"n": {"$gt": 1}}, {"n": {"$gte": 1, "$lt": 3}},
-        {"n": {"$ne": 0}}, {"n": {"$eq": 2}}, {"n": {"$lte": 0}}, {"nobody": 1},
-        {"tags": ["a", "1"]}, {"even": True, "n": 2}, {"deep": {"er": [1, None]}},
+        {"even": True},
+        {"n": 1},
+        {"n": {"$gt": 1}},
+        {"n": {"$gte": 1, "$lt": 3}},
+        {"n": {"$ne": 0}},
+        {"n": {"$eq": 2}},
+        {"n": {"$lte": 0}},
+        {"nobody": 1},
+        {"tags": ["a", "1"]},
+        {"even": True, "n": 2},
+        {"deep": {"er": [1, None]}},
     ]
     return [await keys(w, *root, filter=wanted) for wanted in filters]
 
@@ -105,11 +118,16 @@ async def search_by_odd_filter(w: World) -> Any:
     value = {"a.b": 1, "a'b": 2, 'a"b': 3, "a[0]": 4, "%": 5, "": 6, "é": 7}
     await w.sdk.store.put_item(root, "k", value)
     found = [await keys(w, *root, filter={key: number}) for key, number in value.items()]
-    return [found, await keys(w, *root, filter={"a": {"b": 1}}), await keys(w, *root, filter={"a.b": 2})]
+    return [
+        found,
+        await keys(w, *root, filter={"a": {"b": 1}}),
+        await keys(w, *root, filter={"a.b": 2}),
+    ]
 
 
-@scenario()
+@scenario(alone=True)
 async def search_with_unknown_operator(w: World) -> Any:
+    """Alone, because stock answers what others ask at the same moment with this error too."""
     root = await shelf(w)
     body = {"namespace_prefix": list(root), "filter": {"n": {"$explode": 1}}}
     return await w.call("POST", "/store/items/search", body)
@@ -120,7 +138,7 @@ async def search_in_pages(w: World) -> Any:
     root = await shelf(w)
     pages = [{"limit": 2}, {"limit": 2, "offset": 2}, {"limit": 2, "offset": 4}, {"limit": 9}]
     found = [await keys(w, *root, **page) for page in pages]
-    return [[len(page) for page in found], sorted(sum(found[:3], []))]
+    return [[len(page) for page in found], sorted(key for page in found[:3] for key in page)]
 
 
 @scenario()
@@ -135,10 +153,15 @@ async def search_by_query_without_an_index(w: World) -> Any:
 async def namespaces(w: World) -> Any:
     root = await shelf(w)
     searches: list[dict[str, Any]] = [
-        {"prefix": root}, {"prefix": [*root, "maps"]}, {"prefix": root, "max_depth": 3},
-        {"prefix": root, "max_depth": 2}, {"prefix": root, "suffix": ["old"]},
-        {"prefix": root, "suffix": ["nobody"]}, {"prefix": ["shelf", "nobody"]},
-        {"prefix": root, "limit": 1}, {"prefix": root, "limit": 1, "offset": 1},
+        {"prefix": root},
+        {"prefix": [*root, "maps"]},
+        {"prefix": root, "max_depth": 3},
+        {"prefix": root, "max_depth": 2},
+        {"prefix": root, "suffix": ["old"]},
+        {"prefix": root, "suffix": ["nobody"]},
+        {"prefix": ["shelf", "nobody"]},
+        {"prefix": root, "limit": 1},
+        {"prefix": root, "limit": 1, "offset": 1},
         {"prefix": ["shelf", "*", "maps"], "suffix": [root[1], "maps", "old"]},
     ]
     found = [await w.call("POST", "/store/namespaces", body) for body in searches]
@@ -188,7 +211,9 @@ async def from_a_node(w: World) -> Any:
 
     async def node(**value: Any) -> Any:
         key = await w.thread()
-        return (await w.sdk.runs.wait(key, "memory", input={"namespace": root, **value})).get("result")
+        return (await w.sdk.runs.wait(key, "memory", input={"namespace": root, **value})).get(
+            "result"
+        )
 
     await node(op="put", key="k", value={"n": 1})
     item = await w.sdk.store.get_item(root, "k")

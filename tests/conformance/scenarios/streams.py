@@ -191,9 +191,7 @@ async def join_ended(w: World) -> Any:
     key = await w.thread()
     seen = []
     for resumable in (False, True):
-        run = await w.sdk.runs.create(
-            key, "echo", input={"value": 1}, stream_resumable=resumable
-        )
+        run = await w.sdk.runs.create(key, "echo", input={"value": 1}, stream_resumable=resumable)
         await w.run_status(key, run["run_id"], "success")
         path = f"/threads/{key}/runs/{run['run_id']}/stream"
         seen.append(pairs(await w.sse("GET", path)))
@@ -204,8 +202,10 @@ async def join_ended(w: World) -> Any:
 async def resume_from_the_start(w: World) -> Any:
     key = await w.thread()
     body = {
-        "assistant_id": "steps", "input": {"count": 3, "delay": 0.02},
-        "stream_mode": ["values", "updates"], "stream_resumable": True,
+        "assistant_id": "steps",
+        "input": {"count": 3, "delay": 0.02},
+        "stream_mode": ["values", "updates"],
+        "stream_resumable": True,
     }
     live = await w.sse("POST", f"/threads/{key}/runs/stream", body)
     run = live[0]["data"]["run_id"]
@@ -219,8 +219,10 @@ async def resume_in_the_middle(w: World) -> Any:
     """No event is lost and none is repeated, whichever one was the last seen."""
     key = await w.thread()
     body = {
-        "assistant_id": "tokens", "input": {"n": 6, "delay": 0.02, "mode": "custom"},
-        "stream_mode": ["custom"], "stream_resumable": True,
+        "assistant_id": "tokens",
+        "input": {"n": 6, "delay": 0.02, "mode": "custom"},
+        "stream_mode": ["custom"],
+        "stream_resumable": True,
     }
     live = await w.sse("POST", f"/threads/{key}/runs/stream", body)
     run = live[0]["data"]["run_id"]
@@ -236,8 +238,10 @@ async def resume_in_the_middle(w: World) -> Any:
 async def resume_while_it_runs(w: World) -> Any:
     key = await w.thread()
     body = {
-        "assistant_id": "tokens", "input": {"n": 8, "delay": 0.1, "mode": "custom"},
-        "stream_mode": ["custom"], "stream_resumable": True,
+        "assistant_id": "tokens",
+        "input": {"n": 8, "delay": 0.1, "mode": "custom"},
+        "stream_mode": ["custom"],
+        "stream_resumable": True,
     }
     first = await w.sse(
         "POST", f"/threads/{key}/runs/stream", body, stop=lambda e: e["data"].get("i") == 2
@@ -279,7 +283,9 @@ async def leaving_continues(w: World) -> Any:
 async def leaving_cancels(w: World) -> Any:
     key = await w.thread()
     body = {
-        "assistant_id": "steps", "input": {"count": 30, "delay": 0.3}, "on_disconnect": "cancel",
+        "assistant_id": "steps",
+        "input": {"count": 30, "delay": 0.3},
+        "on_disconnect": "cancel",
     }
     await w.sse("POST", f"/threads/{key}/runs/stream", body, stop=lambda e: e["event"] == "values")
     run = (await w.sdk.runs.list(key))[0]

@@ -285,13 +285,26 @@ async def search_odd_metadata(w: World) -> Any:
     """Keys that would mean something to a database are only keys."""
     mark = w.new_id()
     odd: dict[str, Any] = {
-        "a.b": 1, "a'b": 2, 'a"b': 3, "$a": 4, "a[0]": 5, "%": 6, "é": 7, "": 8, "true": True,
-        "float": 1.5, "nested": {"a.b": {"c d": [1, {"x": 1}]}},
+        "a.b": 1,
+        "a'b": 2,
+        'a"b': 3,
+        "$a": 4,
+        "a[0]": 5,
+        "%": 6,
+        "é": 7,
+        "": 8,
+        "true": True,
+        "float": 1.5,
+        "nested": {"a.b": {"c d": [1, {"x": 1}]}},
     }
     await w.thread(mark=mark, number=0, **odd)
     found = [await numbers(w, metadata={"mark": mark, key: odd[key]}) for key in odd]
     missed: list[dict[str, Any]] = [
-        {"a": {"b": 1}}, {"a": [5]}, {"true": 1}, {"float": 1}, {"nested": {"a.b": {"c d": [1]}}}
+        {"a": {"b": 1}},
+        {"a": [5]},
+        {"true": 1},
+        {"float": 1},
+        {"nested": {"a.b": {"c d": [1]}}},
     ]
     return [found, [await numbers(w, metadata={"mark": mark, **want}) for want in missed]]
 
@@ -352,7 +365,11 @@ async def search_sorted(w: World) -> Any:
     orders = [("created_at", "asc"), ("created_at", "desc"), ("updated_at", "asc")]
     orders += [("updated_at", "desc"), ("state_updated_at", "asc"), ("thread_id", "asc")]
     found = [await numbers(w, metadata=mark, sort_by=by, sort_order=order) for by, order in orders]
-    return [*found, await numbers(w, metadata=mark), await numbers(w, metadata=mark, sort_order="asc")]
+    return [
+        *found,
+        await numbers(w, metadata=mark),
+        await numbers(w, metadata=mark, sort_order="asc"),
+    ]
 
 
 @scenario()
@@ -381,8 +398,10 @@ async def search_with_extract(w: World) -> Any:
     messages = [{"role": "user", "content": "hi", "id": "m1"}]
     await w.sdk.runs.wait(key, "echo", input={"messages": messages, "value": {"x": [1, 2]}})
     extract = {
-        "last": "values.messages[-1].content", "first": "values.value.x[0]",
-        "none": "values.nothing", "mark": "metadata.mark",
+        "last": "values.messages[-1].content",
+        "first": "values.value.x[0]",
+        "none": "values.nothing",
+        "mark": "metadata.mark",
     }
     body = {"metadata": mark, "extract": extract}
     return [
@@ -395,8 +414,15 @@ async def search_with_extract(w: World) -> Any:
 @scenario()
 async def search_refused(w: World) -> Any:
     bodies: list[Any] = [
-        {"limit": -1}, {"limit": 0}, {"limit": 1001}, {"offset": -1}, {"sort_by": "secret"},
-        {"sort_order": "sideways"}, {"metadata": "x"}, {"values": []}, {"ids": "x"},
+        {"limit": -1},
+        {"limit": 0},
+        {"limit": 1001},
+        {"offset": -1},
+        {"sort_by": "secret"},
+        {"sort_order": "sideways"},
+        {"metadata": "x"},
+        {"values": []},
+        {"ids": "x"},
     ]
     answers = [await w.call("POST", "/threads/search", body) for body in bodies]
     return [a if a["status"] != 200 else a["status"] for a in answers]
