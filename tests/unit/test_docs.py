@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 import pytest
-from pydantic_settings import BaseSettings
+from pydantic import BaseModel
 
 from langgraph_runtime_sql import hooks
 from langgraph_runtime_sql.embed import LangGraphPlatform
@@ -51,18 +51,25 @@ def shown(value: Any) -> str:
     return f"`{getattr(value, 'value', value)}`"
 
 
-def rows(settings: type[BaseSettings]) -> dict[str, list[str]]:
+def rows(settings: type[BaseModel], prefix: str) -> dict[str, list[str]]:
     """The table that a settings class asks for: variable to default and meaning."""
-    prefix = settings.model_config.get("env_prefix", "")
     return {
         f"{prefix}{name}".upper(): [shown(field.default), field.description or ""]
         for name, field in settings.model_fields.items()
     }
 
 
-@pytest.mark.parametrize(("title", "settings"), [("Settings", Settings), ("Models", ModelSettings)])
-def test_settings_table_is_the_settings_class(title: str, settings: type[BaseSettings]) -> None:
-    assert table(section(title)) == rows(settings)
+@pytest.mark.parametrize(
+    ("title", "settings", "prefix"),
+    [
+        ("Settings", Settings, Settings.model_config.get("env_prefix", "")),
+        ("Models", ModelSettings, ModelSettings.PREFIX),
+    ],
+)
+def test_settings_table_is_the_settings_class(
+    title: str, settings: type[BaseModel], prefix: str
+) -> None:
+    assert table(section(title)) == rows(settings, prefix)
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:

@@ -1,5 +1,10 @@
 """Which model is chosen, and what the offline one says."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI
@@ -8,6 +13,7 @@ from pydantic import AnyHttpUrl, SecretStr, ValidationError
 from my_agent.models import ModelSettings, chat_model
 from my_agent.offline import GIST_LENGTH, OfflineChatModel
 
+ROOT = Path(__file__).parents[2]
 ENDPOINT = "http://127.0.0.1:9/v1"
 
 
@@ -68,7 +74,8 @@ def test_an_explicit_value_wins_over_the_environment(no_model: pytest.MonkeyPatc
     assert model.root_async_client.api_key == "explicit"
     assert endpoint_model("named", settings).model_name == "named"
     # Also when the value passed happens to be the default.
-    assert endpoint_model(settings=ModelSettings(model="gpt-4o-mini")).model_name == "gpt-4o-mini"
+    assert endpoint_model("gpt-4o-mini").model_name == "gpt-4o-mini"
+    assert endpoint_model().model_name == "from-environment"
 
 
 def test_calls_are_bounded(no_model: pytest.MonkeyPatch) -> None:
@@ -98,7 +105,7 @@ def test_a_bad_variable_is_named(no_model: pytest.MonkeyPatch, variable: str, va
 
 def test_the_key_does_not_show(no_model: pytest.MonkeyPatch) -> None:
     no_model.setenv("OPENAI_API_KEY", "sk-secret")
-    assert "sk-secret" not in repr(ModelSettings())
+    assert "sk-secret" not in repr(ModelSettings.from_environment())
     assert "sk-secret" not in repr(chat_model())
 
 
@@ -146,3 +153,13 @@ def test_the_offline_model_reads_the_text_of_mixed_content() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
     message = HumanMessage([{"type": "text", "text": "What is this?"}, image])
     assert "“What is this?”" in OfflineChatModel().invoke([message]).text
+
+
+def test_neither_a_start_nor_the_offline_model_waits_for_the_client() -> None:
+    script = (
+        "import sys, my_agent.chat, my_agent.models; "
+        "my_agent.models.chat_model(); "
+        "sys.exit('openai' in sys.modules)"
+    )
+    bare = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
+    subprocess.run([sys.executable, "-c", script], env=bare, check=True)
