@@ -62,7 +62,10 @@ def _database(conn: Connection) -> Iterator[Finding]:
             yield Finding("database", "file", str(message), "restore a backup")
     for table, rowid, parent, _ in conn.raw.execute("PRAGMA foreign_key_check"):
         yield Finding(
-            "database", f"{table}:{rowid}", f"it refers to {parent} that is gone", "restore a backup"
+            "database",
+            f"{table}:{rowid}",
+            f"it refers to {parent} that is gone",
+            "restore a backup",
         )
 
 
@@ -74,7 +77,9 @@ def _runs(conn: Connection, *, served: bool) -> Iterator[Finding]:
         why = "its process has stopped renewing its lease" if served else "no process serves it"
         action = row["cancel_action"]
         remedy = (
-            f"end it as it was asked to ({action})" if action else "queue it again, where it left off"
+            f"end it as it was asked to ({action})"
+            if action
+            else "queue it again, where it left off"
         )
         yield Finding(
             "run",

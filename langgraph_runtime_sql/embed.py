@@ -60,6 +60,7 @@ class _Claim:
     options: options.Options
     hooks: Any
     max_body_bytes: int
+    private_network: bool
 
     def differences(self, other: "_Claim") -> list[str]:
         """What differs, by name only: values may be secrets."""
@@ -164,6 +165,7 @@ class LangGraphPlatform:
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,
+            private_network=studio,
         )
         _configure(self._claim, explicit=env or {}, import_paths=map(str, file.import_paths))
 
@@ -278,7 +280,7 @@ def _load(claim: _Claim) -> Starlette:
     hook_protocol.configure(_import_object(hooks) if isinstance(hooks, str) else hooks)
     options.configure(claim.options)
     app: Starlette = server.app
-    guard.install(app, max_body_bytes=claim.max_body_bytes)
+    guard.install(app, max_body_bytes=claim.max_body_bytes, private_network=claim.private_network)
     docs.install(app)
     return app
 

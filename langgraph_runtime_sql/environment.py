@@ -58,7 +58,8 @@ def environment(
         "LANGGRAPH_UI_BUNDLER": "true" if sections["ui"] else None,
         "HTTP_MAX_REQUEST_BODY_BYTES": str(max_body_bytes),
         "LANGGRAPH_STRICT_MSGPACK": "true",
-        "ALLOW_PRIVATE_NETWORK": "true" if studio else None,
+        # `guard` lets Studio in, in the way that current versions of Starlette ask for.
+        "ALLOW_PRIVATE_NETWORK": None,
     }
     if n_jobs is not None:
         owned["N_JOBS_PER_WORKER"] = str(n_jobs)

@@ -7,12 +7,14 @@ traceback in the log.
 
 import uuid
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import structlog
 from langgraph.errors import EmptyInputError, InvalidUpdateError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -24,8 +26,14 @@ logger = structlog.stdlib.get_logger(__name__)
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
-def install(app: Starlette, *, max_body_bytes: int) -> None:
-    """Put the guards into `app`, which must not have served anything yet."""
+def install(app: Starlette, *, max_body_bytes: int, private_network: bool) -> None:
+    """Put the guards into `app`, which must not have served anything yet.
+
+    Args:
+        app: The stock application.
+        max_body_bytes: Larger request bodies get a 413.
+        private_network: Let public websites that CORS allows reach a private address.
+    """
     # Last in the list is innermost: inside CORS, so that browsers may read these answers.
     app.user_middleware += [
         Middleware(ErrorBoundary),
@@ -33,6 +41,11 @@ def install(app: Starlette, *, max_body_bytes: int) -> None:
     ]
     for error, handler in HANDLERS.items():
         app.add_exception_handler(error, handler)
+    cors: Any = CORSMiddleware
+    for middleware in app.user_middleware:
+        # The stock switch adds the header, but leaves this one refusing the preflight.
+        if middleware.cls is cors:
+            middleware.kwargs["allow_private_network"] = private_network
 
 
 class BodyLimit:

@@ -69,13 +69,12 @@ class Runs:
         assistant = as_uuid(assistant_id, "assistant ID")
         thread = None if thread_id is None else as_uuid(thread_id, "thread ID")
         run = uuid7() if run_id is None else as_uuid(run_id, "run ID")
-        metadata = {} if metadata is None else metadata
         asked = {
             "thread_id": None if kwargs.get("temporary") else thread,
             "assistant_id": assistant,
             "run_id": run,
             "status": status,
-            "metadata": metadata,
+            "metadata": metadata or {},
             "prevent_insert_if_inflight": prevent_insert_if_inflight,
             "multitask_strategy": multitask_strategy,
             "if_not_exists": if_not_exists,
@@ -93,7 +92,7 @@ class Runs:
             run_id=run,
             thread_id=thread or uuid7(),
             kwargs=kwargs,
-            metadata=metadata,
+            metadata=dict(asked["metadata"] or {}),
             status=status or run_rows.PENDING,
             multitask_strategy=multitask_strategy,
             reject_if_in_flight=prevent_insert_if_inflight,

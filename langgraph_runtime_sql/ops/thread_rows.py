@@ -1,5 +1,6 @@
 """Thread rows: the statements and shapes that operations on threads share."""
 
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,10 @@ from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import threads
+
+# The row that the request at hand has created and not yet answered with. Where the same
+# request goes on to write the thread's state, the answer shows the thread as it is then.
+unanswered: ContextVar[Row | None] = ContextVar("unanswered_thread", default=None)
 
 _TTL = ("ttl_strategy", "ttl_minutes", "expires_at")
 

@@ -283,10 +283,10 @@ async def _publish(thread_id: UUID, config: dict[str, Any], ctx: Any) -> None:
     }
     moment = now()
 
-    def fn(conn: Connection) -> None:
+    def fn(conn: Connection) -> Row | None:
         row = thread_rows.find(conn, thread_id)
         if row is None:
-            return
+            return None
         status = "interrupted" if snapshot.next else "idle"
         conn.execute(
             threads.update()
@@ -302,8 +302,12 @@ async def _publish(thread_id: UUID, config: dict[str, Any], ctx: Any) -> None:
                 **thread_rows.renewed(row, moment),
             )
         )
+        return thread_rows.find(conn, thread_id)
 
-    await database.current().write(fn)
+    written = await database.current().write(fn)
+    created = thread_rows.unanswered.get()
+    if created is not None and written is not None and created["thread_id"] == thread_id:
+        created.update(thread_rows.public(written))
     message = {"state": state_snapshot_to_thread_state(snapshot), "thread_id": str(thread_id)}
     bus.current().publish_state(str(thread_id), "state_update", json_codec.dumps(message).encode())
 

@@ -128,21 +128,22 @@ class Threads:
             HTTPException: (409) it exists.
         """
         identifier = as_uuid(thread_id, "thread ID")
-        metadata = {} if metadata is None else metadata
-        asked = {"thread_id": identifier, "metadata": metadata, "if_exists": if_exists}
+        asked = {"thread_id": identifier, "metadata": metadata or {}, "if_exists": if_exists}
         permitted = await authorize(ctx, "threads", "create", asked)
-        who = caller(ctx)
+        metadata, who = dict(asked["metadata"] or {}), caller(ctx)
 
         def fn(conn: Connection) -> Row:
             existing = thread_rows.find(conn, identifier)
             if existing is None:
-                return thread_rows.insert(conn, identifier, dict(metadata), who, ttl=ttl)
+                return thread_rows.insert(conn, identifier, metadata, who, ttl=ttl)
             hidden = not filters.allows(permitted, existing["metadata"])
             if hidden or if_exists != "do_nothing":
                 raise HTTPException(409, f"Thread with ID {identifier} already exists")
             return existing
 
-        return rows([thread_rows.public(await database.current().write(fn))])
+        row = thread_rows.public(await database.current().write(fn))
+        thread_rows.unanswered.set(row)
+        return rows([row])
 
     @staticmethod
     async def patch(
@@ -156,17 +157,16 @@ class Threads:
     ) -> Rows:
         """Merge metadata into a thread; no row when it is missing or may not be changed."""
         identifier = as_uuid(thread_id, "thread ID")
-        changes = {} if metadata is None else metadata
-        asked = {"thread_id": identifier, "metadata": changes}
+        asked = {"thread_id": identifier, "metadata": metadata or {}}
         permitted = await authorize(ctx, "threads", "update", asked)
-        who = caller(ctx)
+        changes, who = dict(asked["metadata"] or {}), caller(ctx)
 
         def fn(conn: Connection) -> list[Row]:
             row = thread_rows.find_permitted(conn, identifier, permitted)
             if row is None:
                 return []
             lifetime = thread_rows.ttl_columns(ttl, now()) if ttl else {}
-            return [thread_rows.merge_metadata(conn, row, dict(changes), who, **lifetime)]
+            return [thread_rows.merge_metadata(conn, row, changes, who, **lifetime)]
 
         return rows([thread_rows.public(row) for row in await database.current().write(fn)])
 

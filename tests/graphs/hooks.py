@@ -1,0 +1,55 @@
+"""Hooks that write down what they are asked, and refuse what says `refuse` in its metadata."""
+
+import json
+import os
+from typing import Any
+
+from langgraph_runtime_sql.hooks import Reject, Transaction
+
+
+class Recording:
+    """Appends a JSON line for each call to the file named by `HOOKS_RECORD`."""
+
+    def before_thread_create(self, tx: Transaction, thread: dict[str, Any]) -> None:
+        thread["metadata"]["stamped"] = True
+        self._record("before_thread_create", tx, thread)
+        if rival := thread["metadata"].get("rival"):
+            for other in tx.find_threads({"rival": rival}):
+                tx.patch_thread(other["thread_id"], {"closed": True})
+        self._refuse("create", thread)
+
+    def before_thread_update(
+        self, tx: Transaction, thread: dict[str, Any], metadata: dict[str, Any]
+    ) -> None:
+        self._record("before_thread_update", tx, thread)
+        if "stamped" in metadata:
+            raise Reject(422, {"error": "reserved", "key": "stamped"})
+
+    def before_run_create(
+        self, tx: Transaction, thread: dict[str, Any], run: dict[str, Any]
+    ) -> None:
+        self._record("before_run_create", tx, thread)
+        self._refuse("run", thread)
+
+    def before_state_update(self, tx: Transaction, thread: dict[str, Any]) -> None:
+        self._record("before_state_update", tx, thread)
+        self._refuse("state", thread)
+
+    def after_run_end(
+        self, tx: Transaction, thread: dict[str, Any] | None, run: dict[str, Any], status: str
+    ) -> None:
+        self._record(f"after_run_end:{status}", tx, thread)
+
+    @staticmethod
+    def _refuse(what: str, thread: dict[str, Any]) -> None:
+        if thread["metadata"].get("refuse") == what:
+            raise Reject(409, {"error": "refused", "what": what, "id": str(thread["thread_id"])})
+
+    @staticmethod
+    def _record(name: str, tx: Transaction, thread: dict[str, Any] | None) -> None:
+        line = {"hook": name, "thread": str(thread["thread_id"]) if thread else None}
+        with open(os.environ["HOOKS_RECORD"], "a") as file:
+            file.write(json.dumps({**line, "caller": tx.caller.identity}) + "\n")
+
+
+policy = Recording()
