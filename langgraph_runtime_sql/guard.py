@@ -34,6 +34,7 @@ def install(app: Starlette, *, max_body_bytes: int, private_network: bool) -> No
         max_body_bytes: Larger request bodies get a 413.
         private_network: Let public websites that CORS allows reach a private address.
     """
+    app.add_middleware(Legible)
     # Last in the list is innermost: inside CORS, so that browsers may read these answers.
     app.user_middleware += [
         Middleware(ErrorBoundary),
@@ -46,6 +47,30 @@ def install(app: Starlette, *, max_body_bytes: int, private_network: bool) -> No
         # The stock switch adds the header, but leaves this one refusing the preflight.
         if middleware.cls is cors:
             middleware.kwargs["allow_private_network"] = private_network
+
+
+class Legible:
+    """Answers 400 to a query or request id that is not text, which the stock middleware assumes."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or self._is_text(scope):
+            await self._app(scope, receive, send)
+            return
+        detail = "The query and the header x-request-id must be UTF-8"
+        await JSONResponse({"detail": detail}, 400)(scope, receive, send)
+
+    @staticmethod
+    def _is_text(scope: Scope) -> bool:
+        values = [value for name, value in scope["headers"] if name == b"x-request-id"]
+        try:
+            for value in (*values, scope.get("query_string", b"")):
+                value.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
 
 
 class BodyLimit:

@@ -21,6 +21,7 @@ QUIET = {
     "langgraph_license": logging.WARNING,
     "alembic": logging.WARNING,
     "httpx": logging.WARNING,
+    "py.warnings": logging.ERROR,
     "uvicorn": logging.WARNING,
     "watchfiles": logging.WARNING,
 }

@@ -3,10 +3,15 @@
 import ipaddress
 import logging
 import os
+import sys
+from contextlib import suppress
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from langgraph_runtime_sql.config_file import ConfigFile
+from langgraph_runtime_sql.errors import RuntimeSqlError
 from server import logs
 from server.app import create_app
 from server.settings import Settings
@@ -29,15 +34,11 @@ def serve(settings: Settings, host: str, port: int, *, studio: bool = False) -> 
     logs.configure(settings.log_level)
     app = create_app(settings, studio=studio)
     server = uvicorn.Server(config(app, settings, host, port))
-    if not is_loopback(host) and not app.state.platform.config.sections["auth"]:
-        logger.warning(
-            "%s can be reached from other machines and %s has no 'auth': anybody who reaches it "
-            "can read and change everything",
-            host,
-            app.state.platform.config.source,
-        )
+    warn_if_exposed(host, app.state.platform.config)
     logger.info("Starting http://%s:%s (process %s)", host, port, os.getpid())
-    server.run()
+    # uvicorn raises the signal that ended it once more, after everything has been closed.
+    with suppress(KeyboardInterrupt):
+        server.run()
     if not server.started:
         raise SystemExit(3)
 
@@ -45,7 +46,7 @@ def serve(settings: Settings, host: str, port: int, *, studio: bool = False) -> 
 def config(app: Starlette, settings: Settings, host: str, port: int) -> uvicorn.Config:
     """How uvicorn runs `app`: uvloop and httptools where they exist, no log lines of its own."""
     return uvicorn.Config(
-        app,
+        PlainStartup(app),
         host=host,
         port=port,
         lifespan="on",
@@ -55,6 +56,33 @@ def config(app: Starlette, settings: Settings, host: str, port: int) -> uvicorn.
         ws_max_size=settings.max_body_bytes,
         timeout_graceful_shutdown=max(1, round(settings.shutdown_grace_seconds)),
     )
+
+
+class PlainStartup:
+    """Has the server say an expected failure to start in its own words, without a traceback."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def plain(message: Message) -> None:
+            error = sys.exception()
+            if message["type"] == "lifespan.startup.failed" and isinstance(error, RuntimeSqlError):
+                message = {**message, "message": str(error)}
+            await send(message)
+
+        await self._app(scope, receive, plain if scope["type"] == "lifespan" else send)
+
+
+def warn_if_exposed(host: str, project: ConfigFile) -> None:
+    """Say so, if others can reach `host` and `project` lets everybody in."""
+    if not is_loopback(host) and not project.sections["auth"]:
+        logger.warning(
+            "%s can be reached from other machines and %s has no 'auth': anybody who reaches it "
+            "can read and change everything",
+            host,
+            project.source,
+        )
 
 
 def is_loopback(host: str) -> bool:

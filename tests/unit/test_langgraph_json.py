@@ -156,7 +156,6 @@ def test_what_would_open_the_server_is_set_or_unset_whatever_the_project_says(
     assert owned["LANGSMITH_LANGGRAPH_API_VARIANT"] is None
     assert owned["LANGGRAPH_STRICT_MSGPACK"] == "true"
     assert owned["HTTP_MAX_REQUEST_BODY_BYTES"] == "10"
-    assert owned["ALLOW_PRIVATE_NETWORK"] is None
     config = read_config(path)
     assert section("LANGGRAPH_AUTH", config)["disable_studio_auth"] is True
     assert section("LANGGRAPH_CHECKPOINTER", config) == {"serde": {"pickle_fallback": False}}
@@ -171,7 +170,6 @@ def test_studio_is_let_in_only_where_it_is_asked_for(project: Path) -> None:
     assert closed["allow_methods"] == ["*"]
     open_ = section("LANGGRAPH_HTTP", config, studio=True)["cors"]
     assert open_["allow_origins"] == ["https://a.example", *STUDIO_ORIGINS]
-    assert variables(config, studio=True)["ALLOW_PRIVATE_NETWORK"] == "true"
 
 
 def test_an_argument_is_stronger_than_the_projects_cors(project: Path) -> None:

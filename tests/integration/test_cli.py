@@ -1,0 +1,269 @@
+"""`threadhold serve` and `dev` as processes: what they print, refuse, log and answer."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from langgraph_runtime_sql.config_file import read_config
+from server.serving import is_loopback, warn_if_exposed
+from tests.support.processes import (
+    GRAPHS,
+    Running,
+    environment,
+    free_port,
+    running,
+    threadhold,
+)
+
+GRAPH = """
+from typing import TypedDict
+
+from helper import NAME
+from langgraph.graph import END, START, StateGraph
+
+
+class State(TypedDict, total=False):
+    name: str
+
+
+def say(state: State) -> State:
+    return {{"name": NAME + {suffix!r}}}
+
+
+graph = StateGraph(State).add_node(say).add_edge(START, "say").add_edge("say", END).compile()
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project")
+
+
+def make_project(folder: Path) -> Path:
+    """Another project: a graph that imports a module beside it and reads a variable of its `.env`."""
+    folder.mkdir()
+    (folder / "graph.py").write_text(GRAPH.format(suffix=""))
+    (folder / "helper.py").write_text("import os\n\nNAME = os.environ['PROJECT_NAME']\n")
+    (folder / ".env").write_text("PROJECT_NAME=other\n")
+    config = {"graphs": {"say": "./graph.py:graph"}, "dependencies": ["."], "env": ".env"}
+    (folder / "langgraph.json").write_text(json.dumps(config))
+    return folder
+
+
+def command(name: str, config: Path, folder: Path, port: int) -> list[str]:
+    return threadhold(
+        *(name, "--config", config, "--port", str(port)),
+        *("--database-url", f"sqlite:///{folder}/data/served.db"),
+    )
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """The other project, served from a folder that is not its own."""
+    folder, port = tmp_path_factory.mktemp("served"), free_port()
+    line = command("serve", make_project(folder / "project") / "langgraph.json", folder, port)
+    with running(line, port, folder, environment()) as server:
+        yield server
+
+
+def ask(url: str) -> Any:
+    answer = httpx.post(f"{url}/runs/wait", json={"assistant_id": "say", "input": {}}, timeout=30)
+    answer.raise_for_status()
+    return answer.json()["name"]
+
+
+def lines(server: Running) -> list[dict[str, Any]]:
+    """The log, each line parsed: what is not JSON fails here."""
+    return [json.loads(line) for line in server.log.read_text().splitlines()]
+
+
+def test_another_projects_graphs_modules_and_variables_are_served(served: Running) -> None:
+    assert ask(served.url) == "other"
+
+
+def test_health_answers_without_the_api(served: Running) -> None:
+    answer = httpx.get(f"{served.url}/health")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+def test_a_request_is_one_line_of_json_at_most(served: Running) -> None:
+    before = len(lines(served))
+    for _ in range(5):
+        ask(served.url)
+        httpx.get(f"{served.url}/threads/not-an-id")
+        httpx.post(f"{served.url}/threads/search", content=b"{")
+    httpx.get(f"{served.url}/health")
+    httpx.get(f"{served.url}/ok")
+    # The line is written after the answer; a later request's line proves that all are there.
+    httpx.get(f"{served.url}/a/last%0Aone")
+    deadline = time.monotonic() + 10
+    while not any("last" in str(line.get("path")) for line in lines(served)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    logged = lines(served)[before:]
+    assert len(logged) == 16
+    assert {line["event"] for line in logged} == {"request"}
+    waited = next(line for line in logged if line["path"] == "/runs/wait")
+    assert waited["method"] == "POST"
+    assert waited["status"] == 200
+    assert waited["ms"] > 0
+    assert waited["level"] == "info"
+    assert waited["timestamp"].endswith("Z")
+    assert logged[-1]["path"] == "/a/last%0Aone"
+
+
+@pytest.mark.parametrize(("sent", "level"), [(signal.SIGTERM, "debug"), (signal.SIGINT, "info")])
+def test_a_signal_ends_it_in_good_order_and_debug_shows_what_the_api_says(
+    project: Path, tmp_path: Path, sent: signal.Signals, level: str
+) -> None:
+    port = free_port()
+    line = command("serve", project / "langgraph.json", tmp_path, port)
+    with running(line, port, tmp_path, environment(LOG_LEVEL=level)) as server:
+        ask(server.url)
+        server.process.send_signal(sent)
+        assert server.process.wait(30) in (0, -sent)
+    assert "Traceback" not in server.log.read_text()
+    loggers = {str(entry["logger"]).partition(".")[0] for entry in lines(server)}
+    assert ("langgraph_api" in loggers) is (level == "debug")
+
+
+def test_a_second_server_on_the_same_file_is_told_who_owns_it(
+    served: Running, project: Path
+) -> None:
+    line = command("serve", project / "langgraph.json", served.log.parent, free_port())
+    second = run(line, project)
+    assert second.returncode != 0
+    assert f"in use by process {served.process.pid}" in second.stdout
+    assert "Traceback" not in second.stdout
+    assert ask(served.url) == "other"
+
+
+def run(line: list[str], folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """A command that ends by itself, with what it printed."""
+    return subprocess.run(
+        line,
+        cwd=folder,
+        env=environment(**env),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "cannot be read as JSON"),
+        ('{"graphs": {"a": "./missing.py:graph"}}', "graphs.a: no such file"),
+        ('{"graphs": {"a": "./graph.py:graph"}, "sql": {"hook": "x:y"}}', "sql.hook: unknown key"),
+    ],
+)
+def test_a_project_that_cannot_be_served_is_one_sentence(
+    project: Path, content: str, said: str
+) -> None:
+    path = project / "langgraph.json"
+    path.write_text(content)
+    ended = run(command("serve", path, project, free_port()), project)
+    assert ended.returncode == 1
+    assert f"Error: {path}: {said}" in ended.stdout
+    assert "Traceback" not in ended.stdout
+
+
+def test_a_setting_it_cannot_have_is_one_sentence(project: Path) -> None:
+    line = command("serve", project / "langgraph.json", project, free_port())
+    ended = run(line, project, MAX_BODY_BYTES="plenty")
+    assert ended.returncode == 1
+    assert "Error: MAX_BODY_BYTES: " in ended.stdout
+    assert "Traceback" not in ended.stdout
+
+
+@pytest.mark.parametrize("env", ["staging", "production"])
+def test_outside_local_development_authentication_is_required(project: Path, env: str) -> None:
+    line = command("serve", project / "langgraph.json", project, free_port())
+    ended = run(line, project, APP_ENV=env)
+    assert ended.returncode == 1
+    assert f"Error: APP_ENV={env} needs authentication" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.0.2", False),
+        ("example.org", False),
+    ],
+)
+def test_who_can_reach_an_address(host: str, loopback: bool) -> None:
+    assert is_loopback(host) is loopback
+
+
+def test_an_open_server_that_others_can_reach_says_so(
+    project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_ = read_config(project / "langgraph.json")
+    warn_if_exposed("127.0.0.1", open_)
+    warn_if_exposed("0.0.0.0", read_config(GRAPHS / "langgraph.auth.json"))
+    assert caplog.text == ""
+    warn_if_exposed("0.0.0.0", open_)
+    assert "anybody who reaches it can read and change everything" in caplog.text
+
+
+def test_dev_starts_again_on_a_change_and_lets_studio_in(project: Path, tmp_path: Path) -> None:
+    port = free_port()
+    line = command("dev", project / "langgraph.json", tmp_path, port)
+    with running(line, port, tmp_path, environment()) as server:
+        printed = server.log.read_text()
+        assert f"https://smith.langchain.com/studio/?baseUrl={server.url}" in printed
+        preflight = httpx.options(
+            f"{server.url}/threads",
+            headers={
+                "origin": "https://smith.langchain.com",
+                "access-control-request-method": "POST",
+                "access-control-request-headers": "content-type,x-auth-scheme",
+                "access-control-request-private-network": "true",
+            },
+        )
+        assert preflight.status_code == 200
+        allowed = preflight.headers
+        assert allowed["access-control-allow-origin"] == "https://smith.langchain.com"
+        assert allowed["access-control-allow-private-network"] == "true"
+        assert ask(server.url) == "other"
+        (project / "graph.py").write_text(GRAPH.format(suffix=" and changed"))
+        assert eventually(server, "other and changed")
+
+
+def eventually(server: Running, name: str) -> bool:
+    """Whether the server answers `name` before long; it is away while it starts again."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            if ask(server.url) == name:
+                return True
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.2)
+    return False
+
+
+def test_help_names_each_command_and_no_option_that_does_not_work(tmp_path: Path) -> None:
+    listed = run(threadhold("--help"), tmp_path).stdout
+    for name in ("serve", "dev", "migrate", "backup"):
+        assert re.search(rf"^  {name} ", listed, re.MULTILINE)
+    options = run(threadhold("serve", "--help"), tmp_path).stdout
+    assert "--workers" not in options
+    assert "--redis-url" not in options
