@@ -65,7 +65,8 @@ def _allows(filters: Any, metadata: dict[str, Any], depth: int) -> bool:
     if depth > MAX_DEPTH:
         raise _bad_filter(f"nested deeper than {MAX_DEPTH}")
     # Every part is looked at, so that a bad one is refused whatever the others say.
-    return all([_entry(key, wanted, metadata, depth) for key, wanted in filters.items()])
+    answers = [_entry(key, wanted, metadata, depth) for key, wanted in filters.items()]
+    return all(answers)
 
 
 def _entry(key: str, wanted: Any, metadata: dict[str, Any], depth: int) -> bool:
@@ -79,7 +80,8 @@ def _entry(key: str, wanted: Any, metadata: dict[str, Any], depth: int) -> bool:
     if key.startswith("$"):
         raise _bad_filter(f"unknown operator {key!r}")
     if isinstance(wanted, dict) and any(name.startswith("$") for name in wanted):
-        return all([_operator(op, value, key, metadata) for op, value in wanted.items()])
+        answers = [_operator(op, value, key, metadata) for op, value in wanted.items()]
+        return all(answers)
     return key in metadata and equal(metadata[key], wanted)
 
 

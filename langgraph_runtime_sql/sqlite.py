@@ -138,7 +138,7 @@ class SqliteEngine:
             finally:
                 if raw.in_transaction:
                     raw.execute("ROLLBACK")
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  # the caller's to handle
             answer.fail(translate(error))
         else:
             answer.give(result)
@@ -150,7 +150,7 @@ class SqliteEngine:
                 if raw is None:
                     raw = self.open()
                 self._commit(raw, group)
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001  # the callers' to handle
                 for job in group:
                     job.error = job.error or translate(error)
             for job in group:
@@ -200,7 +200,7 @@ class SqliteEngine:
         try:
             job.result = job.fn(connection)
             job.committed = connection.committed()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  # the caller's to handle
             job.error = translate(error)
             if raw.in_transaction:
                 raw.execute("ROLLBACK TO operation")

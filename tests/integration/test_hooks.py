@@ -164,7 +164,7 @@ async def test_supersteps_at_creation_and_copies_ask(hooked: Hooked) -> None:
             "supersteps": [
                 {
                     "updates": [
-                        {"values": {"messages": [HELLO]}, "as_node": "__input__"},
+                        {"values": {"messages": [HELLO]}, "as_node": "echo"},
                     ]
                 }
             ],
