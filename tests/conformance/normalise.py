@@ -21,9 +21,12 @@ _ID = re.compile(
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?",
 )
-_STREAM_ID = re.compile(r"(?<![\w-])\d{13}-\d+(?![\w-])")
+# Stock gives one id to all events of a millisecond and then tells them apart by a suffix.
+_STREAM_ID = re.compile(r"(?<![\w-])\d{13}-\d+(?:\.\d+)?(?![\w-])")
 # Numbers that are clocks or durations: their presence counts, their value cannot.
 _CLOCK_KEYS = frozenset({"__request_start_time_ms__", "timestamp", "run_created_at"})
+# Made for each request and kept by stock only, so it must not count among the ids.
+_REQUEST_KEY = "langgraph_request_id"
 
 
 class Normaliser:
@@ -45,7 +48,7 @@ class Normaliser:
 
     def _value(self, value: Any, key: str = "") -> Any:
         if isinstance(value, str):
-            return self._text(value)
+            return self._text(value, key)
         if isinstance(value, Mapping):
             items = sorted(value.items(), key=_stable)
             return {self._text(str(k)): self._value(v, str(k)) for k, v in items}
@@ -55,7 +58,9 @@ class Normaliser:
             return "<clock>"
         return value
 
-    def _text(self, text: str) -> str:
+    def _text(self, text: str, key: str = "") -> str:
+        if key == _REQUEST_KEY:
+            return _ID.sub("<request-id>", text)
         text = text.replace(self._url, "<url>").replace(self._url.split("://")[1], "<host>")
         text = _TIME.sub("<time>", text)
         text = _STREAM_ID.sub("<stream-id>", text)

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Iterable
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from .normalise import Normaliser
@@ -67,6 +69,11 @@ class Runner:
         """What both servers answered to the scenario; waits until it has been played."""
         return self._futures[name].result()
 
+    @property
+    def names(self) -> set[str]:
+        """The scenarios that are played."""
+        return set(self._futures)
+
     def join(self) -> None:
         """Wait until everything has been played."""
         if self._thread is not None:
@@ -75,10 +82,11 @@ class Runner:
     async def _play_all(self, scenarios: list[Scenario]) -> None:
         gate = asyncio.Semaphore(AT_ONCE)
         async with _receiving() as receiver, AsyncExitStack() as stack:
+            scratch = Path(stack.enter_context(TemporaryDirectory()))
             worlds = []
             for server in self._servers:
                 client = await stack.enter_async_context(open_client(server.url))
-                worlds.append((server, World(server.url, receiver, client)))
+                worlds.append((server, World(server.url, receiver, client, scratch)))
 
             async def play(scenario: Scenario) -> None:
                 async with gate:

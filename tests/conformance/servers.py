@@ -103,7 +103,8 @@ def _running(name: str, command: list[str], port: int, directory: Path) -> Itera
         process = subprocess.Popen(
             command,
             cwd=directory,
-            env=_environment(),
+            # `langgraph dev` names itself so; a server that others mount has to be told.
+            env=_environment() | {"LANGGRAPH_API_URL": f"http://127.0.0.1:{port}"},
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,

@@ -45,6 +45,7 @@ def test_system_assistants_keep_their_name(normalise: Normaliser) -> None:
         ("2026-11-21T21:18:00.123456+00:00", "<time>"),
         ("at 2026-11-21 21:18:00Z sharp", "at <time> sharp"),
         ("1763759880123-0", "<stream-id>"),
+        ("1763759880123-0.2", "<stream-id>"),
         ("http://127.0.0.1:8123/runs", "<url>/runs"),
         ("12-3", "12-3"),
         ("", ""),

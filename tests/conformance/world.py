@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
@@ -46,11 +47,15 @@ class World:
     :param url: base URL of the server.
     :param receiver: where webhooks may be sent.
     :param http: a client made by :func:`open_client`, which the SDK uses too.
+    :param scratch: a directory for files that graphs write and scenarios look at.
     """
 
-    def __init__(self, url: str, receiver: Receiver, http: httpx.AsyncClient) -> None:
+    def __init__(
+        self, url: str, receiver: Receiver, http: httpx.AsyncClient, scratch: Path
+    ) -> None:
         self.url = url
         self.receiver = receiver
+        self.scratch = scratch
         self.http = http
         # Answers are compared as the JSON they are, so the SDK's own types are in the way.
         self.sdk: Any = LangGraphClient(http)
@@ -109,6 +114,14 @@ class World:
             while not accept(seen := await look()):
                 await asyncio.sleep(0.05)
         return seen
+
+    async def written(self, file: Path) -> None:
+        """Wait until somebody wrote the file."""
+
+        async def look() -> bool:
+            return file.exists()
+
+        await self.until(look, bool)
 
     @staticmethod
     async def pause(seconds: float) -> None:

@@ -14,9 +14,11 @@ ENDED = ("success", "error", "timeout", "interrupted")
 
 
 async def sleeping(w: World, key: str, **options: Any) -> str:
-    """Start a long run and return its id once it is running."""
-    run = await w.sdk.runs.create(key, "sleeper", input=LONG, **options)
-    await w.run_status(key, run["run_id"], "running")
+    """Start a long run and return its id once its node is asleep."""
+    record = w.scratch / w.new_id()
+    value = {**LONG, "record": str(record)}
+    run = await w.sdk.runs.create(key, "sleeper", input=value, **options)
+    await w.written(record)
     return str(run["run_id"])
 
 

@@ -35,7 +35,8 @@ async def initialize(w: World) -> Any:
 @scenario(alone=True)
 async def tools_list(w: World) -> Any:
     """The tools made of the graphs; other scenarios have added theirs in between."""
-    tools, cursor = [], 0
+    tools: list[Any] = []
+    cursor: Any = 0
     while cursor is not None:
         result = (await rpc(w, "tools/list", {"cursor": str(cursor)}))["body"]["result"]
         tools += result["tools"]

@@ -160,7 +160,8 @@ async def recursion_limit(w: World) -> Any:
 async def bad_input_for_the_graph(w: World) -> Any:
     key = await w.thread()
     seen = []
-    for value in ("text", [], 7, {"unknown": 1}, None, {}):
+    values: list[Any] = ["text", [], 7, {"unknown": 1}, None, {}]
+    for value in values:
         body = {"assistant_id": "echo", "input": value}
         seen.append((await w.call("POST", f"/threads/{key}/runs/wait", body))["body"])
     return seen
