@@ -14,6 +14,7 @@ import structlog
 
 from langgraph_runtime_sql import bus, checkpoint, database, options
 from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.isolated import IsolatedLoops
 from langgraph_runtime_sql.metrics import workers
 from langgraph_runtime_sql.ops import run_claim
@@ -70,7 +71,11 @@ class Queue:
         _current = self
         workers.max = self.slots
         loop = asyncio.get_running_loop()
-        leave = bus.current().on_queued(lambda: loop.call_soon_threadsafe(self._wake.set))
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(self._wake.set)
+
+        leave = bus.current().on_queued(wake)
         sweeper = asyncio.create_task(self._sweep_forever(), name="queue-sweep")
         try:
             await self._work()
@@ -175,15 +180,15 @@ class Queue:
             try:
                 if self.active:
                     await database.current().write(run_claim.renew)
-                held = set(self.active)
-                freed = await database.current().write(
-                    lambda conn, held=held: run_claim.recover(conn, held | set(self.active))
-                )
+                freed = await database.current().write(self._recover)
                 if freed:
                     logger.warning("Freed lost runs", action="runs_recovered", run_ids=freed)
                 bus.current().expire()
             except Exception:
                 logger.exception("The sweep failed", action="sweep_failed")
+
+    def _recover(self, conn: Connection) -> list[str]:
+        return run_claim.recover(conn, set(self.active))
 
     async def _stop(self) -> None:
         self.stopping = True

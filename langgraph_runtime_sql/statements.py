@@ -25,7 +25,9 @@ class Compiled:
     __slots__ = ("columns", "defaults", "into", "sql")
 
     def __init__(self, statement: ClauseElement, dialect: Dialect) -> None:
-        compiled = statement.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
+        compiled: Any = statement.compile(
+            dialect=dialect, compile_kwargs={"render_postcompile": True}
+        )
         self.sql = str(compiled)
         self.defaults: dict[str, Any] = dict(compiled.params)
         self.into: list[tuple[str, Processor]] = []

@@ -31,7 +31,10 @@ async def authorize(ctx: Any, resource: str, action: str, value: dict[str, Any])
     if base is None:
         return None
     asked = Auth.types.AuthContext(
-        user=base.user, permissions=base.permissions, resource=resource, action=action
+        user=base.user,
+        permissions=base.permissions,
+        resource=resource,  # type: ignore[arg-type]  # the SDK lists them all
+        action=action,  # type: ignore[arg-type]
     )
     found = await handle_event(asked, value)
     filters.validate(found)

@@ -284,9 +284,11 @@ class Assistants:
 
         identifier = as_uuid(assistant_id, "assistant ID")
         permitted = await authorize(ctx, "assistants", "delete", {"assistant_id": identifier})
-        await database.current().read(
-            lambda conn: assistant_rows.require(conn, identifier, permitted)
-        )
+
+        def check(conn: Connection) -> None:
+            assistant_rows.require(conn, identifier, permitted, missing="Assistant with ID")
+
+        await database.current().read(check)
         if delete_threads:
             await _delete_threads(identifier, ctx)
         await Runs.cancel(
@@ -298,7 +300,8 @@ class Assistants:
         )
 
         def fn(conn: Connection) -> None:
-            assistant_rows.require(conn, identifier, permitted)
+            # Again: it may have gone, or changed hands, meanwhile.
+            check(conn)
             assistant_rows.delete(conn, identifier)
 
         await database.current().write(fn)

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import and_, bindparam, func, select
@@ -101,11 +102,7 @@ def claim(conn: Connection, most: int) -> Claimed:
     found.sort(key=lambda row: (row["created_at"], row["seq"]))
     for row in found:
         started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
-        conn.after_commit(
-            lambda started=started, resumable=resumable: bus.current().run_started(
-                started, resumable=resumable
-            )
-        )
+        conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))
     due = conn.scalar(_NEXT_DUE, {"moment": moment}) if len(found) < most else None
     return Claimed([(run_rows.public(row), row["attempt"]) for row in found], due)
 

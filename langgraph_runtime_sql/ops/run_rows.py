@@ -51,7 +51,8 @@ def find(conn: Connection, run_id: UUID) -> Row | None:
 
 def status(conn: Connection, run_id: Any) -> str | None:
     """A run's status, or None where there is no such run."""
-    return conn.scalar(_STATUS, {"run_id": run_id})
+    found: str | None = conn.scalar(_STATUS, {"run_id": run_id})
+    return found
 
 
 def in_flight(conn: Connection, thread_id: UUID) -> list[Row]:

@@ -69,7 +69,7 @@ class Runs:
         assistant = as_uuid(assistant_id, "assistant ID")
         thread = None if thread_id is None else as_uuid(thread_id, "thread ID")
         run = uuid7() if run_id is None else as_uuid(run_id, "run ID")
-        asked = {
+        asked: dict[str, Any] = {
             "thread_id": None if kwargs.get("temporary") else thread,
             "assistant_id": assistant,
             "run_id": run,

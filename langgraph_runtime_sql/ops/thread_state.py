@@ -55,8 +55,9 @@ class State:
         config["configurable"].setdefault("graph_id", graph_id)
         async with _graph(row, graph_id, config, "threads.read") as graph:
             snapshot: StateSnapshot = await graph.aget_state(config, subgraphs=subgraphs)
-        if snapshot.metadata is not None and snapshot.metadata.get("checkpoint_ns") == "":
-            snapshot.metadata.pop("checkpoint_ns")
+        shown: dict[str, Any] | None = snapshot.metadata  # type: ignore[assignment]
+        if shown is not None and shown.get("checkpoint_ns") == "":
+            del shown["checkpoint_ns"]
         return snapshot
 
     @staticmethod

@@ -1,0 +1,140 @@
+"""The end of threads: deleted, pruned, or expired."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql import bus, checkpoint, database
+from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.ops import custom_checkpointer, run_rows, thread_rows
+from langgraph_runtime_sql.ops.access import Filter, Rows, as_uuid, authorize, rows
+from langgraph_runtime_sql.tables import threads
+
+
+async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
+    """Delete a thread with all it holds; a run in flight is told to stop.
+
+    Raises:
+        HTTPException: (404) it does not exist or may not be deleted.
+    """
+    identifier = as_uuid(thread_id, "thread ID")
+    claim = checkpoint.claim.get()
+    # A temporary thread goes with its run, whatever its user's handlers say.
+    internal = claim is not None and claim.temporary_thread_id == str(identifier)
+    asked = {"thread_id": identifier}
+    permitted = None if internal else await authorize(ctx, "threads", "delete", asked)
+    spare = claim.run_id if internal and claim else None
+
+    def fn(conn: Connection) -> None:
+        if not _delete(conn, identifier, permitted, spare=spare):
+            raise HTTPException(404, f"Thread with ID {identifier} not found")
+
+    await database.current().write(fn)
+    await custom_checkpointer.delete_thread(identifier)
+    return rows([identifier])  # type: ignore[list-item]  # the interface yields the bare id
+
+
+async def prune(
+    thread_ids: Sequence[Any], strategy: str = "delete", batch_size: int = 100, ctx: Any = None
+) -> int:
+    """Delete threads, or all but their newest checkpoint with `keep_latest`; how many.
+
+    Raises:
+        HTTPException: (404) a handler's filter applies and hides any of them.
+    """
+    wanted = [as_uuid(each, "thread ID") for each in thread_ids]
+    if not wanted:
+        return 0
+    permitted = await authorize(ctx, "threads", "delete", {"thread_ids": list(thread_ids)})
+
+    def check(conn: Connection) -> None:
+        if permitted and not all(
+            thread_rows.find_permitted(conn, each, permitted) for each in wanted
+        ):
+            raise HTTPException(404, "At least one thread not found or not authorized")
+
+    def prune_some(batch: list[UUID], conn: Connection) -> list[UUID]:
+        one = _keep_latest if strategy == "keep_latest" else _delete
+        return [each for each in batch if one(conn, each, permitted)]
+
+    await database.current().read(check)
+    pruned: list[UUID] = []
+    for start in range(0, len(wanted), batch_size):
+        batch = wanted[start : start + batch_size]
+        pruned += await database.current().write(partial(prune_some, batch))
+    for each in pruned:
+        if strategy == "keep_latest":
+            await custom_checkpointer.prune_thread(each)
+        else:
+            await custom_checkpointer.delete_thread(each)
+    return len(pruned)
+
+
+async def sweep_ttl(
+    conn: Any = None, *, limit: int | None = None, batch_size: int = 100
+) -> tuple[int, int]:
+    """End the life of threads whose time has come.
+
+    Returns:
+        How many were due, and how many were deleted or pruned.
+    """
+    done = 0
+    while limit is None or done < limit:
+        size = batch_size if limit is None else min(batch_size, limit - done)
+        swept = await database.current().write(partial(_sweep, size))
+        done += swept
+        if swept < size:
+            break
+    return done, done
+
+
+def _delete(
+    conn: Connection, thread_id: UUID, permitted: Filter = None, *, spare: str | None = None
+) -> bool:
+    """Delete a thread, if it is there and permitted; its runs, but for `spare`, are told."""
+    if thread_rows.find_permitted(conn, thread_id, permitted) is None:
+        return False
+    stop = bus.Control("rollback", f"thread {thread_id} was deleted")
+    for row in run_rows.in_flight(conn, thread_id):
+        run_id = str(row["run_id"])
+        if run_id == spare:
+            continue
+        if row["status"] == run_rows.RUNNING:
+            conn.after_commit(partial(bus.current().send_control, run_id, stop))
+        else:
+            resumable = bool(row["kwargs"].get("resumable"))
+            conn.after_commit(
+                partial(bus.current().run_ended, run_id, str(thread_id), resumable=resumable)
+            )
+    return thread_rows.delete(conn, thread_id)
+
+
+def _keep_latest(conn: Connection, thread_id: UUID, permitted: Filter = None) -> bool:
+    if thread_rows.find_permitted(conn, thread_id, permitted) is None:
+        return False
+    checkpoint.prune_thread(conn, str(thread_id))
+    return True
+
+
+def _sweep(size: int, conn: Connection) -> int:
+    due = conn.fetchall(
+        select(threads.c.thread_id, threads.c.ttl_strategy)
+        .where(threads.c.expires_at <= now(), threads.c.status != "busy")
+        .order_by(threads.c.expires_at)
+        .limit(size)
+    )
+    for row in due:
+        if row["ttl_strategy"] != "keep_latest":
+            _delete(conn, row["thread_id"])
+            continue
+        _keep_latest(conn, row["thread_id"])
+        # Until it is used again there is nothing more to prune.
+        conn.execute(
+            threads.update().where(threads.c.thread_id == row["thread_id"]).values(expires_at=None)
+        )
+    return len(due)
