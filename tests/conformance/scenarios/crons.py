@@ -244,7 +244,7 @@ async def fire_on_a_thread(w: World) -> Any:
     )
     await remove(w, cron)
     first = runs[-1]
-    return [cron["cron_id"], first["metadata"], first["kwargs"]]
+    return [cron["cron_id"], first]
 
 
 @scenario(alone=True)

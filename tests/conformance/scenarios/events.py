@@ -40,10 +40,19 @@ async def told(w: World, thread: str, channels: list[str], **body: Any) -> list[
 
 
 async def played(w: World, graph: str, value: Any, channels: list[str], **body: Any) -> Any:
-    """Start a run by command on a new thread and return what its stream tells."""
-    thread = w.new_id()
-    started = await command(w, thread, "run.start", assistant_id=graph, input=value)
-    return [started, await told(w, thread, [*channels, "lifecycle"], **body)]
+    """Start a run by command on a new thread and return what its stream tells.
+
+    The stream is opened first: an error is told to those who listen, and not again later.
+    """
+    thread, request = w.new_id(), {"channels": [*channels, "lifecycle"], **body}
+    heard = []
+    async with w.events("POST", f"/threads/{thread}/stream/events", request) as stream:
+        started = await command(w, thread, "run.start", assistant_id=graph, input=value)
+        async for event in stream:
+            heard.append(event["data"])
+            if run_ended(event):
+                break
+    return [started, heard]
 
 
 @scenario()
