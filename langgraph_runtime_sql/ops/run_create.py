@@ -134,6 +134,8 @@ def _row(request: RunRequest, assistant: Row, thread: Row | None) -> Row:
     metadata = _merged(
         assistant["metadata"],
         thread["metadata"] if thread else None,
+        # What an idle thread is told by `_occupy` counts as the thread's own.
+        {"graph_id": assistant["graph_id"]} if thread and thread["status"] != "busy" else None,
         config.get("metadata"),
         request.metadata,
         # A client cannot pass its run off as another assistant's.
