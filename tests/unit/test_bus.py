@@ -1,0 +1,176 @@
+"""The bus: order, replay without gap or repeat, control, upkeep."""
+
+import asyncio
+import random
+import threading
+
+import pytest
+
+from langgraph_runtime_sql import bus
+from langgraph_runtime_sql.bus import START, Control, Event, LocalBus, Subscription
+
+WAIT_SECONDS = 10.0
+
+
+@pytest.fixture
+def local() -> LocalBus:
+    return LocalBus(keep_seconds=60)
+
+
+def _drain(subscription: Subscription) -> list[Event]:
+    found = []
+    while subscription.pending():
+        found.append(subscription._events.popleft())
+    return found
+
+
+async def test_numbers_only_grow_and_never_repeat(local: LocalBus) -> None:
+    events = [local.publish("r", "t", "values", b"{}") for _ in range(5_000)]
+    orders = [event.order for event in events]
+    assert orders == sorted(set(orders))
+    assert len({event.id for event in events}) == len(events)
+
+
+async def test_numbers_grow_although_the_clock_goes_back(
+    local: LocalBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = local.publish("r", "t", "values", b"")
+    monkeypatch.setattr(bus.time, "time_ns", lambda: 0)
+    assert local.publish("r", "t", "values", b"").order > first.order
+
+
+async def test_a_reader_gets_what_comes_after_it_and_nothing_of_another_run(
+    local: LocalBus,
+) -> None:
+    local.publish("r", "t", "values", b"before")
+    async with local.subscribe_run("r") as reader:
+        local.publish("other", "t", "values", b"no")
+        local.publish("r", "t", "values", b"yes")
+        assert [event.data for event in _drain(reader)] == [b"yes"]
+
+
+async def test_a_reader_may_wait_before_the_run_exists(local: LocalBus) -> None:
+    async with local.subscribe_run("r") as reader:
+        waiting = asyncio.ensure_future(reader.get(WAIT_SECONDS))
+        await asyncio.sleep(0)
+        local.publish("r", "t", "values", b"x")
+        event = await waiting
+    assert event is not None
+    assert event.data == b"x"
+
+
+async def test_no_event_within_the_time_is_none(local: LocalBus) -> None:
+    async with local.subscribe_run("r") as reader:
+        assert await reader.get(0) is None
+
+
+@pytest.mark.parametrize("after", ["", "-", "-1"])
+async def test_the_beginning_has_several_names(local: LocalBus, after: str) -> None:
+    sent = [local.publish("r", "t", "values", b"%d" % n, resumable=True) for n in range(3)]
+    async with local.subscribe_run("r", bus.parse_order(after)) as reader:
+        assert _drain(reader) == sent
+
+
+@pytest.mark.parametrize("garbage", ["abc", "1-x", "١-x", "--", "1-2-3", "0x1"])
+def test_what_is_not_an_id_is_none(garbage: str) -> None:
+    assert bus.parse_order(garbage) is None
+
+
+def test_a_bare_number_is_before_the_first_event_of_its_millisecond() -> None:
+    assert START < (5, -1) == bus.parse_order("5") == bus.parse_order(b"5-*") < (5, 0)
+
+
+async def test_replay_and_live_join_without_gap_or_repeat(
+    local: LocalBus, rng: random.Random
+) -> None:
+    """Readers come at random moments while another thread publishes."""
+    total = 3_000
+    publisher = threading.Thread(
+        target=lambda: [local.publish("r", "t", "v", b"%d" % n, resumable=True) for n in range(total)]
+    )
+    readers = []
+    publisher.start()
+    while publisher.is_alive():
+        readers.append(local.subscribe_run("r", START))
+        await asyncio.sleep(rng.random() / 1000)
+    publisher.join()
+    assert readers
+    for reader in readers:
+        assert [int(event.data) for event in _drain(reader)] == list(range(total))
+        reader.close()
+
+
+async def test_a_thread_is_followed_through_all_its_runs(local: LocalBus) -> None:
+    old = local.publish("r1", "t", "values", b"1", resumable=True)
+    state = local.publish_state("t", "state_update", b"2")
+    async with local.subscribe_thread("t", START) as reader:
+        new = local.publish("r2", "t", "values", b"3")
+        local.publish("r3", "elsewhere", "values", b"4")
+        assert [event.order for event in _drain(reader)] == [old.order, state.order, new.order]
+
+
+async def test_another_loop_is_woken(local: LocalBus) -> None:
+    async with local.subscribe_run("r") as reader:
+        waiting = asyncio.ensure_future(reader.get(WAIT_SECONDS))
+        await asyncio.sleep(0)
+        await asyncio.to_thread(local.publish, "r", "t", "values", b"x")
+        assert (await waiting) is not None
+
+
+async def test_a_control_message_waits_for_its_worker(local: LocalBus) -> None:
+    heard: list[Control] = []
+    local.send_control("r", Control("interrupt", "early"))
+    forget = local.listen("r", heard.append)
+    local.send_control("r", Control("rollback", None))
+    forget()
+    local.send_control("r", Control("interrupt", "late"))
+    assert heard == [Control("interrupt", "early"), Control("rollback", None)]
+
+
+async def test_unheard_control_messages_are_bounded(
+    local: LocalBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bus, "UNHEARD", 3)
+    for number in range(10):
+        local.send_control(str(number), Control("interrupt", None))
+    heard: list[Control] = []
+    for number in range(10):
+        local.listen(str(number), heard.append)
+    assert len(heard) == 3
+
+
+async def test_the_end_is_told_once_and_the_run_is_no_longer_live(local: LocalBus) -> None:
+    local.run_started("r", resumable=True)
+    assert local.is_live("r")
+    assert local.is_resumable("r")
+    async with local.subscribe_run("r") as reader:
+        local.run_ended("r", "t", resumable=True)
+        assert [event.is_end for event in _drain(reader)] == [True]
+    assert not local.is_live("r")
+    assert not local.is_resumable("r")
+
+
+async def test_ended_streams_are_forgotten_and_live_ones_kept() -> None:
+    local = LocalBus(keep_seconds=-1)
+    for run in ("ended", "live"):
+        local.publish(run, "t", "values", b"x", resumable=True)
+    local.publish_state("t", "state_update", b"")
+    local.run_ended("ended", "t", resumable=True)
+    local.expire()
+    async with local.subscribe_thread("t", START) as reader:
+        assert [event.run_id for event in _drain(reader)] == ["live"]
+
+
+async def test_a_log_is_bounded(local: LocalBus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bus, "LOG_BYTES", 100)
+    sent = [local.publish("r", "t", "v", b"x" * 10, resumable=True) for _ in range(50)]
+    async with local.subscribe_run("r", START) as reader:
+        assert _drain(reader) == sent[-10:]
+
+
+async def test_readers_leave_nothing_behind(local: LocalBus) -> None:
+    for number in range(100):
+        async with local.subscribe_run(str(number)), local.subscribe_thread(str(number)):
+            pass
+    assert not local._by_run
+    assert not local._by_thread
