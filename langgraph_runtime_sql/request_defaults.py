@@ -1,7 +1,7 @@
-"""What the API's schemas let a request leave out, and its handlers take for granted.
+"""What the API's schemas let a request leave out or say, and its handlers cannot take.
 
-`retry_db` stands around every handler, so it is where a body can be completed
-before the handler reads it. The body is checked against the schema first, as
+`retry_db` stands around every handler, so it is where a body can be completed,
+or refused, before the handler reads it. The body is checked against the schema first, as
 the handler would, which then finds it ready.
 """
 
@@ -11,6 +11,7 @@ from typing import Any
 from starlette.requests import Request
 
 from langgraph_runtime_sql import store
+from langgraph_runtime_sql.ops.cron_schedule import check_timezone
 
 Body = dict[str, Any]
 
@@ -41,7 +42,16 @@ def _search_items(body: Body) -> None:
     body["namespace_prefix"] = body.get("namespace_prefix") or []
 
 
+def _cron(body: Body) -> None:
+    """Time zones are files: for a name that is a folder or too long the route would answer 500."""
+    if (timezone := body.get("timezone")) is not None:
+        check_timezone(timezone)
+
+
 _ROUTES: dict[tuple[str, str], tuple[str, Callable[[Body], None]]] = {
     ("PUT", "/store/items"): ("StorePutRequest", _put_item),
     ("POST", "/store/items/search"): ("StoreSearchRequest", _search_items),
+    ("POST", "/runs/crons"): ("CronCreate", _cron),
+    ("POST", "/threads/{thread_id}/runs/crons"): ("ThreadCronCreate", _cron),
+    ("PATCH", "/runs/crons/{cron_id}"): ("CronPatch", _cron),
 }

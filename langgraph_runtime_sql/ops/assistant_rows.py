@@ -47,20 +47,15 @@ def find(conn: Connection, assistant_id: UUID) -> Row | None:
     return conn.fetchone(_BY_ID, {"assistant_id": assistant_id})
 
 
-def require(
-    conn: Connection, assistant_id: UUID, permitted: Any, *, missing: str = "Assistant"
-) -> Row:
+def require(conn: Connection, assistant_id: UUID, permitted: Any) -> Row:
     """An assistant that the filter admits.
-
-    Args:
-        missing: What the error calls it.
 
     Raises:
         HTTPException: (404) it is missing or hidden.
     """
     row = find(conn, assistant_id)
     if row is None or not filters.allows(permitted, row["metadata"]):
-        raise HTTPException(404, f"{missing} {assistant_id} not found")
+        raise HTTPException(404, f"Assistant {assistant_id} not found")
     return row
 
 

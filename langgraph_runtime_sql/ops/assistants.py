@@ -286,7 +286,7 @@ class Assistants:
         permitted = await authorize(ctx, "assistants", "delete", {"assistant_id": identifier})
 
         def check(conn: Connection) -> None:
-            assistant_rows.require(conn, identifier, permitted, missing="Assistant with ID")
+            assistant_rows.require(conn, identifier, permitted)
 
         await database.current().read(check)
         if delete_threads:

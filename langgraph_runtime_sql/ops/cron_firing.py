@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import database, json_codec
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.ops import cron_rows
+from langgraph_runtime_sql.ops import cron_rows, cron_schedule
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import crons
 
@@ -160,7 +160,7 @@ async def due() -> AsyncIterator[Row]:
 
 def _following(row: Row, moment: datetime) -> datetime | None:
     try:
-        return cron_rows.next_date(row["schedule"], moment, row["timezone"])
+        return cron_schedule.next_date(row["schedule"], moment, row["timezone"])
     except HTTPException as error:
         logger.warning("A cron has no further date", cron_id=str(row["cron_id"]), why=error.detail)
         return None

@@ -1,7 +1,6 @@
 """Cron rows: the statements and shapes that operations on crons share."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,8 +15,6 @@ from langgraph_runtime_sql.tables import crons
 # What the schedulers and the database keep to themselves.
 _PRIVATE = ("claimed_until", "creator")
 PUBLIC = [column for column in crons.c if column.name not in _PRIVATE]
-# Reading a schedule takes time that grows with its length; a full list of every field is shorter.
-SCHEDULE_LENGTH = 1000
 
 _INSERT = Prepared(crons.insert().values({c.name: bindparam(c.name) for c in crons.c}))
 _BY_ID = Prepared(select(crons).where(crons.c.cron_id == bindparam("cron_id")))
@@ -55,49 +52,6 @@ def update(conn: Connection, cron_id: UUID, changes: Row) -> Row | None:
 def delete(conn: Connection, cron_id: UUID) -> bool:
     """Delete a cron; False if it was not there."""
     return conn.execute(_DELETE, {"key": cron_id}) > 0
-
-
-def next_date(schedule: Any, base: datetime, timezone: str | None) -> datetime:
-    """When a schedule comes round next after `base`.
-
-    Raises:
-        HTTPException: (422) it is no schedule, never comes round, or the time
-            zone is not known.
-    """
-    from langgraph_api.utils import next_cron_date
-
-    if not isinstance(schedule, str) or len(schedule) > SCHEDULE_LENGTH:
-        raise HTTPException(
-            422, f"Invalid cron schedule: expected {SCHEDULE_LENGTH} characters at most"
-        )
-    try:
-        found: datetime = next_cron_date(schedule, base, timezone=timezone)
-    except (ValueError, LookupError, OSError) as error:
-        # Time zones are files: a name that is a folder or too long is an OSError.
-        zone = f" in time zone {timezone!r}" if timezone else ""
-        raise HTTPException(
-            422,
-            f"Invalid cron schedule: {schedule!r}{zone}: {error}. Expected minute, hour, day of "
-            "month, month and day of week, such as '*/5 * * * *', and an IANA time zone.",
-        ) from error
-    return found
-
-
-def end_date(value: Any) -> datetime | None:
-    """An end time, which routes hand on as text; without a time zone it is UTC.
-
-    Raises:
-        HTTPException: (422) it is not a date.
-    """
-    if value is None:
-        return None
-    try:
-        parsed = value if isinstance(value, datetime) else datetime.fromisoformat(value)
-        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise HTTPException(
-            422, f"Invalid end_time: {value!r}. Expected an ISO 8601 date and time."
-        ) from error
 
 
 def payload_of(payload: Mapping[str, Any] | None, cron_id: UUID) -> Row:

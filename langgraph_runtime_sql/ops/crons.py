@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import database, filters
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.ops import cron_firing, cron_rows, thread_rows
+from langgraph_runtime_sql.ops import cron_firing, cron_rows, cron_schedule, thread_rows
 from langgraph_runtime_sql.ops.access import (
     Filter,
     Rows,
@@ -80,12 +80,12 @@ class Crons:
             "cron_id": identifier,
             "thread_id": thread,
             "user_id": caller(ctx).identity,
-            "end_time": cron_rows.end_date(end_time),
+            "end_time": cron_schedule.end_date(end_time),
             "metadata": {} if metadata is None else metadata,
         }
         permitted = await authorize(ctx, "crons", "create", asked)
         moment = now()
-        next_run_date = cron_rows.next_date(schedule, moment, timezone)
+        next_run_date = cron_schedule.next_date(schedule, moment, timezone)
         named = str(asked["payload"].get("assistant_id"))
         assistant_id = as_uuid(get_assistant_id(named), f"assistant {named!r}", 404)
         # Without the cron's metadata: what a client says of it must not decide this.
@@ -153,7 +153,7 @@ class Crons:
             "timezone": timezone,
             "enabled": enabled,
             "on_run_completed": on_run_completed,
-            "end_time": cron_rows.end_date(end_time),
+            "end_time": cron_schedule.end_date(end_time),
         }
         asked: dict[str, Any] = {
             "cron_id": identifier,
@@ -305,7 +305,7 @@ def _rescheduled(row: Row, columns: Row) -> Row:
         return {}
     schedule, timezone = ({**row, **columns}[key] for key in ("schedule", "timezone"))
     return {
-        "next_run_date": cron_rows.next_date(schedule, now(), timezone),
+        "next_run_date": cron_schedule.next_date(schedule, now(), timezone),
         "claimed_until": None,
     }
 

@@ -15,7 +15,7 @@ from langgraph_runtime_sql import clock
 from langgraph_runtime_sql.database import Database
 from langgraph_runtime_sql.ops import cron_firing
 from langgraph_runtime_sql.ops.assistants import Assistants, system_id
-from langgraph_runtime_sql.ops.cron_rows import SCHEDULE_LENGTH
+from langgraph_runtime_sql.ops.cron_schedule import SCHEDULE_LENGTH
 from langgraph_runtime_sql.ops.crons import Crons, firing, note_fired, take_firing
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.ops.threads import Threads
