@@ -8,6 +8,7 @@ imported. This module is the only one that sets any, and it imports
 `langgraph_api` late, so that a platform can be made where the app is defined.
 """
 
+import functools
 import importlib
 import importlib.util
 import logging
@@ -209,7 +210,7 @@ class LangGraphPlatform:
         try:
             _check_prefix(scope.get("root_path", ""))
         except ForbiddenPrefix as error:
-            logger.error("%s", error)
+            _complain(str(error))
             await _refuse(421, str(error), scope, receive, send)
             return
         if _running:
@@ -273,7 +274,7 @@ def _load(claim: _Claim) -> Starlette:
     # langgraph_api sets the level of the root logger, which is the host's business.
     root.setLevel(level)
 
-    from langgraph_runtime_sql import docs, guard
+    from langgraph_runtime_sql import docs, guard, tuning
     from langgraph_runtime_sql import hooks as hook_protocol
 
     hooks = claim.hooks
@@ -282,6 +283,7 @@ def _load(claim: _Claim) -> Starlette:
     app: Starlette = server.app
     guard.install(app, max_body_bytes=claim.max_body_bytes, private_network=claim.private_network)
     docs.install(app)
+    tuning.install()
     return app
 
 
@@ -335,6 +337,12 @@ def _prefixes(platform: LangGraphPlatform, routes: Iterable[Any], prefix: str = 
         elif not isinstance(getattr(route, "app", None), LangGraphPlatform):
             found += _prefixes(platform, getattr(route, "routes", None) or (), path)
     return found
+
+
+@functools.cache
+def _complain(message: str) -> None:
+    """Log an error of the host's, once and not at each request that meets it."""
+    logger.error("%s", message)
 
 
 def _check_prefix(prefix: str) -> None:

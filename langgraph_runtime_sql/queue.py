@@ -8,13 +8,13 @@ import asyncio
 import contextlib
 from collections.abc import Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import structlog
 
 from langgraph_runtime_sql import bus, checkpoint, database, options
 from langgraph_runtime_sql.clock import now
-from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.isolated import IsolatedLoops
 from langgraph_runtime_sql.metrics import workers
 from langgraph_runtime_sql.ops import run_claim
@@ -180,15 +180,14 @@ class Queue:
             try:
                 if self.active:
                     await database.current().write(run_claim.renew)
-                freed = await database.current().write(self._recover)
+                freed = await database.current().write(
+                    partial(run_claim.recover, working=set(self.active))
+                )
                 if freed:
                     logger.warning("Freed lost runs", action="runs_recovered", run_ids=freed)
                 bus.current().expire()
             except Exception:
                 logger.exception("The sweep failed", action="sweep_failed")
-
-    def _recover(self, conn: Connection) -> list[str]:
-        return run_claim.recover(conn, set(self.active))
 
     async def _stop(self) -> None:
         self.stopping = True
@@ -206,4 +205,5 @@ class Queue:
 
 async def recover() -> list[str]:
     """At start-up: take back the runs that the last process was working on."""
+    run_claim.start_afresh()
     return await database.current().write(lambda conn: run_claim.recover(conn, ()))

@@ -4,10 +4,15 @@ import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sqlalchemy.schema import CreateIndex, CreateTable
+
 from langgraph_runtime_sql import checkpoint, store
 from langgraph_runtime_sql.errors import DatabaseTooNew
+from langgraph_runtime_sql.tables import metadata
 
 if TYPE_CHECKING:
+    from alembic.config import Config
+
     from langgraph_runtime_sql.sqlite import SqliteEngine
 
 HEAD = "0001"
@@ -22,7 +27,9 @@ def upgrade(engine: "SqliteEngine") -> None:
     """
     raw = engine.open()
     found = _revision(raw)
-    if found != HEAD:
+    if found is None:
+        _create(raw)
+    elif found != HEAD:
         _migrate(raw, found)
     checkpoint.ensure_schema(raw)
     store.ensure_schema(raw)
@@ -36,25 +43,54 @@ def _revision(raw: sqlite3.Connection) -> str | None:
     return None if row is None else str(row[0])
 
 
-def _migrate(raw: sqlite3.Connection, found: str | None) -> None:
-    # Imported only when there is something to do: it costs a quarter of a second.
-    from alembic import command
-    from alembic.config import Config
-    from alembic.script import ScriptDirectory
-    from sqlalchemy import create_engine
-    from sqlalchemy.pool import StaticPool
+def _create(raw: sqlite3.Connection) -> None:
+    """Make the schema in an empty file as `tables` has it, which replaying the scripts gives too.
 
-    config = Config()
-    config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
+    Without Alembic, because importing it would double the time to the first answer.
+    """
+    from langgraph_runtime_sql.sqlite import DIALECT
+
+    raw.execute("BEGIN IMMEDIATE")
+    for table in metadata.sorted_tables:
+        raw.execute(str(CreateTable(table).compile(dialect=DIALECT)))
+        for index in sorted(table.indexes, key=lambda index: str(index.name)):
+            raw.execute(str(CreateIndex(index).compile(dialect=DIALECT)))
+    raw.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+    raw.execute("INSERT INTO alembic_version VALUES (?)", (HEAD,))
+    raw.execute("COMMIT")
+
+
+def _migrate(raw: sqlite3.Connection, found: str) -> None:
+    from alembic.script import ScriptDirectory
+
+    config = _config()
     scripts = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if found is not None and found not in scripts:
+    if found not in scripts:
         raise DatabaseTooNew(
             f"The database is at revision {found}, which this version does not know "
             f"(it knows up to {HEAD}). Install the version that migrated it, or restore a backup."
         )
-    sqlalchemy_engine = create_engine("sqlite://", creator=lambda: raw, poolclass=StaticPool)
+    replay(raw)
+
+
+def replay(raw: sqlite3.Connection) -> None:
+    """Run every script that the file has not had, in one transaction."""
+    from alembic import command
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import StaticPool
+
+    config = _config()
+    engine = create_engine("sqlite://", creator=lambda: raw, poolclass=StaticPool)
     # Its transaction is SQLAlchemy's to end, so that Alembic leaves it alone.
-    with sqlalchemy_engine.begin() as connection:
+    with engine.begin() as connection:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         config.attributes["connection"] = connection
         command.upgrade(config, HEAD)
+
+
+def _config() -> "Config":
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
+    return config

@@ -18,8 +18,13 @@ from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs
 
 LEASE_SECONDS = 15.0
-# Who claims: one name for each start of the process.
-OWNER = uuid.uuid4().hex
+_owner = uuid.uuid4().hex
+
+
+def start_afresh() -> None:
+    """Claim under a new name from now on: whatever was claimed before has lost its worker."""
+    global _owner
+    _owner = uuid.uuid4().hex
 
 
 class Claimed(NamedTuple):
@@ -37,9 +42,10 @@ def _claimable() -> Select[Any]:
         .where(
             runs.c.status == "pending",
             runs.c.created_at <= bindparam("moment"),
-            ~select(running.c.seq)
-            .where(running.c.thread_id == runs.c.thread_id, running.c.status == "running")
-            .exists(),
+            # A list, not a correlated query: it is made once, however many runs are waiting.
+            runs.c.thread_id.not_in(
+                select(running.c.thread_id).where(running.c.status == "running")
+            ),
             ~select(earlier.c.seq)
             .where(
                 earlier.c.thread_id == runs.c.thread_id,
@@ -98,7 +104,7 @@ def claim(conn: Connection, most: int) -> Claimed:
     """Mark up to `most` due runs as running by us, in the order they were made."""
     moment = now()
     lease = moment + timedelta(seconds=LEASE_SECONDS)
-    found = conn.fetchall(_CLAIM, {"moment": moment, "most": most, "owner": OWNER, "lease": lease})
+    found = conn.fetchall(_CLAIM, {"moment": moment, "most": most, "owner": _owner, "lease": lease})
     found.sort(key=lambda row: (row["created_at"], row["seq"]))
     for row in found:
         started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
@@ -123,9 +129,15 @@ def release(conn: Connection, run_id: Any, attempt: int, *, counted: bool = True
     return changed > 0
 
 
+def _is_lost(row: Row, recent: datetime) -> bool:
+    # One process owns a SQLite file, so whoever else had claimed a run is gone. Our own
+    # claim is committed a moment before the run counts as worked on.
+    return bool(row["claimed_by"] != _owner or row["updated_at"] < recent)
+
+
 def renew(conn: Connection) -> None:
     """Extend the leases of everything we hold."""
-    conn.execute(_RENEW, {"owner": OWNER, "lease": now() + timedelta(seconds=LEASE_SECONDS)})
+    conn.execute(_RENEW, {"owner": _owner, "lease": now() + timedelta(seconds=LEASE_SECONDS)})
 
 
 def recover(conn: Connection, working: Collection[str]) -> list[str]:
@@ -137,8 +149,12 @@ def recover(conn: Connection, working: Collection[str]) -> list[str]:
     Args:
         working: The ids of the runs that this process works on.
     """
-    # One process owns a SQLite file, so whoever else had claimed a run is gone.
-    lost = [row for row in conn.fetchall(_RUNNING) if str(row["run_id"]) not in working]
+    recent = now() - timedelta(seconds=LEASE_SECONDS)
+    lost = [
+        row
+        for row in conn.fetchall(_RUNNING)
+        if str(row["run_id"]) not in working and _is_lost(row, recent)
+    ]
     for row in lost:
         if row["cancel_action"]:
             cancel_pending(conn, row, row["cancel_action"])
