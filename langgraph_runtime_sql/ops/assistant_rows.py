@@ -47,15 +47,20 @@ def find(conn: Connection, assistant_id: UUID) -> Row | None:
     return conn.fetchone(_BY_ID, {"assistant_id": assistant_id})
 
 
-def require(conn: Connection, assistant_id: UUID, permitted: Any) -> Row:
+def require(
+    conn: Connection, assistant_id: UUID, permitted: Any, *, called: str = "Assistant"
+) -> Row:
     """An assistant that the filter admits.
+
+    Args:
+        called: How the error names it; the API's words differ between routes.
 
     Raises:
         HTTPException: (404) it is missing or hidden.
     """
     row = find(conn, assistant_id)
     if row is None or not filters.allows(permitted, row["metadata"]):
-        raise HTTPException(404, f"Assistant {assistant_id} not found")
+        raise HTTPException(404, f"{called} {assistant_id} not found")
     return row
 
 

@@ -286,7 +286,7 @@ class Assistants:
         permitted = await authorize(ctx, "assistants", "delete", {"assistant_id": identifier})
 
         def check(conn: Connection) -> None:
-            assistant_rows.require(conn, identifier, permitted)
+            assistant_rows.require(conn, identifier, permitted, called="Assistant with ID")
 
         await database.current().read(check)
         if delete_threads:

@@ -201,10 +201,11 @@ async def test_what_is_missing(db: Database, missing: Any) -> None:
         Assistants.patch(None, missing, name="n"),
         Assistants.set_latest(None, missing, 1),
         versions(missing),
-        Assistants.delete(None, missing),
-        Assistants.delete(None, missing, delete_threads=True),
     ):
         assert await refusal(operation) == (404, f"Assistant {missing} not found")
+    for delete_threads in (False, True):
+        deletion = Assistants.delete(None, missing, delete_threads=delete_threads)
+        assert await refusal(deletion) == (404, f"Assistant with ID {missing} not found")
 
 
 # --- versions ---------------------------------------------------------------
