@@ -1,6 +1,7 @@
 """Isolated loops: event loops in threads of their own, for graphs that block theirs."""
 
 import asyncio
+import contextvars
 import threading
 from collections.abc import Coroutine
 from typing import Any
@@ -33,17 +34,32 @@ class IsolatedLoops:
         loop.close()
 
     async def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """`work`'s result; cancelling this cancels it."""
-        loop = self._idle.pop()
-        context = _copy_context()
+        """`work`'s result. Cancelling this cancels it, and waits until it has stopped."""
+        here, loop, context = (
+            asyncio.get_running_loop(),
+            self._idle.pop(),
+            contextvars.copy_context(),
+        )
+        ended: asyncio.Future[asyncio.Task[Any]] = here.create_future()
+        started: list[asyncio.Task[Any]] = []
 
-        async def contained() -> Any:
-            return await asyncio.get_running_loop().create_task(work, context=context)
+        def start() -> None:
+            task = loop.create_task(work, context=context)
+            task.add_done_callback(lambda task: here.call_soon_threadsafe(ended.set_result, task))
+            started.append(task)
 
+        loop.call_soon_threadsafe(start)
         try:
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(contained(), loop))
+            task = await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            loop.call_soon_threadsafe(lambda: started[0].cancel())
+            await asyncio.shield(ended)
+            raise
         finally:
-            self._idle.append(loop)
+            if ended.done():
+                # Else it ignores its cancellation: nobody else may have its loop.
+                self._idle.append(loop)
+        return task.result()
 
     def close(self) -> None:
         """Stop the loops. Does not wait for a thread that is blocked."""
@@ -51,9 +67,3 @@ class IsolatedLoops:
             loop.call_soon_threadsafe(loop.stop)
         for thread in self._threads:
             thread.join(timeout=1.0)
-
-
-def _copy_context() -> Any:
-    import contextvars
-
-    return contextvars.copy_context()

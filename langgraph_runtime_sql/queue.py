@@ -17,7 +17,7 @@ from langgraph_runtime_sql import bus, checkpoint, database, options
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.isolated import IsolatedLoops
 from langgraph_runtime_sql.metrics import workers
-from langgraph_runtime_sql.ops import run_claim
+from langgraph_runtime_sql.ops import run_claim, run_end
 from langgraph_runtime_sql.statements import Row
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -41,7 +41,7 @@ _current: "Queue | None" = None
 
 def working() -> set[str]:
     """The ids of the runs that this process works on."""
-    return set() if _current is None else set(_current.active)
+    return set() if _current is None else _current.working()
 
 
 def is_stopping() -> bool:
@@ -59,11 +59,14 @@ class Queue:
 
     def __init__(self, slots: int, *, isolated: bool = False) -> None:
         self.slots = slots
-        self.active: dict[str, _Active] = {}
+        # By run and attempt: one attempt may still be packing up when the next begins.
+        self.active: dict[tuple[str, int], _Active] = {}
         self.stopping = False
         self._loops = IsolatedLoops(slots) if isolated else None
         self._wake = asyncio.Event()
         self._webhooks: set[asyncio.Task[None]] = set()
+        # A run that is claimed but not yet in `active` would look lost to a sweep.
+        self._claiming = asyncio.Lock()
 
     async def run(self) -> None:
         """Work until cancelled; then let runs finish within the grace period, or hand them back."""
@@ -81,8 +84,8 @@ class Queue:
             await self._work()
         finally:
             leave()
-            sweeper.cancel()
             await self._stop()
+            sweeper.cancel()
             workers.max = workers.active = 0
             if _current is self:
                 _current = None
@@ -104,9 +107,10 @@ class Queue:
 
     async def _start_due(self, free: int) -> float:
         """Start what is due; returns the seconds after which to look again unless woken."""
-        claimed = await database.current().write(lambda conn: run_claim.claim(conn, free))
-        for run, attempt in claimed.runs:
-            self._start(run, attempt)
+        async with self._claiming:
+            claimed = await database.current().write(lambda conn: run_claim.claim(conn, free))
+            for run, attempt in claimed.runs:
+                self._start(run, attempt)
         if len(claimed.runs) == free:
             return SWEEP_SECONDS
         if claimed.next_due is None:
@@ -114,19 +118,20 @@ class Queue:
         return min(SWEEP_SECONDS, max(0.0, (claimed.next_due - now()).total_seconds()))
 
     def _start(self, run: Row, attempt: int) -> None:
-        run_id = str(run["run_id"])
-        task = asyncio.create_task(self._attempt(run, attempt), name=f"run-{run_id}")
-        self.active[run_id] = _Active(run, attempt, task)
+        key = str(run["run_id"]), attempt
+        task = asyncio.create_task(self._attempt(run, attempt), name=f"run-{key[0]}")
+        self.active[key] = _Active(run, attempt, task)
         workers.active = len(self.active)
-        task.add_done_callback(lambda _: self._finished(run_id))
+        task.add_done_callback(lambda _: self._finished(key))
 
-    def _finished(self, run_id: str) -> None:
-        self.active.pop(run_id, None)
+    def _finished(self, key: tuple[str, int]) -> None:
+        self.active.pop(key, None)
         workers.active = len(self.active)
         self._wake.set()
 
     async def _attempt(self, run: Row, attempt: int) -> None:
         """One attempt at a run, whatever comes of it."""
+        from langgraph_api.config import BG_JOB_MAX_RETRIES
         from langgraph_api.worker import worker
 
         run_id = run["run_id"]
@@ -139,9 +144,12 @@ class Queue:
         except asyncio.CancelledError:
             await self._hand_back(run, attempt)
             raise
-        except Exception:
+        except Exception as error:
             logger.exception("A worker failed", action="worker_failed", run_id=str(run_id))
-            await self._hand_back(run, attempt)
+            if attempt > BG_JOB_MAX_RETRIES:
+                await self._give_up(run, attempt, error)
+            else:
+                await self._hand_back(run, attempt)
         else:
             if result and result["webhook"]:
                 self._call_webhook(result)
@@ -149,7 +157,8 @@ class Queue:
     async def _on_its_loop(self, run: Row, work: Coroutine[Any, Any, Any]) -> Any:
         from langgraph_api.graph import is_js_graph
 
-        graph_id = run["kwargs"]["config"]["configurable"].get("graph_id")
+        configurable = (run["kwargs"].get("config") or {}).get("configurable") or {}
+        graph_id = configurable.get("graph_id")
         if self._loops is None or (graph_id and is_js_graph(graph_id)):
             return await work
         return await self._loops.run(work)
@@ -166,6 +175,16 @@ class Queue:
             # The sweep will find it.
             logger.exception("Cannot hand back a run", action="hand_back_failed")
 
+    async def _give_up(self, run: Row, attempt: int, error: Exception) -> None:
+        """End a run that even the worker's own way of failing it fails for."""
+        try:
+            await database.current().write(
+                lambda conn: run_end.give_up(conn, run["run_id"], attempt, error)
+            )
+        except Exception:
+            # The sweep will find it.
+            logger.exception("Cannot end a run", action="give_up_failed")
+
     def _call_webhook(self, result: Any) -> None:
         from langgraph_api.webhook import call_webhook
 
@@ -180,14 +199,31 @@ class Queue:
             try:
                 if self.active:
                     await database.current().write(run_claim.renew)
-                freed = await database.current().write(
-                    partial(run_claim.recover, working=set(self.active))
-                )
-                if freed:
-                    logger.warning("Freed lost runs", action="runs_recovered", run_ids=freed)
+                await self.sweep()
                 bus.current().expire()
             except Exception:
                 logger.exception("The sweep failed", action="sweep_failed")
+
+    async def sweep(self, *, counted: bool = True) -> None:
+        """Free the runs that lost their worker; `counted` as for `run_claim.release`."""
+        async with self._claiming:
+            freed = await database.current().write(
+                partial(run_claim.recover, working=self.working(), counted=counted)
+            )
+        if freed:
+            logger.warning("Freed lost runs", action="runs_recovered", run_ids=freed)
+
+    def working(self) -> set[str]:
+        """The ids of the runs that it works on."""
+        return {run_id for run_id, _ in self.active}
+
+    async def _hand_back_rest(self) -> None:
+        """Free what was claimed, or started, too late to hand itself back."""
+        try:
+            await self.sweep(counted=False)
+        except Exception:
+            # The next start will find them.
+            logger.exception("Cannot hand back runs", action="hand_back_failed")
 
     async def _stop(self) -> None:
         self.stopping = True
@@ -197,13 +233,21 @@ class Queue:
             for task in tasks:
                 task.cancel("The server is stopping")
             await asyncio.wait(tasks, timeout=ABANDON_SECONDS)
+        await self._hand_back_rest()
         if self._webhooks:
             await asyncio.wait(self._webhooks, timeout=ABANDON_SECONDS)
         if self._loops is not None:
             self._loops.close()
 
 
+async def sweep() -> None:
+    """Free the runs that lost their worker."""
+    if _current is None:
+        await recover()
+    else:
+        await _current.sweep()
+
+
 async def recover() -> list[str]:
     """At start-up: take back the runs that the last process was working on."""
-    run_claim.start_afresh()
     return await database.current().write(lambda conn: run_claim.recover(conn, ()))

@@ -110,7 +110,10 @@ def _touchable(conn: Connection, thread_id: UUID, permitted: Filter) -> bool:
 def cancel_pending(conn: Connection, row: Row, action: str) -> None:
     """End a run that nobody works on, with or without a trace."""
     run_id = row["run_id"]
-    if action == "rollback":
+    if row["kwargs"].get("temporary"):
+        # A stateless run takes its thread with it, however it ends.
+        thread_rows.delete(conn, row["thread_id"])
+    elif action == "rollback":
         # An earlier attempt may have written some.
         checkpoint.delete_for_runs(conn, [run_id], row["thread_id"])
         run_rows.delete(conn, run_id)

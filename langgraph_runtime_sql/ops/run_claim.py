@@ -18,13 +18,8 @@ from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs
 
 LEASE_SECONDS = 15.0
-_owner = uuid.uuid4().hex
-
-
-def start_afresh() -> None:
-    """Claim under a new name from now on: whatever was claimed before has lost its worker."""
-    global _owner
-    _owner = uuid.uuid4().hex
+# Who claims: one name for each start of the process.
+OWNER = uuid.uuid4().hex
 
 
 class Claimed(NamedTuple):
@@ -91,6 +86,7 @@ _RELEASE = Prepared(
         lease_until=None,
         updated_at=bindparam("moment"),
     )
+    .returning(runs.c.run_id, runs.c.thread_id, runs.c.kwargs, runs.c.cancel_action)
 )
 _RENEW = Prepared(
     runs.update()
@@ -104,7 +100,7 @@ def claim(conn: Connection, most: int) -> Claimed:
     """Mark up to `most` due runs as running by us, in the order they were made."""
     moment = now()
     lease = moment + timedelta(seconds=LEASE_SECONDS)
-    found = conn.fetchall(_CLAIM, {"moment": moment, "most": most, "owner": _owner, "lease": lease})
+    found = conn.fetchall(_CLAIM, {"moment": moment, "most": most, "owner": OWNER, "lease": lease})
     found.sort(key=lambda row: (row["created_at"], row["seq"]))
     for row in found:
         started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
@@ -116,48 +112,41 @@ def claim(conn: Connection, most: int) -> Claimed:
 def release(conn: Connection, run_id: Any, attempt: int, *, counted: bool = True) -> bool:
     """Put a run that we hold back into the queue; False if we no longer hold it.
 
+    One that was told to stop, before its worker was lost or stopped, stops now.
+
     Args:
         counted: Whether this attempt counts towards the most a run may have.
             One that a shutdown cut short does not.
     """
-    changed = conn.execute(
+    released = conn.fetchone(
         _RELEASE,
         {"id": run_id, "held": attempt, "uncounted": 0 if counted else 1, "moment": now()},
     )
-    if changed:
+    if released is None:
+        return False
+    if released["cancel_action"]:
+        cancel_pending(conn, released, released["cancel_action"])
+    else:
         conn.after_commit(lambda: bus.current().wake())
-    return changed > 0
-
-
-def _is_lost(row: Row, recent: datetime) -> bool:
-    # One process owns a SQLite file, so whoever else had claimed a run is gone. Our own
-    # claim is committed a moment before the run counts as worked on.
-    return bool(row["claimed_by"] != _owner or row["updated_at"] < recent)
+    return True
 
 
 def renew(conn: Connection) -> None:
     """Extend the leases of everything we hold."""
-    conn.execute(_RENEW, {"owner": _owner, "lease": now() + timedelta(seconds=LEASE_SECONDS)})
+    conn.execute(_RENEW, {"owner": OWNER, "lease": now() + timedelta(seconds=LEASE_SECONDS)})
 
 
-def recover(conn: Connection, working: Collection[str]) -> list[str]:
+def recover(conn: Connection, working: Collection[str], *, counted: bool = True) -> list[str]:
     """Free runs marked as running that nobody works on; returns their ids.
 
-    One that was told to stop before its worker was lost stops now; the others
-    go on from their last checkpoint.
+    No claim may be under way meanwhile: its runs would look lost.
 
     Args:
         working: The ids of the runs that this process works on.
+        counted: As for `release`.
     """
-    recent = now() - timedelta(seconds=LEASE_SECONDS)
-    lost = [
-        row
-        for row in conn.fetchall(_RUNNING)
-        if str(row["run_id"]) not in working and _is_lost(row, recent)
-    ]
+    # One process owns a SQLite file, so whoever else had claimed a run is gone.
+    lost = [row for row in conn.fetchall(_RUNNING) if str(row["run_id"]) not in working]
     for row in lost:
-        if row["cancel_action"]:
-            cancel_pending(conn, row, row["cancel_action"])
-        else:
-            release(conn, row["run_id"], row["attempt"])
+        release(conn, row["run_id"], row["attempt"], counted=counted)
     return [str(row["run_id"]) for row in lost]

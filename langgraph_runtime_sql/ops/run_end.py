@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint, database, filters, hooks, json_codec
+from langgraph_runtime_sql import checkpoint, database, hooks, json_codec, labels
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import SupersededAttempt
@@ -14,6 +15,7 @@ from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.json_codec import Unstorable
 from langgraph_runtime_sql.ops import run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import as_uuid
+from langgraph_runtime_sql.ops.run_cancel import announce_end
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs, threads
 
@@ -153,8 +155,21 @@ def end(
         statement,
         {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}},
     )
-    filters.relabel(conn, thread["thread_id"], thread["metadata"], metadata)
+    labels.relabel(conn, thread["thread_id"], thread["metadata"], metadata)
     ended = {**run, "status": run_status, "updated_at": moment}
     hooks.call(
         "after_run_end", conn, Caller(), {**thread, **columns}, run_rows.public(ended), run_status
     )
+
+
+def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception) -> None:
+    """End as an error a run that we hold and that nobody can work on."""
+    run = run_rows.find(conn, run_id)
+    if run is None or run["status"] != run_rows.RUNNING or run["attempt"] != attempt:
+        return
+    thread = thread_rows.find(conn, run["thread_id"])
+    if thread is None or run["kwargs"].get("temporary"):
+        thread_rows.delete(conn, run["thread_id"])
+    else:
+        end(conn, thread, run, "error", {"status": "error", "error": json_codec.plain(error)})
+    announce_end(conn, run)

@@ -266,8 +266,7 @@ class Runs:
         """Free the runs that lost their worker."""
         from langgraph_runtime_sql import queue
 
-        working = queue.working()
-        await database.current().write(lambda conn: run_claim.recover(conn, working))
+        await queue.sweep()
 
 
 def _of_thread(thread_id: Any, status: str | None) -> Any:

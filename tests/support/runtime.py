@@ -1,0 +1,127 @@
+"""The runtime in a test's own process: its database, its queue, real graphs, no HTTP."""
+
+import asyncio
+import importlib.util
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from langgraph_runtime_sql import bus, database, queue
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.ops import run_rows, thread_rows
+from langgraph_runtime_sql.ops.assistants import Assistants, system_id
+from langgraph_runtime_sql.sqlite import Connect
+from tests.support.checkpoints import api_settings
+from tests.support.operations import rows
+from tests.support.processes import GRAPHS
+
+# Seconds; a run that takes longer than this is stuck.
+PATIENCE = 30.0
+
+
+@contextmanager
+def serving(*names: str) -> Iterator[None]:
+    """`langgraph_api` as the platform sets it up, with these of the test graphs."""
+    with api_settings(), pytest.MonkeyPatch.context() as patch:
+        from langgraph_api import graph
+
+        # In place: other modules of it hold the same objects.
+        for name in names:
+            patch.setitem(graph.GRAPHS, name, _load(name))
+            graph.SYSTEM_ASSISTANT_IDS.add(str(system_id(name)))
+        yield
+
+
+def _load(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"graph_{name}", GRAPHS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.graph
+
+
+@asynccontextmanager
+async def opened(path: Path, connect: Connect | None = None) -> AsyncIterator[database.Database]:
+    """The runtime's database and bus, as after the start of a process; nothing works on runs."""
+    db = database.open_database(f"sqlite:///{path}", connect=connect)
+    await db.start()
+    bus.reset(keep_seconds=60)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "_current", db)
+        try:
+            yield db
+        finally:
+            await db.stop()
+
+
+@asynccontextmanager
+async def working(slots: int = 10, *, isolated: bool = False) -> AsyncIterator[queue.Queue]:
+    """A queue that works on the runs of the opened database, as the lifespan has it."""
+    work = queue.Queue(slots, isolated=isolated)
+    task = asyncio.create_task(work.run())
+    try:
+        yield work
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+
+
+async def register(names: Iterable[str]) -> None:
+    """The assistants that a server makes of its graphs."""
+    for name in names:
+        await rows(
+            Assistants.put(
+                None,
+                system_id(name),
+                graph_id=name,
+                config={},
+                context={},
+                metadata={"created_by": "system"},
+                if_exists="do_nothing",
+                name=name,
+                system=True,
+            )
+        )
+
+
+async def start_run(thread_id: UUID | None, graph: str, input: Any, **payload: Any) -> Any:
+    """What the route for new runs does; `payload` as in its body. Without a thread: stateless."""
+    from langgraph_api.models.run import create_valid_run
+
+    payload = {"assistant_id": graph, "input": input, "if_not_exists": "create", **payload}
+    thread = None if thread_id is None else str(thread_id)
+    body: Any = payload
+    return await create_valid_run(None, thread, body, {})  # type: ignore[arg-type]  # no handle
+
+
+async def status(run_id: UUID) -> str | None:
+    """A run's status, None where it is gone."""
+    return await database.current().read(lambda conn: run_rows.status(conn, run_id))
+
+
+async def ended(run_id: UUID) -> str | None:
+    """Wait for the end of a run; its status, None where it is gone.
+
+    Raises:
+        TimeoutError: it did not end.
+    """
+    async with asyncio.timeout(PATIENCE):
+        while (found := await status(run_id)) in (run_rows.PENDING, run_rows.RUNNING):
+            await asyncio.sleep(0.005)
+    return found
+
+
+async def thread(thread_id: UUID) -> Any:
+    """A thread as stored, None where it is gone."""
+
+    def find(conn: Connection) -> Any:
+        return thread_rows.find(conn, thread_id)
+
+    return await database.current().read(find)
