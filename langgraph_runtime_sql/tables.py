@@ -161,6 +161,8 @@ threads = Table(
     _document("metadata"),
     _document("config"),
     Column("status", Text, nullable=False),
+    # Its status once no run of it is in flight: what the last one that ended left.
+    Column("resting_status", Text, nullable=False, server_default="idle"),
     Column("values", Json),
     Column("interrupts", Json, nullable=False),
     Column("error", Json),
@@ -227,6 +229,8 @@ runs = Table(
         "ix_runs_pending",
         "created_at",
         "seq",
+        # Lets a claim pass over the runs of blocked threads without reading them.
+        "thread_id",
         sqlite_where=text("status = 'pending'"),
         postgresql_where=text("status = 'pending'"),
     ),

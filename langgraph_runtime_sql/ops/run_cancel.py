@@ -123,8 +123,7 @@ def cancel_pending(conn: Connection, row: Row, action: str) -> None:
             .where(runs.c.run_id == run_id)
             .values(status="interrupted", updated_at=now(), claimed_by=None, lease_until=None)
         )
-    busy = bool(run_rows.in_flight(conn, row["thread_id"]))
-    thread_rows.rest(conn, row["thread_id"], busy=busy)
+    thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))
     announce_end(conn, row)
 
 

@@ -64,7 +64,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
         return []
     if thread is not None and not filters.allows(request.thread_filter, thread["metadata"]):
         return []
-    others = [] if thread is None else run_rows.in_flight(conn, request.thread_id)
+    others = [] if thread is None else _others(conn, request)
     if others and request.reject_if_in_flight:
         return [run_rows.public(row) for row in others]
     row = _row(request, assistant, thread)
@@ -78,6 +78,13 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     conn.execute(_INSERT, row)
     _announce(conn, row)
     return [row, *(run_rows.public(other) for other in others)]
+
+
+def _others(conn: Connection, request: RunRequest) -> list[Row]:
+    if request.multitask_strategy == "enqueue" and not request.reject_if_in_flight:
+        # A run that waits its turn does nothing about those before it, and they may be many.
+        return []
+    return run_rows.in_flight(conn, request.thread_id)
 
 
 def _announce(conn: Connection, row: Row) -> None:

@@ -29,7 +29,15 @@ _END = Prepared(
         lease_until=None,
     )
 )
-_THREAD = {"updated_at", "state_updated_at", "metadata", "status", "error", "expires_at"}
+_THREAD = {
+    "updated_at",
+    "state_updated_at",
+    "metadata",
+    "status",
+    "resting_status",
+    "error",
+    "expires_at",
+}
 _VALUES = {"values", "interrupts"}
 
 
@@ -129,12 +137,8 @@ def end(
         run_rows.delete(conn, run["run_id"])
     else:
         conn.execute(_END, {"ended_run": run["run_id"], "new_status": run_status, "moment": moment})
-    status = outcome["status"]
-    if run_status == "rollback" and thread["interrupts"]:
-        # As before the run, which answered the interrupt and is undone.
-        status = "interrupted"
-    if run_rows.in_flight(conn, thread["thread_id"]):
-        status = "busy"
+    # A run that is undone leaves its thread as it was.
+    resting = thread["resting_status"] if run_status == "rollback" else outcome["status"]
     metadata = dict(thread["metadata"])
     if outcome.get("graph_id"):
         metadata["graph_id"] = outcome["graph_id"]
@@ -142,7 +146,8 @@ def end(
         "updated_at": moment,
         "state_updated_at": moment,
         "metadata": metadata,
-        "status": status,
+        "status": "busy" if run_rows.any_in_flight(conn, thread["thread_id"]) else resting,
+        "resting_status": resting,
         "error": outcome["error"],
         "expires_at": thread["expires_at"],
         **thread_rows.renewed(thread, moment),

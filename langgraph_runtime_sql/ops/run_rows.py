@@ -36,6 +36,9 @@ _OF_THREAD = Prepared(
     .where(runs.c.thread_id == bindparam("thread_id"), _IN_FLIGHT)
     .order_by(runs.c.created_at, runs.c.seq)
 )
+_ANY = Prepared(
+    select(runs.c.seq).where(runs.c.thread_id == bindparam("thread_id"), _IN_FLIGHT).limit(1)
+)
 _DELETE = Prepared(runs.delete().where(runs.c.run_id == bindparam("run_id")))
 
 
@@ -58,6 +61,11 @@ def status(conn: Connection, run_id: Any) -> str | None:
 def in_flight(conn: Connection, thread_id: UUID) -> list[Row]:
     """The thread's runs that have not ended, in the order they will run."""
     return conn.fetchall(_OF_THREAD, {"thread_id": thread_id})
+
+
+def any_in_flight(conn: Connection, thread_id: UUID) -> bool:
+    """Whether the thread has runs that have not ended."""
+    return conn.fetchone(_ANY, {"thread_id": thread_id}) is not None
 
 
 def delete(conn: Connection, run_id: UUID) -> bool:

@@ -282,8 +282,7 @@ def _delete(conn: Connection, row: Row) -> None:
     run_rows.delete(conn, row["run_id"])
     if row["status"] in run_rows.ENDED:
         return
-    busy = bool(run_rows.in_flight(conn, row["thread_id"]))
-    thread_rows.rest(conn, row["thread_id"], busy=busy)
+    thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))
     key = str(row["run_id"])
     stop = bus.Control("rollback", "the run was deleted")
     if row["status"] == run_rows.RUNNING:

@@ -19,6 +19,7 @@ from langgraph_runtime_sql.tables import threads
 unanswered: ContextVar[Row | None] = ContextVar("unanswered_thread", default=None)
 
 _TTL = ("ttl_strategy", "ttl_minutes", "expires_at")
+_PRIVATE = {"resting_status", *_TTL}
 
 _INSERT = Prepared(threads.insert().values({c.name: bindparam(c.name) for c in threads.c}))
 _BY_ID = Prepared(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
@@ -27,7 +28,7 @@ _DELETE = Prepared(threads.delete().where(threads.c.thread_id == bindparam("thre
 
 def public(row: Row, *, include_ttl: bool = False) -> Row:
     """A thread as the API shows it."""
-    shown = {key: value for key, value in row.items() if key not in _TTL}
+    shown = {key: value for key, value in row.items() if key not in _PRIVATE}
     if include_ttl and row["ttl_strategy"] is not None:
         shown["ttl"] = {
             "strategy": row["ttl_strategy"],
@@ -84,6 +85,7 @@ def insert(
         "metadata": metadata,
         "config": config or {},
         "status": status,
+        "resting_status": "idle" if status == "busy" else status,
         "values": None,
         "interrupts": {},
         "error": None,
@@ -154,16 +156,9 @@ def occupy(conn: Connection, row: Row, *, metadata: Row, config: Row) -> None:
     filters.relabel(conn, row["thread_id"], row["metadata"], metadata)
 
 
-def resting_status(row: Row) -> str:
-    """The status of a thread without runs in flight, by what its last run left."""
-    if row["interrupts"]:
-        return "interrupted"
-    return "error" if row["error"] else "idle"
-
-
 def rest(conn: Connection, thread_id: UUID, *, busy: bool) -> None:
     """Give a thread the status it has now that one of its runs is gone."""
     row = find(conn, thread_id)
     if row is not None:
-        status = "busy" if busy else resting_status(row)
+        status = "busy" if busy else row["resting_status"]
         conn.execute(_SET_STATUS, {"id": thread_id, "new_status": status, "moment": now()})

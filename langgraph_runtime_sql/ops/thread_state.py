@@ -295,6 +295,7 @@ async def _publish(thread_id: UUID, config: dict[str, Any], ctx: Any) -> None:
             .values(
                 # A run queued since the checkpoint was written keeps the thread busy.
                 status=row["status"] if _in_flight(conn, thread_id) else status,
+                resting_status=status,
                 values=snapshot.values,
                 interrupts=interrupts,
                 error=None,

@@ -122,14 +122,13 @@ class Threads:
             row = thread_rows.find_permitted(conn, source, permitted)
             if row is None:
                 return []
-            # A copy has no run of its own, so what a run in flight holds up is idle here.
-            status = "idle" if row["status"] == "busy" else row["status"]
             copied = thread_rows.insert(
                 conn,
                 target,
                 dict(row["metadata"]),
                 who,
-                status="interrupted" if row["interrupts"] else status,
+                # A copy has no run of its own.
+                status=row["resting_status"],
                 values=row["values"],
                 interrupts=row["interrupts"],
             )

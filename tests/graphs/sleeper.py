@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 class Input(TypedDict, total=False):
     seconds: float
+    stopping: float  # seconds it takes to stop when it is cancelled
     record: str  # path of a file
 
 
@@ -28,6 +29,8 @@ async def sleeper(state: State) -> State:
         await asyncio.sleep(seconds)
     except asyncio.CancelledError:
         await asyncio.to_thread(append, record, "cancelled")
+        await asyncio.sleep(state.get("stopping", 0.0))
+        await asyncio.to_thread(append, record, "stopped")
         raise
     await asyncio.to_thread(append, record, "finished")
     return {"slept": seconds}

@@ -35,6 +35,7 @@ def upgrade() -> None:
         sa.Column("metadata", tables.Json(), nullable=False),
         sa.Column("config", tables.Json(), nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("resting_status", sa.Text(), server_default="idle", nullable=False),
         sa.Column("values", tables.Json(), nullable=True),
         sa.Column("interrupts", tables.Json(), nullable=False),
         sa.Column("error", tables.Json(), nullable=True),

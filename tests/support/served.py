@@ -1,0 +1,142 @@
+"""A server with the test graphs in a process of its own, and what tests do with it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+
+from tests.support.processes import GRAPHS, Running, environment, free_port, running, threadhold
+
+# Seconds; far above what anything here takes, so that only what hangs meets it.
+PATIENCE = 30.0
+Json = Any
+
+
+class Event(NamedTuple):
+    """One event of a stream."""
+
+    id: str | None
+    name: str
+    data: str
+
+
+@contextmanager
+def served(
+    folder: Path, config: Path = GRAPHS / "langgraph.json", **env: str
+) -> Iterator[Running]:
+    """A server of its own database in `folder`, with `env` in its environment."""
+    port = free_port()
+    command = threadhold("serve", "--config", config, "--port", str(port))
+    command += ["--database-url", f"sqlite:///{folder}/data.db"]
+    with running(command, port, folder, environment(**env)) as started:
+        yield started
+
+
+class Api:
+    """A client of a served API.
+
+    Attributes:
+        http: For what has no method of its own here.
+    """
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self.http = http
+
+    async def get(self, path: str, **options: Any) -> Json:
+        """The answer to a GET, which must be good."""
+        return _json(await self.http.get(path, **options))
+
+    async def post(self, path: str, body: Json = None) -> Json:
+        """The answer to a POST, which must be good."""
+        return _json(await self.http.post(path, json={} if body is None else body))
+
+    async def thread(self, **metadata: Any) -> str:
+        """A new thread."""
+        return str((await self.post("/threads", {"metadata": metadata}))["thread_id"])
+
+    async def run(self, thread: str, graph: str, input: Json = None, **body: Any) -> str:
+        """A new run in the background."""
+        asked = {"assistant_id": graph, "input": input or {}, **body}
+        return str((await self.post(f"/threads/{thread}/runs", asked))["run_id"])
+
+    async def status(self, thread: str, run: str) -> str | None:
+        """A run's status, or None where there is no such run."""
+        answer = await self.http.get(f"/threads/{thread}/runs/{run}")
+        return None if answer.status_code == 404 else str(_json(answer)["status"])
+
+    async def until(self, thread: str, run: str, *statuses: str | None) -> str | None:
+        """Wait until a run has one of `statuses`; which.
+
+        Raises:
+            TimeoutError: it never had.
+        """
+        async with asyncio.timeout(PATIENCE):
+            while (found := await self.status(thread, run)) not in statuses:
+                await asyncio.sleep(0.02)
+        return found
+
+    async def ended(self, thread: str, run: str) -> str | None:
+        """Wait for the end of a run; its status, or None where it is gone."""
+        return await self.until(thread, run, "success", "error", "timeout", "interrupted", None)
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, path: str, body: Json = None, headers: dict[str, str] | None = None
+    ) -> AsyncIterator[AsyncIterator[Event]]:
+        """The events of an event stream, as they come."""
+        async with self.http.stream(method, path, json=body, headers=headers) as answer:
+            assert answer.is_success, (await answer.aread()).decode()
+            yield _events(answer)
+
+    async def events(
+        self, method: str, path: str, body: Json = None, headers: dict[str, str] | None = None
+    ) -> list[Event]:
+        """All events of a stream that ends."""
+        async with (
+            asyncio.timeout(PATIENCE),
+            self.stream(method, path, body, headers) as stream,
+        ):
+            return [event async for event in stream]
+
+
+@asynccontextmanager
+async def client(server: Running, **headers: str) -> AsyncIterator[Api]:
+    """A client of `server`."""
+    async with httpx.AsyncClient(
+        base_url=server.url,
+        timeout=PATIENCE,
+        headers=headers,
+        limits=httpx.Limits(max_connections=200),
+    ) as http:
+        yield Api(http)
+
+
+def _json(answer: httpx.Response) -> Json:
+    assert answer.is_success, f"{answer.status_code} {answer.text}"
+    return answer.json() if answer.content else None
+
+
+async def _events(answer: httpx.Response) -> AsyncIterator[Event]:
+    fields: dict[str, str] = {}
+    async for line in answer.aiter_lines():
+        if line and not line.startswith(":"):
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        elif not line and "event" in fields:
+            yield Event(fields.get("id"), fields["event"], fields.get("data", ""))
+            fields = {}
+
+
+async def lines(record: Path, count: int) -> list[str]:
+    """The first `count` lines that graphs append to a file, once they are there.
+
+    Raises:
+        TimeoutError: there never were so many.
+    """
+    async with asyncio.timeout(PATIENCE):
+        while not record.exists() or len(found := record.read_text().splitlines()) < count:
+            await asyncio.sleep(0.01)
+    return found[:count]
