@@ -13,24 +13,29 @@ Play = Callable[[World], Awaitable[Any]]
 
 @dataclass(frozen=True)
 class Scenario:
-    """One story; ``alone`` means that it sees or touches what other scenarios own."""
+    """One story.
+
+    ``alone``: it sees or touches what other scenarios own. ``owners``: it is played
+    on servers that know users, and where everything has an owner.
+    """
 
     name: str
     play: Play
     alone: bool
+    owners: bool
 
 
 SCENARIOS: dict[str, Scenario] = {}
 
 
-def scenario(*, alone: bool = False) -> Callable[[Play], Play]:
+def scenario(*, alone: bool = False, owners: bool = False) -> Callable[[Play], Play]:
     """Register an async function as the scenario ``<module>.<function>``."""
 
     def register(play: Play) -> Play:
         name = f"{play.__module__.rpartition('.')[2]}.{play.__name__}"
         if name in SCENARIOS:
             raise ValueError(f"two scenarios are called {name}")
-        SCENARIOS[name] = Scenario(name, play, alone)
+        SCENARIOS[name] = Scenario(name, play, alone, owners)
         return play
 
     return register

@@ -17,7 +17,7 @@ from .normalise import Normaliser
 from .receiver import Receiver
 from .registry import Scenario
 from .servers import Server
-from .world import World, open_client
+from .world import World, open_transport
 
 AT_ONCE = 12
 SCENARIO_SECONDS = 60.0
@@ -38,11 +38,11 @@ Pair = tuple[Outcome, Outcome]
 class Runner:
     """Plays scenarios in a background thread; :meth:`outcomes` waits for one of them.
 
-    :param servers: the pair to compare, the reference first.
-    :param graphs: names of the graphs both serve.
+    :param servers: the pairs to compare, the reference first: with owners, and without.
+    :param graphs: names of the graphs that all serve.
     """
 
-    def __init__(self, servers: tuple[Server, Server], graphs: list[str]) -> None:
+    def __init__(self, servers: dict[bool, tuple[Server, Server]], graphs: list[str]) -> None:
         self._servers = servers
         self._graphs = graphs
         self._futures: dict[str, Future[Pair]] = {}
@@ -83,14 +83,14 @@ class Runner:
         gate = asyncio.Semaphore(AT_ONCE)
         async with _receiving() as receiver, AsyncExitStack() as stack:
             scratch = Path(stack.enter_context(TemporaryDirectory()))
-            worlds = []
-            for server in self._servers:
-                client = await stack.enter_async_context(open_client(server.url))
-                worlds.append((server, World(server.url, receiver, client, scratch)))
+            transport = await stack.enter_async_context(open_transport())
 
             async def play(scenario: Scenario) -> None:
                 async with gate:
-                    first, second = (self._observe(scenario, *world) for world in worlds)
+                    first, second = (
+                        self._observe(scenario, s, World(s.url, receiver, transport, scratch))
+                        for s in self._servers[scenario.owners]
+                    )
                     outcomes = await asyncio.gather(first, second)
                     self._futures[scenario.name].set_result((outcomes[0], outcomes[1]))
 

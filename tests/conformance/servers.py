@@ -51,13 +51,16 @@ def free_port() -> int:
         return port
 
 
-def write_config(directory: Path, source: Path = GRAPHS_CONFIG) -> Path:
+def write_config(directory: Path, auth: Path | None) -> Path:
     """Write the configuration both servers read, and return its path.
 
     Graph paths become absolute, because stock resolves them against the
     working directory and ours against the file. Webhooks to loopback are
     allowed, because the receiver of the tests listens there.
+
+    :param auth: a module whose ``auth`` says who may do what; None for an open server.
     """
+    source = GRAPHS_CONFIG
     config: dict[str, Any] = json.loads(source.read_text())
     graphs = config["graphs"]
     for name, graph in graphs.items():
@@ -67,16 +70,20 @@ def write_config(directory: Path, source: Path = GRAPHS_CONFIG) -> Path:
         graphs[name] = {**graph, "path": absolute} if isinstance(graph, dict) else absolute
     config["dependencies"] = [str(ROOT)]
     config["webhooks"] = {"url": {"disable_loopback": False, "require_https": False}}
+    if auth is not None:
+        config["auth"] = {"path": f"{auth}:auth"}
     target = directory / "langgraph.json"
     target.write_text(json.dumps(config, indent=2))
     return target
 
 
 @contextmanager
-def stock_server(directory: Path, name: str = "stock") -> Iterator[Server]:
-    """Run ``langgraph dev`` with the in-memory edition, in a directory of its own."""
-    config = write_config(directory)
-    port = free_port()
+def stock_server(directory: Path, name: str, auth: Path | None = None) -> Iterator[Server]:
+    """Start ``langgraph dev`` with the in-memory edition, in a directory of its own.
+
+    It is not ready yet: see :func:`wait_ready`.
+    """
+    config, port = write_config(directory, auth), free_port()
     command = [str(Path(sys.executable).with_name("langgraph")), "dev"]
     command += ["--no-browser", "--no-reload", "--allow-blocking", "--config", str(config)]
     command += ["--host", "127.0.0.1", "--port", str(port), "--n-jobs-per-worker", str(WORKERS)]
@@ -85,10 +92,12 @@ def stock_server(directory: Path, name: str = "stock") -> Iterator[Server]:
 
 
 @contextmanager
-def our_server(directory: Path, name: str = "ours") -> Iterator[Server]:
-    """Run this project's server on a new SQLite file in ``directory``."""
-    config = write_config(directory)
-    port = free_port()
+def our_server(directory: Path, name: str, auth: Path | None = None) -> Iterator[Server]:
+    """Start this project's server on a new SQLite file in ``directory``.
+
+    It is not ready yet: see :func:`wait_ready`.
+    """
+    config, port = write_config(directory, auth), free_port()
     command = [sys.executable, "-m", "server", "serve", "--config", str(config)]
     command += ["--host", "127.0.0.1", "--port", str(port)]
     command += ["--database-url", f"sqlite:///{directory}/conformance.db"]
@@ -98,21 +107,19 @@ def our_server(directory: Path, name: str = "ours") -> Iterator[Server]:
 
 @contextmanager
 def _running(name: str, command: list[str], port: int, directory: Path) -> Iterator[Server]:
-    log = directory / "server.log"
+    url, log = f"http://127.0.0.1:{port}", directory / "server.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
             cwd=directory,
             # `langgraph dev` names itself so; a server that others mount has to be told.
-            env=_environment() | {"LANGGRAPH_API_URL": f"http://127.0.0.1:{port}"},
+            env=_environment() | {"LANGGRAPH_API_URL": url},
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    server = Server(name, f"http://127.0.0.1:{port}", log, process)
     try:
-        _wait_ready(server)
-        yield server
+        yield Server(name, url, log, process)
     finally:
         _stop(process)
 
@@ -137,7 +144,11 @@ def _environment() -> dict[str, str]:
     return env
 
 
-def _wait_ready(server: Server) -> None:
+def wait_ready(server: Server) -> None:
+    """Wait until the server answers.
+
+    :raises ServerFailed: it ended, or did not answer in time.
+    """
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if server.process.poll() is not None:

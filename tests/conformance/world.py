@@ -31,14 +31,15 @@ def system_assistant(graph: str) -> str:
     return str(uuid5(GRAPH_NAMESPACE, graph))
 
 
-def open_client(url: str) -> httpx.AsyncClient:
-    """An HTTP client for a server; making one is costly, so all scenarios share it.
+def open_transport() -> httpx.AsyncHTTPTransport:
+    """A way to a server that all scenarios share, because making one is costly.
 
     No connection is used twice: stock hangs up after a 500 and after five idle
     seconds, which the next request on that connection would notice too late.
     """
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-    return httpx.AsyncClient(base_url=url, timeout=60, limits=limits)
+    return httpx.AsyncHTTPTransport(
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=0)
+    )
 
 
 class World:
@@ -46,19 +47,33 @@ class World:
 
     :param url: base URL of the server.
     :param receiver: where webhooks may be sent.
-    :param http: a client made by :func:`open_client`, which the SDK uses too.
+    :param transport: made by :func:`open_transport`; its maker closes it.
     :param scratch: a directory for files that graphs write and scenarios look at.
+    :param headers: sent with every request.
     """
 
     def __init__(
-        self, url: str, receiver: Receiver, http: httpx.AsyncClient, scratch: Path
+        self,
+        url: str,
+        receiver: Receiver,
+        transport: httpx.AsyncHTTPTransport,
+        scratch: Path,
+        headers: dict[str, str] | None = None,
     ) -> None:
         self.url = url
         self.receiver = receiver
         self.scratch = scratch
-        self.http = http
+        self._transport = transport
+        self.http = httpx.AsyncClient(
+            base_url=url, transport=transport, timeout=60, headers=headers
+        )
         # Answers are compared as the JSON they are, so the SDK's own types are in the way.
-        self.sdk: Any = LangGraphClient(http)
+        self.sdk: Any = LangGraphClient(self.http)
+
+    def user(self, name: str) -> World:
+        """The same server as somebody sees it who is known nowhere else."""
+        headers = {"x-user": f"{name}-{self.new_id()}"}
+        return World(self.url, self.receiver, self._transport, self.scratch, headers)
 
     @staticmethod
     def new_id() -> str:

@@ -8,6 +8,7 @@ from . import (  # noqa: F401
     inflight,
     mcp,
     meta,
+    owners,
     runs,
     state,
     stateless,
