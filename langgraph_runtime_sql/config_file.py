@@ -142,6 +142,9 @@ class _Reader:
                 sections[section][key] = self._object_path(
                     f"{section}.{key}", sections[section][key]
                 )
+        prefix = sections["http"].get("mount_prefix") or "/x"
+        if not isinstance(prefix, str) or not prefix.startswith("/") or prefix.endswith("/"):
+            raise self._error("http.mount_prefix", f"{prefix!r} must look like '/api'")
         index = sections["store"].get("index")
         # `provider:model` names an embedding model; only a file needs resolving.
         if isinstance(index, dict) and ".py:" in str(index.get("embed")):

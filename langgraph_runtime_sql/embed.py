@@ -278,7 +278,10 @@ def _load(claim: _Claim) -> Starlette:
     from langgraph_runtime_sql import hooks as hook_protocol
 
     hooks = claim.hooks
-    hook_protocol.configure(_import_object(hooks) if isinstance(hooks, str) else hooks)
+    try:
+        hook_protocol.configure(_import_object(hooks) if isinstance(hooks, str) else hooks)
+    except TypeError as error:
+        raise ConfigError(f"hooks: {error}") from error
     options.configure(claim.options)
     app: Starlette = server.app
     guard.install(app, max_body_bytes=claim.max_body_bytes, private_network=claim.private_network)

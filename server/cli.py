@@ -77,10 +77,9 @@ def dev(langgraph_json: Path | None, database_url: str | None, host: str, port: 
     click.echo(f"Docs    {base}/docs")
     click.echo(f"Studio  {STUDIO}?baseUrl={quote(base, safe=':/')}")
     watchfiles.run_process(
-        project.folder,
-        target=serving.serve,
+        *project.import_paths,
+        target=serving.develop,
         args=(settings, host, port),
-        kwargs={"studio": True},
         watch_filter=watchfiles.PythonFilter(extra_extensions=(".json", ".toml", ".env")),
     )
 

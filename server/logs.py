@@ -79,7 +79,9 @@ def configure(level: str, stream: TextIO | None = None) -> None:
 
 def _renderers(terminal: bool) -> list[Processor]:
     if terminal:
-        return [structlog.dev.ConsoleRenderer()]
+        # The default one prints local variables too, which may hold secrets.
+        plain = structlog.dev.plain_traceback
+        return [structlog.dev.ConsoleRenderer(exception_formatter=plain)]
     return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
 
 

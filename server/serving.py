@@ -43,6 +43,14 @@ def serve(settings: Settings, host: str, port: int, *, studio: bool = False) -> 
         raise SystemExit(3)
 
 
+def develop(settings: Settings, host: str, port: int) -> None:
+    """Serve with LangGraph Studio let in; what cannot be served waits for the next change."""
+    try:
+        serve(settings, host, port, studio=True)
+    except RuntimeSqlError as error:
+        logger.error("%s", error)
+
+
 def config(app: Starlette, settings: Settings, host: str, port: int) -> uvicorn.Config:
     """How uvicorn runs `app`: uvloop and httptools where they exist, no log lines of its own."""
     return uvicorn.Config(

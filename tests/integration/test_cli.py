@@ -3,7 +3,9 @@
 import json
 import re
 import signal
+import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,6 +120,20 @@ def test_a_request_is_one_line_of_json_at_most(served: Running) -> None:
     assert waited["level"] == "info"
     assert waited["timestamp"].endswith("Z")
     assert logged[-1]["path"] == "/a/last%0Aone"
+
+
+def test_a_client_that_goes_away_in_the_middle_of_a_request_is_no_error(served: Running) -> None:
+    before = len(lines(served))
+    head = b"POST /threads HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", httpx.URL(served.url).port or 80)) as connection:
+        connection.sendall(head + b'{"metadata"')
+    deadline = time.monotonic() + 10
+    while len(logged := lines(served)[before:]) < 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert [(line["event"], line["level"], line["status"]) for line in logged] == [
+        ("request", "info", 0)
+    ]
 
 
 @pytest.mark.parametrize(("sent", "level"), [(signal.SIGTERM, "debug"), (signal.SIGINT, "info")])
@@ -245,6 +261,15 @@ def test_dev_starts_again_on_a_change_and_lets_studio_in(project: Path, tmp_path
         assert ask(server.url) == "other"
         (project / "graph.py").write_text(GRAPH.format(suffix=" and changed"))
         assert eventually(server, "other and changed")
+        whole = (project / "langgraph.json").read_text()
+        (project / "langgraph.json").write_text("{")
+        deadline = time.monotonic() + 60
+        while "cannot be read as JSON" not in server.log.read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        assert "Traceback" not in server.log.read_text()
+        (project / "langgraph.json").write_text(whole)
+        assert eventually(server, "other and changed")
 
 
 def eventually(server: Running, name: str) -> bool:
@@ -258,6 +283,23 @@ def eventually(server: Running, name: str) -> bool:
             pass
         time.sleep(0.2)
     return False
+
+
+SERVED_AT = """
+import json
+from server.app import create_app
+from server.settings import Settings
+
+app = create_app(Settings())
+print(json.dumps([getattr(route, "path", None) for route in app.routes]))
+"""
+
+
+def test_a_project_is_served_at_the_prefix_it_asks_for(project: Path) -> None:
+    path = project / "langgraph.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "http": {"mount_prefix": "/api"}}))
+    ended = run([sys.executable, "-c", SERVED_AT], project)
+    assert json.loads(ended.stdout.splitlines()[-1]) == ["/health", "/api"]
 
 
 def test_help_names_each_command_and_no_option_that_does_not_work(tmp_path: Path) -> None:

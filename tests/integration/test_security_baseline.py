@@ -16,6 +16,8 @@ from typing import Any
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from tests.support.processes import (
     GRAPHS,
@@ -171,6 +173,29 @@ def test_every_operation_needs_authentication(guarded: Guarded, trick: str) -> N
     assert {name: code for name, code in answers.items() if code not in (401, 404, 405)} == {}
     # 404 is for optional routes that are not there at all, hence few.
     assert sum(code == 401 for code in answers.values()) > 40
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_web_sockets_need_authentication(guarded: Guarded, trick: str) -> None:
+    headers = {name: value for name, value in TRICKS[trick].items() if name != "host"}
+    with (
+        pytest.raises(InvalidStatus) as refused,
+        connect(web_socket(guarded), additional_headers=headers),
+    ):
+        pass
+    assert refused.value.response.status_code in (401, 403)
+
+
+def test_web_sockets_work_with_authentication(guarded: Guarded) -> None:
+    with connect(web_socket(guarded), additional_headers=USER) as socket_:
+        socket_.send("{")
+        assert json.loads(socket_.recv(timeout=30))["type"] == "error"
+
+
+def web_socket(guarded: Guarded) -> str:
+    """The event stream of a thread of its own."""
+    made = httpx.post(f"{guarded.url}/threads", json={}, headers=USER).json()
+    return f"ws{guarded.url.removeprefix('http')}/threads/{made['thread_id']}/stream/events"
 
 
 def test_with_authentication_it_works(guarded: Guarded) -> None:
