@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from sqlalchemy import or_, select
 
-from langgraph_runtime_sql import checkpoint, filters
+from langgraph_runtime_sql import checkpoint, labels
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import run_claim, run_rows, thread_rows
@@ -134,7 +134,7 @@ def _labels(conn: Connection) -> Iterator[Finding]:
                 select(thread_labels.c.key, thread_labels.c.value).where(of_thread)
             )
         }
-        if stored != filters.labels(row["metadata"]):
+        if stored != labels.labels(row["metadata"]):
             yield Finding(
                 "thread",
                 str(row["thread_id"]),
@@ -146,7 +146,7 @@ def _labels(conn: Connection) -> Iterator[Finding]:
 
 def _relabel(conn: Connection, row: Row) -> None:
     conn.execute(thread_labels.delete().where(thread_labels.c.thread_id == row["thread_id"]))
-    filters.relabel(conn, row["thread_id"], {}, row["metadata"])
+    labels.relabel(conn, row["thread_id"], {}, row["metadata"])
 
 
 def _crons(conn: Connection) -> Iterator[Finding]:

@@ -12,20 +12,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, func, select
+from sqlalchemy import ColumnElement, bindparam, func
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import json_codec
-from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.statements import Prepared
-from langgraph_runtime_sql.tables import Json, thread_labels, threads
+from langgraph_runtime_sql.tables import Json
 
 Filter = Mapping[str, Any]
 
-# Longer values are found by looking at the document, not by a label.
-LABEL_LENGTH = 200
-# A label that fewer threads than this carry is worth starting a search from.
-SPARSE = 3000
 MAX_DEPTH = 2
 
 
@@ -137,132 +131,17 @@ def register_functions(raw: sqlite3.Connection) -> None:
     raw.create_function("lower", 1, _sql_lower, deterministic=True)
 
 
-def has(column: ColumnElement[Any], needle: Mapping[str, Any]) -> ColumnElement[bool]:
-    """The condition that a JSON column contains `needle`."""
-    return func.json_has(column, bindparam(None, needle, type_=Json, unique=True)) == 1
+def has(column: ColumnElement[Any], needle: Any) -> ColumnElement[bool]:
+    """The condition that a JSON column contains `needle`, a dict or a parameter."""
+    return func.json_has(column, _parameter(needle)) == 1
 
 
-def permits(filters: Filter, column: ColumnElement[Any]) -> ColumnElement[bool]:
-    """The condition that a handler's filter admits a row's metadata column."""
-    return func.filter_allows(bindparam(None, dict(filters), type_=Json, unique=True), column) == 1
+def permits(filters: Any, column: ColumnElement[Any]) -> ColumnElement[bool]:
+    """The condition that a handler's filter, a dict or a parameter, admits a row's metadata."""
+    return func.filter_allows(_parameter(filters), column) == 1
 
 
-# --- labels -----------------------------------------------------------------
-
-Label = tuple[str, str]
-
-
-def label_value(value: Any) -> str | None:
-    """The text under which a scalar is labelled; None for what has no label."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if value is not None and not isinstance(value, str | int | float | bool):
-        return None
-    text = json_codec.dumps(value)
-    return text if len(text) <= LABEL_LENGTH else None
-
-
-def labels(metadata: Mapping[str, Any]) -> set[Label]:
-    """The labels of a thread with this metadata."""
-    found = ((key, label_value(value)) for key, value in metadata.items())
-    return {(key, value) for key, value in found if value is not None and len(key) <= LABEL_LENGTH}
-
-
-_ADD = Prepared(
-    thread_labels.insert().values(
-        key=bindparam("key"), value=bindparam("value"), thread_id=bindparam("thread_id")
-    )
-)
-_REMOVE = Prepared(
-    thread_labels.delete().where(
-        thread_labels.c.key == bindparam("key"),
-        thread_labels.c.value == bindparam("value"),
-        thread_labels.c.thread_id == bindparam("thread_id"),
-    )
-)
-
-
-def relabel(
-    conn: Connection, thread_id: Any, old: Mapping[str, Any], new: Mapping[str, Any]
-) -> None:
-    """Bring a thread's labels from its old metadata to its new."""
-    before, after = labels(old), labels(new)
-    for statement, changed in ((_REMOVE, before - after), (_ADD, after - before)):
-        conn.executemany(
-            statement,
-            [{"key": key, "value": value, "thread_id": thread_id} for key, value in changed],
-        )
-
-
-def _split(needle: Mapping[str, Any]) -> tuple[list[Label], dict[str, Any]]:
-    """What labels can answer, and the rest."""
-    indexed = labels(needle)
-    known = {key for key, _ in indexed}
-    return sorted(indexed), {key: value for key, value in needle.items() if key not in known}
-
-
-def _plain_part(filters: Filter) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A handler's filter as plain equalities, which labels can answer, and the rest."""
-    plain: dict[str, Any] = {}
-    rest: dict[str, Any] = {}
-    for key, wanted in filters.items():
-        if isinstance(wanted, dict) and set(wanted) == {"$eq"}:
-            wanted = wanted["$eq"]
-        simple = not key.startswith("$") and label_value(wanted) is not None
-        (plain if simple else rest)[key] = wanted if simple else filters[key]
-    return plain, rest
-
-
-_RARITY = Prepared(
-    select(func.count().label("n")).select_from(
-        select(thread_labels.c.thread_id)
-        .where(thread_labels.c.key == bindparam("key"), thread_labels.c.value == bindparam("value"))
-        .limit(SPARSE)
-        .subquery()
-    )
-)
-
-
-def thread_conditions(
-    conn: Connection, metadata: Mapping[str, Any] | None, filters: Filter | None
-) -> tuple[list[ColumnElement[bool]], bool]:
-    """Conditions on `threads` for a metadata search within a handler's filter.
-
-    Returns:
-        The conditions, and whether they start from few rows: then sorting those
-        is cheaper than walking an index in the order asked for.
-    """
-    wanted, odd = _split(json_codec.plain(metadata or {}))
-    plain, rest = _plain_part(json_codec.plain(filters or {}))
-    more, odd_plain = _split(plain)
-    conditions: list[ColumnElement[bool]] = []
-    if odd:
-        conditions.append(has(threads.c.metadata, odd))
-    if rest or odd_plain:
-        conditions.append(permits({**rest, **odd_plain}, threads.c.metadata))
-    found = sorted(
-        (int(conn.scalar(_RARITY, {"key": key, "value": value})), key, value)
-        for key, value in {*wanted, *more}
-    )
-    if not found:
-        return conditions, False
-    sparse = found[0][0] < SPARSE
-    if sparse:
-        _, key, value = found.pop(0)
-        conditions.insert(0, threads.c.thread_id.in_(_carriers(key, value)))
-    for _, key, value in found:
-        label = thread_labels.alias()
-        conditions.append(
-            select(label.c.thread_id)
-            .where(
-                label.c.key == key, label.c.value == value, label.c.thread_id == threads.c.thread_id
-            )
-            .exists()
-        )
-    return conditions, sparse
-
-
-def _carriers(key: str, value: str) -> Any:
-    return select(thread_labels.c.thread_id).where(
-        and_(thread_labels.c.key == key, thread_labels.c.value == value)
-    )
+def _parameter(value: Any) -> ColumnElement[Any]:
+    if isinstance(value, Mapping):
+        return bindparam(None, dict(value), type_=Json, unique=True)
+    return value  # type: ignore[no-any-return]

@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import filters, json_codec
+from langgraph_runtime_sql import json_codec, labels, thread_query
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Row
@@ -64,13 +64,8 @@ class Transaction:
 
     def find_threads(self, metadata: Mapping[str, Any], *, limit: int = 100) -> list[Row]:
         """Threads whose metadata contains `metadata`, last updated first."""
-        conditions, _ = filters.thread_conditions(self._conn, metadata, None)
-        return self._conn.fetchall(
-            select(threads)
-            .where(*conditions)
-            .order_by(threads.c.updated_at.desc(), threads.c.thread_id)
-            .limit(limit)
-        )
+        query = thread_query.plan(self._conn, metadata, None)
+        return self._conn.fetchall(query.page(), {**query.parameters, "most": limit, "start": 0})
 
     def get_thread(self, thread_id: UUID) -> Row | None:
         """A thread by id, or None."""
@@ -87,7 +82,7 @@ class Transaction:
             .where(threads.c.thread_id == thread_id)
             .values(metadata=merged, updated_at=now())
         )
-        filters.relabel(self._conn, thread_id, thread["metadata"], merged)
+        labels.relabel(self._conn, thread_id, thread["metadata"], merged)
 
     def lock(self, name: str) -> None:
         """Hold `name` until the transaction ends, against every other process.

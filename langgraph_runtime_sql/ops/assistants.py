@@ -8,14 +8,14 @@ import structlog
 from sqlalchemy import ColumnElement, func, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import database, filters
+from langgraph_runtime_sql import database, filters, thread_query
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import assistant_rows
 from langgraph_runtime_sql.ops.access import Filter, Rows, as_uuid, authorize, pick, rows
 from langgraph_runtime_sql.ops.assistant_rows import find as get_assistant
 from langgraph_runtime_sql.ops.assistant_rows import retire_system_assistants, system_id
 from langgraph_runtime_sql.statements import Row
-from langgraph_runtime_sql.tables import assistant_versions, assistants, threads
+from langgraph_runtime_sql.tables import assistant_versions, assistants
 
 __all__ = ["Assistants", "get_assistant", "is_system", "retire_system_assistants", "system_id"]
 
@@ -381,9 +381,7 @@ async def _delete_threads(assistant_id: UUID, ctx: Any) -> None:
     from langgraph_runtime_sql.ops.threads import Threads
 
     def used(conn: Connection) -> list[UUID]:
-        conditions, _ = filters.thread_conditions(conn, {"assistant_id": str(assistant_id)}, None)
-        found = conn.fetchall(select(threads.c.thread_id).where(*conditions))
-        return [row["thread_id"] for row in found]
+        return thread_query.plan(conn, {"assistant_id": str(assistant_id)}, None).ids(conn)
 
     for thread_id in await database.current().read(used):
         try:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import and_, bindparam, func, select
-from sqlalchemy.sql import Select
+from sqlalchemy.sql import ColumnElement, Select
 
 from langgraph_runtime_sql import bus
 from langgraph_runtime_sql.clock import now
@@ -49,9 +49,37 @@ def _claimable() -> Select[Any]:
                 | and_(earlier.c.created_at == runs.c.created_at, earlier.c.seq < runs.c.seq),
             )
             .exists(),
+            _not_suspect() | _first_suspect(),
         )
         .order_by(runs.c.created_at, runs.c.seq)
         .limit(bindparam("most"))
+    )
+
+
+def _not_suspect() -> ColumnElement[bool]:
+    """Runs with more than one attempt left: none of them is known to be a danger to others."""
+    return runs.c.attempt != bindparam("last")
+
+
+def _first_suspect() -> ColumnElement[bool]:
+    """The oldest run on its last attempt, while no other is on its own.
+
+    A run that kills its process takes the others down with it. Were all of them
+    started together each time, they would all use up their attempts.
+    """
+    running, older = runs.alias("other"), runs.alias("older")
+    return and_(
+        ~select(running.c.seq)
+        .where(running.c.status == "running", running.c.attempt > bindparam("last"))
+        .exists(),
+        ~select(older.c.seq)
+        .where(
+            older.c.status == "pending",
+            older.c.attempt == bindparam("last"),
+            (older.c.created_at < runs.c.created_at)
+            | and_(older.c.created_at == runs.c.created_at, older.c.seq < runs.c.seq),
+        )
+        .exists(),
     )
 
 
@@ -99,14 +127,27 @@ _RUNNING = Prepared(select(runs).where(runs.c.status == "running"))
 def claim(conn: Connection, most: int) -> Claimed:
     """Mark up to `most` due runs as running by us, in the order they were made."""
     moment = now()
-    lease = moment + timedelta(seconds=LEASE_SECONDS)
-    found = conn.fetchall(_CLAIM, {"moment": moment, "most": most, "owner": OWNER, "lease": lease})
+    values = {
+        "moment": moment,
+        "most": most,
+        "owner": OWNER,
+        "lease": moment + timedelta(seconds=LEASE_SECONDS),
+        "last": _attempts_before_last(),
+    }
+    found = conn.fetchall(_CLAIM, values)
     found.sort(key=lambda row: (row["created_at"], row["seq"]))
     for row in found:
         started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
         conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))
     due = conn.scalar(_NEXT_DUE, {"moment": moment}) if len(found) < most else None
     return Claimed([(run_rows.public(row), row["attempt"]) for row in found], due)
+
+
+def _attempts_before_last() -> int:
+    from langgraph_api.config import BG_JOB_MAX_RETRIES
+
+    # With a single attempt there is none that tells a danger from a victim.
+    return BG_JOB_MAX_RETRIES - 1 if BG_JOB_MAX_RETRIES > 1 else -1
 
 
 def release(conn: Connection, run_id: Any, attempt: int, *, counted: bool = True) -> bool:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import bindparam, select
 
-from langgraph_runtime_sql import checkpoint, filters, hooks
+from langgraph_runtime_sql import checkpoint, filters, hooks, labels
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
@@ -94,7 +94,7 @@ def insert(
     }
     hooks.call("before_thread_create", conn, caller, row)
     conn.execute(_INSERT, row)
-    filters.relabel(conn, thread_id, {}, row["metadata"])
+    labels.relabel(conn, thread_id, {}, row["metadata"])
     return row
 
 
@@ -108,7 +108,7 @@ def merge_metadata(
     merged = {**row["metadata"], **changes}
     columns = {"metadata": merged, "updated_at": now(), **columns}
     conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**columns))
-    filters.relabel(conn, row["thread_id"], row["metadata"], merged)
+    labels.relabel(conn, row["thread_id"], row["metadata"], merged)
     return {**row, **columns}
 
 
@@ -153,7 +153,7 @@ def occupy(conn: Connection, row: Row, *, metadata: Row, config: Row) -> None:
             "moment": now(),
         },
     )
-    filters.relabel(conn, row["thread_id"], row["metadata"], metadata)
+    labels.relabel(conn, row["thread_id"], row["metadata"], metadata)
 
 
 def rest(conn: Connection, thread_id: UUID, *, busy: bool) -> None:

@@ -2,19 +2,13 @@
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
-from sqlalchemy import Select, and_, func
-from sqlalchemy import select as select_rows
-
-from langgraph_runtime_sql import database, filters
+from langgraph_runtime_sql import database, thread_query
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import thread_rows
-from langgraph_runtime_sql.ops.access import Filter, Rows, as_uuid, authorize, pick, rows
+from langgraph_runtime_sql.ops.access import Rows, as_uuid, authorize, pick, rows
 from langgraph_runtime_sql.statements import Row
-from langgraph_runtime_sql.tables import threads
 
-SORTABLE = ("thread_id", "created_at", "updated_at", "state_updated_at", "status")
 Document = dict[str, Any]
 
 
@@ -44,9 +38,11 @@ async def search(
     wanted = [as_uuid(each, "thread ID", 400) for each in ids] if ids else None
 
     def fn(conn: Connection) -> list[Row]:
-        statement, sparse = _matching(conn, asked, permitted, wanted)
-        ordered = _ordered(statement, sort_by, sort_order, sparse=sparse)
-        return conn.fetchall(ordered.limit(limit + 1).offset(offset))
+        query = thread_query.plan(conn, asked["metadata"], permitted)
+        query = query.also(values=asked["values"], status=asked["status"], ids=wanted)
+        query = query.sorted_by(sort_by, ascending=(sort_order or "").upper() == "ASC")
+        page = {**query.parameters, "most": limit + 1, "start": offset}
+        return conn.fetchall(query.page(), page)
 
     found = await database.current().read(fn)
     cursor = offset + limit if len(found) > limit else None
@@ -67,9 +63,9 @@ async def count(
     permitted = await authorize(ctx, "threads", "search", asked)
 
     def fn(conn: Connection) -> int:
-        statement, _ = _matching(conn, asked, permitted, None)
-        ids = statement.with_only_columns(threads.c.thread_id).subquery()
-        return int(conn.scalar(select_rows(func.count().label("n")).select_from(ids)))
+        query = thread_query.plan(conn, asked["metadata"], permitted)
+        query = query.also(values=asked["values"], status=asked["status"])
+        return int(conn.scalar(query.count(), query.parameters))
 
     return await database.current().read(fn)
 
@@ -85,35 +81,6 @@ def _asked(
         "limit": limit,
         "offset": offset,
     }
-
-
-def _matching(
-    conn: Connection, asked: Document, permitted: Filter, ids: list[UUID] | None
-) -> tuple[Select[Any], bool]:
-    """The threads that match, and whether they are found from few rows."""
-    conditions, sparse = filters.thread_conditions(conn, asked["metadata"], permitted)
-    if asked["values"]:
-        conditions.append(filters.has(threads.c["values"], asked["values"]))
-    if asked["status"]:
-        conditions.append(threads.c.status == asked["status"])
-    if ids is not None:
-        conditions.append(threads.c.thread_id.in_(ids))
-        sparse = True
-    return select_rows(threads).where(and_(True, *conditions)), sparse
-
-
-def _ordered(
-    statement: Select[Any], sort_by: str | None, sort_order: str | None, *, sparse: bool
-) -> Select[Any]:
-    column: Any = threads.c[sort_by if sort_by in SORTABLE else "updated_at"]
-    if sparse:
-        # Hide the column from the planner, which would else walk its index
-        # through every thread rather than sort the few that match.
-        column = func.coalesce(column, None)
-    tie = threads.c.thread_id
-    if (sort_order or "").upper() == "ASC":
-        return statement.order_by(column.asc(), tie.asc())
-    return statement.order_by(column.desc(), tie.desc())
 
 
 def _project(row: Row, select: Sequence[str] | None, extract: dict[str, str] | None) -> Row:

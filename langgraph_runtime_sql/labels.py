@@ -1,0 +1,79 @@
+"""Labels: the scalar entries of a thread's metadata, kept where an index finds them.
+
+Whatever keys a host invents, a search by them is a look-up.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import bindparam
+
+from langgraph_runtime_sql import json_codec
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.statements import Prepared
+from langgraph_runtime_sql.tables import thread_labels
+
+Label = tuple[str, str]
+
+# What is longer is found by looking at the document.
+LENGTH = 200
+
+_ADD = Prepared(
+    thread_labels.insert().values(
+        key=bindparam("key"), value=bindparam("value"), thread_id=bindparam("thread_id")
+    )
+)
+_REMOVE = Prepared(
+    thread_labels.delete().where(
+        thread_labels.c.key == bindparam("old_key"),
+        thread_labels.c.value == bindparam("old_value"),
+        thread_labels.c.thread_id == bindparam("old_thread"),
+    )
+)
+
+
+def value_of(value: Any) -> str | None:
+    """The text under which a scalar is labelled; None for what has no label."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if value is not None and not isinstance(value, str | int | float | bool):
+        return None
+    text = json_codec.dumps(value)
+    return text if len(text) <= LENGTH else None
+
+
+def labels(metadata: Mapping[str, Any]) -> set[Label]:
+    """The labels of a thread with this metadata."""
+    # Some characters are stored as others: a label has those that are stored.
+    found = (
+        (key if key.isprintable() else json_codec.plain(key), value_of(value))
+        for key, value in metadata.items()
+    )
+    return {(key, value) for key, value in found if value is not None and len(key) <= LENGTH}
+
+
+def split(needle: Mapping[str, Any]) -> tuple[set[Label], dict[str, Any]]:
+    """The part of a containment that labels answer, and the rest of it."""
+    indexed = labels(needle)
+    known = {key for key, _ in indexed}
+    return indexed, {key: value for key, value in needle.items() if key not in known}
+
+
+def relabel(
+    conn: Connection, thread_id: Any, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> None:
+    """Bring a thread's labels from its old metadata to its new."""
+    if old == new:
+        return
+    before, after = labels(old), labels(new)
+    conn.executemany(
+        _REMOVE,
+        [
+            {"old_key": key, "old_value": value, "old_thread": thread_id}
+            for key, value in before - after
+        ],
+    )
+    conn.executemany(
+        _ADD,
+        [{"key": key, "value": value, "thread_id": thread_id} for key, value in after - before],
+    )

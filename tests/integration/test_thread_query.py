@@ -1,0 +1,160 @@
+"""Searching threads: every plan gives the same answer, and a rare label costs little."""
+
+import random
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from langgraph_runtime_sql import database, filters, thread_query
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.database import Database
+from langgraph_runtime_sql.hooks import Caller
+from langgraph_runtime_sql.ops import thread_rows
+from tests.support.checkpoints import api_settings
+
+VALUES: list[Any] = ["a", "b", 1, 1.0, 2, True, False, None, [1], ["a", "b"], {"x": {"y": 1}}, "é"]
+KEYS = ["tenant", "user", 'quo"te', "dot.ted", "$dollar", "per%cent", "x" * 300, "nul\x00"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings() -> Iterator[None]:
+    with api_settings():
+        yield
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[Database]:
+    found = database.open_database(f"sqlite:///{tmp_path}/x.db")
+    await found.start()
+    yield found
+    await found.stop()
+
+
+def _random_metadata(rng: random.Random) -> dict[str, Any]:
+    return {key: rng.choice(VALUES) for key in rng.sample(KEYS, rng.randint(0, 4))}
+
+
+async def _fill(db: Database, rng: random.Random, count: int) -> dict[uuid.UUID, dict[str, Any]]:
+    """Threads with random metadata: what the database holds, by id."""
+
+    def fn(conn: Connection) -> dict[uuid.UUID, dict[str, Any]]:
+        for _ in range(count):
+            thread_rows.insert(
+                conn,
+                uuid.UUID(int=rng.getrandbits(128)),
+                _random_metadata(rng),
+                Caller(),
+                status=rng.choice(["idle", "busy"]),
+                values=rng.choice([None, {"n": 1}, {"n": 2, "m": {"k": [1]}}]),
+            )
+        return {row["thread_id"]: row for row in conn.fetchall(thread_rows.threads.select())}
+
+    return await db.write(fn)
+
+
+@pytest.mark.parametrize("sparse", [0, 20, 10_000])
+async def test_every_plan_finds_what_looking_at_each_thread_finds(
+    db: Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch, sparse: int
+) -> None:
+    monkeypatch.setattr(thread_query, "SPARSE", sparse)
+    stored = await _fill(db, rng, 150)
+    for _ in range(60):
+        metadata = _random_metadata(rng)
+        permitted = rng.choice(
+            [
+                None,
+                {"tenant": rng.choice(VALUES)},
+                {"user": {"$eq": rng.choice(VALUES)}},
+                {"tenant": {"$contains": "a"}},
+                {"$or": [{"tenant": "a"}, {"user": "b"}]},
+            ]
+        )
+        values = rng.choice([None, {"n": 1}, {"m": {"k": [1]}}])
+        status = rng.choice([None, "idle"])
+
+        def fn(
+            conn: Connection,
+            metadata: Any = metadata,
+            permitted: Any = permitted,
+            values: Any = values,
+            status: Any = status,
+        ) -> tuple[list[uuid.UUID], int]:
+            query = thread_query.plan(conn, metadata, permitted).also(values=values, status=status)
+            query = query.sorted_by("created_at", ascending=True)
+            rows = conn.fetchall(query.page(), {**query.parameters, "most": 1000, "start": 0})
+            assert set(query.ids(conn)) == {row["thread_id"] for row in rows}
+            return [row["thread_id"] for row in rows], conn.scalar(query.count(), query.parameters)
+
+        found, count = await db.read(fn)
+        expected = [
+            row["thread_id"]
+            for row in sorted(stored.values(), key=lambda row: row["created_at"])
+            if filters.contains(row["metadata"], filters.json_codec.plain(metadata))
+            and filters.allows(permitted, row["metadata"])
+            and (values is None or filters.contains(row["values"], values))
+            and (status is None or row["status"] == status)
+        ]
+        assert found == expected
+        assert count == len(expected)
+
+
+@pytest.mark.parametrize("sparse", [0, 10_000])
+async def test_pages_follow_each_other_without_gap_or_repeat(
+    db: Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch, sparse: int
+) -> None:
+    monkeypatch.setattr(thread_query, "SPARSE", sparse)
+
+    def fn(conn: Connection) -> tuple[list[Any], list[Any]]:
+        for _ in range(50):
+            thread_rows.insert(conn, uuid.UUID(int=rng.getrandbits(128)), {"a": 1}, Caller())
+        query = thread_query.plan(conn, {"a": 1}, None).sorted_by("status", ascending=False)
+        pages = [
+            row["thread_id"]
+            for start in range(0, 60, 7)
+            for row in conn.fetchall(query.page(), {**query.parameters, "most": 7, "start": start})
+        ]
+        return pages, query.ids(conn)
+
+    pages, ids = await db.write(fn)
+    assert len(pages) == len(set(pages)) == len(ids) == 50
+    assert set(pages) == set(ids)
+
+
+async def test_a_rare_label_is_the_start_and_no_table_is_walked(
+    db: Database, rng: random.Random
+) -> None:
+    def fn(conn: Connection) -> list[str]:
+        query = thread_query.plan(conn, {"tenant": "a", "user": "b"}, {"owner": "c"})
+        compiled = query.page().compiled(_dialect(conn))
+        bound = compiled.bind({**query.parameters, "most": 10, "start": 0})
+        plan = conn.raw.execute(f"EXPLAIN QUERY PLAN {compiled.sql}", bound).fetchall()
+        return [str(step[-1]) for step in plan]
+
+    steps = await db.write(fn)
+    assert not [step for step in steps if step.startswith("SCAN")], steps
+
+
+def _dialect(conn: Connection) -> Any:
+    return conn._dialect
+
+
+async def test_changed_metadata_is_found_and_the_old_is_not(db: Database) -> None:
+    thread_id = uuid.uuid4()
+
+    def fn(conn: Connection) -> list[int]:
+        row = thread_rows.insert(conn, thread_id, {"a": 1, "b": "x" * 500}, Caller())
+        thread_rows.merge_metadata(conn, row, {"a": 2, "c": None}, Caller())
+        wanted = [{"a": 1}, {"a": 2}, {"c": None}, {"b": "x" * 500}, {"b": "x"}]
+        return [len(thread_query.plan(conn, each, None).ids(conn)) for each in wanted]
+
+    assert await db.write(fn) == [0, 1, 1, 1, 0]
+
+
+async def test_a_bad_filter_admits_nothing(db: Database) -> None:
+    for bad in ({"a": {"$ne": 1}}, {"$nor": []}, {"$or": [{"a": 1}]}, {"$and": [{}, {"a": 1}]}):
+        with pytest.raises(filters.HTTPException) as error:
+            filters.validate(bad)
+        assert error.value.status_code == 500
