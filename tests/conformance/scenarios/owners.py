@@ -185,10 +185,15 @@ async def assistants_of_others(w: World) -> Any:
 @scenario(owners=True)
 async def searching_assistants(w: World) -> Any:
     ann, bob = w.user("ann"), w.user("bob")
-    await ann.sdk.assistants.create("echo", name="hers")
-    order = {"limit": 100, "sort_by": "name", "sort_order": "asc"}
+    mark = {"mark": w.new_id()}
+    await ann.sdk.assistants.create("echo", name="hers", metadata=dict(mark))
+    system = {"created_by": "system"}
     return [
-        [row["name"] for row in (await each.call("POST", "/assistants/search", order))["body"]]
+        [
+            [row["name"] for row in await each.sdk.assistants.search(metadata=mark)],
+            await each.sdk.assistants.count(metadata=mark),
+            len(await each.sdk.assistants.search(metadata=system, graph_id="steps")),
+        ]
         for each in (ann, bob)
     ]
 
