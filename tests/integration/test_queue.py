@@ -276,6 +276,36 @@ async def test_a_run_that_is_retried_too_often_ends_in_error(
     assert "exceeded max attempts (3)" in thread["error"]["message"]
 
 
+async def test_runs_that_were_lost_twice_go_one_by_one(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them may be what killed the process; the others must not share its fate."""
+    graph = Overlap()
+    async with graph.served(monkeypatch):
+        started = [await runtime.start_run(uuid4(), "echo", {}) for _ in range(4)]
+        for _ in range(2):
+            assert len((await db.write(lambda conn: run_claim.claim(conn, 9))).runs) == 4
+            await queue.recover()
+        fresh = [await runtime.start_run(uuid4(), "steps", {"delay": 0.01}) for _ in range(3)]
+        async with runtime.working():
+            assert [await runtime.ended(run["run_id"]) for run in fresh] == ["success"] * 3
+            assert [await runtime.ended(run["run_id"]) for run in started] == ["success"] * 4
+    assert graph.most == 1
+
+
+async def test_runs_that_were_lost_once_go_together(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = Overlap()
+    async with graph.served(monkeypatch):
+        started = [await runtime.start_run(uuid4(), "echo", {}) for _ in range(4)]
+        await db.write(lambda conn: run_claim.claim(conn, 9))
+        await queue.recover()
+        async with runtime.working():
+            assert [await runtime.ended(run["run_id"]) for run in started] == ["success"] * 4
+    assert graph.most == 4
+
+
 # --- nothing blocks the queue
 
 
