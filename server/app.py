@@ -1,7 +1,10 @@
 """The host app: our own routes first, then the platform."""
 
 import asyncio
+import gc
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -40,10 +43,17 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
     """
     platform = create_platform(settings, studio=studio)
     prefix = platform.config.sections["http"].get("mount_prefix") or ""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with platform.lifespan(app):
+            _spare_the_collector()
+            yield
+
     app = Starlette(
         routes=[Route("/health", health), Mount(prefix or "/", app=platform)],
         middleware=[Middleware(AccessLog)],
-        lifespan=platform.lifespan,
+        lifespan=lifespan,
     )
     app.state.platform = platform
     return app
@@ -70,6 +80,17 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
             "APP_ENV=local_dev on your own machine."
         )
     return platform
+
+
+def _spare_the_collector() -> None:
+    """Keep Python's garbage collector off what stays for good.
+
+    Half a million objects are imported and never go away; looking at them again
+    every few runs takes a third of a run's time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 100)
 
 
 async def health(request: Request) -> JSONResponse:
