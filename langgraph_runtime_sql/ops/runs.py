@@ -18,6 +18,7 @@ from langgraph_runtime_sql.ops.crons import take_firing
 from langgraph_runtime_sql.ops.run_cancel import cancel
 from langgraph_runtime_sql.ops.run_create import RunRequest, create
 from langgraph_runtime_sql.ops.run_stream import Stream
+from langgraph_runtime_sql.ops.thread_state import refresh_after_deletion
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs
 
@@ -157,19 +158,22 @@ class Runs:
         run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
         permitted = await authorize(ctx, "threads", "delete", {"run_id": run, "thread_id": thread})
 
-        def fn(conn: Connection) -> bool:
+        def fn(conn: Connection) -> str | None:
             if permitted and thread_rows.find_permitted(conn, thread, permitted) is None:
-                return False
+                return None
             row = run_rows.find(conn, run)
             if row is None or row["thread_id"] != thread:
                 raise HTTPException(404, "Run not found")
             _delete(conn, row)
-            return True
+            return str(row["status"])
 
-        deleted = await database.current().write(fn)
-        if deleted:
-            await custom_checkpointer.delete_run(run)
-        return rows([run] if deleted else [])  # type: ignore[list-item]  # the bare id
+        status = await database.current().write(fn)
+        if status is None:
+            return rows([])
+        await custom_checkpointer.delete_run(run)
+        if status in run_rows.ENDED:
+            await refresh_after_deletion(thread)
+        return rows([run])  # type: ignore[list-item]  # the bare id
 
     @staticmethod
     async def stats(conn: Any) -> dict[str, Any]:

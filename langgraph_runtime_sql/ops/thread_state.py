@@ -2,9 +2,11 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+import structlog
 from langgraph.types import StateSnapshot, StateUpdate
 from sqlalchemy import bindparam, or_, select
 from starlette.exceptions import HTTPException
@@ -17,6 +19,8 @@ from langgraph_runtime_sql.ops import thread_rows
 from langgraph_runtime_sql.ops.access import as_uuid, authorize, caller
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs, threads
+
+logger = structlog.stdlib.get_logger(__name__)
 
 _LAST_KWARGS = Prepared(
     select(runs.c.kwargs)
@@ -53,12 +57,7 @@ class State:
         if graph_id is None:
             return _empty()
         config["configurable"].setdefault("graph_id", graph_id)
-        async with _graph(row, graph_id, config, "threads.read") as graph:
-            snapshot: StateSnapshot = await graph.aget_state(config, subgraphs=subgraphs)
-        shown: dict[str, Any] | None = snapshot.metadata  # type: ignore[assignment]
-        if shown is not None and shown.get("checkpoint_ns") == "":
-            del shown["checkpoint_ns"]
-        return snapshot
+        return await _snapshot(row, graph_id, config, subgraphs=subgraphs)
 
     @staticmethod
     async def post(
@@ -86,7 +85,7 @@ class State:
         with _guarded(row["thread_id"], caller(ctx)):
             async with _graph(row, graph_id, config, "threads.update") as graph:
                 written = await graph.aupdate_state(target, values, as_node=as_node)
-        await _publish(row["thread_id"], config, ctx)
+        await _publish(row, graph_id, config)
         return {
             "checkpoint": written["configurable"],
             "configurable": written["configurable"],
@@ -112,7 +111,7 @@ class State:
         with _guarded(row["thread_id"], caller(ctx)):
             async with _graph(row, graph_id, config, "threads.update") as graph:
                 written = await graph.abulk_update_state(config, updates)
-        await _publish(row["thread_id"], config, ctx)
+        await _publish(row, graph_id, config)
         return {"checkpoint": written["configurable"]}
 
     @staticmethod
@@ -155,8 +154,12 @@ def _before(before: Any) -> dict[str, Any] | None:
 def _state_update(update: dict[str, Any]) -> StateUpdate:
     from langgraph_api.command import map_cmd
 
-    command = update.get("command")
-    return StateUpdate(map_cmd(command) if command else update.get("values"), update.get("as_node"))
+    command, values = update.get("command"), update.get("values")
+    if command:
+        values = map_cmd(command)
+        # The API writes null where no node is named, which langgraph cannot iterate over.
+        values = replace(values, goto=values.goto or ())
+    return StateUpdate(values, update.get("as_node"))
 
 
 async def _permitted(config: dict[str, Any], ctx: Any, action: str) -> tuple[Row, str | None]:
@@ -272,11 +275,26 @@ def _json_hook() -> Any:
     return _msgpack_ext_hook_to_json
 
 
-async def _publish(thread_id: UUID, config: dict[str, Any], ctx: Any) -> None:
-    """Bring the thread's row to the state just written, and tell its followers."""
-    from langgraph_api.state import patch_interrupt, state_snapshot_to_thread_state
+async def _snapshot(
+    row: Row, graph_id: str, config: dict[str, Any], *, subgraphs: bool = False
+) -> StateSnapshot:
+    async with _graph(row, graph_id, config, "threads.read") as graph:
+        snapshot: StateSnapshot = await graph.aget_state(config, subgraphs=subgraphs)
+    shown: dict[str, Any] | None = snapshot.metadata  # type: ignore[assignment]
+    if shown is not None and shown.get("checkpoint_ns") == "":
+        del shown["checkpoint_ns"]
+    return snapshot
 
-    snapshot = await State.get(None, dict(config), ctx=ctx)
+
+async def _refresh(
+    row: Row, graph_id: str, configurable: dict[str, Any]
+) -> tuple[StateSnapshot, Row | None]:
+    """Bring a thread's row to its newest checkpoint; that state, and the row unless it is gone."""
+    from langgraph_api.state import patch_interrupt
+
+    thread_id: UUID = row["thread_id"]
+    newest = {**configurable, "thread_id": str(thread_id), "graph_id": graph_id}
+    snapshot = await _snapshot(row, graph_id, {"configurable": newest})
     interrupts = {
         task.id: [patch_interrupt(each) for each in task.interrupts]
         for task in snapshot.tasks
@@ -296,7 +314,7 @@ async def _publish(thread_id: UUID, config: dict[str, Any], ctx: Any) -> None:
                 # A run queued since the checkpoint was written keeps the thread busy.
                 status=row["status"] if _in_flight(conn, thread_id) else status,
                 resting_status=status,
-                values=snapshot.values,
+                values=snapshot.values if snapshot.metadata is not None else None,
                 interrupts=interrupts,
                 error=None,
                 updated_at=moment,
@@ -306,7 +324,40 @@ async def _publish(thread_id: UUID, config: dict[str, Any], ctx: Any) -> None:
         )
         return thread_rows.find(conn, thread_id)
 
-    written = await database.current().write(fn)
+    return snapshot, await database.current().write(fn)
+
+
+async def refresh_after_deletion(thread_id: UUID) -> None:
+    """Bring a thread's row to what is left of its checkpoints, unless a run will do so."""
+    from langgraph_api.graph import GRAPHS
+
+    def fn(conn: Connection) -> tuple[Row, str] | None:
+        row = thread_rows.find(conn, thread_id)
+        graph_id = None if row is None else _graph_id(conn, row)
+        if row is None or graph_id is None or _in_flight(conn, thread_id):
+            return None
+        return (row, graph_id) if graph_id in GRAPHS else None
+
+    found = await database.current().read(fn)
+    if found is None:
+        return
+    try:
+        await _refresh(*found, {})
+    except Exception:
+        # The graph's own code failed. The deletion is done all the same.
+        logger.exception(
+            "Cannot read a thread's state", action="refresh_failed", thread_id=str(thread_id)
+        )
+
+
+async def _publish(row: Row, graph_id: str, config: dict[str, Any]) -> None:
+    """Bring the thread's row to the state just written, and tell its followers."""
+    from langgraph_api.state import state_snapshot_to_thread_state
+
+    thread_id = row["thread_id"]
+    # Whichever checkpoint or subgraph was written to: the row shows the thread as a whole.
+    asked = {k: v for k, v in config["configurable"].items() if not k.startswith("checkpoint_")}
+    snapshot, written = await _refresh(row, graph_id, asked)
     created = thread_rows.unanswered.get()
     if created is not None and written is not None and created["thread_id"] == thread_id:
         created.update(thread_rows.public(written))

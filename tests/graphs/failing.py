@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 
 class Input(TypedDict, total=False):
-    error: str  # name of a built-in exception
+    error: str  # name of an exception, built-in or of asyncio
     message: str
     times: int  # fail this often, then succeed; needs `record`
     record: str  # path of a file that gets a line an attempt
@@ -32,9 +32,9 @@ def count_attempt(path: str | None) -> int:
 
 
 def error_type(name: str) -> type[BaseException]:
-    found = getattr(builtins, name, None)
+    found = getattr(builtins, name, None) or getattr(asyncio, name, None)
     if not (isinstance(found, type) and issubclass(found, BaseException)):
-        raise TypeError(f"{name!r} is no built-in exception")
+        raise TypeError(f"{name!r} is no exception, built-in or of asyncio")
     return found
 
 

@@ -24,9 +24,7 @@ class Event(NamedTuple):
 
 
 @contextmanager
-def served(
-    folder: Path, config: Path = GRAPHS / "langgraph.json", **env: str
-) -> Iterator[Running]:
+def served(folder: Path, config: Path = GRAPHS / "langgraph.json", **env: str) -> Iterator[Running]:
     """A server of its own database in `folder`, with `env` in its environment."""
     port = free_port()
     command = threadhold("serve", "--config", config, "--port", str(port))
