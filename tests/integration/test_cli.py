@@ -4,10 +4,12 @@ import json
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +161,21 @@ def test_a_second_server_on_the_same_file_is_told_who_owns_it(
     assert second.returncode != 0
     assert f"in use by process {served.process.pid}" in second.stdout
     assert "Traceback" not in second.stdout
+    assert ask(served.url) == "other"
+
+
+def test_a_backup_of_a_running_server_holds_what_it_has_acknowledged(
+    served: Running, tmp_path: Path
+) -> None:
+    body = {"metadata": {"mark": "acknowledged"}}
+    assert httpx.post(f"{served.url}/threads", json=body).status_code == 200
+    copy = tmp_path / "copy.db"
+    url = f"sqlite:///{served.log.parent}/data/served.db"
+    ended = run(threadhold("backup", copy, "--database-url", url), tmp_path)
+    assert ended.returncode == 0, ended.stdout
+    with closing(sqlite3.connect(copy)) as connection:
+        marked = "SELECT count(*) FROM threads WHERE metadata LIKE '%acknowledged%'"
+        assert connection.execute(marked).fetchone() == (1,)
     assert ask(served.url) == "other"
 
 

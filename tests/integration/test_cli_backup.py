@@ -1,5 +1,6 @@
 """`threadhold backup` and `migrate`: copies of databases that are being written."""
 
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -68,6 +69,22 @@ def test_a_copy_of_a_database_under_writes_is_one_moments_state(live: Path, tmp_
     # One file each, nothing half-made beside it.
     assert {path.name for path in tmp_path.iterdir()} >= {f"copy{n}.db" for n in range(5)}
     assert not [path for path in tmp_path.iterdir() if "copy" in path.name and path.suffix != ".db"]
+
+
+def test_a_database_that_a_killed_process_left_is_copied_with_its_log(
+    live: Path, tmp_path: Path
+) -> None:
+    """What a crash leaves: the newest commits are in the write-ahead log only."""
+    crashed = tmp_path / "crashed.db"
+    with closing(sqlite3.connect(live)) as holder:
+        # While it reads, nobody moves the log into the database.
+        holder.execute("BEGIN")
+        expected = holder.execute("SELECT count(*) FROM pairs").fetchone()[0]
+        shutil.copy(live, crashed)
+        shutil.copy(f"{live}-wal", f"{crashed}-wal")
+    assert backup(crashed, tmp_path / "copy.db").exit_code == 0
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM pairs").fetchone()[0] >= expected
 
 
 def test_the_copy_is_for_its_owner_only(live: Path, tmp_path: Path) -> None:

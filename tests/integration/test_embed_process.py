@@ -293,11 +293,15 @@ report(
         ({"durability": "eternal"}, "ConfigError", "durability"),
         ({"hooks": "./none.py:policy"}, "ConfigError", "./none.py:policy"),
         ({"hooks": "json:policy"}, "ConfigError", "json:policy"),
+        ({"hooks": "./misspelt.py:policy"}, "ConfigError", "Unknown hook 'before_thread_creat'"),
     ],
 )
 def test_what_cannot_be_served_is_said(
     project: Path, arguments: dict[str, Any], error: str, said: str
 ) -> None:
+    (project / "misspelt.py").write_text(
+        "class Policy:\n    def before_thread_creat(self): ...\n\n\npolicy = Policy()\n"
+    )
     found = play(
         project,
         f"""
@@ -310,6 +314,31 @@ except Exception as error:
     )
     assert found["error"] == error
     assert said in found["said"]
+
+
+@pytest.mark.parametrize(("durability", "synchronous"), [("process", 1), ("power-loss", 2)])
+def test_durability_decides_what_a_commit_waits_for(
+    project: Path, durability: str, synchronous: int
+) -> None:
+    found = play(
+        project,
+        f"""
+platform = make(durability={durability!r})
+
+
+async def main():
+    from langgraph_runtime_sql import database
+
+    async with platform.lifespan():
+        return await database.current().write(
+            lambda conn: conn.raw.execute("PRAGMA synchronous").fetchone()[0]
+        )
+
+
+report(synchronous=asyncio.run(main()))
+""",
+    )
+    assert found["synchronous"] == synchronous
 
 
 CUSTOM_APP = """
