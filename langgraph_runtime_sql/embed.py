@@ -35,6 +35,7 @@ from langgraph_runtime_sql.urls import database_path
 logger = logging.getLogger(__name__)
 
 FORBIDDEN_PREFIXES = ("/ui", "/noauth")
+DEFAULT_JOBS = 100
 
 
 class PlatformAlreadyConfigured(RuntimeSqlError):
@@ -103,7 +104,7 @@ class LangGraphPlatform:
         durability: What an acknowledged write survives: the death of the
             `process`, or also a `power-loss` (each commit waits for the disk).
         n_jobs: Runs at a time in this process; 0 starts none. By default
-            `N_JOBS_PER_WORKER`, or 10.
+            `N_JOBS_PER_WORKER`, or 100: a run that waits for a model costs little.
         grace_seconds: How long runs in flight may go on at shutdown before
             they are handed back, to continue after the next start.
         cors: In the shape of `http.cors` in the config, which it overrides. By
@@ -263,6 +264,7 @@ def _set_environment(claim: _Claim, explicit: Mapping[str, str]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = setting
+    os.environ.setdefault("N_JOBS_PER_WORKER", str(DEFAULT_JOBS))
 
 
 def _load(claim: _Claim) -> Starlette:

@@ -33,7 +33,7 @@ class Settings(BaseSettings):
         "process", description="What an acknowledged write survives the loss of"
     )
     n_jobs_per_worker: int | None = Field(
-        None, ge=0, description="Runs at a time; 0 starts none (default 10)"
+        None, ge=0, description="Runs at a time; 0 starts none (default 100)"
     )
     shutdown_grace_seconds: float = Field(
         10.0, ge=0, description="How long requests, and then runs, may go on at shutdown"
