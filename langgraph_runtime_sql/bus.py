@@ -94,9 +94,9 @@ class Subscription:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def pending(self) -> bool:
-        """Whether an event is waiting to be read."""
-        return bool(self._events)
+    def waiting(self) -> list[Event]:
+        """The events that are still to be read."""
+        return list(self._events)
 
     async def get(self, timeout: float | None = None) -> Event | None:
         """The next event, or None when `timeout` seconds pass without one."""
@@ -168,32 +168,42 @@ class LocalBus:
     ) -> Event:
         """Send an event to whoever follows the run or its thread."""
         with self._lock:
-            milliseconds = time.time_ns() // 1_000_000
-            last = self._last
-            order = (milliseconds, 0) if milliseconds > last[0] else (last[0], last[1] + 1)
-            self._last = order
-            event = Event(order, run_id, name, data, resumable)
-            if resumable:
-                self._log(run_id, thread_id).add(event)
-            for subscription in self._by_run.get(run_id, ()):
-                subscription.push(event)
-            if thread_id is not None:
-                for subscription in self._by_thread.get(thread_id, ()):
-                    subscription.push(event)
-        return event
+            log = self._log(run_id, thread_id) if resumable else None
+            return self._send(run_id, thread_id, name, data, log)
 
     def publish_state(self, thread_id: str, name: str, data: bytes) -> Event:
         """Send an event that belongs to a thread and to none of its runs."""
-        event = self.publish("*", thread_id, name, data)
         with self._lock:
             log = self._log(f"*{thread_id}", thread_id)
-            log.add(event._replace(resumable=True))
             log.expires = time.monotonic() + self._keep
+            return self._send("*", thread_id, name, data, log)
+
+    def _send(
+        self, run_id: str, thread_id: str | None, name: str, data: bytes, log: _Log | None
+    ) -> Event:
+        milliseconds = time.time_ns() // 1_000_000
+        last = self._last
+        order = (milliseconds, 0) if milliseconds > last[0] else (last[0], last[1] + 1)
+        self._last = order
+        event = Event(order, run_id, name, data, resumable=log is not None)
+        if log is not None:
+            log.add(event)
+        for subscription in self._by_run.get(run_id, ()):
+            subscription.push(event)
+        if thread_id is not None:
+            for subscription in self._by_thread.get(thread_id, ()):
+                subscription.push(event)
         return event
 
-    def subscribe_run(self, run_id: str, after: Order | None = None) -> Subscription:
-        """Follow a run, which need not exist yet, from `after` or from now."""
-        return self._subscribe(self._by_run, run_id, [run_id], after)
+    def subscribe_run(
+        self, run_id: str, after: Order | None = None, live: Subscription | None = None
+    ) -> Subscription:
+        """Follow a run, which need not exist yet, from `after` or from now.
+
+        Args:
+            live: A subscription to the same run: what waits there to be read comes too.
+        """
+        return self._subscribe(self._by_run, run_id, [run_id], after, live)
 
     def subscribe_thread(self, thread_id: str, after: Order | None = None) -> Subscription:
         """Follow all runs of a thread, future ones too, from `after` or from now."""
@@ -205,6 +215,7 @@ class LocalBus:
         key: str,
         logs: list[str] | None,
         after: Order | None,
+        live: Subscription | None = None,
     ) -> Subscription:
         def leave(subscription: Subscription) -> None:
             with self._lock, suppress(KeyError, ValueError):
@@ -216,8 +227,8 @@ class LocalBus:
         with self._lock:
             if after is not None:
                 names = self._thread_logs.get(key, []) if logs is None else logs
-                kept = [e for name in names if name in self._logs for e in self._logs[name].events]
-                for event in sorted(kept):
+                kept = {e for name in names if name in self._logs for e in self._logs[name].events}
+                for event in sorted(kept.union(live.waiting() if live else ())):
                     if event.order > after:
                         subscription.push(event)
             readers[key].append(subscription)

@@ -95,8 +95,9 @@ async def _follow(
     key = str(run_id)
     if after is not None:
         # One subscription that starts in the log has neither a gap nor a repeat.
+        resumed = bus.current().subscribe_run(key, after, live)
         live.close()
-        live = bus.current().subscribe_run(key, after)
+        live = resumed
     resumable = bus.current().is_resumable(key)
     try:
         over = not bus.current().is_live(key) and await _is_over(run_id, thread_id)

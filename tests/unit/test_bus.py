@@ -19,7 +19,7 @@ def local() -> LocalBus:
 
 def _drain(subscription: Subscription) -> list[Event]:
     found = []
-    while subscription.pending():
+    while subscription.waiting():
         found.append(subscription._events.popleft())
     return found
 
