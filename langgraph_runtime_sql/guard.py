@@ -1,17 +1,21 @@
-"""What stands around the stock application: a limit on bodies, and an answer to every error.
+"""What stands around the stock application: limits on requests, and an answer to every error.
 
 Each error is answered with JSON `{"detail": ...}`. What the client caused is a
 4xx; the rest is a 500 without particulars, whose `reference` finds the
 traceback in the log.
 """
 
+import re
 import uuid
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Any
 
 import structlog
 from langgraph.errors import EmptyInputError, InvalidUpdateError
+from langgraph_sdk.errors import APIStatusError
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -19,6 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from langgraph_runtime_sql import request_body
 from langgraph_runtime_sql.hooks import Reject
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -34,9 +39,11 @@ def install(app: Starlette, *, max_body_bytes: int, private_network: bool) -> No
         max_body_bytes: Larger request bodies get a 413.
         private_network: Let public websites that CORS allows reach a private address.
     """
+    request_body.install()
     app.add_middleware(Legible)
     # Last in the list is innermost: inside CORS, so that browsers may read these answers.
     app.user_middleware += [
+        Middleware(JsonErrors),
         Middleware(ErrorBoundary),
         Middleware(BodyLimit, limit=max_body_bytes),
     ]
@@ -50,27 +57,85 @@ def install(app: Starlette, *, max_body_bytes: int, private_network: bool) -> No
 
 
 class Legible:
-    """Answers 400 to a query or request id that is not text, which the stock middleware assumes."""
+    """Answers 4xx to a query or header that the stock middleware or handlers cannot take."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._is_text(scope):
+        refusal = self._refusal(scope) if scope["type"] == "http" else None
+        if refusal is None:
             await self._app(scope, receive, send)
-            return
-        detail = "The query and the header x-request-id must be UTF-8"
-        await JSONResponse({"detail": detail}, 400)(scope, receive, send)
+        else:
+            await JSONResponse({"detail": refusal[1]}, refusal[0])(scope, receive, send)
 
     @staticmethod
-    def _is_text(scope: Scope) -> bool:
-        values = [value for name, value in scope["headers"] if name == b"x-request-id"]
+    def _refusal(scope: Scope) -> tuple[int, str] | None:
+        """The status and reason, if the request is refused."""
+        query = scope.get("query_string", b"")
+        headers = [(name, value) for name, value in scope["headers"] if name in _TEXT_HEADERS]
         try:
-            for value in (*values, scope.get("query_string", b"")):
+            for _, value in (*headers, (b"", query)):
                 value.decode()
         except UnicodeDecodeError:
-            return False
-        return True
+            return 400, "The query and the header x-request-id must be UTF-8"
+        for name, value in headers:
+            if name == b"last-event-id" and value and not _EVENT_ID.fullmatch(value):
+                return 422, "The header last-event-id must be an id that this server has sent"
+        if b"limit" not in query and b"offset" not in query:
+            return None
+        for name, number in QueryParams(query).items():
+            if name in ("limit", "offset") and not _is_page(number):
+                most = request_body.MAX_PAGE
+                return 422, f"`{name}` must be a whole number from 0 to {most}, not {number!r}"
+        return None
+
+
+_TEXT_HEADERS = (b"x-request-id", b"last-event-id")
+_EVENT_ID = re.compile(rb"-|-1|[0-9]{1,19}(-([0-9]{1,19}|\*))?")
+
+
+def _is_page(number: str) -> bool:
+    return number.isascii() and number.isdigit() and int(number[:11]) <= request_body.MAX_PAGE
+
+
+class JsonErrors:
+    """Gives an error that is answered as plain text the shape of all others."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] == "HEAD":
+            await self._app(scope, receive, send)
+            return
+        start: Message | None = None
+        text = b""
+
+        async def shaped(message: Message) -> None:
+            nonlocal start, text
+            if message["type"] == "http.response.start" and _is_text_error(message):
+                start = message
+            elif start is None:
+                await send(message)
+            else:
+                text += message.get("body", b"")
+                if not message.get("more_body"):
+                    detail = text.decode(errors="replace") or HTTPStatus(start["status"]).phrase
+                    kept = [pair for pair in start["headers"] if pair[0] not in _OF_THE_BODY]
+                    response = JSONResponse({"detail": detail}, start["status"])
+                    response.raw_headers += kept
+                    await response(scope, receive, send)
+
+        await self._app(scope, receive, shaped)
+
+
+_OF_THE_BODY = (b"content-type", b"content-length")
+
+
+def _is_text_error(message: Message) -> bool:
+    kind = next((value for name, value in message["headers"] if name == b"content-type"), b"")
+    return bool(message["status"] >= 400 and (not kind or kind.startswith(b"text/plain")))
 
 
 class BodyLimit:
@@ -196,6 +261,21 @@ def bad_input(status: int, detail: str) -> Handler:
 too_deep = bad_input(400, "The request is nested too deeply")
 
 
+async def json_rpc_error(request: Request, error: Exception) -> Response:
+    """What JSON-RPC says of a message that is refused."""
+    if not isinstance(error, request_body.JsonRpcError):
+        raise error
+    # As the API's own: the status is HTTP's, and HTTP went well unless nothing could be read.
+    return JSONResponse(error.body, 200 if error.body["id"] is not None else 400)
+
+
+async def own_answer(request: Request, error: Exception) -> Response:
+    """A handler that asks the API itself, as MCP's does, was refused: so is its caller."""
+    if not isinstance(error, APIStatusError) or error.status_code >= 500:
+        return await unexpected(request, error)
+    return JSONResponse({"detail": error.message}, error.status_code)
+
+
 async def type_error(request: Request, error: Exception) -> Response:
     """orjson has no class of its own for an object too deep to be written."""
     handler = too_deep if str(error) == "Recursion limit reached" else unexpected
@@ -205,6 +285,8 @@ async def type_error(request: Request, error: Exception) -> Response:
 HANDLERS: dict[type[Exception], Handler] = {
     Exception: unexpected,
     Reject: rejected,
+    request_body.JsonRpcError: json_rpc_error,
+    APIStatusError: own_answer,
     ValueError: bad_value,
     InvalidUpdateError: bad_value,
     EmptyInputError: bad_value,

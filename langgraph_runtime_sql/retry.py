@@ -12,9 +12,6 @@ import functools
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
-from starlette.requests import Request
-
-from langgraph_runtime_sql import request_defaults
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
 
 P = ParamSpec("P")
@@ -39,8 +36,6 @@ def retry_db(func: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
 
     @functools.wraps(func)
     async def handler(*args: P.args, **kwargs: P.kwargs) -> T:
-        if args and isinstance(args[0], Request):
-            await request_defaults.complete(args[0])
         for _ in range(ATTEMPTS - 1):
             try:
                 return await func(*args, **kwargs)

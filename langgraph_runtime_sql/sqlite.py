@@ -51,7 +51,9 @@ def translate(error: BaseException) -> BaseException:
             return DatabaseOverloaded(message)
     if isinstance(error, OverflowError):
         # A number from a request that no column can hold.
-        return ValueError(f"A number is out of range: {error}")
+        return ValueError(
+            "A number is too large to be stored or compared: it needs more than 64 bits"
+        )
     return error
 
 
