@@ -40,6 +40,8 @@ ONE_REQUEST = (
     "request, and readers of the history need not be the one who asked."
 )
 NEVER_500 = "Stock answers 500."
+JSON_ERRORS = "Every refusal has a JSON body; stock sends some as bare text, or with no body."
+JSON_RPC = "What is no JSON is refused before it reaches a route, as a JSON-RPC parse error (400)."
 
 DIFFERENCES: list[Difference] = [
     # Refusals
@@ -56,10 +58,20 @@ DIFFERENCES: list[Difference] = [
     Difference("threads.delete", "*.body.detail", WORDS),
     Difference("threads.search_by_ids", "*.body.detail", WORDS),
     Difference("threads.supersteps_refused", "*.body.detail", WORDS),
+    Difference("state.history_refused", "$[0].body.detail", WORDS),
+    Difference("state.thread_stream_refused", "$[1].body.detail", WORDS),
+    Difference("store.refused", "*.body", JSON_ERRORS),
+    Difference("store.refused", "*.headers.content-type", JSON_ERRORS),
+    Difference("a2a.refused", "$[7].*", JSON_RPC),
+    Difference("a2a.refused", "$[9].*", JSON_ERRORS),
+    Difference("mcp.malformed", "$[0].*", JSON_RPC),
+    Difference("mcp.malformed", "$[6].*", JSON_ERRORS),
+    Difference("mcp.malformed", "$[7].*", JSON_ERRORS),
     # Stock fails
     Difference("crons.create_incomplete", "*", NEVER_500),
     Difference("state.history_before_an_object", "$", f"{NEVER_500} The SDK sends objects."),
     Difference("threads.search_values_of_threads_without", "*", NEVER_500),
+    Difference("threads.superstep_command_without_goto", "$", NEVER_500),
     Difference("store.search_without_a_prefix", "$", NEVER_500),
     # Rows and metadata
     Difference("threads.*", "*.error", WHOLE_ROW),
@@ -82,6 +94,11 @@ DIFFERENCES: list[Difference] = [
         "threads.prune_keeps_latest",
         "*",
         "Stock cannot prune all but the latest checkpoint.",
+    ),
+    Difference(
+        "threads.create_refused",
+        "$[6].*",
+        "A thread cannot be made to live for less than no time.",
     ),
     Difference("threads.ttl_is_told", "$.body.ttl", "Stock has no time to live for threads."),
     Difference(
