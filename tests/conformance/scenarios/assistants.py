@@ -377,3 +377,14 @@ async def subgraphs(w: World) -> Any:
         await w.sdk.assistants.get_subgraphs(system_assistant("echo")),
         await w.call("GET", f"/assistants/{NOWHERE}/subgraphs"),
     ]
+
+
+@scenario()
+async def runs_use_the_current_version(w: World) -> Any:
+    made = await w.sdk.assistants.create("configured", context={"greeting": "one"})
+    key = made["assistant_id"]
+    await w.sdk.assistants.update(key, context={"greeting": "two"})
+    newest = await w.sdk.runs.wait(None, key, input={})
+    await w.sdk.assistants.update(key, graph_id="echo")
+    other = await w.sdk.runs.wait(None, key, input={"value": 1})
+    return [newest["seen"]["context"], other]

@@ -323,3 +323,23 @@ async def thread_stream_refused(w: World) -> Any:
         await w.call("GET", path, headers={"Last-Event-ID": "yesterday"}),
         await w.call("GET", "/threads/nope/stream"),
     ]
+
+
+@scenario()
+async def thread_stream_resumes_in_the_middle(w: World) -> Any:
+    key = await w.thread()
+    value = {"n": 4, "delay": 0.02, "mode": "custom"}
+    body = {
+        "assistant_id": "tokens",
+        "input": value,
+        "stream_mode": ["custom"],
+        "stream_resumable": True,
+    }
+    live = await w.sse("POST", f"/threads/{key}/runs/stream", body)
+    rest = await w.sse(
+        "GET",
+        f"/threads/{key}/stream",
+        headers={"Last-Event-ID": live[2]["id"]},
+        stop=lambda e: e["data"].get("status") == "run_done",
+    )
+    return [[e["event"], e["data"]] for e in rest]

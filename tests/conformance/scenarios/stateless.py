@@ -130,3 +130,12 @@ async def what_a_node_sees(w: World) -> Any:
 async def after_seconds(w: World) -> Any:
     body = {"assistant_id": "echo", "input": {"value": 1}, "after_seconds": 1}
     return await w.call("POST", "/runs/wait", body)
+
+
+@scenario()
+async def keep_and_resume(w: World) -> Any:
+    body = {"assistant_id": "interrupt", "input": {"questions": ["q"]}, "on_completion": "keep"}
+    answer = await w.call("POST", "/runs/wait", body)
+    thread = answer["headers"]["location"].split("/")[2]
+    ended = await w.sdk.runs.wait(thread, "interrupt", command={"resume": "yes"})
+    return [answer["body"], ended, [run["status"] for run in await w.sdk.runs.list(thread)]]

@@ -311,3 +311,40 @@ async def long_token_stream(w: World) -> Any:
 @scenario()
 async def unicode_and_line_ends(w: World) -> Any:
     return await streamed(w, "echo", {"value": "ß\n\r\n\u2028\u0000 data: x\n\nevent: y 🧵"})
+
+
+async def resumable(w: World) -> tuple[str, list[dict[str, Any]]]:
+    """The path of an ended run's stream, and what it told when it was live."""
+    key = await w.thread()
+    body = {
+        "assistant_id": "tokens",
+        "input": {"n": 3, "delay": 0.02, "mode": "custom"},
+        "stream_mode": ["custom"],
+        "stream_resumable": True,
+    }
+    live = await w.sse("POST", f"/threads/{key}/runs/stream", body)
+    return f"/threads/{key}/runs/{live[0]['data']['run_id']}/stream", live
+
+
+@scenario()
+async def resume_from_minus_one(w: World) -> Any:
+    """Some clients ask so for everything."""
+    path, live = await resumable(w)
+    again = await w.sse("GET", path, headers={"Last-Event-ID": "-1"})
+    return [pairs(again), again == live]
+
+
+@scenario()
+async def resume_after_the_end(w: World) -> Any:
+    path, live = await resumable(w)
+    return await w.sse("GET", path, headers={"Last-Event-ID": live[-1]["id"]})
+
+
+@scenario()
+async def resume_with_a_mode(w: World) -> Any:
+    path, _ = await resumable(w)
+    headers = {"Last-Event-ID": "0-0"}
+    modes = ("custom", "values", "metadata")
+    return [
+        pairs(await w.sse("GET", f"{path}?stream_mode={mode}", headers=headers)) for mode in modes
+    ]
