@@ -151,16 +151,43 @@ async def stop_pool() -> None:
 
 
 class Handle:
-    """What `connect()` yields. Operations own their transactions, so it holds nothing."""
+    """What `connect()` yields. Operations own their transactions, so it holds no connection.
 
+    The API creates a batch of runs in one task each, which wait for each other. Where one
+    fails, the others would wait for ever, so they share the fate of their handle.
+    """
 
-_HANDLE = Handle()
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._failed = False
+
+    def enlist(self) -> None:
+        """Cancel the current task when this handle's block fails.
+
+        Raises:
+            asyncio.CancelledError: it has failed already.
+        """
+        if self._failed:
+            raise asyncio.CancelledError("Another operation on the same connection has failed")
+        if (task := asyncio.current_task()) is not None:
+            self._tasks.add(task)
+
+    def fail(self) -> None:
+        """The block has failed: cancel the other tasks that are still at it."""
+        self._failed = True
+        for task in self._tasks - {asyncio.current_task()}:
+            task.cancel("Another operation on the same connection has failed")
 
 
 @asynccontextmanager
 async def connect(*, supports_core_api: bool = False) -> AsyncIterator[Handle]:
     """The interface's connection: each operation commits before it returns."""
-    yield _HANDLE
+    handle = Handle()
+    try:
+        yield handle
+    except BaseException:
+        handle.fail()
+        raise
 
 
 async def healthcheck(*, check_db: bool = True) -> None:

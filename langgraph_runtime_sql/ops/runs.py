@@ -65,6 +65,8 @@ class Runs:
         from langgraph_api.graph import SYSTEM_ASSISTANT_IDS
         from langgraph_api.utils.uuids import uuid7
 
+        if isinstance(conn, database.Handle):
+            conn.enlist()
         # First of all: handlers may create runs of their own, which are not the cron's.
         fired = take_firing()
         assistant = as_uuid(assistant_id, "assistant ID")
