@@ -18,6 +18,8 @@ from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs
 
 LEASE_SECONDS = 15.0
+# How long a run on its last attempt must have lived before the next such may start.
+APART_SECONDS = 30.0
 # Who claims: one name for each start of the process.
 OWNER = uuid.uuid4().hex
 
@@ -62,7 +64,7 @@ def _not_suspect() -> ColumnElement[bool]:
 
 
 def _first_suspect() -> ColumnElement[bool]:
-    """The oldest run on its last attempt, while no other is on its own.
+    """The oldest run on its last attempt, unless another has just begun its own.
 
     A run that kills its process takes the others down with it. Were all of them
     started together each time, they would all use up their attempts.
@@ -70,7 +72,11 @@ def _first_suspect() -> ColumnElement[bool]:
     running, older = runs.alias("other"), runs.alias("older")
     return and_(
         ~select(running.c.seq)
-        .where(running.c.status == "running", running.c.attempt > bindparam("last"))
+        .where(
+            running.c.status == "running",
+            running.c.attempt > bindparam("last"),
+            running.c.updated_at > bindparam("apart"),
+        )
         .exists(),
         ~select(older.c.seq)
         .where(
@@ -133,6 +139,7 @@ def claim(conn: Connection, most: int) -> Claimed:
         "owner": OWNER,
         "lease": moment + timedelta(seconds=LEASE_SECONDS),
         "last": _attempts_before_last(),
+        "apart": moment - timedelta(seconds=APART_SECONDS),
     }
     found = conn.fetchall(_CLAIM, values)
     found.sort(key=lambda row: (row["created_at"], row["seq"]))

@@ -293,6 +293,21 @@ async def test_runs_that_were_lost_twice_go_one_by_one(
     assert graph.most == 1
 
 
+async def test_a_long_run_that_was_lost_twice_does_not_hold_up_the_others_for_ever(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_claim, "APART_SECONDS", 0.2)
+    monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
+    long = await runtime.start_run(uuid4(), "sleeper", {"seconds": 60})
+    short = await runtime.start_run(uuid4(), "echo", {})
+    for _ in range(2):
+        assert len((await db.write(lambda conn: run_claim.claim(conn, 9))).runs) == 2
+        await queue.recover()
+    async with runtime.working():
+        assert await runtime.ended(short["run_id"]) == "success"
+        assert await runtime.status(long["run_id"]) == "running"
+
+
 async def test_runs_that_were_lost_once_go_together(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

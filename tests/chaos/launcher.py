@@ -1,0 +1,60 @@
+"""Starts the same server over and over, each in a process of its own, which is a fork of this one.
+
+Importing everything takes seconds and a fork takes none, so that a test can kill a server many
+times. What is forked has imported and configured, and started nothing: no thread, no database.
+
+    launcher.py PORT                the settings come from the environment
+    < start [BYTES]                 > the process id; BYTES is the largest file it may write
+    < wait                          > the exit status once it has ended, as in `Popen.returncode`
+"""
+
+import os
+import resource
+import signal
+import sys
+
+from server import serving
+from server.app import create_app
+from server.settings import Settings
+
+
+def start(settings: Settings, port: int, limit: list[str]) -> int:
+    """Fork a server and return its process id."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        if limit:
+            hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+            resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit[0]), hard))
+        serving.serve(settings, "127.0.0.1", port)
+        status = 0
+    finally:
+        # Not back into the loop of the parent, whatever happens.
+        os._exit(status)
+
+
+def wait(child: int) -> int:
+    """The exit status of a server that ends, or has ended."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def main() -> None:
+    port, settings, child = int(sys.argv[1]), Settings(), 0
+    _ = create_app(settings).state.platform.app
+    print("ready", flush=True)
+    for line in sys.stdin:
+        command, *arguments = line.split()
+        if command == "start":
+            child = start(settings, port, arguments)
+            print(child, flush=True)
+        else:
+            print(wait(child), flush=True)
+            child = 0
+    if child:
+        os.kill(child, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,296 @@
+"""Ledger: what a server has acknowledged to its clients, and whether it kept it."""
+
+import asyncio
+import json
+import random
+import uuid
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.chaos.victim import PATIENCE, Victim, lines
+
+STEPS = 4
+
+
+@dataclass
+class Steps:
+    """A run of `steps`.
+
+    Attributes:
+        record: The file that tells which steps were executed.
+        sync: Whether a step begins only when the one before has been kept. Else the
+            checkpoint of a step is written while the next one runs.
+        thread: Its thread; empty where it has none of its own.
+    """
+
+    record: Path
+    sync: bool
+    thread: str = ""
+
+    def body(self) -> dict[str, Any]:
+        """The body of the request for it."""
+        asked = {"count": STEPS, "delay": 0.02, "record": str(self.record)}
+        durability = "sync" if self.sync else "async"
+        return {"assistant_id": "steps", "input": asked, "durability": durability}
+
+
+class Refused(AssertionError):
+    """A server that was alive gave an answer that it should not have given."""
+
+
+@dataclass
+class Ledger:
+    """Written by the clients: first what they ask for, then what was acknowledged.
+
+    Attributes:
+        asked: The newest value asked for, by what it is of: it may have been kept.
+        kept: The newest value acknowledged: it must have been kept.
+        runs: Acknowledged runs of `steps`, by their ids.
+        cancelled: Acknowledged cancellations: run id to thread id.
+        deleted: Acknowledged deletions of threads.
+    """
+
+    asked: dict[tuple[str, str], int] = field(default_factory=dict)
+    kept: dict[tuple[str, str], int] = field(default_factory=dict)
+    runs: dict[str, "Steps"] = field(default_factory=dict)
+    cancelled: dict[str, str] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)
+    acknowledged: Counter[str] = field(default_factory=Counter)
+    values: Iterator[int] = field(default_factory=count)
+
+
+class Client:
+    """One client that asks for this and that until its server dies."""
+
+    def __init__(
+        self, number: int, http: httpx.AsyncClient, folder: Path, ledger: Ledger, rng: random.Random
+    ) -> None:
+        self.number, self.http, self.folder = number, http, folder
+        self.ledger, self.rng = ledger, rng
+
+    async def work(self) -> None:
+        """Ask for things until the connection breaks."""
+        deeds: list[Callable[[], Awaitable[None]]] = [
+            self.create_thread,
+            self.delete_thread,
+            self.update_state,
+            self.put_item,
+            self.create_cron,
+            self.create_assistant,
+            self.run_in_background,
+            self.run_and_wait,
+            self.run_and_stream,
+            self.run_without_thread,
+            self.run_later,
+            self.cancel,
+        ]
+        while True:
+            deed = self.rng.choice(deeds)
+            try:
+                await deed()
+            except httpx.TransportError:
+                return
+            self.ledger.acknowledged[deed.__name__] += 1
+
+    async def post(self, path: str, body: Any, method: str = "POST") -> Any:
+        answer = await self.http.request(method, path, json=body)
+        if not answer.is_success:
+            raise Refused(f"{method} {path}: {answer.status_code} {answer.text}")
+        return answer.json() if answer.content else None
+
+    def ask(self, kind: str, name: str) -> int:
+        self.ledger.asked[kind, name] = value = next(self.ledger.values)
+        return value
+
+    def keep(self, kind: str, name: str, value: int) -> None:
+        self.ledger.kept[kind, name] = value
+
+    async def thread(self) -> str:
+        thread = str(uuid.uuid4())
+        value = self.ask("thread", thread)
+        await self.post("/threads", {"thread_id": thread, "metadata": {"value": value}})
+        self.keep("thread", thread, value)
+        return thread
+
+    async def create_thread(self) -> None:
+        await self.thread()
+
+    async def delete_thread(self) -> None:
+        thread = await self.thread()
+        # From here on it may be gone or not.
+        del self.ledger.kept["thread", thread]
+        await self.post(f"/threads/{thread}", None, "DELETE")
+        self.ledger.deleted.add(thread)
+
+    async def update_state(self) -> None:
+        thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"state {self.number}"))
+        await self.post(
+            "/threads",
+            {"thread_id": thread, "if_exists": "do_nothing", "metadata": {"graph_id": "echo"}},
+        )
+        value = self.ask("state", thread)
+        await self.post(f"/threads/{thread}/state", {"values": {"value": value}, "as_node": "echo"})
+        self.keep("state", thread, value)
+
+    async def put_item(self) -> None:
+        key = f"{self.number}-{self.rng.randrange(3)}"
+        value = self.ask("item", key)
+        await self.post(
+            "/store/items", {"namespace": ["chaos"], "key": key, "value": {"value": value}}, "PUT"
+        )
+        self.keep("item", key, value)
+
+    async def create_cron(self) -> None:
+        value = self.ask("cron", "")
+        body = {"assistant_id": "echo", "schedule": "0 3 1 1 *", "metadata": {"value": value}}
+        cron = await self.post("/runs/crons", body)
+        self.keep("cron", cron["cron_id"], value)
+
+    async def create_assistant(self) -> None:
+        assistant = str(uuid.uuid4())
+        value = self.ask("assistant", assistant)
+        body = {"assistant_id": assistant, "graph_id": "echo", "metadata": {"value": value}}
+        await self.post("/assistants", body)
+        self.keep("assistant", assistant, value)
+
+    def steps(self, thread: str = "") -> Steps:
+        record = self.folder / f"record-{uuid.uuid4()}"
+        # langgraph takes `sync` only where there is something to keep.
+        return Steps(record, bool(thread) and self.rng.random() < 0.5, thread)
+
+    async def run_in_background(self) -> None:
+        thread = await self.thread()
+        for _ in range(self.rng.randint(1, 3)):
+            steps = self.steps(thread)
+            body = {**steps.body(), "multitask_strategy": "enqueue"}
+            run = await self.post(f"/threads/{thread}/runs", body)
+            self.ledger.runs[run["run_id"]] = steps
+
+    async def run_and_wait(self) -> None:
+        thread = await self.thread()
+        steps = self.steps(thread)
+        await self.post(f"/threads/{thread}/runs/wait", steps.body())
+        [run] = (await self.http.get(f"/threads/{thread}/runs")).json()
+        self.ledger.runs[run["run_id"]] = steps
+
+    async def run_and_stream(self) -> None:
+        thread = await self.thread()
+        steps = self.steps(thread)
+        path = f"/threads/{thread}/runs/stream"
+        async with self.http.stream("POST", path, json=steps.body()) as answer:
+            # The headers acknowledge the run, and name it.
+            run = answer.headers["content-location"].rpartition("/")[2]
+            self.ledger.runs[run] = steps
+            async for _ in answer.aiter_bytes():
+                pass
+
+    async def run_without_thread(self) -> None:
+        steps = self.steps()
+        run = await self.post("/runs", steps.body())
+        self.ledger.runs[run["run_id"]] = steps
+
+    async def run_later(self) -> None:
+        thread = await self.thread()
+        steps = self.steps(thread)
+        run = await self.post(f"/threads/{thread}/runs", {**steps.body(), "after_seconds": 1})
+        self.ledger.runs[run["run_id"]] = steps
+
+    async def cancel(self) -> None:
+        thread = await self.thread()
+        body = {"assistant_id": "sleeper", "input": {"seconds": 3}}
+        run = (await self.post(f"/threads/{thread}/runs", body))["run_id"]
+        await asyncio.sleep(self.rng.choice([0, 0.02]))
+        await self.post(f"/threads/{thread}/runs/{run}/cancel", {})
+        self.ledger.cancelled[run] = thread
+
+
+def losses(victim: Victim, ledger: Ledger, cuts: int) -> list[str]:
+    """What the server promised and did not keep, once its runs have ended.
+
+    Args:
+        cuts: How often it was killed.
+    """
+    lost = [
+        f"{kind} {name}: acknowledged {value}, asked for {ledger.asked.get((kind, name))}, "
+        f"found {found}"
+        for (kind, name), value in ledger.kept.items()
+        if (found := _found(victim, kind, name)) is None
+        or not value <= found <= ledger.asked.get((kind, name), value)
+    ]
+    for thread in ledger.deleted:
+        if victim.client.get(f"/threads/{thread}").status_code != 404:
+            lost.append(f"thread {thread} was deleted and is back")
+    given_up = exhausted(victim)
+    for run, steps in ledger.runs.items():
+        if run in given_up:
+            continue
+        lost += [f"run {run}: {what}" for what in _run_losses(victim, run, steps, cuts)]
+    for run, thread in ledger.cancelled.items():
+        if (status := victim.status(thread, run)) != "interrupted":
+            lost.append(f"run {run} was cancelled and is {status}")
+    return lost
+
+
+def exhausted(victim: Victim) -> set[str]:
+    """The runs that ended, as they should, because their process was killed three times."""
+    events = [json.loads(line) for line in victim.log().splitlines() if line.startswith("{")]
+    return {each["run_id"] for each in events if each["event"] == "Run exceeded max attempts"}
+
+
+def _found(victim: Victim, kind: str, name: str) -> int | None:
+    """The value that the server has now."""
+    path = {
+        "thread": f"/threads/{name}",
+        "state": f"/threads/{name}/state",
+        "item": f"/store/items?namespace=chaos&key={name}",
+        "assistant": f"/assistants/{name}",
+    }
+    if kind == "cron":
+        [body] = victim.sql("SELECT metadata ->> '$.value' FROM crons WHERE cron_id = ?", name) or [
+            (None,)
+        ]
+        return None if body[0] is None else int(body[0])
+    answer = victim.client.get(path[kind])
+    if not answer.is_success:
+        return None
+    part = {"state": "values", "item": "value"}.get(kind, "metadata")
+    return int(answer.json()[part]["value"])
+
+
+def _run_losses(victim: Victim, run: str, asked: Steps, cuts: int) -> list[str]:
+    found = []
+    if asked.thread and (status := victim.status(asked.thread, run)) != "success":
+        found.append(f"it is {status}")
+    executed = [line.split() for line in lines(asked.record)]
+    steps = [int(step) for _, step in executed]
+    if sorted(set(steps)) != list(range(STEPS)):
+        found.append(f"it took the steps {steps}")
+    # A stateless run has no checkpoints to go on from.
+    again = [(was, step) for was, step in pairwise(steps) if step <= was]
+    kept = 0 if asked.sync else 1
+    if len(again) > cuts or (asked.thread and any(step < was - kept for was, step in again)):
+        found.append(f"it took steps again that had been kept (sync: {asked.sync}): {steps}")
+    # Each attempt writes under an id of its own: two at once would take turns.
+    attempts = [attempt for attempt, _ in executed]
+    changes = 1 + sum(a != b for a, b in pairwise(attempts))
+    if attempts and changes != len(set(attempts)):
+        found.append(f"attempts ran beside each other: {attempts}")
+    return found
+
+
+async def load(victim: Victim, ledger: Ledger, clients: int, rng: random.Random) -> None:
+    """Have clients work until the server is gone."""
+    limits = httpx.Limits(max_connections=clients)
+    async with (
+        httpx.AsyncClient(base_url=victim.url, timeout=PATIENCE, limits=limits) as http,
+        asyncio.TaskGroup() as group,
+    ):
+        for number in range(clients):
+            client = Client(number, http, victim.folder, ledger, random.Random(rng.random()))
+            group.create_task(client.work())

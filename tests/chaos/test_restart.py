@@ -1,0 +1,192 @@
+"""What a restart finds again: each kind of unfinished business, cut off by `kill -9` or SIGTERM."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from tests.chaos.victim import Victim, lines
+
+
+def steps(victim: Victim, name: str) -> list[int]:
+    return [int(line.split()[1]) for line in lines(victim.folder / name)]
+
+
+def under_way(
+    victim: Victim, *, count: int = 30, name: str = "steps", **body: Any
+) -> tuple[str, str]:
+    """A run of `steps` in a thread of its own that has taken two steps."""
+    asked = {"count": count, "delay": 0.05, "record": str(victim.folder / name)}
+    thread = victim.thread()
+    run = victim.run(thread, "steps", asked, **body)
+    victim.await_(lambda: len(steps(victim, name)) >= 2)
+    return thread, run
+
+
+def assert_resumed(victim: Victim, thread: str, *, count: int, cuts: int, more: int = 0) -> None:
+    """Every step was taken, in order; at most the ones that were cut off were taken again."""
+    taken = steps(victim, "steps")
+    victim.await_(lambda: victim.get(f"/threads/{thread}")["status"] == "idle")
+    assert sorted(set(taken)) == list(range(count))
+    assert taken == sorted(taken)
+    assert len(taken) <= count + cuts
+    state = victim.get(f"/threads/{thread}/state")
+    assert state["values"]["done"] == list(range(count + more))
+    assert state["next"] == []
+
+
+def test_a_run_cut_off_goes_on_from_its_last_checkpoint_at_once(victim: Victim) -> None:
+    victim.start()
+    thread, run = under_way(victim)
+    other = {"count": 2, "record": str(victim.folder / "queued")}
+    queued = victim.run(thread, "steps", other, multitask_strategy="enqueue")
+    late = victim.run(victim.thread(), "echo", {}, after_seconds=1)
+    victim.kill()
+    taken = len(steps(victim, "steps"))
+    victim.start()
+    # It is at work when the server answers: nothing waits for a lease to end.
+    victim.await_(lambda: len(steps(victim, "steps")) > taken)
+    assert victim.status(thread, run) == "running"
+    assert victim.ended(thread, run) == "success"
+    assert_resumed(victim, thread, count=30, cuts=1, more=2)
+    assert victim.ended(thread, queued) == "success"
+    [(late_thread,)] = victim.sql("SELECT thread_id FROM runs WHERE run_id = ?", late)
+    assert victim.ended(late_thread, late) == "success"
+    assert victim.findings() == []
+
+
+def test_a_client_that_follows_after_the_restart_gets_the_end(victim: Victim) -> None:
+    victim.start()
+    thread, run = under_way(victim)
+    victim.kill()
+    victim.start()
+    with victim.client.stream("GET", f"/threads/{thread}/runs/{run}/stream") as answer:
+        text = "".join(answer.iter_text())
+    assert "event: error" not in text
+    assert victim.get(f"/threads/{thread}/runs/{run}/join")["done"] == list(range(30))
+
+
+def test_a_shutdown_hands_back_without_counting_an_attempt(victim: Victim) -> None:
+    victim.start()
+    thread, run = under_way(victim, count=40)
+    for _ in range(4):
+        taken = len(steps(victim, "steps"))
+        assert victim.terminate() in (0, -15)
+        assert victim.sql("SELECT status, attempt FROM runs") == [("pending", 0)]
+        assert victim.findings() == []
+        victim.start()
+        victim.await_(lambda n=taken: len(steps(victim, "steps")) > n)
+    assert victim.ended(thread, run) == "success"
+    assert_resumed(victim, thread, count=40, cuts=4)
+
+
+def test_a_cancel_acknowledged_before_the_crash_stays_a_cancel(victim: Victim) -> None:
+    """Acknowledged and committed, but its worker died before it heard of it."""
+    victim.start()
+    kept, rolled_back = under_way(victim, name="kept"), under_way(victim, name="rolled_back")
+    victim.kill()
+    for (_, run), action in ((kept, "interrupt"), (rolled_back, "rollback")):
+        victim.sql("UPDATE runs SET cancel_action = ? WHERE run_id = ?", action, run)
+    taken = steps(victim, "kept"), steps(victim, "rolled_back")
+    victim.start()
+    assert victim.status(*kept) == "interrupted"
+    assert victim.client.get(f"/threads/{rolled_back[0]}/runs/{rolled_back[1]}").status_code == 404
+    assert victim.get(f"/threads/{rolled_back[0]}/state")["values"] == {}
+    for thread in (kept[0], rolled_back[0]):
+        again = victim.run(thread, "echo", {"value": 1})
+        assert victim.ended(thread, again) == "success"
+    assert (steps(victim, "kept"), steps(victim, "rolled_back")) == taken
+    assert victim.findings() == []
+
+
+def test_interrupted_threads_stay_resumable(victim: Victim) -> None:
+    victim.start()
+    thread = victim.thread()
+    run = victim.run(thread, "interrupt", {"questions": ["a?", "b?"]})
+    assert victim.ended(thread, run) == "success"
+    before = victim.get(f"/threads/{thread}")
+    assert before["status"] == "interrupted"
+    victim.kill()
+    victim.start()
+    assert victim.get(f"/threads/{thread}") == before
+    for answer in ("yes", "no"):
+        command = {"resume": answer}
+        run = victim.run(thread, "interrupt", None, command=command)
+        assert victim.ended(thread, run) == "success"
+    assert victim.get(f"/threads/{thread}/state")["values"]["summary"] == "yes, no"
+    assert victim.get(f"/threads/{thread}")["status"] == "idle"
+
+
+def test_an_answer_cut_off_is_an_answer_still(victim: Victim) -> None:
+    """The run that resumes is killed right after it was acknowledged."""
+    victim.start()
+    threads = [victim.thread() for _ in range(4)]
+    for thread in threads:
+        assert victim.ended(thread, victim.run(thread, "interrupt", {})) == "success"
+    runs = [victim.run(thread, "interrupt", None, command={"resume": "yes"}) for thread in threads]
+    victim.kill()
+    victim.start()
+    for thread, run in zip(threads, runs, strict=True):
+        assert victim.ended(thread, run) == "success"
+        assert victim.get(f"/threads/{thread}/state")["values"]["summary"] == "yes"
+        assert victim.get(f"/threads/{thread}")["status"] == "idle"
+
+
+def test_crons_fire_after_a_restart_once(victim: Victim) -> None:
+    victim.start()
+    body = {"assistant_id": "echo", "schedule": "0 3 1 1 *", "input": {"value": 1}}
+    cron = victim.post("/runs/crons", {**body, "on_run_completed": "keep"})["cron_id"]
+    victim.kill()
+    # Its time came while the server was down.
+    [(date,)] = victim.sql("SELECT next_run_date FROM crons")
+    victim.sql("UPDATE crons SET next_run_date = ?", int((time.time() - 1) * 1e6))
+    victim.start()
+    victim.await_(lambda: victim.sql("SELECT * FROM runs"))
+    [(thread, run)] = victim.sql("SELECT thread_id, run_id FROM runs")
+    shown = victim.get(f"/threads/{thread}/runs/{run}")
+    assert shown["kwargs"]["config"]["configurable"]["cron_id"] == cron
+    assert victim.ended(thread, run) == "success"
+    assert victim.sql("SELECT next_run_date FROM crons") == [(date,)]
+    assert len(victim.sql("SELECT * FROM runs")) == 1
+
+
+@contextmanager
+def receiver() -> Iterator[tuple[str, list[Any]]]:
+    """A webhook's address, and the bodies that were sent to it."""
+    received: list[Any] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/hook", received
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_the_webhook_of_a_run_cut_off_is_called_when_it_ends(victim: Victim) -> None:
+    victim.start()
+    with receiver() as (url, received):
+        thread, run = under_way(victim, webhook=url)
+        victim.kill()
+        assert received == []
+        victim.start()
+        assert victim.ended(thread, run) == "success"
+        victim.await_(lambda: received)
+    [call] = received
+    assert (call["run_id"], call["status"]) == (run, "success")
+    assert call["values"]["done"] == list(range(30))
