@@ -6,19 +6,27 @@ it commits: raising `Reject` undoes the whole write and answers the request.
 Hooks are plain functions and must not wait for anything.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import json_codec, labels, thread_query
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.statements import Row
-from langgraph_runtime_sql.tables import threads
+from langgraph_runtime_sql.statements import Prepared, Row
+from langgraph_runtime_sql.tables import runs, threads
+
+_IN_FLIGHT = Prepared(
+    select(runs.c.seq)
+    .where(runs.c.thread_id == bindparam("thread_id"), runs.c.status.in_(("pending", "running")))
+    .limit(1)
+)
 
 
 class Reject(HTTPException):
@@ -45,14 +53,37 @@ class Caller:
     Attributes:
         identity: The user's identity, or None without authentication.
         user: The authenticated user object, or None.
+        note: What the host's middleware has said about the request with `noting`.
     """
 
     identity: str | None = None
     user: Any = None
+    note: Mapping[str, Any] = field(default_factory=dict)
+
+
+_note: ContextVar[Mapping[str, Any] | None] = ContextVar("request_note", default=None)
+
+
+@contextmanager
+def noting(**words: Any) -> Iterator[None]:
+    """Let hooks know `words`, as `tx.caller.note`, about what is asked of the platform in here.
+
+    For middleware of the host around the platform: clients have no way to it.
+    """
+    token = _note.set({**(_note.get() or {}), **words})
+    try:
+        yield
+    finally:
+        _note.reset(token)
+
+
+def note() -> Mapping[str, Any]:
+    """What has been noted about the request at hand."""
+    return _note.get() or {}
 
 
 class Transaction:
-    """What a hook may do: look at threads, change their metadata, take a lock.
+    """What a hook may do: look at threads, change their metadata, take a lock, note the commit.
 
     Attributes:
         caller: Who asked for the write.
@@ -62,9 +93,12 @@ class Transaction:
         self._conn = conn
         self.caller = caller
 
-    def find_threads(self, metadata: Mapping[str, Any], *, limit: int = 100) -> list[Row]:
-        """Threads whose metadata contains `metadata`, last updated first."""
+    def find_threads(
+        self, metadata: Mapping[str, Any], *, limit: int = 100, oldest_first: bool = False
+    ) -> list[Row]:
+        """Threads whose metadata contains `metadata`, last updated first unless `oldest_first`."""
         query = thread_query.plan(self._conn, metadata, None)
+        query = query.sorted_by("updated_at", ascending=oldest_first)
         return self._conn.fetchall(query.page(), {**query.parameters, "most": limit, "start": 0})
 
     def get_thread(self, thread_id: UUID) -> Row | None:
@@ -84,6 +118,14 @@ class Transaction:
         )
         labels.relabel(self._conn, thread_id, thread["metadata"], merged)
 
+    def in_flight(self, thread_id: UUID) -> bool:
+        """Whether a thread has runs that have not ended."""
+        return self._conn.fetchone(_IN_FLIGHT, {"thread_id": thread_id}) is not None
+
+    def after_commit(self, fn: Callable[[], None]) -> None:
+        """Call `fn`, which must neither fail nor wait, once this write is committed."""
+        self._conn.after_commit(fn)
+
     def lock(self, name: str) -> None:
         """Hold `name` until the transaction ends, against every other process.
 
@@ -95,7 +137,8 @@ class Hooks(Protocol):
     """Every hook there is; implement those you need.
 
     The dicts are the rows as they will be written. `metadata` of a new thread
-    and of a new run may be changed in place; anything else is for reading.
+    and of a new run, what is merged into a thread's, and `without` of a search
+    may be changed in place; anything else is for reading.
     """
 
     def before_thread_create(self, tx: Transaction, thread: Row) -> None:
@@ -112,6 +155,9 @@ class Hooks(Protocol):
 
     def after_run_end(self, tx: Transaction, thread: Row | None, run: Row, status: str) -> None:
         """A run ends with `status`; `thread` is None if it goes too."""
+
+    def before_thread_search(self, tx: Transaction, search: dict[str, Any]) -> None:
+        """Threads are searched or counted; those with an entry of `search["without"]` stay out."""
 
 
 NAMES = tuple(name for name in vars(Hooks) if name.startswith(("before_", "after_")))
@@ -144,6 +190,11 @@ def call(name: str, conn: Connection, caller: Caller, *arguments: Any) -> None:
     hook = getattr(_hooks, name, None)
     if hook is not None:
         hook(Transaction(conn, caller), *arguments)
+
+
+def configured() -> Any:
+    """The host's object with hooks, or None."""
+    return _hooks
 
 
 def active(name: str) -> bool:

@@ -46,6 +46,7 @@ class Shape:
     values: bool = False
     status: bool = False
     ids: int = 0
+    without: int = 0
     sort_by: str = "updated_at"
     ascending: bool = False
 
@@ -73,6 +74,20 @@ class ThreadQuery:
         parameters |= {"status": status} if status else {}
         parameters |= {f"id{number}": each for number, each in enumerate(ids or ())}
         return ThreadQuery(shape, parameters)
+
+    def without(self, metadata: Mapping[str, Any]) -> "ThreadQuery":
+        """The same but for threads that carry any of these entries.
+
+        Raises:
+            ValueError: an entry is not a short scalar, which is all that labels hold.
+        """
+        wanted, odd = labelling.split(json_codec.plain(dict(metadata)))
+        if odd:
+            raise ValueError(f"Threads can only be left out by short scalars, not by {odd!r}")
+        parameters = dict(self.parameters)
+        for number, (key, value) in enumerate(sorted(wanted)):
+            parameters |= {f"nokey{number}": key, f"novalue{number}": value}
+        return ThreadQuery(replace(self.shape, without=len(wanted)), parameters)
 
     def sorted_by(self, column: str | None, *, ascending: bool) -> "ThreadQuery":
         """The same in the order of a column of `SORTABLE`; last updated first by default."""
@@ -186,11 +201,22 @@ def _matching(shape: Shape, statement: Select[Any]) -> Select[Any]:
             *_carries(label, number), label.c.thread_id == found
         )
         statement = statement.where(carried.exists())
+    for number in range(shape.without):
+        label = thread_labels.alias(f"n{number}")
+        carried = select(label.c.thread_id).where(
+            *_carries(label, number, "no"), label.c.thread_id == found
+        )
+        statement = statement.where(~carried.exists())
     return statement.where(*_residue(shape))
 
 
-def _carries(label: Any, number: int) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    return label.c.key == bindparam(f"key{number}"), label.c.value == bindparam(f"value{number}")
+def _carries(
+    label: Any, number: int, prefix: str = ""
+) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return (
+        label.c.key == bindparam(f"{prefix}key{number}"),
+        label.c.value == bindparam(f"{prefix}value{number}"),
+    )
 
 
 def _residue(shape: Shape) -> list[ColumnElement[bool]]:

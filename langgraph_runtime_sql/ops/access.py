@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import filters
+from langgraph_runtime_sql import filters, hooks
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.statements import Row
 
@@ -47,8 +47,8 @@ def caller(ctx: Any = None) -> Caller:
 
     base = ctx or get_auth_ctx()
     if base is None:
-        return Caller()
-    return Caller(identity=get_user_id(base.user), user=base.user)
+        return Caller(note=hooks.note())
+    return Caller(identity=get_user_id(base.user), user=base.user, note=hooks.note())
 
 
 async def rows(found: Iterable[Row]) -> Rows:

@@ -7,10 +7,11 @@ from uuid import UUID
 from sqlalchemy import Select, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import bus, checkpoint, database, filters
+from langgraph_runtime_sql import bus, checkpoint, database, filters, hooks
 from langgraph_runtime_sql.bus import Control
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import custom_checkpointer, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import Filter, as_uuid, authorize
 from langgraph_runtime_sql.statements import Row
@@ -110,6 +111,7 @@ def _touchable(conn: Connection, thread_id: UUID, permitted: Filter) -> bool:
 def cancel_pending(conn: Connection, row: Row, action: str) -> None:
     """End a run that nobody works on, with or without a trace."""
     run_id = row["run_id"]
+    run = run_rows.find(conn, run_id) or row
     if row["kwargs"].get("temporary"):
         # A stateless run takes its thread with it, however it ends.
         thread_rows.delete(conn, row["thread_id"])
@@ -124,7 +126,17 @@ def cancel_pending(conn: Connection, row: Row, action: str) -> None:
             .values(status="interrupted", updated_at=now(), claimed_by=None, lease_until=None)
         )
     thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))
+    tell_hooks(conn, run, "rollback" if action == "rollback" else "interrupted")
     announce_end(conn, row)
+
+
+def tell_hooks(conn: Connection, run: Row, status: str) -> None:
+    """Tell the host of a run that ends without a worker."""
+    if not hooks.active("after_run_end"):
+        return
+    thread = thread_rows.find(conn, run["thread_id"])
+    ended = {**run_rows.public(run), "status": status}
+    hooks.call("after_run_end", conn, Caller(), thread, ended, status)
 
 
 def announce_end(conn: Connection, row: Row) -> None:

@@ -15,7 +15,7 @@ from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import custom_checkpointer, run_claim, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import Rows, as_uuid, authorize, caller, pick, rows
 from langgraph_runtime_sql.ops.crons import take_firing
-from langgraph_runtime_sql.ops.run_cancel import cancel
+from langgraph_runtime_sql.ops.run_cancel import cancel, tell_hooks
 from langgraph_runtime_sql.ops.run_create import RunRequest, create
 from langgraph_runtime_sql.ops.run_stream import Stream
 from langgraph_runtime_sql.ops.thread_state import refresh_after_deletion
@@ -289,6 +289,7 @@ def _delete(conn: Connection, row: Row) -> None:
     if row["status"] in run_rows.ENDED:
         return
     thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))
+    tell_hooks(conn, row, "rollback")
     key = str(row["run_id"])
     stop = bus.Control("rollback", "the run was deleted")
     if row["status"] == run_rows.RUNNING:

@@ -3,11 +3,21 @@
 from collections.abc import Sequence
 from typing import Any
 
-from langgraph_runtime_sql import database, thread_query
+from langgraph_runtime_sql import database, hooks, thread_query
 from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import thread_rows
-from langgraph_runtime_sql.ops.access import Rows, as_uuid, authorize, pick, rows
+from langgraph_runtime_sql.ops.access import (
+    Filter,
+    Rows,
+    as_uuid,
+    authorize,
+    caller,
+    pick,
+    rows,
+)
 from langgraph_runtime_sql.statements import Row
+from langgraph_runtime_sql.thread_query import ThreadQuery
 
 Document = dict[str, Any]
 
@@ -36,10 +46,10 @@ async def search(
     asked = _asked(metadata, values, status, limit, offset)
     permitted = await authorize(ctx, "threads", "search", asked)
     wanted = [as_uuid(each, "thread ID", 400) for each in ids] if ids else None
+    who = caller(ctx)
 
     def fn(conn: Connection) -> list[Row]:
-        query = thread_query.plan(conn, asked["metadata"], permitted)
-        query = query.also(values=asked["values"], status=asked["status"], ids=wanted)
+        query = _query(conn, asked, permitted, who, wanted)
         query = query.sorted_by(sort_by, ascending=(sort_order or "").upper() == "ASC")
         page = {**query.parameters, "most": limit + 1, "start": offset}
         return conn.fetchall(query.page(), page)
@@ -61,10 +71,10 @@ async def count(
     """How many threads match."""
     asked = _asked(metadata, values, status, 0, 0)
     permitted = await authorize(ctx, "threads", "search", asked)
+    who = caller(ctx)
 
     def fn(conn: Connection) -> int:
-        query = thread_query.plan(conn, asked["metadata"], permitted)
-        query = query.also(values=asked["values"], status=asked["status"])
+        query = _query(conn, asked, permitted, who)
         return int(conn.scalar(query.count(), query.parameters))
 
     return await database.current().read(fn)
@@ -81,6 +91,20 @@ def _asked(
         "limit": limit,
         "offset": offset,
     }
+
+
+def _query(
+    conn: Connection,
+    asked: Document,
+    permitted: Filter,
+    who: Caller,
+    ids: list[Any] | None = None,
+) -> ThreadQuery:
+    """The query for what is asked, within the handler's filter and what a hook leaves out."""
+    without: Document = {}
+    hooks.call("before_thread_search", conn, who, {**asked, "without": without})
+    query = thread_query.plan(conn, asked["metadata"], permitted)
+    return query.also(values=asked["values"], status=asked["status"], ids=ids).without(without)
 
 
 def _project(row: Row, select: Sequence[str] | None, extract: dict[str, str] | None) -> Row:

@@ -40,6 +40,10 @@ class Recording:
     ) -> None:
         self._record(f"after_run_end:{status}", tx, thread)
 
+    def before_thread_search(self, tx: Transaction, search: dict[str, Any]) -> None:
+        if "hidden" not in search["metadata"]:
+            search["without"]["hidden"] = True
+
     @staticmethod
     def _refuse(what: str, thread: dict[str, Any]) -> None:
         if thread["metadata"].get("refuse") == what:

@@ -210,6 +210,30 @@ async def test_a_cancelled_run_tells_its_end(hooked: Hooked) -> None:
     await _called(hooked, thread, "after_run_end:interrupted")
 
 
+async def test_runs_that_end_without_a_worker_tell_their_end(hooked: Hooked) -> None:
+    thread = await hooked.thread()
+    later = {**RUN, "after_seconds": 3600}
+    cancelled, deleted = [await hooked.post(f"/threads/{thread}/runs", later) for _ in range(2)]
+    path = f"/threads/{thread}/runs"
+    await hooked.client.post(f"{path}/{cancelled['run_id']}/cancel")
+    assert hooked.called(thread)[-1] == "after_run_end:interrupted"
+    await hooked.client.delete(f"{path}/{deleted['run_id']}")
+    assert hooked.called(thread)[-1] == "after_run_end:rollback"
+
+
+async def test_a_hook_may_leave_threads_out_of_searches(hooked: Hooked) -> None:
+    shown = [await hooked.thread(group="s") for _ in range(3)]
+    hidden = await hooked.thread(group="s", hidden=True)
+    asked = {"metadata": {"group": "s"}, "limit": 2}
+    answer = await hooked.client.post("/threads/search", json=asked)
+    assert [row["thread_id"] for row in answer.json()] == shown[:0:-1]
+    rest = await hooked.post("/threads/search", {**asked, "offset": 2})
+    assert [row["thread_id"] for row in rest] == shown[:1]
+    assert await hooked.post("/threads/count", {"metadata": {"group": "s"}}) == 3
+    found = await hooked.post("/threads/search", {"metadata": {"group": "s", "hidden": True}})
+    assert [row["thread_id"] for row in found] == [hidden]
+
+
 async def test_a_hook_may_change_other_threads_in_the_same_step(hooked: Hooked) -> None:
     threads = [await hooked.thread(rival="x") for _ in range(3)]
     found = [(await hooked.client.get(f"/threads/{each}")).json() for each in threads]
