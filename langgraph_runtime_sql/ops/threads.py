@@ -115,8 +115,9 @@ class Threads:
         source = as_uuid(thread_id, "thread ID", 400)
         target = uuid4()
         permitted = await authorize(ctx, "threads", "read", {"thread_id": source})
-        await authorize(ctx, "threads", "create", {"thread_id": target})
-        who = caller(ctx)
+        asked: dict[str, Any] = {"thread_id": target, "metadata": {}, "if_exists": "raise"}
+        await authorize(ctx, "threads", "create", asked)
+        who, stamped = caller(ctx), dict(asked["metadata"] or {})
 
         def fn(conn: Connection) -> list[Row]:
             row = thread_rows.find_permitted(conn, source, permitted)
@@ -125,7 +126,8 @@ class Threads:
             copied = thread_rows.insert(
                 conn,
                 target,
-                dict(row["metadata"]),
+                # Whose copy it is, handlers say: it need not be the owner of the source.
+                {**row["metadata"], **stamped},
                 who,
                 # A copy has no run of its own.
                 status=row["resting_status"],
