@@ -13,6 +13,7 @@ from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import custom_checkpointer, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import Filter, Rows, as_uuid, authorize, rows
+from langgraph_runtime_sql.statements import Row
 from langgraph_runtime_sql.tables import threads
 
 
@@ -68,10 +69,7 @@ async def prune(
         batch = wanted[start : start + batch_size]
         pruned += await database.current().write(partial(prune_some, batch))
     for each in pruned:
-        if strategy == "keep_latest":
-            await custom_checkpointer.prune_thread(each)
-        else:
-            await custom_checkpointer.delete_thread(each)
+        await _end_elsewhere(each, strategy)
     return len(pruned)
 
 
@@ -87,8 +85,10 @@ async def sweep_ttl(
     while limit is None or done < limit:
         size = batch_size if limit is None else min(batch_size, limit - done)
         swept = await database.current().write(partial(_sweep, size))
-        done += swept
-        if swept < size:
+        for row in swept:
+            await _end_elsewhere(row["thread_id"], row["ttl_strategy"])
+        done += len(swept)
+        if len(swept) < size:
             break
     return done, done
 
@@ -121,7 +121,14 @@ def _keep_latest(conn: Connection, thread_id: UUID, permitted: Filter = None) ->
     return True
 
 
-def _sweep(size: int, conn: Connection) -> int:
+async def _end_elsewhere(thread_id: UUID, strategy: str | None) -> None:
+    if strategy == "keep_latest":
+        await custom_checkpointer.prune_thread(thread_id)
+    else:
+        await custom_checkpointer.delete_thread(thread_id)
+
+
+def _sweep(size: int, conn: Connection) -> list[Row]:
     due = conn.fetchall(
         select(threads.c.thread_id, threads.c.ttl_strategy)
         .where(threads.c.expires_at <= now(), threads.c.status != "busy")
@@ -137,4 +144,4 @@ def _sweep(size: int, conn: Connection) -> int:
         conn.execute(
             threads.update().where(threads.c.thread_id == row["thread_id"]).values(expires_at=None)
         )
-    return len(due)
+    return due
