@@ -1,8 +1,9 @@
 """Doctor: finds what no live owner explains, says why, and repairs it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from sqlalchemy import or_, select
 
@@ -34,18 +35,18 @@ class Finding:
     id: str
     why: str
     remedy: str
-    repair: Callable[[Connection], None] | None = None
+    repair: Callable[[Connection], object] | None = field(default=None, compare=False)
 
 
 def examine(conn: Connection, *, served: bool) -> list[Finding]:
-    """Everything wrong with a database.
+    """Everything wrong with a database; only the damage, where the file itself is damaged.
 
     Args:
         served: Whether a process owns the file now. Its running runs are its
             own business as long as it renews their leases.
     """
-    return [
-        *_database(conn),
+    return list(_damage(conn)) or [
+        *_references(conn),
         *_runs(conn, served=served),
         *_threads(conn),
         *_labels(conn),
@@ -54,19 +55,28 @@ def examine(conn: Connection, *, served: bool) -> list[Finding]:
     ]
 
 
-def _database(conn: Connection) -> Iterator[Finding]:
+def repair(conn: Connection, findings: list[Finding]) -> None:
+    """Do what the remedies say, in the transaction of `conn`, which owns the file."""
+    for finding in findings:
+        if finding.repair is not None:
+            finding.repair(conn)
+
+
+def _damage(conn: Connection) -> Iterator[Finding]:
+    if conn.dialect_name == "sqlite":
+        for (message,) in conn.raw.execute("PRAGMA integrity_check(20)"):
+            if message != "ok":
+                yield Finding("database", "file", str(message), "restore a backup")
+
+
+def _references(conn: Connection) -> Iterator[Finding]:
     if conn.dialect_name != "sqlite":
         return
-    for (message,) in conn.raw.execute("PRAGMA integrity_check(20)"):
-        if message != "ok":
-            yield Finding("database", "file", str(message), "restore a backup")
-    for table, rowid, parent, _ in conn.raw.execute("PRAGMA foreign_key_check"):
-        yield Finding(
-            "database",
-            f"{table}:{rowid}",
-            f"it refers to {parent} that is gone",
-            "restore a backup",
-        )
+    for table, rowid, parent, _ in conn.raw.execute("PRAGMA foreign_key_check").fetchall():
+        # A table without rowids does not say which row it is.
+        which = table if rowid is None else f"{table}:{rowid}"
+        why = f"a row refers to one in {parent} that is gone"
+        yield Finding("database", which, why, "restore a backup")
 
 
 def _runs(conn: Connection, *, served: bool) -> Iterator[Finding]:
@@ -86,15 +96,23 @@ def _runs(conn: Connection, *, served: bool) -> Iterator[Finding]:
             str(row["run_id"]),
             f"running (attempt {row['attempt']}), but {why}",
             remedy,
-            lambda conn, row=row: _free(conn, row),
+            partial(_free, row=row),
+        )
+    cancelled = select(runs).where(
+        runs.c.status == run_rows.PENDING, runs.c.cancel_action.is_not(None)
+    )
+    for row in conn.fetchall(cancelled):
+        yield Finding(
+            "run",
+            str(row["run_id"]),
+            "waiting to be run, but it was cancelled",
+            f"end it as it was asked to ({row['cancel_action']})",
+            partial(cancel_pending, row=row, action=row["cancel_action"]),
         )
 
 
 def _free(conn: Connection, row: Row) -> None:
-    if row["cancel_action"]:
-        cancel_pending(conn, row, row["cancel_action"])
-    else:
-        run_claim.release(conn, row["run_id"], row["attempt"])
+    run_claim.release(conn, row["run_id"], row["attempt"])
 
 
 def _threads(conn: Connection) -> Iterator[Finding]:
@@ -113,7 +131,7 @@ def _threads(conn: Connection) -> Iterator[Finding]:
             str(row["thread_id"]),
             "busy, but it has no run in flight",
             "give it the status that its last run left",
-            lambda conn, row=row: thread_rows.rest(conn, row["thread_id"], busy=False),
+            partial(thread_rows.rest, thread_id=row["thread_id"], busy=False),
         )
     for row in conn.fetchall(ids.where(threads.c.status != "busy", in_flight)):
         yield Finding(
@@ -121,7 +139,7 @@ def _threads(conn: Connection) -> Iterator[Finding]:
             str(row["thread_id"]),
             "not busy, but it has a run in flight",
             "mark it busy",
-            lambda conn, row=row: thread_rows.rest(conn, row["thread_id"], busy=True),
+            partial(thread_rows.rest, thread_id=row["thread_id"], busy=True),
         )
 
 
@@ -140,7 +158,7 @@ def _labels(conn: Connection) -> Iterator[Finding]:
                 str(row["thread_id"]),
                 "a search by its metadata would miss it",
                 "write its labels again",
-                lambda conn, row=row: _relabel(conn, row),
+                partial(_relabel, row=row),
             )
 
 
@@ -160,7 +178,7 @@ def _crons(conn: Connection) -> Iterator[Finding]:
             str(row["cron_id"]),
             f"its assistant {row['assistant_id']} is gone",
             "disable it",
-            lambda conn, row=row: _disable(conn, row),
+            partial(_disable, row=row),
         )
 
 
@@ -170,8 +188,8 @@ def _disable(conn: Connection, row: Row) -> None:
 
 def _checkpoints(conn: Connection) -> Iterator[Finding]:
     lost = conn.raw.execute(
-        "SELECT DISTINCT thread_id FROM checkpoints "
-        "WHERE thread_id NOT IN (SELECT thread_id FROM threads)"
+        "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM writes "
+        "UNION SELECT thread_id FROM run_writes EXCEPT SELECT thread_id FROM threads"
     ).fetchall()
     for (thread_id,) in lost:
         yield Finding(
@@ -179,5 +197,5 @@ def _checkpoints(conn: Connection) -> Iterator[Finding]:
             str(thread_id),
             "its thread is gone",
             "delete it",
-            lambda conn, thread_id=thread_id: checkpoint.delete_thread(conn, thread_id),
+            partial(checkpoint.delete_thread, thread_id=thread_id),
         )

@@ -108,6 +108,31 @@ def backup(database_url: str | None, destination: Path, force: bool) -> None:
     click.echo(f"{destination}: {size:,} bytes, integrity verified")
 
 
+@main.command()
+@database_option
+@click.option("--fix", is_flag=True, help="Repair what can be repaired; no server may run.")
+def doctor(database_url: str | None, fix: bool) -> None:
+    """List runs, threads and the like that nothing explains any more, say why, and repair them.
+
+    Works beside a running server, unless it is to repair. Exits with 1 if anything is wrong, or
+    still is after the repair.
+    """
+    from server.doctor import examine, repair
+
+    url = load_settings(database_url=database_url).database_url
+    found = repair(url) if fix else []
+    left = examine(url)
+    for finding in [*found, *(each for each in left if each not in found)]:
+        click.echo(f"{finding.what} {finding.id}: {finding.why}")
+        click.echo(f"    {'remedy' if finding in left else 'repaired'}: {finding.remedy}")
+    if not found and not left:
+        click.echo(f"{url}: nothing is wrong")
+    if left:
+        if not fix and any(finding.repair for finding in left):
+            click.echo("`threadhold doctor --fix` repairs what it can, while no server runs.")
+        raise SystemExit(1)
+
+
 def load_settings(**given: Any) -> Settings:
     """Settings from the environment; what the command line gives is stronger.
 

@@ -1,0 +1,114 @@
+"""What is wrong with a database, and its repair: `threadhold doctor`."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from langgraph_runtime_sql import doctor
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.doctor import Finding
+from langgraph_runtime_sql.errors import DatabaseInUse, RuntimeSqlError
+from langgraph_runtime_sql.migrations import HEAD
+from langgraph_runtime_sql.ownership import Ownership
+from langgraph_runtime_sql.sqlite import BUSY_TIMEOUT_SECONDS, DIALECT, SqliteEngine
+from langgraph_runtime_sql.urls import database_path
+
+
+class CannotExamine(RuntimeSqlError):
+    """The database cannot be examined."""
+
+
+class RepairRefused(RuntimeSqlError):
+    """Only the owner of a file may change it."""
+
+
+def examine(url: str) -> list[Finding]:
+    """Everything wrong with the database of `url`. Changes nothing, and works beside a server.
+
+    Raises:
+        CannotExamine: there is no database, or one of another version.
+        BadDatabaseUrl: the URL names no SQLite file.
+    """
+    path = _existing(url)
+    ownership = Ownership(path)
+    try:
+        # Held meanwhile, so that no server comes up and makes the findings untrue.
+        ownership.take()
+        served = False
+    except DatabaseInUse:
+        served = True
+    try:
+        return _examine(path, served=served)
+    finally:
+        ownership.release()
+
+
+def repair(url: str) -> list[Finding]:
+    """Everything that was wrong with the database of `url`; what can be repaired is.
+
+    Raises:
+        RepairRefused: a server owns the file.
+        CannotExamine: there is no database, or one of another version.
+        BadDatabaseUrl: the URL names no SQLite file.
+    """
+    path = _existing(url)
+    ownership = Ownership(path)
+    try:
+        ownership.take()
+    except DatabaseInUse as error:
+        raise RepairRefused(f"Nothing was repaired: {error}") from error
+    try:
+        found = _examine(path, served=False)
+        _repair(path, found)
+        return found
+    finally:
+        ownership.release()
+
+
+def _existing(url: str) -> Path:
+    path = database_path(url)
+    if not path.is_file():
+        raise CannotExamine(f"There is no database at {path}")
+    return path
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Connection]:
+    uri = f"{path.resolve().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECONDS)) as raw:
+        # One moment's state.
+        raw.execute("BEGIN")
+        yield Connection(raw, DIALECT)
+
+
+def _examine(path: Path, *, served: bool) -> list[Finding]:
+    try:
+        with _opened(path) as conn:
+            _check_version(path, conn)
+            return doctor.examine(conn, served=served)
+    except sqlite3.DatabaseError as error:
+        raise CannotExamine(f"{path} cannot be read: {error}. Restore a backup.") from error
+
+
+def _check_version(path: Path, conn: Connection) -> None:
+    tables = {name for (name,) in conn.raw.execute("SELECT name FROM sqlite_master")}
+    found = None
+    if "alembic_version" in tables:
+        [found] = conn.raw.execute("SELECT version_num FROM alembic_version").fetchone()
+    if found != HEAD:
+        raise CannotExamine(
+            f"{path} has the schema {found or 'of something else'}, and this version knows "
+            f"{HEAD}: run `threadhold migrate` first."
+        )
+
+
+def _repair(path: Path, findings: list[Finding]) -> None:
+    engine = SqliteEngine(path)
+    try:
+        raw = engine.open()
+        raw.execute("BEGIN IMMEDIATE")
+        doctor.repair(Connection(raw, DIALECT), findings)
+        raw.execute("COMMIT")
+    finally:
+        engine.stop()
