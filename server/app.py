@@ -5,14 +5,19 @@ import gc
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
+from hooks import settings as auth_settings
+from hooks.identity import OPERATOR, Authenticator
 from langgraph_runtime_sql import database
+from langgraph_runtime_sql.config_file import read_config
 from langgraph_runtime_sql.embed import LangGraphPlatform
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from server.logs import AccessLog
@@ -21,6 +26,10 @@ from server.settings import Settings
 logger = logging.getLogger(__name__)
 
 HEALTH_SECONDS = 3.0
+
+
+# In langgraph.json, what says that users are told apart as `hooks` does it.
+IDENTITY = ("hooks.auth:auth", f"{Path(auth_settings.__file__).with_name('auth.py')}:auth")
 
 
 class AuthenticationMissing(RuntimeSqlError):
@@ -39,7 +48,8 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
 
     Raises:
         ConfigError: the project cannot be served.
-        AuthenticationMissing: outside `local_dev`, without `auth` in the project.
+        AuthenticationMissing: outside `local_dev`, without `auth` in the project
+            or without a key for it.
     """
     platform = create_platform(settings, studio=studio)
     prefix = platform.config.sections["http"].get("mount_prefix") or ""
@@ -53,6 +63,7 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
     app = Starlette(
         routes=[Route("/health", health), Mount(prefix or "/", app=platform)],
         middleware=[Middleware(AccessLog)],
+        exception_handlers={HTTPException: refused},
         lifespan=lifespan,
     )
     app.state.platform = platform
@@ -62,6 +73,10 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
 def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPlatform:
     """The platform that the settings describe. Raises as `create_app` does."""
     origins = settings.cors_allow_origins
+    auth = read_config(settings.langgraph_json).sections["auth"]
+    ours = auth.get("path") in IDENTITY
+    if ours:
+        check_identity(settings)
     platform = LangGraphPlatform(
         settings.langgraph_json,
         database_url=settings.database_url,
@@ -72,14 +87,29 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
         max_body_bytes=settings.max_body_bytes,
         allow_private_webhooks=settings.allow_private_webhooks,
         studio=studio,
+        # They are of all tenants.
+        metrics_permission=OPERATOR if ours else None,
+        env=settings.environment() if ours else None,
     )
-    if settings.app_env != "local_dev" and not platform.config.sections["auth"]:
+    if settings.app_env != "local_dev" and not auth:
         raise AuthenticationMissing(
             f"APP_ENV={settings.app_env} needs authentication: {platform.config.source} has no "
             "'auth', so anybody could read and change everything. Add one, or use "
             "APP_ENV=local_dev on your own machine."
         )
     return platform
+
+
+def check_identity(settings: Settings) -> None:
+    """Refuse to start where nobody's token could be verified.
+
+    Raises:
+        AuthenticationMissing: there is no key, or it cannot be read.
+    """
+    try:
+        Authenticator(settings)
+    except ValueError as error:
+        raise AuthenticationMissing(str(error)) from error
 
 
 def _spare_the_collector() -> None:
@@ -91,6 +121,13 @@ def _spare_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
+
+
+async def refused(request: Request, error: Exception) -> JSONResponse:
+    """What the host itself refuses, in the shape that the API's errors have."""
+    if not isinstance(error, HTTPException):
+        raise error
+    return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
 
 
 async def health(request: Request) -> JSONResponse:

@@ -1,0 +1,144 @@
+"""The mounted app against its own OpenAPI description: whatever is generated, no 5xx.
+
+Bounded in examples and in time; what it has found is kept in `test_bad_input*.py`.
+"""
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import Unsatisfiable
+from hypothesis.internal.conjecture.utils import many
+from schemathesis import GenerationMode
+
+from tests.support.garbage import complaint
+from tests.support.served import served
+
+EXAMPLES = 6  # of each kind for each operation
+SECONDS = 75.0  # for all of them
+IDS = {"thread_id": "/threads", "assistant_id": "/assistants", "cron_id": "/runs/crons"}
+
+
+@dataclass
+class Fuzzed:
+    """What is known of a server under fire."""
+
+    client: httpx.Client
+    ids: dict[str, str] = field(default_factory=dict)
+    wrong: dict[str, str] = field(default_factory=dict)
+    sent: dict[str, int] = field(default_factory=dict)
+
+    def send(self, operation: str, case: Any) -> None:
+        """Send a generated request, and remember what is wrong with its answer."""
+        # What httpx refuses to send, other clients refuse too.
+        with suppress(httpx.InvalidURL, httpx.LocalProtocolError, TypeError, ValueError):
+            request = self.client.build_request(**_request(case))
+            answer = self.client.send(request, stream=True)
+            with closing(answer):
+                self.sent[operation] = self.sent.get(operation, 0) + 1
+                if answer.status_code >= 400:  # streams may have no end
+                    answer.read()
+                    if why := complaint(answer):
+                        self.wrong.setdefault(f"{operation} {_request(case)}"[:2000], why)
+
+
+def _request(case: Any) -> dict[str, Any]:
+    """A case as httpx takes it."""
+    found = case.as_transport_kwargs(base_url="http://fuzz.invalid")
+    sent = {
+        "method": found["method"],
+        "url": found["url"].removeprefix("http://fuzz.invalid"),
+        "params": found.get("params"),
+        "headers": dict(found.get("headers") or {}),
+    }
+    if "json" in found:
+        sent["json"] = found["json"]
+    elif found.get("data") is not None:
+        data = found["data"]
+        sent["content"] = data if isinstance(data, bytes | str) else str(data)
+    return sent
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
+    with (
+        served(tmp_path_factory.mktemp("fuzz")) as server,
+        httpx.Client(base_url=server.url, timeout=20) as client,
+    ):
+        known = {"graph_id": "echo", "assistant_id": "echo", "schedule": "0 0 1 1 *"}
+        ids = {}
+        for name, path in IDS.items():
+            body = {"graph_id": "echo"} if name == "assistant_id" else known
+            body = {} if name == "thread_id" else body
+            ids[name] = str(client.post(path, json=body).json()[name])
+        yield Fuzzed(client, ids)
+        assert client.get("/ok").is_success
+
+
+def _more(elements: Any) -> bool:
+    """Whether another element is drawn."""
+    if not hasattr(elements, "walk"):
+        elements.walk = iter(elements.__enter__())
+    if next(elements.walk, "none") != "none":
+        return True
+    elements.__exit__(None)
+    return False
+
+
+@pytest.fixture
+def objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets hypothesis-jsonschema 0.23 draw objects: it calls what hypothesis has replaced."""
+    if not hasattr(many, "more"):
+        monkeypatch.setattr(many, "more", _more, raising=False)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.usefixtures("objects")
+def test_no_generated_request_is_a_server_error(fuzzed: Fuzzed, rng: random.Random) -> None:
+    description = fuzzed.client.get("/openapi.json").json()
+    schema = schemathesis.openapi.from_dict(description)
+    operations = [result.ok() for result in schema.get_all_operations()]
+    assert len(operations) > 50
+    chosen, stop = rng.randrange(2**32), time.monotonic() + SECONDS
+    print(f"schemathesis seed {chosen}")
+    # Whatever the time allows, it allows for every operation alike.
+    rng.shuffle(operations)
+    for round_, mode in enumerate((GenerationMode.NEGATIVE, GenerationMode.POSITIVE)):
+        for operation in operations:
+            if time.monotonic() < stop:
+                _fuzz(fuzzed, operation, mode, chosen + round_)
+    assert fuzzed.wrong == {}
+    # Every operation that takes anything was asked something.
+    assert len(fuzzed.sent) > len(operations) * 0.8, sorted(fuzzed.sent)
+
+
+def _fuzz(fuzzed: Fuzzed, operation: Any, mode: GenerationMode, chosen: int) -> None:
+    bounds = settings(
+        max_examples=EXAMPLES,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+
+    @seed(chosen)
+    @bounds
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def fire(case: Any) -> None:
+        # Half of them at things that exist, where more can go wrong.
+        if len(fuzzed.sent) % 2 and operation.method.upper() != "DELETE":
+            for name, value in fuzzed.ids.items():
+                if name in (case.path_parameters or {}):
+                    case.path_parameters[name] = value
+        fuzzed.send(operation.label, case)
+
+    # One that takes nothing, or any text, cannot be asked wrongly.
+    with suppress(Unsatisfiable):
+        fire()
