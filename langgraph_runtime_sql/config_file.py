@@ -50,8 +50,12 @@ class ConfigFile:
     hooks: str | None
 
 
-def read_config(config: str | PathLike[str] | Mapping[str, Any]) -> ConfigFile:
-    """Read a `langgraph.json`, or a mapping of the same shape.
+Config = str | PathLike[str] | Mapping[str, Any] | ConfigFile
+"""Where a configuration is, or what it says."""
+
+
+def read_config(config: Config) -> ConfigFile:
+    """Read a `langgraph.json`, or a mapping of the same shape, unless it has been read.
 
     Relative paths of a mapping count from the working directory.
 
@@ -59,6 +63,8 @@ def read_config(config: str | PathLike[str] | Mapping[str, Any]) -> ConfigFile:
         ConfigError: the file is missing or not JSON, a path in it does not
             exist, or a value has the wrong shape.
     """
+    if isinstance(config, ConfigFile):
+        return config
     if isinstance(config, Mapping):
         return _Reader(dict(config), "the configuration given", Path.cwd()).read()
     path = Path(config).expanduser().resolve()

@@ -17,7 +17,6 @@ import sys
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any, Literal
 
 from starlette.applications import Starlette
@@ -27,7 +26,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from langgraph_runtime_sql import options
-from langgraph_runtime_sql.config_file import ConfigError, read_config
+from langgraph_runtime_sql.config_file import Config, ConfigError, read_config
 from langgraph_runtime_sql.environment import Environment, environment
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.urls import database_path
@@ -63,6 +62,7 @@ class _Claim:
     hooks: Any
     max_body_bytes: int
     private_network: bool
+    metrics_permission: str | None
 
     def differences(self, other: "_Claim") -> list[str]:
         """What differs, by name only: values may be secrets."""
@@ -94,7 +94,8 @@ class LangGraphPlatform:
     again is fine, and so is starting and stopping it many times over.
 
     Args:
-        config: Path of a `langgraph.json`, or a mapping of the same shape.
+        config: Path of a `langgraph.json`, a mapping of the same shape, or what
+            `read_config` made of it.
         database_url: `sqlite:///path/to/file.db`. A relative path counts from
             the working directory.
         redis_url: Only for databases that several processes share.
@@ -115,6 +116,8 @@ class LangGraphPlatform:
             `webhooks.url.disable_loopback` is false.
         studio: Let LangGraph Studio's website reach this server from a
             browser. For development on loopback.
+        metrics_permission: What `auth` must give a user who may read
+            `/metrics`. By default anybody may.
         env: Environment variables for the project, over those of the process
             and of the config.
 
@@ -127,7 +130,7 @@ class LangGraphPlatform:
 
     def __init__(
         self,
-        config: str | PathLike[str] | Mapping[str, Any] = "langgraph.json",
+        config: Config = "langgraph.json",
         *,
         database_url: str = "sqlite:///./data/threadhold.db",
         redis_url: str | None = None,
@@ -139,6 +142,7 @@ class LangGraphPlatform:
         max_body_bytes: int = 10 * 2**20,
         allow_private_webhooks: bool = False,
         studio: bool = False,
+        metrics_permission: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
         if durability not in ("process", "power-loss"):
@@ -168,6 +172,7 @@ class LangGraphPlatform:
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,
             private_network=studio,
+            metrics_permission=metrics_permission,
         )
         _configure(self._claim, explicit=env or {}, import_paths=map(str, file.import_paths))
 
@@ -276,7 +281,7 @@ def _load(claim: _Claim) -> Starlette:
     # langgraph_api sets the level of the root logger, which is the host's business.
     root.setLevel(level)
 
-    from langgraph_runtime_sql import docs, guard, tuning
+    from langgraph_runtime_sql import authentication, docs, guard, tuning
     from langgraph_runtime_sql import hooks as hook_protocol
 
     hooks = claim.hooks
@@ -287,6 +292,7 @@ def _load(claim: _Claim) -> Starlette:
     options.configure(claim.options)
     app: Starlette = server.app
     guard.install(app, max_body_bytes=claim.max_body_bytes, private_network=claim.private_network)
+    authentication.install(app, metrics_permission=claim.metrics_permission)
     docs.install(app)
     tuning.install()
     return app

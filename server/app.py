@@ -16,11 +16,13 @@ from starlette.routing import Mount, Route
 
 from hooks import settings as auth_settings
 from hooks.identity import OPERATOR, Authenticator
+from hooks.thread_settings import ThreadSettings
 from langgraph_runtime_sql import database
 from langgraph_runtime_sql.config_file import read_config
 from langgraph_runtime_sql.embed import LangGraphPlatform
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from server.logs import AccessLog
+from server.routes import ProductRoutes
 from server.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -61,7 +63,14 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
             yield
 
     app = Starlette(
-        routes=[Route("/health", health), Mount(prefix or "/", app=platform)],
+        routes=[
+            Route("/health", health),
+            Mount(
+                prefix or "/",
+                app=platform,
+                middleware=[Middleware(ProductRoutes, max_body_bytes=settings.max_body_bytes)],
+            ),
+        ],
         middleware=[Middleware(AccessLog)],
         exception_handlers={HTTPException: refused},
         lifespan=lifespan,
@@ -73,12 +82,13 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
 def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPlatform:
     """The platform that the settings describe. Raises as `create_app` does."""
     origins = settings.cors_allow_origins
-    auth = read_config(settings.langgraph_json).sections["auth"]
+    project = read_config(settings.langgraph_json)
+    auth = project.sections["auth"]
     ours = auth.get("path") in IDENTITY
     if ours:
         check_identity(settings)
     platform = LangGraphPlatform(
-        settings.langgraph_json,
+        project,
         database_url=settings.database_url,
         durability=settings.durability,
         n_jobs=settings.n_jobs_per_worker,
@@ -89,11 +99,11 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
         studio=studio,
         # They are of all tenants.
         metrics_permission=OPERATOR if ours else None,
-        env=settings.environment() if ours else None,
+        env={**(settings.environment() if ours else {}), **ThreadSettings.environment(settings)},
     )
     if settings.app_env != "local_dev" and not auth:
         raise AuthenticationMissing(
-            f"APP_ENV={settings.app_env} needs authentication: {platform.config.source} has no "
+            f"APP_ENV={settings.app_env} needs authentication: {project.source} has no "
             "'auth', so anybody could read and change everything. Add one, or use "
             "APP_ENV=local_dev on your own machine."
         )

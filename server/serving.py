@@ -1,6 +1,5 @@
 """Runs the app under uvicorn."""
 
-import ipaddress
 import logging
 import os
 import sys
@@ -10,13 +9,17 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from langgraph_runtime_sql.config_file import ConfigFile
+from hooks.identity import is_loopback
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from server import logs
 from server.app import create_app
 from server.settings import Settings
 
 logger = logging.getLogger(__name__)
+
+
+class Exposed(RuntimeSqlError):
+    """A server without authentication would listen where others reach it."""
 
 
 def serve(settings: Settings, host: str, port: int, *, studio: bool = False) -> None:
@@ -32,9 +35,9 @@ def serve(settings: Settings, host: str, port: int, *, studio: bool = False) -> 
         RuntimeSqlError: the project cannot be served.
     """
     logs.configure(settings.log_level)
+    refuse_exposure(settings, host)
     app = create_app(settings, studio=studio)
     server = uvicorn.Server(config(app, settings, host, port))
-    warn_if_exposed(host, app.state.platform.config)
     logger.info("Starting http://%s:%s (process %s)", host, port, os.getpid())
     # uvicorn raises the signal that ended it once more, after everything has been closed.
     with suppress(KeyboardInterrupt):
@@ -82,20 +85,15 @@ class PlainStartup:
         await self._app(scope, receive, plain if scope["type"] == "lifespan" else send)
 
 
-def warn_if_exposed(host: str, project: ConfigFile) -> None:
-    """Say so, if others can reach `host` and `project` lets everybody in."""
-    if not is_loopback(host) and not project.sections["auth"]:
-        logger.warning(
-            "%s can be reached from other machines and %s has no 'auth': anybody who reaches it "
-            "can read and change everything",
-            host,
-            project.source,
+def refuse_exposure(settings: Settings, host: str) -> None:
+    """Keep what is for one's own machine on it.
+
+    Raises:
+        Exposed: others could reach `host`, and in `local_dev` nobody needs a token.
+    """
+    if settings.is_local and not is_loopback(host):
+        raise Exposed(
+            f"{host} can be reached from other machines, and APP_ENV=local_dev lets whoever "
+            "reaches it read and change everything. Listen on 127.0.0.1, or set "
+            "APP_ENV=production and a key to verify tokens with, such as JWT_SECRET."
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

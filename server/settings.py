@@ -4,17 +4,18 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode, SettingsConfigDict
+
+from hooks.settings import IdentitySettings
+from hooks.thread_settings import ThreadSettings
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
 
-class Settings(BaseSettings):
-    """The server's settings. A field's environment variable is its name in capitals."""
+class Settings(IdentitySettings, ThreadSettings):
+    """The server's settings, with those of identity and the thread policy. Variables are the names in capitals."""
 
-    model_config = SettingsConfigDict(
-        env_file=".env", extra="ignore", frozen=True, env_ignore_empty=True
-    )
+    model_config = SettingsConfigDict(env_file=".env")
 
     langgraph_json: Path = Field(
         Path("langgraph.json"),
@@ -22,9 +23,6 @@ class Settings(BaseSettings):
     )
     database_url: str = Field(
         "sqlite:///./data/threadhold.db", description="Where everything is kept"
-    )
-    app_env: Literal["local_dev", "staging", "production"] = Field(
-        "local_dev", description="`staging` and `production` refuse to start without authentication"
     )
     log_level: LogLevel = Field(
         "INFO", description="`DEBUG` also shows what langgraph_api says about each run"

@@ -170,6 +170,10 @@ def _handed_out(row: Row, moment: datetime) -> Row:
     """A private copy with all that the scheduler reads; it changes the payload."""
     payload = cron_rows.payload_of(row["payload"], row["cron_id"])
     payload["metadata"] = payload.get("metadata") or {}
+    # The scheduler believes what a payload says of its user.
+    configurable = payload["config"]["configurable"]
+    for name in [name for name in configurable if name.startswith("langgraph_auth_")]:
+        del configurable[name]
     payload.setdefault("assistant_id", str(row["assistant_id"]))
     # Of a creator that is known whole, the scheduler must not make a user with a name only.
     user_id = row["user_id"] if row["creator"] is None else None

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
+from uuid import uuid4
 
 from starlette.exceptions import HTTPException
 
@@ -45,7 +46,11 @@ class Stream:
         Raises:
             HTTPException: (404) a handler's filter hides the thread.
         """
-        await Stream.check_run_stream_auth(run_id, thread_id, ctx)
+        if await _is_elsewhere(run_id, thread_id, ctx):
+            # Its events are its own thread's: what follows is as of no run at all.
+            stream_channel.close()
+            run_id = uuid4()
+            stream_channel = bus.current().subscribe_run(str(run_id))
         modes = _modes(stream_mode)
         try:
             async for event, with_id in _follow(
@@ -63,16 +68,7 @@ class Stream:
     @staticmethod
     async def check_run_stream_auth(run_id: Any, thread_id: Any, ctx: Any = None) -> None:
         """Raise 404 where a filter hides the run's thread."""
-        identifier = as_uuid(thread_id, "thread ID")
-        permitted = await authorize(ctx, "threads", "read", {"thread_id": identifier})
-        if not permitted:
-            return
-
-        def fn(conn: Connection) -> bool:
-            return thread_rows.find_permitted(conn, identifier, permitted) is not None
-
-        if not await database.current().read(fn):
-            raise HTTPException(404, "Thread not found")
+        await _is_elsewhere(run_id, thread_id, ctx)
 
     @staticmethod
     async def publish(
@@ -86,6 +82,26 @@ class Stream:
             message,
             resumable=resumable,
         )
+
+
+async def _is_elsewhere(run_id: Any, thread_id: Any, ctx: Any) -> bool:
+    """Whether a filter applies, and the run is of another thread than the one it admits.
+
+    Raises:
+        HTTPException: (404) the filter hides the thread.
+    """
+    run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
+    permitted = await authorize(ctx, "threads", "read", {"thread_id": thread})
+    if not permitted:
+        return False
+
+    def fn(conn: Connection) -> bool:
+        if thread_rows.find_permitted(conn, thread, permitted) is None:
+            raise HTTPException(404, "Thread not found")
+        row = run_rows.find(conn, run)
+        return row is not None and row["thread_id"] != thread
+
+    return await database.current().read(fn)
 
 
 async def _follow(

@@ -16,8 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from langgraph_runtime_sql.config_file import read_config
-from server.serving import is_loopback, warn_if_exposed
+from hooks.identity import is_loopback
 from tests.support.processes import (
     GRAPHS,
     Running,
@@ -245,15 +244,12 @@ def test_who_can_reach_an_address(host: str, loopback: bool) -> None:
     assert is_loopback(host) is loopback
 
 
-def test_an_open_server_that_others_can_reach_says_so(
-    project: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    open_ = read_config(project / "langgraph.json")
-    warn_if_exposed("127.0.0.1", open_)
-    warn_if_exposed("0.0.0.0", read_config(GRAPHS / "langgraph.auth.json"))
-    assert caplog.text == ""
-    warn_if_exposed("0.0.0.0", open_)
-    assert "anybody who reaches it can read and change everything" in caplog.text
+@pytest.mark.parametrize("config", ["langgraph.json", "langgraph.auth.json"])
+def test_local_dev_listens_where_only_this_machine_reaches_it(project: Path, config: str) -> None:
+    line = command("serve", GRAPHS / config, project, free_port())
+    ended = run([*line, "--host", "0.0.0.0"], project)
+    assert ended.returncode == 1
+    assert "Error: 0.0.0.0 can be reached from other machines" in ended.stdout
 
 
 def test_dev_starts_again_on_a_change_and_lets_studio_in(project: Path, tmp_path: Path) -> None:

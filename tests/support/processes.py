@@ -19,6 +19,10 @@ GRAPHS = ROOT / "tests" / "graphs"
 # Seconds; far above what anything here takes, so that only a broken server meets them.
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
+FOREIGN = (
+    *("LANGSMITH", "LANGCHAIN", "LANGGRAPH", "LANGSERVE", "OPENAI_", "DATABASE_", "REDIS_"),
+    *("JWT_", "APP_ENV"),
+)
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,7 @@ def free_port() -> int:
 
 def environment(**extra: str) -> dict[str, str]:
     """This process's environment without anything that configures a server or reaches out."""
-    foreign = ("LANGSMITH", "LANGCHAIN", "LANGGRAPH", "LANGSERVE", "OPENAI_", "DATABASE_", "REDIS_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     return {**kept, "PYTHONPATH": str(ROOT), **extra}
 
 

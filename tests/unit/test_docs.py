@@ -48,6 +48,8 @@ def shown(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
+    if isinstance(value, tuple):
+        return f"`{','.join(value)}`"
     return f"`{getattr(value, 'value', value)}`"
 
 
@@ -115,7 +117,9 @@ def test_page(page: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     commands = re.findall(r"(?:`|^ {4}|\n {4})make ([a-z]+)", text)
     assert set(commands) <= targets, "make targets that do not exist"
-    files = re.findall(r"`((?:tests|server|my_agent|langgraph_runtime_sql|bench)/[\w./]+)`", text)
+    files = re.findall(
+        r"`((?:tests|server|hooks|my_agent|langgraph_runtime_sql|bench)/[\w./]+)`", text
+    )
     assert [name for name in files if not (ROOT / name).exists()] == []
     for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         ast.parse(block)

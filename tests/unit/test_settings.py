@@ -1,5 +1,6 @@
 """Settings: where their values come from, and which are refused."""
 
+import re
 from pathlib import Path
 
 import click
@@ -29,11 +30,12 @@ def test_defaults_serve_a_project_in_the_working_directory() -> None:
 
 
 def test_every_setting_has_a_meaning_and_is_read_somewhere() -> None:
-    root = Path(__file__).parents[2] / "server"
-    code = "".join(path.read_text() for path in root.glob("*.py") if path.name != "settings.py")
+    root = Path(__file__).parents[2]
+    files = [*root.glob("server/*.py"), *root.glob("hooks/*.py")]
+    code = "".join(path.read_text() for path in files if path.name != "settings.py")
     for name, field in Settings.model_fields.items():
         assert field.description, name
-        assert f"settings.{name}" in code, f"{name} is read nowhere"
+        assert re.search(rf"(?:settings|asked)\.{name}\b", code), f"{name} is read nowhere"
 
 
 def test_the_environment_is_stronger_than_dotenv_and_a_given_value_than_both(

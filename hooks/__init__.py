@@ -1,0 +1,1 @@
+"""Policy: who may do what (`auth.py`), on the library's hook protocol and LangGraph's `Auth`."""

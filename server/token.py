@@ -1,0 +1,63 @@
+"""Development tokens: signed with the server's own secret, for trying things out."""
+
+import re
+import time
+from collections.abc import Sequence
+
+import jwt
+
+from hooks.settings import IdentitySettings
+from langgraph_runtime_sql.errors import RuntimeSqlError
+
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class CannotSign(RuntimeSqlError):
+    """This server verifies tokens that somebody else signs."""
+
+
+def sign(
+    settings: IdentitySettings, tenant: str, user: str, roles: Sequence[str], ttl: float
+) -> str:
+    """A token that this server takes.
+
+    Args:
+        settings: With the secret, and what tokens must say.
+        tenant: The tenant's name.
+        user: The user's name.
+        roles: Such as `tenant_admin`.
+        ttl: Seconds until it expires.
+
+    Raises:
+        CannotSign: there is no JWT_SECRET.
+    """
+    if settings.jwt_secret is None:
+        raise CannotSign(
+            "JWT_SECRET is not set, so there is nothing to sign a token with. Where JWT_JWKS_URL "
+            "or JWT_JWKS_FILE is set, tokens come from the issuer of those keys; in local_dev "
+            "without any of the three no token is needed."
+        )
+    moment = int(time.time())
+    claims = {
+        settings.jwt_claim_user: user,
+        settings.jwt_claim_tenant: tenant,
+        settings.jwt_claim_roles: list(roles),
+        "iat": moment,
+        "exp": moment + int(ttl),
+        "aud": settings.jwt_audience,
+        "iss": settings.jwt_issuer,
+    }
+    given = {name: value for name, value in claims.items() if value is not None}
+    return jwt.encode(given, settings.jwt_secret.get_secret_value(), algorithm="HS256")
+
+
+def seconds(text: str) -> int:
+    """A duration such as `90`, `15m`, `8h` or `7d`, in seconds.
+
+    Raises:
+        ValueError: it is none, or nothing at all.
+    """
+    found = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
+    if found is None or int(found[1]) == 0:
+        raise ValueError(f"{text!r} is not a duration such as 90, 15m, 8h or 7d")
+    return int(found[1]) * UNITS[found[2]]
