@@ -5,6 +5,7 @@ savepoint of its own, one commit for all, then the answers. So an operation
 that fails undoes only itself, and one that is answered is committed.
 """
 
+import logging
 import queue
 import sqlite3
 import threading
@@ -20,6 +21,8 @@ from langgraph_runtime_sql import filters
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.delivery import Answer
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseClosed, DatabaseOverloaded
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -54,7 +57,19 @@ def translate(error: BaseException) -> BaseException:
         return ValueError(
             "A number is too large to be stored or compared: it needs more than 64 bits"
         )
+    if isinstance(error, StopIteration):
+        # Futures refuse it, and the caller would wait for ever.
+        return RuntimeError("An operation raised StopIteration")
     return error
+
+
+def _call(callbacks: list[Callable[[], None]]) -> None:
+    """Tell of a commit. One that fails must not keep the others, or the writer, from going on."""
+    for callback in callbacks:
+        try:
+            callback()
+        except Exception:
+            logger.exception("A callback failed after a commit")
 
 
 class SqliteEngine:
@@ -118,6 +133,16 @@ class SqliteEngine:
             check_same_thread=False,
             cached_statements=512,
         )
+        try:
+            self._set_up(raw)
+        except BaseException:
+            raw.close()
+            raise
+        with self._opened_lock:
+            self._opened.append(raw)
+        return raw
+
+    def _set_up(self, raw: sqlite3.Connection) -> None:
         raw.execute("PRAGMA journal_mode=WAL")
         raw.execute(f"PRAGMA synchronous={'FULL' if self._power_loss else 'NORMAL'}")
         raw.execute("PRAGMA foreign_keys=ON")
@@ -125,13 +150,16 @@ class SqliteEngine:
         raw.execute("PRAGMA cache_size=-16000")
         raw.execute("PRAGMA mmap_size=268435456")
         filters.register_functions(raw)
+
+    def _discard(self, raw: sqlite3.Connection) -> None:
+        """Close a connection before its time; what it had not committed is undone."""
         with self._opened_lock:
-            self._opened.append(raw)
-        return raw
+            self._opened.remove(raw)
+        raw.close()
 
     def _read(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
+        raw: sqlite3.Connection | None = getattr(self._local, "raw", None)
         try:
-            raw = getattr(self._local, "raw", None)
             if raw is None:
                 raw = self._local.raw = self.open()
             raw.execute("BEGIN")
@@ -141,6 +169,10 @@ class SqliteEngine:
                 if raw.in_transaction:
                     raw.execute("ROLLBACK")
         except BaseException as error:  # noqa: BLE001  # the caller's to handle
+            if raw is not None and raw.in_transaction:
+                # It could not be ended, and would be in the way of the next.
+                self._discard(raw)
+                self._local.raw = None
             answer.fail(translate(error))
         else:
             answer.give(result)
@@ -155,9 +187,13 @@ class SqliteEngine:
             except BaseException as error:  # noqa: BLE001  # the callers' to handle
                 for job in group:
                     job.error = job.error or translate(error)
+                if raw is not None:
+                    # Nobody knows what state it is in; the next group begins on a new one.
+                    self._discard(raw)
+                    raw = None
             for job in group:
-                for callback in job.committed if job.error is None else ():
-                    callback()
+                if job.error is None:
+                    _call(job.committed)
             Answer.settle([(job.answer, job.result, job.error) for job in group])
 
     def _next_group(self) -> list[_Job[Any]] | None:
@@ -180,13 +216,13 @@ class SqliteEngine:
         raw.execute("BEGIN IMMEDIATE")
         try:
             for job in group:
-                self._run(raw, job, alone=len(group) == 1)
+                self._run(raw, job)
                 if job.error is None:
                     done.append(job)
                 if not raw.in_transaction:
                     # SQLite undid the whole transaction (full disk, I/O error).
                     for lost in done:
-                        lost.error = job.error
+                        lost.error = job.error or DatabaseOverloaded()
                     done.clear()
                     raw.execute("BEGIN IMMEDIATE")
             raw.execute("COMMIT")
@@ -196,7 +232,7 @@ class SqliteEngine:
             raise
 
     @staticmethod
-    def _run(raw: sqlite3.Connection, job: _Job[Any], *, alone: bool) -> None:
+    def _run(raw: sqlite3.Connection, job: _Job[Any]) -> None:
         connection = Connection(raw, DIALECT)
         raw.execute("SAVEPOINT operation")
         try:
