@@ -1,0 +1,221 @@
+"""Context keys: websites in every form a person types, payloads in every form a program writes."""
+
+import copy
+import json
+import socket
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from hooks.context_key import ABSENT, Change, canonical, context_key, diff, domain, payload_hash
+
+TYPED = [
+    "acme.co.uk",
+    "ACME.CO.UK",
+    "  acme.co.uk  ",
+    "acme.co.uk.",
+    "www.acme.co.uk",
+    "WWW.Acme.co.uk/",
+    "shop.eu.acme.co.uk",
+    "http://acme.co.uk",
+    "HTTPS://www.acme.co.uk/path/x?q=1#top",
+    "https:/acme.co.uk",
+    "https:acme.co.uk",
+    "//acme.co.uk/",
+    "acme.co.uk:8443",
+    "https://acme.co.uk:443/",
+    "ftp://user:pass@acme.co.uk/",
+    "info@acme.co.uk",
+    "mailto:info@acme.co.uk",
+    "<https://acme.co.uk>",
+    "acme.co.uk?utm=1",
+    "acme.co.uk#about",
+    "acme.co.uk\\about",
+    "ａｃｍｅ.co.uk",
+    "acme。co。uk",
+]
+
+
+@pytest.mark.parametrize("website", TYPED)
+def test_every_form_of_a_website_is_one_domain(website: str) -> None:
+    assert context_key(website, "Default ICP", None) == "domain:acme.co.uk"
+
+
+@pytest.mark.parametrize(
+    ("website", "expected"),
+    [
+        ("bücher.de", "xn--bcher-kva.de"),
+        ("BÜCHER.de", "xn--bcher-kva.de"),
+        ("https://www.xn--bcher-kva.de/", "xn--bcher-kva.de"),
+        ("日本語.jp", "xn--wgv71a119e.jp"),
+        # Two shops on one platform are two companies.
+        ("one.myshopify.com", "one.myshopify.com"),
+        ("two.myshopify.com", "two.myshopify.com"),
+        ("a.b.kawasaki.jp", "a.b.kawasaki.jp"),
+        # What has no registrable domain stands for itself.
+        ("co.uk", "co.uk"),
+        ("http://localhost:3000/x", "localhost"),
+        ("www.intranet", "intranet"),
+        ("192.168.0.1:80", "192.168.0.1"),
+        ("http://[2001:DB8::1]:80/", "[2001:db8::1]"),
+        # The part before @ is no host, however it looks.
+        ("https://acme.com@evil.example/", "evil.example"),
+    ],
+)
+def test_domain(website: str, expected: str) -> None:
+    assert domain(website) == expected
+
+
+@pytest.mark.parametrize(
+    "website",
+    [
+        "not a website",
+        "http://",
+        "..",
+        "acme..com",
+        "-acme.com",
+        "acme.com-",
+        "[::1",
+        "[nonsense]",
+        "a" * 64 + ".com",
+        ("a" * 60 + ".") * 5 + "com",
+        "acme.com/" + "x" * 3000,
+        "javascript:alert(1)",
+        "\x00.com",
+        "\ud800.com",
+    ],
+)
+def test_what_is_not_a_website_is_refused(website: str) -> None:
+    with pytest.raises(ValueError, match="is not a website"):
+        domain(website)
+
+
+def test_no_network_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("the network was used")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    assert domain("never-seen-before.example.museum") == "example.museum"
+
+
+def test_without_a_website_the_rule_and_its_payload_are_the_context() -> None:
+    key = context_key(None, "  Default   ICP ", {"size": 5})
+    assert key == f"icp:Default ICP#{payload_hash({'size': 5})}"
+    assert context_key("  ", "Default ICP", {"size": 5.0}) == key
+    assert context_key(None, "Other", {"size": 5}) != key
+    assert context_key(None, "Default ICP", None) == context_key(None, "Default ICP", {})
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 101])
+def test_a_rule_needs_a_name(name: str) -> None:
+    with pytest.raises(ValueError, match="1 to 100"):
+        context_key(None, name, None)
+
+
+@pytest.mark.parametrize("payload", [{"x": float("nan")}, {"x": float("inf")}, {"x": object()}])
+def test_a_payload_is_json(payload: Any) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        context_key(None, "Default ICP", payload)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+def rewritten(value: Any) -> Any:
+    """The same JSON value, with keys in another order and whole numbers in the other form."""
+    if isinstance(value, dict):
+        return {key: rewritten(value[key]) for key in reversed(value)}
+    if isinstance(value, list):
+        return [rewritten(each) for each in value]
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) and int(float(value)) == value:
+        return float(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+@given(JSON)
+def test_a_hash_does_not_depend_on_how_a_payload_is_written(payload: Any) -> None:
+    other = rewritten(payload)
+    assert payload_hash(other) == payload_hash(payload)
+    assert diff(payload, other) == []
+    assert payload_hash(json.loads(canonical(payload))) == payload_hash(payload)
+
+
+@given(JSON, JSON)
+@example({"a": True}, {"a": 1})
+@example({"a": "1"}, {"a": 1})
+@example({"a": None}, {})
+@example([1, 2], [2, 1])
+@example([], {})
+def test_documents_differ_exactly_where_their_canonical_forms_do(old: Any, new: Any) -> None:
+    assert (diff(old, new) == []) == (canonical(old) == canonical(new))
+
+
+@given(JSON, JSON)
+def test_a_difference_says_all_that_it_takes_to_make_one_of_the_other(old: Any, new: Any) -> None:
+    assert canonical(applied(old, diff(old, new))) == canonical(new)
+
+
+def applied(document: Any, changes: list[Change]) -> Any:
+    root = {"root": copy.deepcopy(document)}
+    # From the end, so that positions in lists stay right.
+    for change in sorted(changes, key=lambda change: change.new is ABSENT):
+        if change.new is not ABSENT:
+            _place(root, change)
+    for change in reversed(changes):
+        if change.new is ABSENT:
+            _place(root, change)
+    return root["root"]
+
+
+def _place(root: Any, change: Change) -> None:
+    *parents, last = ("root", *change.path)
+    for key in parents:
+        root = root[key]
+    if change.new is ABSENT:
+        del root[last]
+    elif isinstance(root, list) and last == len(root):
+        root.append(copy.deepcopy(change.new))
+    else:
+        root[last] = copy.deepcopy(change.new)
+
+
+def test_a_difference_names_where_it_is() -> None:
+    old = {"industry": "retail", "sizes": [1, 2, 3], "region": {"country": "DE"}}
+    new = {"industry": "health", "sizes": [1, 2.0], "region": {"country": "DE", "city": "Köln"}}
+    assert diff(old, new) == [
+        Change(("industry",), "retail", "health"),
+        Change(("region", "city"), ABSENT, "Köln"),
+        Change(("sizes", 2), 3, ABSENT),
+    ]
+
+
+@given(st.text(max_size=60))
+@example("http://[/")
+@example("xn--.com")
+@example("xn--a.com")
+@example("a.xn--zzzzzz99")
+def test_any_text_is_a_domain_or_refused(text: str) -> None:
+    try:
+        found = domain(text)
+    except ValueError:
+        return
+    assert found == found.lower()
+    assert found.isascii()
+    assert domain(f"https://www.{found}/x" if "[" not in found else found) == found

@@ -1,0 +1,245 @@
+"""The rules of the thread policy."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from hooks import policy
+from hooks.policy import InvalidContext, Owner, Session
+from hooks.thread_settings import ThreadSettings
+
+NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+
+
+def settings(**given: Any) -> ThreadSettings:
+    return ThreadSettings(**given)
+
+
+def thread(name: str, days: float = 0, **metadata: Any) -> dict[str, Any]:
+    return {"thread_id": name, "updated_at": NOW - timedelta(days=days), "metadata": metadata}
+
+
+def test_settings_have_the_specified_defaults() -> None:
+    found = settings()
+    assert found.thread_policy_agents == ("icp_finder",)
+    assert found.single_thread_per_context is True
+    assert found.max_open_threads_per_agent == 1
+    assert found.thread_resume_window_days == 7
+    assert found.thread_stale_days == 30
+    assert found.auto_archive_stale_locked is True
+    assert found.return_user_strict is True
+
+
+@pytest.mark.parametrize(
+    ("text", "agents"),
+    [("a", ("a",)), (" a , b,", ("a", "b")), ("-", ()), ("a,-", ("a",))],
+)
+def test_agents_are_a_list(
+    text: str, agents: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THREAD_POLICY_AGENTS", text)
+    assert settings().thread_policy_agents == agents
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_open_threads_per_agent": 0},
+        {"thread_stale_days": -1},
+        {"thread_resume_window_days": -1},
+        {"icp_rule_name": ""},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        settings(**wrong)
+
+
+def test_settings_survive_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = settings(thread_policy_agents=("a", "b"), auto_archive_stale_locked=False)
+    for name, value in given.environment().items():
+        monkeypatch.setenv(name, value)
+    assert settings() == given
+    monkeypatch.setenv(
+        "THREAD_POLICY_AGENTS",
+        settings(thread_policy_agents=()).environment()["THREAD_POLICY_AGENTS"],
+    )
+    assert settings().thread_policy_agents == ()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "agent"),
+    [
+        ({"agent": "a"}, "a"),
+        ({"graph_id": "g"}, "g"),
+        ({"agent": "a", "graph_id": "g"}, "a"),
+        ({}, None),
+        ({"agent": 7}, None),
+        ({"agent": ["a"]}, None),
+    ],
+)
+def test_the_agent_of_a_thread(metadata: dict[str, Any], agent: str | None) -> None:
+    assert policy.agent_of(metadata) == agent
+
+
+@pytest.mark.parametrize(
+    ("metadata", "key"),
+    [
+        ({"website": "https://www.acme.com/"}, "domain:acme.com"),
+        ({"website": "acme.com", "rule_name": "R", "payload": {"a": 1}}, "domain:acme.com"),
+        ({"rule_name": "R"}, "icp:R#"),
+        ({"website": None, "rule_name": "R"}, "icp:R#"),
+        ({}, "icp:Default ICP#"),
+        ({"rule_name": None, "payload": {"a": 1}}, "icp:Default ICP#"),
+    ],
+)
+def test_the_key_of_metadata(metadata: dict[str, Any], key: str) -> None:
+    assert policy.key_of(metadata, settings()).startswith(key)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "key"),
+    [
+        ({"website": 7}, "website"),
+        ({"website": ["acme.com"]}, "website"),
+        ({"website": "no website"}, "website"),
+        ({"rule_name": {}}, "rule_name"),
+        ({"rule_name": "x" * 101}, "rule_name"),
+        ({"payload": {"x": float("nan")}}, "payload"),
+    ],
+)
+def test_a_context_that_makes_no_sense_names_its_key(metadata: dict[str, Any], key: str) -> None:
+    with pytest.raises(InvalidContext) as caught:
+        policy.key_of(metadata, settings())
+    assert caught.value.key == key
+    assert str(caught.value)
+
+
+def test_a_thread_is_governed_only_with_a_key_and_a_status_of_ours() -> None:
+    assert policy.is_governed({"context_key": "k", "status": "open"})
+    assert policy.is_governed({"context_key": "k", "status": "archived"})
+    # What other apps write under the same name is theirs.
+    assert not policy.is_governed({"status": "locked"})
+    assert not policy.is_governed({"context_key": "k", "status": "draft"})
+    assert not policy.is_governed({})
+
+
+def test_sessions_of_different_owners_never_share_a_name() -> None:
+    parts = ["a", "b", "a', 'b", None, "None", 1, "1"]
+    sessions = [
+        Session(Owner(tenant, user), "agent", key)
+        for tenant in parts
+        for user in parts
+        for key in ("a", "b")
+    ]
+    assert len({session.name for session in sessions}) == len(sessions)
+
+
+@given(st.integers(0, 6), st.integers(1, 4), st.booleans())
+def test_never_more_stay_open_than_may(there: int, most: int, single: bool) -> None:
+    chosen = settings(max_open_threads_per_agent=most, single_thread_per_context=single)
+    threads = list(range(there))
+    closed = list(policy.surplus(threads, chosen))
+    left = [each for each in threads if each not in closed]
+    if single:
+        # With the new one.
+        assert len(left) + 1 <= most
+        assert left == threads[: most - 1]
+    else:
+        assert closed == []
+
+
+def test_a_thread_that_makes_room_is_locked() -> None:
+    changes = policy.closing(NOW, NOW, settings(), in_flight=False)
+    assert changes == {
+        "status": "locked",
+        "locked_at": NOW.isoformat(),
+        "reason": "superseded",
+    }
+
+
+def test_a_thread_at_work_waits_for_its_lock() -> None:
+    stale = NOW - timedelta(days=99)
+    changes = policy.closing(stale, NOW, settings(), in_flight=True)
+    assert changes == {"status": "pending_lock", "reason": "superseded"}
+
+
+@pytest.mark.parametrize(
+    ("days", "archive", "status"),
+    [(29.9, True, "locked"), (30.1, True, "archived"), (30.1, False, "locked")],
+)
+def test_a_stale_thread_is_archived(days: float, archive: bool, status: str) -> None:
+    chosen = settings(auto_archive_stale_locked=archive)
+    changes = policy.closing(NOW - timedelta(days=days), NOW, chosen, in_flight=False)
+    assert changes["status"] == status
+    assert changes["locked_at"] == NOW.isoformat()
+    assert ("archived_at" in changes) == (status == "archived")
+
+
+@pytest.mark.parametrize(("days", "recent"), [(0, True), (7, True), (7.01, False)])
+def test_the_window_to_resume_in(days: float, recent: bool) -> None:
+    assert policy.is_recent(NOW - timedelta(days=days), NOW, settings()) is recent
+
+
+def test_a_refusal_says_what_to_do() -> None:
+    body = policy.refusal("t", "locked")
+    detail = body.pop("detail")
+    assert "thread_locked" in detail
+    assert "new thread" in detail
+    assert body == {
+        "error": "thread_locked",
+        "hint": "create_new",
+        "thread_id": "t",
+        "status": "locked",
+    }
+
+
+def test_resolving_none_one_and_several() -> None:
+    one = thread("1", context_key="domain:one.com")
+    two = thread("2", 1, context_key="icp:My rule#0011223344556677")
+    assert policy.resolve([], settings()) is None
+    assert policy.resolve([one], settings()) == {"action": "resume", "thread_id": "1"}
+    assert policy.resolve([one, two], settings(return_user_strict=False)) == {
+        "action": "resume",
+        "thread_id": "1",
+    }
+    choice = policy.resolve([one, two], settings())
+    assert choice is not None
+    assert choice["action"] == "choose"
+    assert choice["candidates"] == [
+        {"thread_id": "1", "label": "one.com", "updated_at": one["updated_at"].isoformat()},
+        {"thread_id": "2", "label": "My rule", "updated_at": two["updated_at"].isoformat()},
+    ]
+    assert choice["message"] == (
+        "You have 2 open sessions: one.com and My rule. "
+        "Which one would you like to continue, or shall we start a new one?"
+    )
+
+
+def test_three_of_many_are_shown_and_the_number_is_said() -> None:
+    rows = [thread(str(n), n, context_key=f"domain:c{n}.com") for n in range(5)]
+    choice = policy.resolve(rows, settings())
+    assert choice is not None
+    assert [each["thread_id"] for each in choice["candidates"]] == ["0", "1", "2"]
+    assert choice["message"].startswith(
+        "You have 5 open sessions; the latest are: c0.com, c1.com and"
+    )
+
+
+def test_labels_that_are_alike_are_told_apart_and_punycode_is_read_out() -> None:
+    rows = [
+        thread("1", 0, context_key="icp:Rule#aa"),
+        thread("2", 1, context_key="icp:Rule#bb"),
+        thread("3", 2, context_key="domain:xn--bcher-kva.de"),
+    ]
+    choice = policy.resolve(rows, settings())
+    assert choice is not None
+    assert [each["label"] for each in choice["candidates"]] == [
+        "Rule (04 May 2026, 12:00 UTC)",
+        "Rule (03 May 2026, 12:00 UTC)",
+        "bücher.de",
+    ]
