@@ -50,7 +50,7 @@ class ThreadSettings(BaseSettings):
 
     @field_validator("thread_policy_agents", mode="before")
     @classmethod
-    def _split(cls, value: object) -> object:
+    def _split_agents(cls, value: object) -> object:
         if isinstance(value, str):
             names = (name.strip() for name in value.split(","))
             return tuple(name for name in names if name and name != "-")

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from hooks import policy
 from hooks.policy import InvalidContext, Owner, Session
 from hooks.thread_settings import ThreadSettings
+from server.settings import Settings
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
@@ -43,6 +44,8 @@ def test_agents_are_a_list(
 ) -> None:
     monkeypatch.setenv("THREAD_POLICY_AGENTS", text)
     assert settings().thread_policy_agents == agents
+    # The server's settings hold these, and validators of their own.
+    assert Settings().thread_policy_agents == agents
 
 
 @pytest.mark.parametrize(
