@@ -20,6 +20,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    literal_column,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
@@ -198,6 +199,11 @@ thread_labels = Table(
     Index(None, "thread_id"),
     sqlite_with_rowid=False,
 )
+
+# Statements name these two statuses so, not by a parameter: SQLite would plan them anew at
+# each call, to see whether an index on some of the runs applies to its value.
+IS_PENDING = literal_column("'pending'", Text)
+IS_RUNNING = literal_column("'running'", Text)
 
 runs = Table(
     "runs",

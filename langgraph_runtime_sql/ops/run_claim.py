@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Collection
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,11 +15,12 @@ from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import run_rows
 from langgraph_runtime_sql.ops.run_cancel import cancel_pending
 from langgraph_runtime_sql.statements import Prepared, Row
-from langgraph_runtime_sql.tables import runs
+from langgraph_runtime_sql.tables import IS_PENDING, IS_RUNNING, runs
 
 LEASE_SECONDS = 15.0
 # How long a run on its last attempt must have lived before the next such may start.
 APART_SECONDS = 30.0
+_BEGINNING = datetime.fromtimestamp(0, UTC)
 # Who claims: one name for each start of the process.
 OWNER = uuid.uuid4().hex
 
@@ -32,21 +33,26 @@ class Claimed(NamedTuple):
 
 
 def _claimable() -> Select[Any]:
-    """The oldest due run of each thread that has none running, oldest first."""
+    """The first run since a date that may start: its thread has none before it.
+
+    One at a time: as soon as it runs, those behind it on its thread are passed over
+    without a look at each other, of which there would be thousands.
+    """
     running, earlier = runs.alias("running"), runs.alias("earlier")
     return (
         select(runs.c.seq)
         .where(
-            runs.c.status == "pending",
+            runs.c.status == IS_PENDING,
             runs.c.created_at <= bindparam("moment"),
+            runs.c.created_at >= bindparam("since"),
             # A list, not a correlated query: it is made once, however many runs are waiting.
             runs.c.thread_id.not_in(
-                select(running.c.thread_id).where(running.c.status == "running")
+                select(running.c.thread_id).where(running.c.status == IS_RUNNING)
             ),
             ~select(earlier.c.seq)
             .where(
                 earlier.c.thread_id == runs.c.thread_id,
-                earlier.c.status == "pending",
+                earlier.c.status == IS_PENDING,
                 (earlier.c.created_at < runs.c.created_at)
                 | and_(earlier.c.created_at == runs.c.created_at, earlier.c.seq < runs.c.seq),
             )
@@ -54,7 +60,7 @@ def _claimable() -> Select[Any]:
             _not_suspect() | _first_suspect(),
         )
         .order_by(runs.c.created_at, runs.c.seq)
-        .limit(bindparam("most"))
+        .limit(1)
     )
 
 
@@ -73,14 +79,14 @@ def _first_suspect() -> ColumnElement[bool]:
     return and_(
         ~select(running.c.seq)
         .where(
-            running.c.status == "running",
+            running.c.status == IS_RUNNING,
             running.c.attempt > bindparam("last"),
             running.c.updated_at > bindparam("apart"),
         )
         .exists(),
         ~select(older.c.seq)
         .where(
-            older.c.status == "pending",
+            older.c.status == IS_PENDING,
             older.c.attempt == bindparam("last"),
             (older.c.created_at < runs.c.created_at)
             | and_(older.c.created_at == runs.c.created_at, older.c.seq < runs.c.seq),
@@ -103,7 +109,7 @@ _CLAIM = Prepared(
 )
 _NEXT_DUE = Prepared(
     select(func.min(runs.c.created_at).label("due")).where(
-        runs.c.status == "pending", runs.c.created_at > bindparam("moment")
+        runs.c.status == IS_PENDING, runs.c.created_at > bindparam("moment")
     )
 )
 _RELEASE = Prepared(
@@ -111,7 +117,7 @@ _RELEASE = Prepared(
     .where(
         runs.c.run_id == bindparam("id"),
         runs.c.attempt == bindparam("held"),
-        runs.c.status == "running",
+        runs.c.status == IS_RUNNING,
     )
     .values(
         status="pending",
@@ -124,10 +130,10 @@ _RELEASE = Prepared(
 )
 _RENEW = Prepared(
     runs.update()
-    .where(runs.c.claimed_by == bindparam("owner"), runs.c.status == "running")
+    .where(runs.c.claimed_by == bindparam("owner"), runs.c.status == IS_RUNNING)
     .values(lease_until=bindparam("lease"))
 )
-_RUNNING = Prepared(select(runs).where(runs.c.status == "running"))
+_RUNNING = Prepared(select(runs).where(runs.c.status == IS_RUNNING))
 
 
 def claim(conn: Connection, most: int) -> Claimed:
@@ -135,14 +141,16 @@ def claim(conn: Connection, most: int) -> Claimed:
     moment = now()
     values = {
         "moment": moment,
-        "most": most,
+        "since": _BEGINNING,
         "owner": OWNER,
         "lease": moment + timedelta(seconds=LEASE_SECONDS),
         "last": _attempts_before_last(),
         "apart": moment - timedelta(seconds=APART_SECONDS),
     }
-    found = conn.fetchall(_CLAIM, values)
-    found.sort(key=lambda row: (row["created_at"], row["seq"]))
+    found: list[Row] = []
+    while len(found) < most and (row := conn.fetchone(_CLAIM, values)):
+        found.append(row)
+        values["since"] = row["created_at"]
     for row in found:
         started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
         conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))

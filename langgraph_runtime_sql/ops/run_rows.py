@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, or_, select
 
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Prepared, Row
-from langgraph_runtime_sql.tables import runs
+from langgraph_runtime_sql.tables import IS_PENDING, IS_RUNNING, runs
 
 FIELDS = (
     "run_id",
@@ -27,17 +27,17 @@ PENDING, RUNNING = "pending", "running"
 ENDED = ("success", "error", "timeout", "interrupted")
 
 PUBLIC = [runs.c[name] for name in FIELDS]
-_IN_FLIGHT = or_(runs.c.status == PENDING, runs.c.status == RUNNING)
+IN_FLIGHT = or_(runs.c.status == IS_PENDING, runs.c.status == IS_RUNNING)
 
 _BY_ID = Prepared(select(runs).where(runs.c.run_id == bindparam("run_id")))
 _STATUS = Prepared(select(runs.c.status).where(runs.c.run_id == bindparam("run_id")))
 _OF_THREAD = Prepared(
     select(runs)
-    .where(runs.c.thread_id == bindparam("thread_id"), _IN_FLIGHT)
+    .where(runs.c.thread_id == bindparam("thread_id"), IN_FLIGHT)
     .order_by(runs.c.created_at, runs.c.seq)
 )
 _ANY = Prepared(
-    select(runs.c.seq).where(runs.c.thread_id == bindparam("thread_id"), _IN_FLIGHT).limit(1)
+    select(runs.c.seq).where(runs.c.thread_id == bindparam("thread_id"), IN_FLIGHT).limit(1)
 )
 _DELETE = Prepared(runs.delete().where(runs.c.run_id == bindparam("run_id")))
 

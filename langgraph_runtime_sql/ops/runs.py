@@ -20,12 +20,10 @@ from langgraph_runtime_sql.ops.run_create import RunRequest, create
 from langgraph_runtime_sql.ops.run_stream import Stream
 from langgraph_runtime_sql.ops.thread_state import refresh_after_deletion
 from langgraph_runtime_sql.statements import Prepared, Row
-from langgraph_runtime_sql.tables import runs
+from langgraph_runtime_sql.tables import IS_PENDING, IS_RUNNING, runs
 
-_PENDING = Prepared(
-    select(runs.c.thread_id, runs.c.created_at).where(runs.c.status == run_rows.PENDING)
-)
-_RUNNING = Prepared(select(runs.c.thread_id).where(runs.c.status == run_rows.RUNNING))
+_PENDING = Prepared(select(runs.c.thread_id, runs.c.created_at).where(runs.c.status == IS_PENDING))
+_RUNNING = Prepared(select(runs.c.thread_id).where(runs.c.status == IS_RUNNING))
 _SET_STATUS = Prepared(
     runs.update()
     .where(runs.c.run_id == bindparam("id"))

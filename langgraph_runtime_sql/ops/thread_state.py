@@ -8,14 +8,14 @@ from uuid import UUID
 
 import structlog
 from langgraph.types import StateSnapshot, StateUpdate
-from sqlalchemy import bindparam, or_, select
+from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import bus, checkpoint, database, filters, hooks, json_codec
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.ops import thread_rows
+from langgraph_runtime_sql.ops import run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import as_uuid, authorize, caller
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs, threads
@@ -31,7 +31,7 @@ _LAST_KWARGS = Prepared(
 _IN_FLIGHT = Prepared(
     select(runs.c.run_id).where(
         runs.c.thread_id == bindparam("thread_id"),
-        or_(runs.c.status == "pending", runs.c.status == "running"),
+        run_rows.IN_FLIGHT,
     )
 )
 

@@ -19,6 +19,7 @@ QUEUE = "tests/integration/test_queue.py"
 CRONS = "tests/integration/test_crons.py"
 ASSISTANTS = "tests/integration/test_assistants.py"
 SECURITY = "tests/integration/test_security_baseline.py"
+STORE = "tests/integration/test_store_api.py"
 HISTORY = "tests/integration/test_checkpoint_history.py"
 
 TRAPS: dict[str, list[str]] = {
@@ -92,8 +93,7 @@ TRAPS: dict[str, list[str]] = {
         f"{AUTHORISATION}::test_handlers_are_not_asked_again_while_a_client_waits",
     ],
     "a store search wraps the handler's filter": [
-        "tests/integration/test_store_api.py"
-        "::test_a_handlers_filter_holds_together_with_the_callers",
+        f"{STORE}::test_a_handlers_filter_holds_together_with_the_callers",
     ],
     # Runs and their queue
     "cancelling by status does not reach the runs": [

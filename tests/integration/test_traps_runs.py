@@ -342,33 +342,42 @@ async def _until_running(run_id: Any) -> None:
             await asyncio.sleep(0.005)
 
 
+def _effort(conn: Connection) -> tuple[int, int]:
+    """How many runs a claim finds, and how many thousands of SQLite's instructions it takes."""
+    counted = 0
+
+    def count() -> int:
+        nonlocal counted
+        counted += 1
+        return 0
+
+    conn.raw.set_progress_handler(count, 1000)
+    try:
+        found = run_claim.claim(conn, 10).runs
+    finally:
+        conn.raw.set_progress_handler(None, 0)
+    return len(found), counted
+
+
 async def test_looking_for_work_behind_ten_thousand_waiting_runs_is_cheap(db: Database) -> None:
     """Each look at the queue compares all waiting runs with each other."""
-
-    def steps(conn: Connection) -> int:
-        """How many thousands of SQLite's instructions a claim takes."""
-        counted = 0
-
-        def count() -> int:
-            nonlocal counted
-            counted += 1
-            return 0
-
-        conn.raw.set_progress_handler(count, 1000)
-        try:
-            assert run_claim.claim(conn, 10).runs == []
-        finally:
-            conn.raw.set_progress_handler(None, 0)
-        return counted
-
     blocking = await runtime.start_run(uuid4(), "sleeper", LONG)
     await db.write(lambda conn: run_claim.claim(conn, 1))
     await _pile_up(db, blocking, 5_000)
-    half = await db.write(steps)
+    _, half = await db.write(_effort)
     await _pile_up(db, blocking, 5_000)
-    whole = await db.write(steps)
+    found, whole = await db.write(_effort)
+    assert found == 0
     assert whole <= 200  # 20 instructions a run
     assert whole <= 2.5 * half
+
+
+async def test_taking_the_first_of_ten_thousand_waiting_runs_is_cheap(db: Database) -> None:
+    """Working off what waits for one thread takes longer the more waits."""
+    await _pile_up(db, await runtime.start_run(uuid4(), "sleeper", LONG), 10_000)
+    found, effort = await db.write(_effort)
+    assert found == 1
+    assert effort <= 200
 
 
 async def test_queueing_behind_many_runs_reads_none_of_them(db: Database) -> None:
