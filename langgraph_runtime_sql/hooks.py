@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, or_, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import json_codec, labels, thread_query
@@ -24,7 +24,10 @@ from langgraph_runtime_sql.tables import runs, threads
 
 _IN_FLIGHT = Prepared(
     select(runs.c.seq)
-    .where(runs.c.thread_id == bindparam("thread_id"), runs.c.status.in_(("pending", "running")))
+    .where(
+        runs.c.thread_id == bindparam("thread_id"),
+        or_(runs.c.status == "pending", runs.c.status == "running"),
+    )
     .limit(1)
 )
 
