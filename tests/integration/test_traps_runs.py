@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import bindparam
 
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
@@ -16,7 +17,7 @@ from langgraph_runtime_sql.database import Database
 from langgraph_runtime_sql.ops import run_claim, run_rows
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.ops.threads import Threads
-from langgraph_runtime_sql.statements import Row
+from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs
 from tests.support import runtime, served
 from tests.support.processes import Running
@@ -315,10 +316,10 @@ async def _pile_up(db: Database, like: Row, count: int) -> None:
     """Queue `count` copies of a run behind it."""
 
     def fn(conn: Connection) -> None:
-        for _ in range(count):
-            moment = now()
-            copy = {**like, "run_id": uuid4(), "status": "pending", "multitask_strategy": "enqueue"}
-            conn.execute(runs.insert().values(**copy | {"created_at": moment}))
+        insert = Prepared(runs.insert().values({n: bindparam(n) for n in run_rows.FIELDS}))
+        waiting = {**like, "status": "pending", "multitask_strategy": "enqueue"}
+        copies = ({**waiting, "run_id": uuid4(), "created_at": now()} for _ in range(count))
+        conn.executemany(insert, [*copies])
 
     await db.write(fn)
 
