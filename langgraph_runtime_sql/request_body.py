@@ -14,6 +14,7 @@ import orjson
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import store
+from langgraph_runtime_sql.ops.access import as_uuid
 from langgraph_runtime_sql.ops.cron_schedule import check_timezone
 
 Body = dict[str, Any]
@@ -56,7 +57,11 @@ def install() -> None:
             first = not hasattr(self, "_body")
             body = await super().body()
             if first and self.method == "POST":
-                self._body = body = checked_message(self.scope.get("route", ""), body)
+                route_path = self.scope.get("route", "")
+                self._body = body = checked_message(route_path, body)
+                if route_path == _EVENTS:
+                    # The stream would begin, with a 200, and end without a word.
+                    as_uuid(self.path_params["thread_id"], "thread ID")
             return body
 
     route.ApiRequest = CheckedRequest
@@ -180,6 +185,8 @@ _ROUTES: dict[tuple[str, str], _Rule] = {
     ("PUT", "/store/items"): (None, _put_item),
     ("POST", "/store/items/search"): (None, _search_items),
 }
+
+_EVENTS = "/threads/{thread_id}/stream/events"
 
 _PARAMS: dict[str, Schema] = {
     "/mcp": {

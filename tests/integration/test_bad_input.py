@@ -179,6 +179,7 @@ BY_ID: list[tuple[str, str, Body]] = [
     ("GET", "/threads/{}/history", None),
     ("POST", "/threads/{}/history", {}),
     ("GET", "/threads/{}/stream", None),
+    ("POST", "/threads/{}/stream/events", {"channels": ["values"]}),
     ("GET", "/threads/{}/runs", None),
     ("POST", "/threads/{}/runs", {**RUN, "if_not_exists": "create"}),
     ("POST", "/threads/{}/runs/wait", RUN),
