@@ -13,6 +13,7 @@ from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import custom_checkpointer, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import Filter, Rows, as_uuid, authorize, rows
+from langgraph_runtime_sql.ops.run_cancel import tell_hooks
 from langgraph_runtime_sql.statements import Row
 from langgraph_runtime_sql.tables import threads
 
@@ -100,10 +101,9 @@ def _delete(
     if thread_rows.find_permitted(conn, thread_id, permitted) is None:
         return False
     stop = bus.Control("rollback", f"thread {thread_id} was deleted")
-    for row in run_rows.in_flight(conn, thread_id):
+    lost = [row for row in run_rows.in_flight(conn, thread_id) if str(row["run_id"]) != spare]
+    for row in lost:
         run_id = str(row["run_id"])
-        if run_id == spare:
-            continue
         if row["status"] == run_rows.RUNNING:
             conn.after_commit(partial(bus.current().send_control, run_id, stop))
         else:
@@ -111,7 +111,10 @@ def _delete(
             conn.after_commit(
                 partial(bus.current().run_ended, run_id, str(thread_id), resumable=resumable)
             )
-    return thread_rows.delete(conn, thread_id)
+    thread_rows.delete(conn, thread_id)
+    for row in lost:
+        tell_hooks(conn, row, "rollback")
+    return True
 
 
 def _keep_latest(conn: Connection, thread_id: UUID, permitted: Filter = None) -> bool:

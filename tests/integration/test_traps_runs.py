@@ -204,6 +204,25 @@ async def test_joiners_of_a_deleted_run_are_let_go(api: Api, tmp_path: Path) -> 
     assert await _rests(api, thread) == "idle"
 
 
+async def test_followers_of_a_deleted_threads_runs_are_let_go(api: Api, tmp_path: Path) -> None:
+    """Whoever follows a run of a thread that is deleted waits for ever, and the run goes on."""
+    record = tmp_path / "record"
+    thread = await api.thread()
+    running = await api.run(thread, "sleeper", {"seconds": 120, "record": str(record)})
+    await served.lines(record, 1)
+    waiting = await api.run(thread, "echo", {"value": 1}, multitask_strategy="enqueue")
+    async with (
+        api.stream("GET", f"/threads/{thread}/runs/{running}/stream") as first,
+        api.stream("GET", f"/threads/{thread}/runs/{waiting}/stream") as second,
+    ):
+        assert (await api.http.delete(f"/threads/{thread}")).is_success
+        async with asyncio.timeout(served.PATIENCE):
+            for stream in (first, second):
+                assert [event.name async for event in stream if event.name != "metadata"] == []
+    assert await served.lines(record, 3) == ["started", "cancelled", "stopped"]
+    assert (await api.http.get(f"/threads/{thread}")).status_code == 404
+
+
 # --- what a thread is when a run of it is gone
 
 
