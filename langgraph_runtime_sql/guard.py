@@ -24,6 +24,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langgraph_runtime_sql import request_body
+from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
 from langgraph_runtime_sql.hooks import Reject
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -49,6 +50,7 @@ def install(app: Starlette, *, max_body_bytes: int, private_network: bool) -> No
     ]
     for error, handler in HANDLERS.items():
         app.add_exception_handler(error, handler)
+    app.add_exception_handler(HTTPException, unwrapping(app.exception_handlers[HTTPException]))
     cors: Any = CORSMiddleware
     for middleware in app.user_middleware:
         # The stock switch adds the header, but leaves this one refusing the preflight.
@@ -241,6 +243,22 @@ async def rejected(request: Request, error: Exception) -> Response:
     return JSONResponse(error.body, error.status_code)
 
 
+def unwrapping(stock: Any) -> Handler:
+    """The stock handler, but for a hook's refusal that a route has put into words of its own.
+
+    Where supersteps are refused, the route answers 201 and an apology.
+    """
+
+    async def handler(request: Request, error: Exception) -> Response:
+        refusal = error.__cause__
+        if isinstance(refusal, Reject):
+            return await rejected(request, refusal)
+        response: Response = await stock(request, error)
+        return response
+
+    return handler
+
+
 async def bad_value(request: Request, error: Exception) -> Response:
     """A value that does not make sense; its text says which. The access log shows it too."""
     request.scope["error_detail"] = str(error)
@@ -276,6 +294,13 @@ async def own_answer(request: Request, error: Exception) -> Response:
     return JSONResponse({"detail": error.message}, error.status_code)
 
 
+async def overloaded(request: Request, error: Exception) -> Response:
+    """The disk is full or fails, or the database stays busy: what it says, and to come back."""
+    logger.error("The database cannot be used now", path=request.scope["path"], reason=str(error))
+    detail = f"The database cannot be used now: {error}. Try again later."
+    return JSONResponse({"detail": detail}, 503, headers={"retry-after": "5"})
+
+
 async def type_error(request: Request, error: Exception) -> Response:
     """orjson has no class of its own for an object too deep to be written."""
     handler = too_deep if str(error) == "Recursion limit reached" else unexpected
@@ -283,6 +308,7 @@ async def type_error(request: Request, error: Exception) -> Response:
 
 
 HANDLERS: dict[type[Exception], Handler] = {
+    **dict.fromkeys((DatabaseBusy, DatabaseOverloaded), overloaded),
     Exception: unexpected,
     Reject: rejected,
     request_body.JsonRpcError: json_rpc_error,

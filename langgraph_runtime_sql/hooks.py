@@ -17,7 +17,6 @@ from sqlalchemy import bindparam, or_, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import json_codec, labels, thread_query
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs, threads
@@ -109,7 +108,10 @@ class Transaction:
         return self._conn.fetchone(select(threads).where(threads.c.thread_id == thread_id))
 
     def patch_thread(self, thread_id: UUID, metadata: Mapping[str, Any]) -> None:
-        """Set top-level keys of a thread's metadata. No other hook is called for it."""
+        """Set top-level keys of a thread's metadata.
+
+        That is no use of the thread: its dates stay, and no other hook is called.
+        """
         thread = self.get_thread(thread_id)
         if thread is None:
             raise LookupError(f"There is no thread {thread_id}")
@@ -117,7 +119,7 @@ class Transaction:
         self._conn.execute(
             threads.update()
             .where(threads.c.thread_id == thread_id)
-            .values(metadata=merged, updated_at=now())
+            .values(metadata=merged)
         )
         labels.relabel(self._conn, thread_id, thread["metadata"], merged)
 

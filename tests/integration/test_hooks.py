@@ -176,6 +176,21 @@ async def test_supersteps_at_creation_and_copies_ask(hooked: Hooked) -> None:
     assert hooked.called(copied["thread_id"]) == ["before_thread_create"]
 
 
+async def test_refused_supersteps_are_answered_in_the_hooks_words(hooked: Hooked) -> None:
+    thread = await hooked.thread(graph_id="echo", refuse="state")
+    update = {"values": {"value": "x"}, "as_node": "echo"}
+    answer = await hooked.client.post(
+        "/threads",
+        json={
+            "thread_id": thread,
+            "if_exists": "do_nothing",
+            "supersteps": [{"updates": [update]}],
+        },
+    )
+    assert (answer.status_code, answer.json()["error"]) == (409, "refused")
+    assert (await hooked.client.get(f"/threads/{thread}/history")).json() == []
+
+
 async def test_a_cron_firing_asks(hooked: Hooked) -> None:
     thread = await hooked.thread()
     cron = await hooked.post(f"/threads/{thread}/runs/crons", {**RUN, "schedule": "* * * * * *"})
