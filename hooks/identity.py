@@ -2,6 +2,7 @@
 
 import ipaddress
 import logging
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, TypedDict
@@ -148,11 +149,21 @@ class Authenticator:
 
     def _user(self, claims: Mapping[str, Any]) -> User:
         asked = self._settings
-        names = [claims.get(asked.jwt_claim_tenant), claims.get(asked.jwt_claim_user)]
-        if not all(isinstance(name, str) and 0 < len(name) <= MAX_NAME for name in names):
-            # No default: nobody is in a tenant by omission.
-            raise jwt.InvalidTokenError("no tenant, or no user")
-        return make_user(names[0] or "", names[1] or "", _roles(claims.get(asked.jwt_claim_roles)))
+        tenant = _named(claims.get(asked.jwt_claim_tenant))
+        user = _named(claims.get(asked.jwt_claim_user))
+        return make_user(tenant, user, _roles(claims.get(asked.jwt_claim_roles)))
+
+
+def _named(claim: Any) -> str:
+    # No default: nobody is in a tenant by omission.
+    if not is_name(claim):
+        raise jwt.InvalidTokenError("no tenant, or no user")
+    return str(claim)
+
+
+def is_name(text: Any) -> bool:
+    """Whether a tenant or user may be called that: up to 200 characters, all printable."""
+    return isinstance(text, str) and 0 < len(text) <= MAX_NAME and text.isprintable()
 
 
 def _roles(claim: Any) -> list[str]:
@@ -175,16 +186,14 @@ def _is_from_here(scope: Mapping[str, Any]) -> bool:
     """
     client = scope.get("client")
     hosts = [value for name, value in scope["headers"] if name.lower() == b"host"]
+    named = [_HOST.fullmatch(host.decode("latin-1")) for host in hosts]
     return (client is None or is_loopback(client[0])) and all(
-        is_loopback(_name(host.decode("latin-1"))) for host in hosts
+        name is not None and is_loopback(name[1] or name[2]) for name in named
     )
 
 
-def _name(host: str) -> str:
-    """A Host header without its port."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+# An address in brackets or a name, and perhaps a port.
+_HOST = re.compile(r"(?:\[([^\]]+)\]|([^:\[\]]+))(?::[0-9]*)?")
 
 
 def is_loopback(host: str) -> bool:

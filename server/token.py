@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import jwt
 
+from hooks.identity import is_name
 from hooks.settings import IdentitySettings
 from langgraph_runtime_sql.errors import RuntimeSqlError
 
@@ -13,7 +14,7 @@ UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class CannotSign(RuntimeSqlError):
-    """This server verifies tokens that somebody else signs."""
+    """No token can be signed that this server would take."""
 
 
 def sign(
@@ -29,8 +30,10 @@ def sign(
         ttl: Seconds until it expires.
 
     Raises:
-        CannotSign: there is no JWT_SECRET.
+        CannotSign: there is no JWT_SECRET, or nobody may have these names.
     """
+    if not is_name(tenant) or not is_name(user):
+        raise CannotSign("Names of tenants and users are of 1 to 200 printable characters")
     if settings.jwt_secret is None:
         raise CannotSign(
             "JWT_SECRET is not set, so there is nothing to sign a token with. Where JWT_JWKS_URL "

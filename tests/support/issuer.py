@@ -1,0 +1,127 @@
+"""An issuer of tokens: keys of every kind, signatures good and bad, and a JWKS to publish."""
+
+import base64
+import hashlib
+import hmac
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from jwt.algorithms import get_default_algorithms
+
+SECRET = "a secret of the tests, long enough"
+PRIVATE = {
+    "RS256": lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048),
+    "ES256": lambda: ec.generate_private_key(ec.SECP256R1()),
+    "EdDSA": ed25519.Ed25519PrivateKey.generate,
+}
+
+
+@cache
+def private_key(algorithm: str, kid: str = "one") -> Any:
+    """The key that signs with `algorithm`, a different one for each id."""
+    return PRIVATE[algorithm]()
+
+
+def public_jwk(algorithm: str, kid: str = "one", **changes: Any) -> dict[str, Any]:
+    """Its public half as the issuer publishes it."""
+    public = private_key(algorithm, kid).public_key()
+    made: Any = get_default_algorithms()[algorithm].to_jwk(public)
+    shown = {**json.loads(made), "kid": kid, "use": "sig", "alg": algorithm, **changes}
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def public_pem(algorithm: str, kid: str = "one") -> str:
+    """Its public half as PEM."""
+    public = private_key(algorithm, kid).public_key()
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    pem: bytes = public.public_bytes(serialization.Encoding.PEM, form)
+    return pem.decode()
+
+
+def claims(**changes: Any) -> dict[str, Any]:
+    """Claims of a good token; None leaves one out."""
+    moment = int(time.time())
+    good = {"sub": "ada", "tenant_id": "acme", "iat": moment, "exp": moment + 300}
+    return {name: value for name, value in {**good, **changes}.items() if value is not None}
+
+
+def token(algorithm: str = "HS256", kid: str | None = None, **changes: Any) -> str:
+    """A token signed with our key for `algorithm`."""
+    key = SECRET if algorithm == "HS256" else private_key(algorithm, kid or "one")
+    headers = {} if kid is None else {"kid": kid}
+    return jwt.encode(claims(**changes), key, algorithm=algorithm, headers=headers)
+
+
+def forged(header: dict[str, Any], payload: Any, secret: bytes | None = None) -> str:
+    """A token with any header and payload, signed by hand with HMAC, or not at all."""
+    parts = [_base64(json.dumps(part).encode()) for part in (header, payload)]
+    signature = b""
+    if secret is not None:
+        signature = hmac.new(secret, ".".join(parts).encode(), hashlib.sha256).digest()
+    return ".".join([*parts, _base64(signature)])
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def bearer(value: str) -> dict[str, str]:
+    """The header that carries a token."""
+    return {"authorization": f"Bearer {value}"}
+
+
+class Published:
+    """A JWKS on a web server of its own.
+
+    Attributes:
+        url: Its address.
+        keys: What it publishes; may be changed.
+        status: What it answers with.
+        asked: How often it has been asked.
+    """
+
+    def __init__(self, *keys: dict[str, Any]) -> None:
+        self.keys = list(keys)
+        self.status = 200
+        self.asked = 0
+        self.headers: dict[str, str] = {}
+        self.padding = 0
+        self.url = ""
+
+
+@contextmanager
+def published(*keys: dict[str, Any]) -> Iterator[Published]:
+    """Publish `keys` until the end of the block."""
+    jwks = Published(*keys)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            jwks.asked += 1
+            body = json.dumps({"keys": jwks.keys}).encode() + b" " * jwks.padding
+            self.send_response(jwks.status)
+            for name, value in jwks.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing: the tests' own output is for the tests."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        jwks.url = f"http://127.0.0.1:{server.server_port}/jwks.json"
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield jwks
+        finally:
+            server.shutdown()
+            thread.join()

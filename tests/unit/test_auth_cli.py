@@ -1,0 +1,99 @@
+"""`threadhold token` prints what this server takes, or says why it cannot."""
+
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hooks.identity import Authenticator, User
+from hooks.settings import IdentitySettings
+from server.cli import main
+from tests.support.issuer import SECRET, bearer
+
+WHO = ["token", "--tenant", "acme", "--user", "ada"]
+
+
+@pytest.fixture(autouse=True)
+def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable and no `.env` of whoever runs the tests."""
+    monkeypatch.chdir(tmp_path)
+    for name in IdentitySettings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("APP_ENV", "production")
+
+
+async def verified(token: str) -> User:
+    scope = {
+        "headers": [(name.encode(), value.encode()) for name, value in bearer(token).items()],
+        "client": None,
+    }
+    return await Authenticator(IdentitySettings(**{})).identify(scope)
+
+
+def printed(*arguments: str) -> str:
+    ended = CliRunner().invoke(main, [*WHO, *arguments])
+    assert ended.exit_code == 0, ended.output
+    return ended.output.strip()
+
+
+async def test_it_is_taken_for_whom_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JWT_SECRET", SECRET)
+    user = await verified(printed("--role", "tenant_admin", "--role", "operator"))
+    assert (user["tenant_id"], user["identity"]) == ("acme", "ada")
+    assert user["roles"] == ["tenant_admin", "operator"]
+
+
+async def test_it_says_all_that_the_settings_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "JWT_SECRET": SECRET,
+        "JWT_AUDIENCE": "here",
+        "JWT_ISSUER": "me",
+        "JWT_CLAIM_USER": "email",
+        "JWT_CLAIM_TENANT": "org",
+        "JWT_CLAIM_ROLES": "groups",
+    }.items():
+        monkeypatch.setenv(name, value)
+    user = await verified(printed("--role", "x"))
+    assert (user["tenant_id"], user["identity"], user["roles"]) == ("acme", "ada", ["x"])
+
+
+@pytest.mark.parametrize(("ttl", "seconds"), [("90", 90), ("15m", 900), ("7d", 604800)])
+def test_it_is_good_for_as_long_as_asked(
+    monkeypatch: pytest.MonkeyPatch, ttl: str, seconds: int
+) -> None:
+    import jwt
+
+    monkeypatch.setenv("JWT_SECRET", SECRET)
+    claims = jwt.decode(printed("--ttl", ttl), SECRET, algorithms=["HS256"])
+    assert claims["exp"] - claims["iat"] == seconds
+    assert abs(claims["iat"] - time.time()) < 60
+
+
+@pytest.mark.parametrize("ttl", ["", "0", "-5", "soon", "1.5h", "8 h", "1e9", "9999999999"])
+def test_a_duration_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, ttl: str) -> None:
+    monkeypatch.setenv("JWT_SECRET", SECRET)
+    ended = CliRunner().invoke(main, [*WHO, "--ttl", ttl])
+    assert ended.exit_code == 2
+    assert "is not a duration" in ended.output
+
+
+@pytest.mark.parametrize("jwks", [None, "https://issuer.example/jwks.json"])
+def test_without_a_secret_there_is_nothing_to_sign_with(
+    monkeypatch: pytest.MonkeyPatch, jwks: str | None
+) -> None:
+    if jwks:
+        monkeypatch.setenv("JWT_JWKS_URL", jwks)
+    ended = CliRunner().invoke(main, WHO)
+    assert ended.exit_code == 1
+    assert "Error: JWT_SECRET is not set" in ended.output
+
+
+@pytest.mark.parametrize("names", [("", "ada"), ("acme", ""), ("a\nb", "ada"), ("x" * 201, "ada")])
+def test_a_name_that_no_token_may_have_is_refused(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
+) -> None:
+    monkeypatch.setenv("JWT_SECRET", SECRET)
+    ended = CliRunner().invoke(main, ["token", "--tenant", names[0], "--user", names[1]])
+    assert ended.exit_code == 1
+    assert "Error: " in ended.output

@@ -1,0 +1,404 @@
+"""Which tokens are believed, and that nothing else is."""
+
+import json
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from pydantic import ValidationError
+
+from hooks.identity import DEVELOPER, Authenticator, NotAuthenticated, User, label
+from hooks.settings import IdentitySettings
+from tests.support.issuer import (
+    SECRET,
+    bearer,
+    claims,
+    forged,
+    private_key,
+    public_jwk,
+    public_pem,
+    token,
+)
+
+HS256 = {"alg": "HS256", "typ": "JWT"}
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable of whoever runs the tests."""
+    for name in IdentitySettings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def settings(**given: Any) -> IdentitySettings:
+    known = {"app_env": "production"}
+    if not given.keys() & {"jwt_secret", "jwt_jwks_url", "jwt_jwks_file"}:
+        known["jwt_secret"] = SECRET
+    return IdentitySettings(**{**known, **given})
+
+
+def scope(headers: dict[str, str] | None = None, **changes: Any) -> dict[str, Any]:
+    """A request from this machine."""
+    sent = {"host": "127.0.0.1:8123", **(headers or {})}
+    raw = [(name.encode(), value.encode()) for name, value in sent.items()]
+    return {"type": "http", "client": ("127.0.0.1", 5), "headers": raw, **changes}
+
+
+async def believed(sent: str, **given: Any) -> User:
+    return await Authenticator(settings(**given)).identify(scope(bearer(sent)))
+
+
+async def is_refused(sent: str, **given: Any) -> bool:
+    """Whether it is, in the one answer that all refusals have."""
+    with pytest.raises(NotAuthenticated) as refused:
+        await believed(sent, **given)
+    answer = refused.value.response()
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert json.loads(bytes(answer.body)) == {"detail": "A valid bearer token is needed"}
+    return True
+
+
+@pytest.fixture
+def jwks(tmp_path: Path) -> Path:
+    """One key of each kind, in a file."""
+    path = tmp_path / "jwks.json"
+    keys = [public_jwk(algorithm, algorithm) for algorithm in ("RS256", "ES256", "EdDSA")]
+    path.write_text(json.dumps({"keys": keys}))
+    return path
+
+
+async def test_a_good_token_says_who_asks() -> None:
+    user = await believed(token(roles=["tenant_admin"]))
+    assert user["identity"] == user["user_id"] == user["display_name"] == "ada"
+    assert user["tenant_id"] == "acme"
+    assert user["roles"] == user["permissions"] == ["tenant_admin"]
+    assert user["store_namespace"] == ["acme", "ada"]
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
+async def test_an_issuers_public_key_verifies_its_tokens(jwks: Path, algorithm: str) -> None:
+    sent = token(algorithm, algorithm)
+    assert (await believed(sent, jwt_jwks_file=jwks))["identity"] == "ada"
+    assert await is_refused(token(algorithm, "another"), jwt_jwks_file=jwks)
+
+
+async def test_claims_may_have_other_names() -> None:
+    sent = token(sub=None, tenant_id=None, email="a@b.c", org="x", scope="one two")
+    user = await believed(
+        sent, jwt_claim_user="email", jwt_claim_tenant="org", jwt_claim_roles="scope"
+    )
+    assert (user["identity"], user["tenant_id"], user["roles"]) == ("a@b.c", "x", ["one", "two"])
+
+
+# --- what must not be believed ----------------------------------------------
+
+
+@pytest.mark.parametrize("alg", ["none", "None", "NONE", "", "HS512", "HS384"])
+async def test_alg_none_and_algorithms_that_are_not_set_up(alg: str) -> None:
+    assert await is_refused(forged({**HS256, "alg": alg}, claims()))
+    assert await is_refused(forged({**HS256, "alg": alg}, claims(), SECRET.encode()))
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
+async def test_a_public_key_as_hmac_secret_is_no_secret(jwks: Path, algorithm: str) -> None:
+    """Algorithm confusion: HS256 with what the issuer publishes."""
+    public = public_jwk(algorithm, algorithm)
+    for secret in (public_pem(algorithm, algorithm), json.dumps(public), public.get("n", "x")):
+        sent = forged({**HS256, "kid": algorithm}, claims(), secret.encode())
+        assert await is_refused(sent, jwt_jwks_file=jwks)
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
+async def test_a_keys_algorithm_is_its_own_whatever_the_token_says(
+    jwks: Path, algorithm: str
+) -> None:
+    """CVE-2026-48523: a key from a JWKS got around the list of algorithms."""
+    for kid in {"RS256", "ES256", "EdDSA"} - {algorithm}:
+        assert await is_refused(token(algorithm, kid), jwt_jwks_file=jwks)
+    allowed = sorted({"RS256", "ES256", "EdDSA"} - {algorithm})
+    sent = token(algorithm, algorithm)
+    assert await is_refused(sent, jwt_jwks_file=jwks, jwt_algorithms=allowed)
+
+
+async def test_a_token_cannot_bring_its_own_key(jwks: Path) -> None:
+    key = private_key("RS256", "stranger")
+    for header in (
+        {"jwk": public_jwk("RS256", "stranger"), "kid": "RS256"},
+        {"jku": "http://127.0.0.1:1/jwks.json", "kid": "stranger"},
+        {"x5u": "file:///etc/passwd"},
+    ):
+        sent = jwt.encode(claims(), key, algorithm="RS256", headers=header)
+        assert await is_refused(sent, jwt_jwks_file=jwks)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"crit": ["exp"], "exp": 1},
+        {"crit": ["unknown"], "unknown": True},
+        {"crit": []},
+        {"crit": "x"},
+        {"b64": False, "crit": ["b64"]},
+        {"b64": False},
+        {"b64": True},
+    ],
+    ids=str,
+)
+async def test_critical_extensions_are_not_understood(header: dict[str, Any]) -> None:
+    """CVE-2026-32597, GHSA-w7vc-732c-9m39."""
+    assert await is_refused(forged({**HS256, **header}, claims(), SECRET.encode()))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"exp": None},
+        {"exp": 0},
+        {"exp": int(time.time()) - 1},
+        {"exp": "soon"},
+        {"exp": [1]},
+        {"exp": 1e400},
+        {"nbf": int(time.time()) + 600},
+        {"nbf": "x"},
+        {"iat": int(time.time()) + 600},
+        {"iat": {}},
+        {"jti": 5},
+    ],
+    ids=str,
+)
+async def test_times_are_required_and_honoured(changes: dict[str, Any]) -> None:
+    assert await is_refused(forged(HS256, claims(**changes), SECRET.encode()))
+
+
+async def test_clocks_may_differ_by_the_leeway_alone() -> None:
+    late = token(exp=int(time.time()) - 20)
+    assert await is_refused(late, jwt_leeway_seconds=5)
+    assert await believed(late, jwt_leeway_seconds=60)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"aud": ""}, {"aud": []}, {"aud": "other"}, {"aud": ["other"]}, {"aud": 5}]
+)
+async def test_an_audience_that_is_set_is_required(changes: dict[str, Any]) -> None:
+    assert await is_refused(token(**changes), jwt_audience="threadhold")
+
+
+async def test_the_right_audience_is_one_of_the_tokens() -> None:
+    assert await believed(token(aud=["other", "threadhold"]), jwt_audience="threadhold")
+    assert await believed(token(aud="other")), "none is asked for"
+
+
+@pytest.mark.parametrize("issuer", [None, "", "https://evil.example", "https://issuer.example/"])
+async def test_an_issuer_that_is_set_is_required(issuer: str | None) -> None:
+    assert await is_refused(token(iss=issuer), jwt_issuer="https://issuer.example")
+    assert await believed(token(iss="https://issuer.example"), jwt_issuer="https://issuer.example")
+
+
+@pytest.mark.parametrize("claim", ["tenant_id", "sub"])
+@pytest.mark.parametrize("value", [None, "", 5, True, ["acme"], {"a": 1}, "x" * 201, "a\nb", "\0"])
+async def test_nobody_is_in_a_tenant_by_omission(claim: str, value: Any) -> None:
+    assert await is_refused(forged(HS256, claims(**{claim: value}), SECRET.encode()))
+
+
+@pytest.mark.parametrize("roles", [5, {"tenant_admin": 1}, [["tenant_admin"]], [None], True])
+async def test_roles_of_no_known_form_are_not_guessed(roles: Any) -> None:
+    assert await is_refused(token(roles=roles))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "",
+        "x",
+        "a.b.c",
+        "...",
+        "e30.e30.e30",
+        forged({}, claims(), SECRET.encode()),
+        forged(HS256, [], SECRET.encode()),
+        forged(HS256, "x", SECRET.encode()),
+        forged({**HS256, "kid": 5}, claims(), SECRET.encode()),
+        forged({**HS256, "kid": "x" * 9000}, claims(), SECRET.encode()),
+        token()[:-4],
+        token() + "x",
+        token() + ".x",
+        "é" * 10,
+    ],
+    ids=lambda sent: sent[:12] or "empty",
+)
+async def test_what_is_no_token_is_refused(sent: str) -> None:
+    assert await is_refused(sent)
+
+
+async def test_another_secret_signs_nothing_here() -> None:
+    assert await is_refused(forged(HS256, claims(), b"another secret of a good length!!"))
+    assert await is_refused(forged(HS256, claims(), b""))
+
+
+async def test_why_is_in_the_log_and_nowhere_else(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "hooks.identity")
+    sent = token(exp=1)
+    assert await is_refused(sent)
+    assert "ExpiredSignatureError" in caplog.text
+    assert sent not in caplog.text
+
+
+# --- requests ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    ["", "Bearer", "Bearer ", "Basic YTpi", f"Token {token()}", token(), f"Bearer{token()}"],
+)
+async def test_only_the_bearer_scheme_counts(authorization: str) -> None:
+    for env in ("local_dev", "production"):
+        with pytest.raises(NotAuthenticated):
+            sent = scope({"authorization": authorization})
+            await Authenticator(settings(app_env=env)).identify(sent)
+
+
+async def test_two_authorization_headers_are_none() -> None:
+    sent = scope(bearer(token()))
+    sent["headers"].append((b"authorization", f"Bearer {token(sub='eve')}".encode()))
+    with pytest.raises(NotAuthenticated):
+        await Authenticator(settings()).identify(sent)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"x-auth-scheme": "langsmith"},
+        {"x-api-key": "x"},
+        {"x-user-id": "ada", "x-tenant-id": "acme"},
+        {"x-forwarded-for": "127.0.0.1"},
+        {"cookie": f"authorization={token()}"},
+    ],
+    ids=str,
+)
+async def test_no_other_header_takes_the_place_of_a_token(headers: dict[str, str]) -> None:
+    for env in ("production", "staging"):
+        for root_path in ("", "/noauth", "/noauth/x", "/ui"):
+            with pytest.raises(NotAuthenticated):
+                sent = scope(headers, root_path=root_path)
+                await Authenticator(settings(app_env=env)).identify(sent)
+
+
+async def test_local_dev_needs_no_token_and_verifies_one_that_is_sent() -> None:
+    local = Authenticator(settings(app_env="local_dev"))
+    assert await local.identify(scope()) == DEVELOPER
+    assert (await local.identify(scope(bearer(token()))))["identity"] == "ada"
+    with pytest.raises(NotAuthenticated):
+        await local.identify(scope(bearer(token(exp=1))))
+    keyless = Authenticator(IdentitySettings(**{"app_env": "local_dev"}))
+    assert await keyless.identify(scope()) == DEVELOPER
+    with pytest.raises(NotAuthenticated):
+        await keyless.identify(scope(bearer(token())))
+
+
+@pytest.mark.parametrize(
+    ("client", "host", "here"),
+    [
+        ("127.0.0.1", "localhost:8123", True),
+        ("::1", "[::1]:8123", True),
+        (None, "127.0.0.1", True),
+        ("127.0.0.1", "app.localhost", True),
+        ("192.168.0.7", "127.0.0.1:8123", False),
+        ("127.0.0.1", "evil.example:8123", False),
+        ("127.0.0.1", "localhost.evil.example", False),
+        ("127.0.0.1", "127.0.0.1.evil.example", False),
+        ("127.0.0.1", "[::1].evil.example", False),
+        ("127.0.0.1", "", False),
+    ],
+)
+async def test_the_developer_is_on_this_machine_and_means_it(
+    client: str | None, host: str, here: bool
+) -> None:
+    """A website's name may resolve to this machine: its visitors are not the developer."""
+    asked = scope({"host": host}, client=client and (client, 5))
+    local = Authenticator(settings(app_env="local_dev"))
+    if here:
+        assert await local.identify(asked) == DEVELOPER
+    else:
+        with pytest.raises(NotAuthenticated):
+            await local.identify(asked)
+
+
+# --- settings ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("env", ["staging", "production"])
+def test_outside_local_dev_nothing_starts_without_a_key(env: str) -> None:
+    with pytest.raises(ValueError, match=f"APP_ENV={env} needs a key.*JWT_SECRET.*JWT_JWKS_URL"):
+        Authenticator(IdentitySettings(**{"app_env": env}))
+
+
+@pytest.mark.parametrize("secret", ["", "short", "x" * 31])
+def test_an_empty_or_short_secret_is_refused_at_start_up(secret: str) -> None:
+    with pytest.raises(ValidationError, match="32 bytes"):
+        settings(jwt_secret=secret)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        public_pem("RS256"),
+        public_pem("ES256"),
+        json.dumps(public_jwk("RS256")),
+        json.dumps({"keys": [public_jwk("EdDSA")]}),
+        "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQC7 someone@somewhere",
+    ],
+    ids=["pem", "pem of a curve", "jwk", "jwks", "ssh"],
+)
+def test_a_public_key_as_the_secret_is_refused_at_start_up(secret: str) -> None:
+    """GHSA-xgmm-8j9v-c9wx."""
+    with pytest.raises(ValidationError, match="public key") as refused:
+        settings(jwt_secret=secret)
+    assert secret not in str(refused.value)
+
+
+def test_a_secret_is_not_shown_where_settings_are() -> None:
+    with pytest.raises(ValidationError) as refused:
+        settings(jwt_secret="tiny secret")
+    assert "tiny secret" not in str(refused.value)
+    assert SECRET not in repr(settings())
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://a/b", "/jwks.json", "http://", "x"])
+def test_keys_come_by_http_only(url: str) -> None:
+    """GHSA-993g-76c3-p5m4."""
+    with pytest.raises(ValidationError, match="http"):
+        settings(jwt_jwks_url=url)
+
+
+def test_one_kind_of_key_excludes_the_other(jwks: Path) -> None:
+    with pytest.raises(ValidationError, match="JWT_SECRET and JWT_JWKS_FILE exclude each other"):
+        settings(jwt_secret=SECRET, jwt_jwks_file=jwks)
+
+
+@pytest.mark.parametrize("algorithms", ["HS256", "none", "RS256,HS256", ","])
+def test_only_signatures_with_public_keys_go_with_a_jwks(jwks: Path, algorithms: str) -> None:
+    with pytest.raises(ValidationError):
+        settings(jwt_jwks_file=jwks, jwt_algorithms=algorithms)
+
+
+def test_settings_survive_the_way_through_the_environment(
+    monkeypatch: pytest.MonkeyPatch, jwks: Path
+) -> None:
+    given = settings(jwt_jwks_file=jwks, jwt_algorithms="ES256, EdDSA", jwt_audience="x")
+    for name, value in given.environment().items():
+        monkeypatch.setenv(name, value)
+    assert IdentitySettings(**{}) == given
+
+
+# --- store labels -----------------------------------------------------------
+
+
+def test_no_two_names_share_a_label() -> None:
+    names = ["a", "a.b", "a%2Eb", "a/b", "ä", "A", "a b", "%", "_", "*", "a@b.c", "a%2eb"]
+    labels = [label(name) for name in names]
+    assert len(set(labels)) == len(names)
+    assert not any("." in each or "*" in each for each in labels)
