@@ -4,30 +4,31 @@ Importing everything takes seconds and a fork takes none, so that a test can kil
 times. What is forked has imported and configured, and started nothing: no thread, no database.
 
     launcher.py PORT                the settings come from the environment
-    < start [BYTES]                 > the process id; BYTES is the largest file it may write
+    < start [LEASE]                 > the process id; LEASE is how long a claim lasts, in seconds
     < wait                          > the exit status once it has ended, as in `Popen.returncode`
 """
 
 import os
-import resource
 import signal
 import sys
 
+from langgraph_runtime_sql import queue
+from langgraph_runtime_sql.ops import run_claim
 from server import serving
 from server.app import create_app
 from server.settings import Settings
 
 
-def start(settings: Settings, port: int, limit: list[str]) -> int:
+def start(settings: Settings, port: int, lease: list[str]) -> int:
     """Fork a server and return its process id."""
     child = os.fork()
     if child:
         return child
     status = 1
     try:
-        if limit:
-            hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-            resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit[0]), hard))
+        if lease:
+            run_claim.LEASE_SECONDS = float(lease[0])
+            queue.SWEEP_SECONDS = float(lease[0]) / 3
         serving.serve(settings, "127.0.0.1", port)
         status = 0
     finally:

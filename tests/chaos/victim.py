@@ -93,16 +93,14 @@ class Victim:
 
     # --- life and death
 
-    def start(self, *, max_file_bytes: int | None = None) -> float:
-        """Start it; returns the seconds until it answered."""
-        before = time.monotonic()
-        self.begin(max_file_bytes=max_file_bytes)
+    def start(self, *, lease: float | None = None) -> None:
+        """Start it, and wait until it answers; `lease` is how long its claims last, in seconds."""
+        self.begin(lease=lease)
         self.await_(self.answers)
-        return time.monotonic() - before
 
-    def begin(self, *, max_file_bytes: int | None = None) -> None:
+    def begin(self, *, lease: float | None = None) -> None:
         """Start it, and do not wait until it answers."""
-        self.pid = self._say(f"start {max_file_bytes or ''}")
+        self.pid = self._say(f"start {lease or ''}")
 
     def answers(self) -> bool:
         """Whether it serves requests."""
@@ -188,11 +186,7 @@ class Victim:
 
     def await_(self, condition: Callable[[], Any]) -> None:
         """Wait until something holds."""
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            if time.monotonic() > deadline:
-                pytest.fail(f"waited in vain; the server's log ends:\n{self.log()[-4000:]}")
-            time.sleep(0.02)
+        wait_for(condition, lambda: f"the server's log ends:\n{self.log()[-4000:]}")
 
     def sql(self, statement: str, *parameters: Any) -> list[Any]:
         """Run a statement on the file, past the server."""
@@ -206,6 +200,15 @@ class Victim:
             raw.execute("BEGIN")
             found = doctor.examine(Connection(raw, DIALECT), served=bool(self.pid))
         return [f"{each.what} {each.id}: {each.why}" for each in found]
+
+
+def wait_for(condition: Callable[[], Any], explain: Callable[[], str] = str) -> None:
+    """Wait until something holds; `explain` says more if it never does."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited in vain; {explain()}")
+        time.sleep(0.02)
 
 
 def lines(path: Path) -> list[str]:

@@ -1,0 +1,210 @@
+"""What the changelog of a server like this one tells of its failures, each looked for here.
+
+Those that belong to one part are tested with it; `ELSEWHERE` says where.
+"""
+
+import ast
+import json
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import pytest
+from sqlalchemy import select
+
+from langgraph_runtime_sql import database, queue
+from langgraph_runtime_sql.ops.threads import Threads
+from langgraph_runtime_sql.tables import runs
+from tests.chaos.victim import lines, wait_for
+from tests.support import runtime
+from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
+
+ELSEWHERE = {
+    "cancelled runs are retried if their worker died": (
+        "integration/test_queue.py::test_cancelled_runs_are_not_retried_when_their_worker_dies"
+    ),
+    "the queue is blocked by invalid runs": (
+        "integration/test_queue.py::test_runs_that_cannot_be_run_do_not_hold_up_the_others"
+    ),
+    "crons fire twice": "integration/test_crons.py::test_two_schedulers_at_once_fire_each_cron_once",
+    "keep_latest accumulates": (
+        "integration/test_queue.py::test_prune_keeps_one_checkpoint_however_often_it_is_asked"
+    ),
+    "values are stale after a rollback": (
+        "integration/test_queue.py::test_a_rolled_back_run_leaves_no_stale_values"
+    ),
+    "a subscription races with the run": (
+        "integration/test_queue.py::test_a_follower_that_came_before_the_run_misses_nothing"
+    ),
+    "a retriable error is sent as the end": (
+        "integration/test_queue.py::test_a_retriable_error_is_not_sent_to_followers"
+    ),
+}
+
+
+@pytest.mark.parametrize("place", ELSEWHERE.values(), ids=ELSEWHERE)
+def test_is_tested_elsewhere(place: str) -> None:
+    path, _, name = place.partition("::")
+    tree = ast.parse((ROOT / "tests" / path).read_text())
+    assert name in {node.name for node in tree.body if isinstance(node, ast.AsyncFunctionDef)}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings() -> Iterator[None]:
+    with runtime.serving("echo", "subgraph"):
+        yield
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
+    async with runtime.opened(tmp_path / "changelog.db") as opened:
+        await runtime.register(("echo", "subgraph"))
+        yield opened
+
+
+# --- checkpoint_map contamination after time travel
+
+
+async def run(thread: UUID, graph: str, input: Any, **payload: Any) -> Any:
+    """A run that has ended well; as stored."""
+    started = await runtime.start_run(thread, graph, input, **payload)
+    assert await runtime.ended(started["run_id"]) == "success"
+    by_id = select(runs).where(runs.c.run_id == started["run_id"])
+    return await database.current().read(lambda conn: conn.fetchone(by_id))
+
+
+def config(thread: UUID) -> Any:
+    return {"configurable": {"thread_id": str(thread)}}
+
+
+async def test_time_travel_leaves_no_checkpoint_map_behind(db: database.Database) -> None:
+    thread = uuid4()
+    async with runtime.working():
+        await run(thread, "subgraph", {"topic": "cats"})
+        asked = await Threads.State.get(None, config(thread), subgraphs=True)
+        inner = asked.tasks[0].state.config["configurable"]
+        assert inner["checkpoint_map"]
+        await run(thread, "subgraph", None, command={"resume": "good"})
+        # Back to the question, which is answered otherwise.
+        place = {key: inner[key] for key in ("checkpoint_map",)}
+        place |= {"checkpoint_id": asked.config["configurable"]["checkpoint_id"]}
+        await run(
+            thread,
+            "subgraph",
+            None,
+            command={"resume": "bad"},
+            checkpoint={**place, "checkpoint_ns": ""},
+        )
+        assert await trail(thread) == ["before", "after bad"]
+        # And on from there, as if nobody had travelled.
+        plain = await run(thread, "subgraph", {"topic": "dogs"})
+        await run(thread, "subgraph", None, command={"resume": "fine"})
+    configurable = plain["kwargs"]["config"]["configurable"]
+    assert not {"checkpoint_map", "checkpoint_id"} & configurable.keys()
+    kept = (await runtime.thread(thread))["config"].get("configurable", {})
+    assert not {"checkpoint_map", "checkpoint_id"} & kept.keys()
+    assert await trail(thread) == ["before", "after bad", "before", "after fine"]
+
+
+async def trail(thread: UUID) -> list[str]:
+    found: list[str] = (await Threads.State.get(None, config(thread))).values["trail"]
+    return found
+
+
+# --- the sweeper fails on a large backlog
+
+BACKLOG = 3000
+_ID = "printf('00000000-0000-4000-8000-%012d', n)"
+_NUMBERS = f"WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {BACKLOG})"
+
+
+async def test_a_large_backlog_is_swept(db: database.Database) -> None:
+    def fill(conn: Any) -> None:
+        conn.raw.execute(
+            "INSERT INTO threads (thread_id, created_at, updated_at, state_updated_at, metadata,"
+            f" config, status, interrupts) {_NUMBERS}"
+            f" SELECT {_ID}, 0, 0, 0, '{{}}', '{{}}', 'busy', '{{}}' FROM c"
+        )
+        conn.raw.execute(
+            "INSERT INTO runs (run_id, thread_id, assistant_id, created_at, updated_at, status,"
+            f" metadata, kwargs, multitask_strategy, attempt) {_NUMBERS} SELECT {_ID}, {_ID},"
+            f" {_ID}, n, n, 'running', '{{}}', '{{}}', 'enqueue', 1 FROM c"
+        )
+
+    await db.write(fill)
+    assert len(await queue.recover()) == BACKLOG
+    left = await db.read(
+        lambda conn: conn.raw.execute("SELECT DISTINCT status FROM runs").fetchall()
+    )
+    assert left == [("pending",)]
+
+
+# --- a second queue or scheduler with an app of one's own
+
+CUSTOM = """
+from contextlib import asynccontextmanager
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+@asynccontextmanager
+async def lifespan(app):
+    yield
+
+app = Starlette(routes=[Route("/mine", lambda request: PlainTextResponse("mine"))], lifespan=lifespan)
+"""
+
+
+def test_a_mounted_platform_with_an_app_inside_has_one_queue_and_one_scheduler(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "custom.py").write_text(CUSTOM)
+    graphs = {name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "sleeper")}
+    project = tmp_path / "langgraph.json"
+    project.write_text(
+        json.dumps({"dependencies": ["."], "graphs": graphs, "http": {"app": "./custom.py:app"}})
+    )
+    path, port = tmp_path / "mounted.db", free_port()
+    host = ROOT / "tests" / "integration" / "host.py"
+    command = [sys.executable, str(host), "fastapi", "/api", str(project), str(path), str(port)]
+    env = environment(N_JOBS_PER_WORKER="2", CRON_SCHEDULER_SLEEP_TIME="1")
+    with (
+        running(command, port, tmp_path, env, ready="/api/ok") as server,
+        httpx.Client(base_url=f"{server.url}/api", timeout=30) as client,
+    ):
+        assert client.get("/mine").text == "mine"
+        _assert_one_queue(client, tmp_path / "record")
+        _assert_one_scheduler(client, path)
+
+
+def _assert_one_queue(client: httpx.Client, record: Path) -> None:
+    asked = {"seconds": 0.2, "record": str(record)}
+    for _ in range(8):
+        body = {"assistant_id": "sleeper", "input": asked}
+        assert client.post("/runs", json=body).is_success
+    wait_for(lambda: lines(record).count("finished") == 8)
+    at_once = most = 0
+    for line in lines(record):
+        at_once += 1 if line == "started" else -1
+        most = max(most, at_once)
+    # As many as it has slots; a second queue would have as many again.
+    assert (most, lines(record).count("started")) == (2, 8)
+
+
+_FIRED = "SELECT count(*) FROM runs WHERE kwargs LIKE '%cron_id%'"
+
+
+def _assert_one_scheduler(client: httpx.Client, path: Path) -> None:
+    """Each of two crons fires once, the first one also while the second one does."""
+    for number in (1, 2):
+        body = {"assistant_id": "echo", "schedule": "0 3 1 1 *", "on_run_completed": "keep"}
+        cron = client.post("/runs/crons", json=body).json()["cron_id"]
+        with closing(sqlite3.connect(path, timeout=10)) as raw:
+            with raw:
+                raw.execute("UPDATE crons SET next_run_date = 1 WHERE cron_id = ?", (cron,))
+            wait_for(lambda raw=raw, n=number: raw.execute(_FIRED).fetchone() == (n,))

@@ -1,0 +1,212 @@
+"""The machine around a server misbehaves: it stops the process, its disk is full, others interfere."""
+
+import asyncio
+import random
+import sqlite3
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from server.backup import back_up
+from tests.chaos.ledger import Ledger, load
+from tests.chaos.victim import Victim, lines
+from tests.support.processes import environment, free_port, threadhold
+
+LEASE = 0.6
+
+
+def steps(victim: Victim) -> list[str]:
+    return [line.split()[1] for line in lines(victim.folder / "steps")]
+
+
+def test_a_process_stopped_for_longer_than_its_lease_goes_on_where_it_was(victim: Victim) -> None:
+    """SIGSTOP, as a debugger, a laptop's lid or a migrated virtual machine do it."""
+    victim.start(lease=LEASE)
+    thread = victim.thread()
+    asked = {"count": 40, "delay": 0.03, "record": str(victim.folder / "steps")}
+    run = victim.run(thread, "steps", asked)
+    for pause in range(3):
+        victim.await_(lambda n=pause: len(steps(victim)) > 5 * n)
+        with victim.frozen():
+            time.sleep(2 * LEASE)
+    assert victim.ended(thread, run) == "success"
+    assert steps(victim) == [str(number) for number in range(40)]
+    assert victim.sql("SELECT attempt FROM runs") == [(1,)]
+    assert victim.findings() == []
+
+
+def test_requests_made_while_a_process_is_stopped_are_answered(victim: Victim) -> None:
+    victim.start(lease=LEASE)
+    with ThreadPoolExecutor(4) as pool:
+        with victim.frozen():
+            answers = [pool.submit(victim.post, "/threads", {}) for _ in range(4)]
+            time.sleep(2 * LEASE)
+            assert not any(answer.done() for answer in answers)
+        assert len({answer.result(30)["thread_id"] for answer in answers}) == 4
+
+
+def fill(victim: Victim) -> httpx.Response:
+    """Write until it is refused; the refusal."""
+    for _ in range(60):
+        answer = victim.client.post("/threads", json={"metadata": {"ballast": "x" * 2**20}})
+        if not answer.is_success:
+            return answer
+    raise AssertionError("the limit is never met")
+
+
+def test_a_full_disk_refuses_writes_and_nothing_else(victim: Victim) -> None:
+    victim.start()
+    thread = victim.thread(metadata={"kept": "yes"})
+    idle = victim.thread(metadata={"graph_id": "echo"})
+    going = victim.run(thread, "steps", {"count": 20, "delay": 0.05})
+    largest = max(path.stat().st_size for path in victim.folder.iterdir())
+    victim.limit_files(largest + 2**18)
+    refused = fill(victim)
+    assert refused.status_code == 503, refused.text
+    assert refused.headers["content-type"].startswith("application/json")
+    assert "disk" in refused.text or "full" in refused.text
+    # Whatever needs no room goes on.
+    assert victim.get(f"/threads/{thread}")["metadata"]["kept"] == "yes"
+    assert victim.post("/threads/search", {"metadata": {"kept": "yes"}})[0]["thread_id"] == thread
+    assert victim.client.get("/ok").status_code == 200
+    for path, body in (
+        ("/threads", {"metadata": {"ballast": "x" * 2**20}}),
+        (f"/threads/{idle}/state", {"values": {"value": "x" * 2**20}, "as_node": "echo"}),
+        (f"/threads/{idle}/runs", {"assistant_id": "echo", "input": {"value": "x" * 2**20}}),
+        ("/assistants", {"graph_id": "echo", "metadata": {"ballast": "x" * 2**20}}),
+    ):
+        answer = victim.client.post(path, json=body)
+        assert answer.status_code == 503, (path, answer.status_code, answer.text[:300])
+    victim.limit_files(None)
+    assert victim.thread(metadata={"after": "wards"})
+    # A run that met the full disk has ended, or goes on; the server needs no restart.
+    assert victim.ended(thread, going) in ("success", "error")
+    other = victim.thread()
+    assert victim.ended(other, victim.run(other, "steps", {"count": 3})) == "success"
+    assert victim.findings() == []
+
+
+def test_a_second_process_on_the_file_is_refused(victim: Victim) -> None:
+    victim.start()
+    url = f"sqlite:///{victim.database}"
+    for command in (
+        threadhold(
+            "serve",
+            "--config",
+            victim.folder / "langgraph.json",
+            "--port",
+            free_port(),
+            "--database-url",
+            url,
+        ),
+        threadhold("migrate", "--database-url", url),
+    ):
+        second = subprocess.run(
+            command,
+            cwd=victim.folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        said = second.stdout + second.stderr
+        assert second.returncode not in (0, None), said
+        assert f"is in use by process {victim.pid}" in said
+        assert "Postgres" in said
+        assert "Traceback" not in said
+    # The first one has not noticed.
+    assert victim.thread()
+
+
+async def test_a_backup_under_load_is_one_moments_state(
+    victim: Victim, rng: random.Random, tmp_path: Path
+) -> None:
+    ledger, copies = Ledger(), []
+    await asyncio.to_thread(victim.start)
+    clients = asyncio.create_task(load(victim, ledger, 10, rng))
+    for number in range(3):
+        await asyncio.sleep(0.3)
+        known = [name for kind, name in ledger.kept if kind == "thread"]
+        copy = tmp_path / f"copy-{number}.db"
+        await asyncio.to_thread(back_up, f"sqlite:///{victim.database}", copy)
+        copies.append((copy, known))
+    await asyncio.to_thread(victim.kill)
+    await clients
+    assert copies[-1][1]
+    for copy, known in copies:
+        with closing(sqlite3.connect(copy)) as raw:
+            found = {thread for (thread,) in raw.execute("SELECT thread_id FROM threads")}
+            assert set(known) - ledger.deleted <= found
+            assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
+    # A copy serves as well as the file it is of: nothing is stuck in it.
+    await asyncio.to_thread(_serve_copy, victim, copies[-1][0])
+
+
+def _serve_copy(victim: Victim, copy: Path) -> None:
+    victim.erase()
+    victim.database.write_bytes(copy.read_bytes())
+    victim.start()
+    in_flight = "SELECT count(*) FROM runs WHERE status IN ('pending', 'running')"
+    victim.await_(lambda: victim.sql(in_flight) == [(0,)])
+    assert victim.findings() == []
+
+
+# --- many clients on one thread
+
+STRATEGIES = ("enqueue", "interrupt", "rollback", "reject")
+
+
+async def test_a_thread_has_one_run_at_a_time_whatever_its_clients_ask(
+    victim: Victim, rng: random.Random
+) -> None:
+    await asyncio.to_thread(victim.start)
+    thread, record = victim.thread(), victim.folder / "steps"
+    accepted: dict[str, str] = {}
+    refused = 0
+
+    async def client(http: httpx.AsyncClient, strategies: list[str]) -> None:
+        nonlocal refused
+        for strategy in strategies:
+            body: dict[str, Any] = {
+                "assistant_id": "steps",
+                "input": {"count": 3, "delay": 0.005, "record": str(record)},
+                "multitask_strategy": strategy,
+            }
+            answer = await http.post(f"/threads/{thread}/runs", json=body)
+            if strategy == "reject" and answer.status_code == 409:
+                refused += 1
+            else:
+                assert answer.is_success, (answer.status_code, answer.text)
+                accepted[answer.json()["run_id"]] = strategy
+
+    limits = httpx.Limits(max_connections=50)
+    async with (
+        httpx.AsyncClient(base_url=victim.url, timeout=60, limits=limits) as http,
+        asyncio.TaskGroup() as group,
+    ):
+        for _ in range(50):
+            asked = rng.choices(STRATEGIES, weights=(6, 1, 1, 2), k=3)
+            group.create_task(client(http, asked))
+    in_flight = "SELECT count(*) FROM runs WHERE status IN ('pending', 'running')"
+    await asyncio.to_thread(victim.await_, lambda: victim.sql(in_flight) == [(0,)])
+    assert refused > 0
+    order = dict(victim.sql("SELECT run_id, seq FROM runs"))
+    # Only a rollback makes a run disappear.
+    assert set(order) <= set(accepted)
+    if "rollback" not in accepted.values():
+        assert set(order) == set(accepted)
+    executed = [line.split()[0] for line in lines(record)]
+    turns = [run for run, before in zip(executed, [None, *executed], strict=False) if run != before]
+    assert len(turns) == len(set(turns)), "two runs of the thread took turns"
+    kept = [order[run] for run in turns if run in order]
+    assert kept == sorted(kept), "a run overtook an earlier one"
+    ends = dict(victim.sql("SELECT run_id, status FROM runs"))
+    assert set(ends.values()) <= {"success", "interrupted"}
+    assert victim.get(f"/threads/{thread}")["status"] in ("idle", "interrupted")
+    assert victim.findings() == []

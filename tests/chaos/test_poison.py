@@ -1,0 +1,73 @@
+"""A run that kills its process ends in error, after three attempts, and takes nothing with it."""
+
+from tests.chaos.victim import Victim, lines
+
+STATUS = 9
+
+
+def survive(victim: Victim) -> None:
+    """The process dies of the run, and is started again; it may die before it answers."""
+    assert victim.wait() == STATUS
+    victim.begin()
+
+
+def test_a_run_that_kills_its_process_ends_in_error_visibly(victim: Victim) -> None:
+    victim.start()
+    thread, record = victim.thread(), victim.folder / "attempts"
+    asked = {"exit": STATUS, "record": str(record)}
+    run = victim.run(thread, "failing", asked)
+    # Its thread is not lost: what waits behind it is run in the end.
+    behind = victim.run(thread, "echo", {"value": 1}, multitask_strategy="enqueue")
+    for _ in range(3):
+        survive(victim)
+    victim.await_(victim.answers)
+    assert victim.ended(thread, run) == "error"
+    assert len(lines(record)) == 3
+    assert "exceeded max attempts (3)" in victim.log()
+    assert victim.ended(thread, behind) == "success"
+    assert victim.findings() == []
+
+
+def test_the_thread_of_a_poisoned_run_says_what_happened(victim: Victim) -> None:
+    victim.start()
+    thread = victim.thread()
+    run = victim.run(thread, "failing", {"exit": STATUS})
+    for _ in range(3):
+        survive(victim)
+    victim.await_(victim.answers)
+    assert victim.ended(thread, run) == "error"
+    shown = victim.get(f"/threads/{thread}")
+    assert shown["status"] == "error"
+    assert "exceeded max attempts (3)" in shown["error"]["message"]
+
+
+def test_runs_beside_a_poisoned_one_come_to_their_ends(victim: Victim) -> None:
+    """They go down with it twice; the third time it is alone."""
+    victim.start()
+    beside = {}
+    for name in ("first", "second"):
+        thread = victim.thread()
+        asked = {"seconds": 0.5, "record": str(victim.folder / name)}
+        beside[victim.run(thread, "sleeper", asked)] = thread
+        victim.await_(lambda name=name: lines(victim.folder / name))
+    thread = victim.thread()
+    poison = victim.run(thread, "failing", {"exit": STATUS})
+    for _ in range(3):
+        survive(victim)
+    victim.await_(victim.answers)
+    assert victim.ended(thread, poison) == "error"
+    for run, its_thread in beside.items():
+        assert victim.ended(its_thread, run) == "success"
+    assert victim.findings() == []
+
+
+def test_a_run_that_killed_its_process_once_goes_on(victim: Victim) -> None:
+    victim.start()
+    thread, record = victim.thread(), victim.folder / "steps"
+    once = str(victim.folder / "once")
+    asked = {"count": 6, "exit_at": 3, "once": once, "record": str(record)}
+    run = victim.run(thread, "steps", asked, durability="sync")
+    assert victim.wait() == 70
+    victim.start()
+    assert victim.ended(thread, run) == "success"
+    assert [line.split()[1] for line in lines(record)] == list("0123345")
