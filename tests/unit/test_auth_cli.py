@@ -28,7 +28,7 @@ async def verified(token: str) -> User:
         "headers": [(name.encode(), value.encode()) for name, value in bearer(token).items()],
         "client": None,
     }
-    return await Authenticator(IdentitySettings(**{})).identify(scope)
+    return await Authenticator(IdentitySettings()).identify(scope)
 
 
 def printed(*arguments: str) -> str:

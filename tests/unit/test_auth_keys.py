@@ -222,9 +222,7 @@ async def test_an_issuer_that_says_nothing_is_given_up_and_stops_no_loop() -> No
 
     async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        asked = IdentitySettings(
-            **{"app_env": "production", "jwt_jwks_url": f"http://127.0.0.1:{port}/"}
-        )
+        asked = IdentitySettings(app_env="production", jwt_jwks_url=f"http://127.0.0.1:{port}/")
         keys = opened(asked)
         assert keys is not None
         started = time.monotonic()

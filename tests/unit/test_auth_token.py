@@ -293,7 +293,7 @@ async def test_local_dev_needs_no_token_and_verifies_one_that_is_sent() -> None:
     assert (await local.identify(scope(bearer(token()))))["identity"] == "ada"
     with pytest.raises(NotAuthenticated):
         await local.identify(scope(bearer(token(exp=1))))
-    keyless = Authenticator(IdentitySettings(**{"app_env": "local_dev"}))
+    keyless = Authenticator(IdentitySettings(app_env="local_dev"))
     assert await keyless.identify(scope()) == DEVELOPER
     with pytest.raises(NotAuthenticated):
         await keyless.identify(scope(bearer(token())))
@@ -333,7 +333,7 @@ async def test_the_developer_is_on_this_machine_and_means_it(
 @pytest.mark.parametrize("env", ["staging", "production"])
 def test_outside_local_dev_nothing_starts_without_a_key(env: str) -> None:
     with pytest.raises(ValueError, match=f"APP_ENV={env} needs a key.*JWT_SECRET.*JWT_JWKS_URL"):
-        Authenticator(IdentitySettings(**{"app_env": env}))
+        Authenticator(IdentitySettings(app_env=env))
 
 
 @pytest.mark.parametrize("secret", ["", "short", "x" * 31])
@@ -391,7 +391,7 @@ def test_settings_survive_the_way_through_the_environment(
     given = settings(jwt_jwks_file=jwks, jwt_algorithms="ES256, EdDSA", jwt_audience="x")
     for name, value in given.environment().items():
         monkeypatch.setenv(name, value)
-    assert IdentitySettings(**{}) == given
+    assert IdentitySettings() == given
 
 
 # --- store labels -----------------------------------------------------------
