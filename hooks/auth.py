@@ -5,6 +5,7 @@ creates is stamped with tenant and user; every filter asks for that stamp, so
 what has none is nobody's. A resource or action without a handler is refused.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from langgraph_sdk import Auth
@@ -71,7 +72,7 @@ async def update_thread(ctx: Context, value: Value) -> Filter:
 async def create_run(ctx: Context, value: Value) -> Filter:
     """A run, and the thread that is created for it, are its creator's."""
     user, kwargs = _user(ctx), value.get("kwargs") or {}
-    refuse_metadata(value.get("metadata"))
+    refuse_metadata(_without_stamp(ctx, value.get("metadata")))
     refuse_config(kwargs.get("config"), user)
     refuse_names(kwargs.get("context"), user, "context")
     _stamp(ctx, value)
@@ -167,6 +168,17 @@ def _own(ctx: Context) -> Filter:
     user = _user(ctx)
     tenant = {"tenant_id": user["tenant_id"]}
     return tenant if TENANT_ADMIN in user["roles"] else {**tenant, "user_id": user["identity"]}
+
+
+def _without_stamp(ctx: Context, metadata: Any) -> Any:
+    """Metadata but for what `_stamp` would write: the run of a cron says whose the cron is."""
+    own: dict[str, Any] = {}
+    _stamp(ctx, own)
+    if not isinstance(metadata, Mapping):
+        return metadata
+    return {
+        key: each for key, each in metadata.items() if (key, each) not in own["metadata"].items()
+    }
 
 
 def _stamp(ctx: Context, value: Value) -> None:

@@ -1,0 +1,511 @@
+"""The thread policy, through the API: contexts, locks, the gate on every route, archives."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.support.policy import Member, member, policy_server
+from tests.support.processes import Running
+from tests.support.served import PATIENCE
+
+RUN = {"assistant_id": "echo", "input": {"value": "a"}}
+HELLO = {"role": "user", "content": "hello"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with policy_server(tmp_path_factory.mktemp("policy")) as started:
+        yield started
+
+
+@pytest.fixture
+async def ana(server: Running) -> Any:
+    async with member(server) as client:
+        yield client
+
+
+# --- opening and locking ----------------------------------------------------
+
+
+async def test_a_thread_of_a_policy_agent_is_open_and_knows_its_context(ana: Member) -> None:
+    thread = await ana.open("https://www.Acme.com/about", topic="x")
+    assert await ana.metadata(thread) == {
+        "agent": "echo",
+        "website": "https://www.Acme.com/about",
+        "topic": "x",
+        "context_key": "domain:acme.com",
+        "status": "open",
+        "tenant_id": "t1",
+        "user_id": ana.name,
+    }
+
+
+async def test_another_thread_of_the_same_context_locks_the_first(ana: Member) -> None:
+    first = await ana.open("acme.com")
+    before = await ana.get(f"/threads/{first}")
+    second = await ana.open("http://shop.acme.com:80/")
+    locked = await ana.get(f"/threads/{first}")
+    assert locked["metadata"]["status"] == "locked"
+    assert locked["metadata"]["reason"] == "superseded"
+    assert locked["metadata"]["locked_at"] > before["created_at"]
+    # A lock is no use of the thread.
+    assert locked["updated_at"] == before["updated_at"]
+    assert await ana.standing(second) == "open"
+
+
+async def test_rules_are_a_context_where_there_is_no_website(ana: Member) -> None:
+    first = await ana.thread(graph_id="echo", rule_name="R", payload={"a": 1, "b": 2.0})
+    other = await ana.thread(graph_id="echo", rule_name="R", payload={"a": 2})
+    second = await ana.thread(graph_id="echo", rule_name=" R ", payload={"b": 2, "a": 1.0})
+    assert await ana.standings(first, other, second) == ["locked", "open", "open"]
+    bare = await ana.thread(agent="echo")
+    assert (await ana.metadata(bare))["context_key"].startswith("icp:Default ICP#")
+
+
+async def test_other_contexts_agents_users_and_tenants_are_left_alone(
+    server: Running, ana: Member
+) -> None:
+    mine = await ana.open()
+    await ana.open("beta.io")
+    await ana.open(agent="sleeper")
+    async with member(server) as bob, member(server, ana.name, "t2") as namesake:
+        theirs = await bob.open()
+        elsewhere = await namesake.open()
+        assert await bob.standing(theirs) == "open"
+        assert await namesake.standing(elsewhere) == "open"
+    assert await ana.standing(mine) == "open"
+
+
+async def test_agents_without_the_policy_are_unaffected(ana: Member) -> None:
+    threads = [await ana.thread(agent="interrupt", website="acme.com") for _ in range(2)]
+    for thread in threads:
+        assert await ana.metadata(thread) == {
+            "agent": "interrupt",
+            "website": "acme.com",
+            "tenant_id": "t1",
+            "user_id": ana.name,
+        }
+        await ana.run(thread, "interrupt")
+
+
+@pytest.mark.parametrize(
+    ("context", "key"),
+    [
+        ({"website": "not a website"}, "website"),
+        ({"website": 7}, "website"),
+        ({"rule_name": ["x"]}, "rule_name"),
+        ({"rule_name": "x" * 101}, "rule_name"),
+    ],
+)
+async def test_a_context_that_makes_no_sense_is_refused(
+    ana: Member, context: dict[str, Any], key: str
+) -> None:
+    thread = str(uuid4())
+    body = {"thread_id": thread, "metadata": {"agent": "echo", **context}}
+    answer = await ana.http.post("/threads", json=body)
+    assert (answer.status_code, answer.json()["error"]) == (422, "invalid_context")
+    assert answer.json()["key"] == key
+    assert (await ana.http.get(f"/threads/{thread}")).status_code == 404
+
+
+async def test_the_rule_applies_when_a_thread_learns_its_agent(ana: Member) -> None:
+    first = await ana.open()
+    plain = await ana.thread(website="acme.com")
+    assert "status" not in await ana.metadata(plain)
+    run = await ana.run(plain, "echo")
+    assert await ana.ended(plain, run) == "success"
+    assert await ana.standings(first, plain) == ["locked", "open"]
+    assert (await ana.metadata(plain))["agent"] == "echo"
+    late = await ana.thread(website="acme.com")
+    await ana.http.patch(f"/threads/{late}", json={"metadata": {"agent": "echo"}})
+    assert await ana.standings(plain, late) == ["locked", "open"]
+
+
+@pytest.mark.parametrize("route", ["runs/wait", "runs", "runs/stream"])
+async def test_a_run_that_makes_its_thread_opens_it(ana: Member, route: str) -> None:
+    first = await ana.open()
+    thread = str(uuid4())
+    body = {**RUN, "if_not_exists": "create", "metadata": {"website": "acme.com"}}
+    assert (await ana.http.post(f"/threads/{thread}/{route}", json=body)).is_success
+    assert await ana.standings(first, thread) == ["locked", "open"]
+
+
+async def test_a_run_cannot_pass_its_thread_off_as_another_agents(ana: Member) -> None:
+    first = await ana.open()
+    thread = str(uuid4())
+    metadata = {"website": "acme.com", "graph_id": "interrupt"}
+    body = {**RUN, "if_not_exists": "create", "metadata": metadata}
+    await ana.post(f"/threads/{thread}/runs/wait", body)
+    assert await ana.standings(first, thread) == ["locked", "open"]
+    assert (await ana.metadata(thread))["agent"] == "echo"
+
+
+async def test_threads_that_go_with_their_run_lock_nothing(ana: Member) -> None:
+    mine = await ana.open()
+    [run] = await ana.post("/runs/batch", [{**RUN, "metadata": {"website": "acme.com"}}])
+    assert await ana.until(run["thread_id"], run["run_id"], None) is None
+    assert await ana.standing(mine) == "open"
+
+
+async def test_a_copy_is_a_new_thread_of_the_same_context(ana: Member) -> None:
+    source = await ana.open()
+    await ana.post(f"/threads/{source}/runs/wait", RUN)
+    copied = await ana.post(f"/threads/{source}/copy")
+    assert copied["values"]["value"] == "a"
+    assert await ana.standings(source, copied["thread_id"]) == ["locked", "open"]
+    again = await ana.post(f"/threads/{source}/copy")
+    metadata = await ana.metadata(again["thread_id"])
+    assert metadata["status"] == "open"
+    assert metadata.keys().isdisjoint({"locked_at", "reason"})
+    assert await ana.standing(copied["thread_id"]) == "locked"
+
+
+# --- contexts that change ---------------------------------------------------
+
+
+async def test_a_new_context_is_a_new_key_and_the_rule_applies_again(ana: Member) -> None:
+    there = await ana.open("beta.io")
+    moving = await ana.open("acme.com")
+    answer = await ana.http.patch(
+        f"/threads/{moving}", json={"metadata": {"website": "https://beta.io"}}
+    )
+    assert answer.json()["metadata"]["context_key"] == "domain:beta.io"
+    assert await ana.standings(there, moving) == ["locked", "open"]
+    # What it was about is free again.
+    back = await ana.open("acme.com")
+    assert await ana.standings(moving, back) == ["open", "open"]
+
+
+async def test_the_same_website_in_other_words_is_no_change(ana: Member) -> None:
+    thread = await ana.open("acme.com")
+    answer = await ana.http.patch(
+        f"/threads/{thread}", json={"metadata": {"website": "www.ACME.com", "title": "T"}}
+    )
+    assert answer.json()["metadata"]["title"] == "T"
+    assert await ana.standing(thread) == "open"
+
+
+async def test_a_locked_threads_context_is_settled_and_the_rest_is_not(ana: Member) -> None:
+    first = await ana.open()
+    await ana.open()
+    answer = await ana.http.patch(f"/threads/{first}", json={"metadata": {"website": "beta.io"}})
+    assert (answer.status_code, answer.json()["error"]) == (409, "thread_locked")
+    answer = await ana.http.patch(f"/threads/{first}", json={"metadata": {"title": "Old"}})
+    assert answer.json()["metadata"]["title"] == "Old"
+    assert (await ana.metadata(first))["context_key"] == "domain:acme.com"
+
+
+@pytest.mark.parametrize("key", ["status", "context_key", "locked_at", "archived_at", "reason"])
+async def test_nobody_but_the_policy_writes_its_keys(ana: Member, key: str) -> None:
+    first = await ana.open()
+    await ana.open()
+    for value in ("open", None):
+        answer = await ana.http.patch(f"/threads/{first}", json={"metadata": {key: value}})
+        assert answer.status_code == 422
+        assert key in answer.text
+    answer = await ana.http.patch(f"/threads/{first}", json={"metadata": {"agent": "interrupt"}})
+    assert (answer.status_code, answer.json()["key"]) == (422, "agent")
+    assert await ana.standing(first) == "locked"
+
+
+# --- the gate ---------------------------------------------------------------
+
+
+def _post(path: str, body: Any) -> Callable[[Member, str], Awaitable[httpx.Response]]:
+    async def ask(ana: Member, thread: str) -> httpx.Response:
+        return await ana.http.post(path.format(thread), json=body)
+
+    return ask
+
+
+async def _supersteps(ana: Member, thread: str) -> httpx.Response:
+    steps = [{"updates": [{"values": {"value": "x"}, "as_node": "echo"}]}]
+    body = {"thread_id": thread, "if_exists": "do_nothing", "supersteps": steps}
+    return await ana.http.post("/threads", json=body)
+
+
+STATE = {"values": {"value": "x"}}
+GATED = {
+    "run": _post("/threads/{}/runs", RUN),
+    "run, wait": _post("/threads/{}/runs/wait", RUN),
+    "run, stream": _post("/threads/{}/runs/stream", RUN),
+    "run, create": _post("/threads/{}/runs", {**RUN, "if_not_exists": "create"}),
+    "run, resume": _post("/threads/{}/runs/wait", {**RUN, "command": {"resume": 1}}),
+    "run, later": _post("/threads/{}/runs", {**RUN, "after_seconds": 60}),
+    "run, other agent": _post("/threads/{}/runs/wait", {"assistant_id": "interrupt", "input": {}}),
+    "state": _post("/threads/{}/state", STATE),
+    "bulk": _supersteps,
+}
+
+
+async def _locked(ana: Member) -> str:
+    """A thread with a history that is locked."""
+    thread = await ana.open()
+    await ana.post(f"/threads/{thread}/runs/wait", RUN)
+    await ana.open()
+    return thread
+
+
+async def _everything(ana: Member, thread: str) -> list[Any]:
+    """All that a client can see of a thread."""
+    parts = ("", "/state", "/history", "/runs")
+    return [await ana.get(f"/threads/{thread}{part}") for part in parts]
+
+
+@pytest.mark.parametrize("route", GATED)
+async def test_a_locked_thread_refuses_writes_and_stays_as_it_was(ana: Member, route: str) -> None:
+    thread = await _locked(ana)
+    before = await _everything(ana, thread)
+    answer = await GATED[route](ana, thread)
+    assert answer.status_code == 409
+    body = answer.json()
+    assert "read-only" in body.pop("detail")
+    assert body == {
+        "error": "thread_locked",
+        "hint": "create_new",
+        "thread_id": thread,
+        "status": "locked",
+    }
+    assert await _everything(ana, thread) == before
+
+
+async def test_the_event_stream_protocol_is_gated(ana: Member) -> None:
+    thread = await _locked(ana)
+    before = await _everything(ana, thread)
+    params = {"assistant_id": "echo", "input": {"value": "a"}}
+    command = {"id": 1, "method": "run.start", "params": params}
+    answer = await ana.http.post(f"/threads/{thread}/commands", json=command)
+    assert answer.status_code < 500
+    assert "thread_locked" in answer.text
+    assert await _everything(ana, thread) == before
+
+
+async def test_agents_that_speak_a2a_are_gated(ana: Member) -> None:
+    thread = await _locked(ana)
+    before = await _everything(ana, thread)
+    [assistant] = await ana.post("/assistants/search", {"graph_id": "echo"})
+    part = {"kind": "text", "text": "hello"}
+    message = {"role": "user", "messageId": "m", "contextId": thread, "parts": [part]}
+    said = []
+    for method in ("message/send", "message/stream"):
+        rpc = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": message}}
+        answer = await ana.http.post(f"/a2a/{assistant['assistant_id']}", json=rpc)
+        assert answer.status_code < 500
+        assert '"error"' in answer.text
+        said.append(answer.text)
+    assert "thread_locked" in said[0]
+    assert await _everything(ana, thread) == before
+
+
+async def test_a_tool_call_over_mcp_runs_beside_the_threads(ana: Member) -> None:
+    thread = await ana.open()
+    params = {"name": "sleeper", "arguments": {"seconds": 0.01}}
+    rpc = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    accept = {"accept": "application/json, text/event-stream"}
+    answer = await ana.http.post("/mcp", json=rpc, headers=accept)
+    assert "slept" in answer.json()["result"]["content"][0]["text"]
+    assert [row["thread_id"] for row in await ana.found()] == [thread]
+
+
+async def test_a_cron_of_a_locked_thread_starts_nothing(server: Running, ana: Member) -> None:
+    thread = await ana.open()
+    body = {**RUN, "schedule": "* * * * * *"}
+    cron = await ana.post(f"/threads/{thread}/runs/crons", body)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while not await ana.get(f"/threads/{thread}/runs"):
+                await asyncio.sleep(0.05)
+        await ana.open()
+        async with asyncio.timeout(PATIENCE):
+            while await ana.standing(thread) != "locked":
+                await asyncio.sleep(0.05)
+        before = await _everything(ana, thread)
+        async with asyncio.timeout(PATIENCE):
+            while f'"thread_id": "{thread}", "status": "locked"' not in server.log.read_text():
+                await asyncio.sleep(0.05)
+        assert await _everything(ana, thread) == before
+    finally:
+        await ana.http.delete(f"/runs/crons/{cron['cron_id']}")
+
+
+async def test_reading_history_and_joining_go_on(ana: Member) -> None:
+    thread = await _locked(ana)
+    [run] = await ana.get(f"/threads/{thread}/runs")
+    assert (await ana.get(f"/threads/{thread}/state"))["values"]["value"] == "a"
+    assert (await ana.get(f"/threads/{thread}/history"))[0]["values"]["value"] == "a"
+    assert len(await ana.post(f"/threads/{thread}/history", {"limit": 1})) == 1
+    joined = await ana.get(f"/threads/{thread}/runs/{run['run_id']}/join")
+    assert joined["value"] == "a"
+    events = await ana.events("GET", f"/threads/{thread}/runs/{run['run_id']}/stream")
+    assert all(event.name != "error" for event in events)
+    assert thread in [row["thread_id"] for row in await ana.found()]
+
+
+# --- a run in flight --------------------------------------------------------
+
+
+async def test_a_thread_at_work_finishes_and_then_locks(ana: Member) -> None:
+    thread = await ana.open(agent="sleeper")
+    run = await ana.run(thread, "sleeper", {"seconds": 0.7})
+    await ana.open(agent="sleeper")
+    pending = await ana.metadata(thread)
+    assert pending["status"] == "pending_lock"
+    assert "locked_at" not in pending
+    answer = await ana.http.post(f"/threads/{thread}/runs", json=RUN)
+    assert (answer.status_code, answer.json()["status"]) == (409, "pending_lock")
+    assert await ana.ended(thread, run) == "success"
+    locked = await ana.get(f"/threads/{thread}")
+    assert locked["metadata"]["status"] == "locked"
+    assert locked["metadata"]["locked_at"]
+    assert locked["values"]["slept"] == 0.7
+
+
+async def test_it_finishes_every_run_that_it_has_taken(ana: Member) -> None:
+    thread = await ana.open(agent="sleeper")
+    runs = [await ana.run(thread, "sleeper", {"seconds": 0.2}) for _ in range(3)]
+    await ana.open(agent="sleeper")
+    assert [await ana.ended(thread, run) for run in runs] == ["success"] * 3
+    assert await ana.standing(thread) == "locked"
+
+
+@pytest.mark.parametrize("how", ["cancel", "rollback", "delete"])
+@pytest.mark.parametrize("when", ["running", "pending"])
+async def test_it_locks_however_its_run_ends(ana: Member, how: str, when: str) -> None:
+    thread = await ana.open(agent="sleeper")
+    later = {"after_seconds": 3600} if when == "pending" else {}
+    run = await ana.run(thread, "sleeper", {"seconds": 60}, **later)
+    await ana.until(thread, run, when)
+    await ana.open(agent="sleeper")
+    assert await ana.standing(thread) == "pending_lock"
+    path = f"/threads/{thread}/runs/{run}"
+    if how == "delete":
+        assert (await ana.http.delete(path)).is_success
+    else:
+        action = "interrupt" if how == "cancel" else how
+        await ana.post(f"{path}/cancel?wait=true&action={action}")
+    await ana.ended(thread, run)
+    assert await ana.standing(thread) == "locked"
+
+
+# --- archives ---------------------------------------------------------------
+
+
+async def test_stale_threads_are_archived_and_left_out_of_searches(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("stale")
+    with policy_server(folder, THREAD_STALE_DAYS="0") as server:
+        async with member(server) as ana:
+            old = [await ana.open() for _ in range(4)]
+            last = old.pop()
+            assert await ana.standings(*old, last) == ["archived"] * 3 + ["open"]
+            metadata = await ana.metadata(old[0])
+            assert metadata["locked_at"]
+            assert metadata["archived_at"]
+            assert metadata["reason"] == "superseded"
+            await _assert_hidden(ana, old, last)
+            answer = await ana.http.post(f"/threads/{old[0]}/runs", json=RUN)
+            assert (answer.status_code, answer.json()["status"]) == (409, "archived")
+
+
+async def _assert_hidden(ana: Member, old: list[str], last: str) -> None:
+    def ids(rows: Any) -> set[str]:
+        return {row["thread_id"] for row in rows}
+
+    assert ids(await ana.found()) == {last}
+    assert ids(await ana.found(metadata={"agent": "echo"})) == {last}
+    assert ids(await ana.found(ids=[*old, last])) == {last}
+    assert ids(await ana.found(include_archived=False)) == {last}
+    assert ids(await ana.found(include_archived=True)) == {*old, last}
+    assert ids(await ana.found(metadata={"status": "archived"})) == set(old)
+    assert ids(await ana.found(metadata={"status": "open"})) == {last}
+    assert await ana.found("/threads/count") == 1
+    assert await ana.found("/threads/count", include_archived=True) == 4
+    assert await ana.found("/threads/count", metadata={"status": "archived"}) == 3
+    answer = await ana.http.post("/threads/search", json={"limit": 1})
+    assert "x-pagination-next" not in answer.headers
+    body = {"limit": 1, "include_archived": True}
+    answer = await ana.http.post("/threads/search", json=body)
+    assert answer.headers["x-pagination-next"] == "1"
+    answer = await ana.http.post("/threads/search", json={"include_archived": "yes"})
+    assert answer.status_code == 422
+    assert (await ana.get(f"/threads/{old[0]}"))["thread_id"] == old[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("AUTO_ARCHIVE_STALE_LOCKED", "false", ["locked", "locked", "open"]),
+        ("SINGLE_THREAD_PER_CONTEXT", "false", ["open", "open", "open"]),
+        ("MAX_OPEN_THREADS_PER_AGENT", "2", ["archived", "open", "open"]),
+    ],
+)
+async def test_settings_of_the_rule(
+    tmp_path_factory: pytest.TempPathFactory, name: str, value: str, expected: list[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("setting")
+    with policy_server(folder, **{"THREAD_STALE_DAYS": "0", name: value}) as server:
+        async with member(server) as ana:
+            threads = [await ana.open() for _ in range(3)]
+            assert await ana.standings(*threads) == expected
+
+
+# --- races and restarts -----------------------------------------------------
+
+
+async def test_of_fifty_that_open_at_once_one_stays_open(ana: Member) -> None:
+    threads = await asyncio.gather(*(ana.open() for _ in range(50)))
+    found = sorted(await ana.standings(*threads))
+    assert found == ["locked"] * 49 + ["open"]
+
+
+async def test_runs_and_openings_at_once_leave_one_open_and_every_run_whole(ana: Member) -> None:
+    async def run_on(thread: str) -> tuple[str, httpx.Response]:
+        return thread, await ana.http.post(f"/threads/{thread}/runs/wait", json=RUN)
+
+    async def open_and_run() -> tuple[str, httpx.Response]:
+        return await run_on(await ana.open())
+
+    answers = await asyncio.gather(*(open_and_run() for _ in range(50)))
+    accepted = 0
+    for thread, answer in answers:
+        runs = await ana.get(f"/threads/{thread}/runs")
+        if answer.status_code == 200:
+            accepted += 1
+            assert answer.json()["value"] == "a"
+            assert [run["status"] for run in runs] == ["success"]
+        else:
+            assert answer.status_code == 409
+            assert answer.json()["error"] == "thread_locked"
+            assert runs == []
+    # The last one that opened was never locked.
+    assert accepted >= 1
+    found = sorted([await ana.standing(thread) for thread, _ in answers])
+    assert found == ["locked"] * 49 + ["open"]
+
+
+async def test_the_policy_survives_the_death_of_the_process(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("restart")
+    with policy_server(folder) as server:
+        async with member(server, "ana") as ana:
+            locked, thread = await ana.open("beta.io"), await ana.open(agent="sleeper")
+            await ana.open("beta.io")
+            run = await ana.run(thread, "sleeper", {"seconds": 1.5})
+            await ana.until(thread, run, "running")
+            await ana.open(agent="sleeper")
+            server.process.kill()
+            server.process.wait()
+    with policy_server(folder) as server:
+        async with member(server, "ana") as ana:
+            answer = await ana.http.post(f"/threads/{locked}/runs", json=RUN)
+            assert (answer.status_code, answer.json()["status"]) == (409, "locked")
+            answer = await ana.http.post(f"/threads/{thread}/runs", json=RUN)
+            assert answer.status_code == 409
+            assert await ana.ended(thread, run) == "success"
+            assert await ana.standing(thread) == "locked"
