@@ -10,6 +10,7 @@ from langgraph_runtime_sql.checkpoint.history import (
     delete_for_runs,
     delete_thread,
     latest_checkpoint,
+    latest_id,
     prune_thread,
 )
 from langgraph_runtime_sql.checkpoint.saver import Checkpointer
@@ -25,6 +26,7 @@ __all__ = [
     "delete_thread",
     "ensure_schema",
     "latest_checkpoint",
+    "latest_id",
     "prune_thread",
     "thread_storage",
     "write_guard",

@@ -58,6 +58,15 @@ def latest_checkpoint(
     return saver.get_tuple(_config(thread_id, checkpoint_ns))
 
 
+def latest_id(conn: Connection, thread_id: Any) -> str | None:
+    """The id of a thread's newest checkpoint, if it has any."""
+    found: str | None = conn.raw.execute(
+        "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''",
+        (str(thread_id),),
+    ).fetchone()[0]
+    return found
+
+
 def prune_thread(conn: Connection, thread_id: Any) -> None:
     """Keep what the thread needs to go on, of each namespace; delete the rest.
 

@@ -35,6 +35,8 @@ _IN_FLIGHT = Prepared(
     )
 )
 
+_OUTDATED: Row = {}
+
 NO_GRAPH = (
     "Thread {} has no graph yet: no run has been made on it. Make a run first, or set "
     "`graph_id` in the thread's metadata."
@@ -290,11 +292,20 @@ async def _refresh(
     row: Row, graph_id: str, configurable: dict[str, Any]
 ) -> tuple[StateSnapshot, Row | None]:
     """Bring a thread's row to its newest checkpoint; that state, and the row unless it is gone."""
+    newest = {**configurable, "thread_id": str(row["thread_id"]), "graph_id": graph_id}
+    while True:
+        snapshot = await _snapshot(row, graph_id, {"configurable": newest})
+        # Again if somebody has written a newer one meanwhile.
+        if (written := await _show(row["thread_id"], snapshot)) is not _OUTDATED:
+            return snapshot, written
+
+
+async def _show(thread_id: UUID, snapshot: StateSnapshot) -> Row | None:
+    """Write a state into its thread's row, unless it is outdated."""
+    from langgraph_api import config as api_config
     from langgraph_api.state import patch_interrupt
 
-    thread_id: UUID = row["thread_id"]
-    newest = {**configurable, "thread_id": str(thread_id), "graph_id": graph_id}
-    snapshot = await _snapshot(row, graph_id, {"configurable": newest})
+    shown = snapshot.config["configurable"].get("checkpoint_id")
     interrupts = {
         task.id: [patch_interrupt(each) for each in task.interrupts]
         for task in snapshot.tasks
@@ -306,6 +317,9 @@ async def _refresh(
         row = thread_rows.find(conn, thread_id)
         if row is None:
             return None
+        ours = not api_config.USE_CUSTOM_CHECKPOINTER
+        if ours and checkpoint.latest_id(conn, thread_id) != shown:
+            return _OUTDATED
         status = "interrupted" if snapshot.next else "idle"
         conn.execute(
             threads.update()
@@ -324,7 +338,7 @@ async def _refresh(
         )
         return thread_rows.find(conn, thread_id)
 
-    return snapshot, await database.current().write(fn)
+    return await database.current().write(fn)
 
 
 async def refresh_after_deletion(thread_id: UUID) -> None:

@@ -3,13 +3,18 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from copy import deepcopy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
-from tests.support import served
+from langgraph_runtime_sql.ops import thread_state
+from langgraph_runtime_sql.ops.threads import Threads
+from tests.support import runtime, served
+from tests.support.operations import rows
 from tests.support.processes import Running
 from tests.support.served import Api
 
@@ -61,6 +66,28 @@ async def test_writing_onto_an_old_checkpoint_shows_the_new_state(api: Api) -> N
     state = await api.get(f"/threads/{thread}/state")
     assert state["values"]["value"] == "new"
     assert (await api.get(f"/threads/{thread}"))["values"] == state["values"]
+
+
+async def test_the_last_of_several_writers_is_what_the_thread_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When a state is written while another is, the thread's row shows the older one."""
+    plain, thread = thread_state._snapshot, uuid4()
+    at: Any = {"configurable": {"thread_id": str(thread)}}
+    others = [{"value": "second"}]
+
+    async def slow(*args: Any, **options: Any) -> Any:
+        found = await plain(*args, **options)
+        if others:
+            await Threads.State.post(None, deepcopy(at), others.pop())
+        return found
+
+    monkeypatch.setattr(thread_state, "_snapshot", slow)
+    with runtime.serving("echo"):
+        async with runtime.opened(tmp_path / "writers.db"):
+            await rows(Threads.put(None, thread, metadata={"graph_id": "echo"}, if_exists="raise"))
+            await Threads.State.post(None, deepcopy(at), {"value": "first"})
+            assert (await runtime.thread(thread))["values"]["value"] == "second"
 
 
 async def test_a_restart_keeps_threads_with_their_checkpoints(tmp_path: Path) -> None:
