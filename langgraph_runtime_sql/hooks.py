@@ -19,13 +19,13 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import json_codec, labels, thread_query
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Prepared, Row
-from langgraph_runtime_sql.tables import runs, threads
+from langgraph_runtime_sql.tables import IS_PENDING, IS_RUNNING, runs, threads
 
 _IN_FLIGHT = Prepared(
     select(runs.c.seq)
     .where(
         runs.c.thread_id == bindparam("thread_id"),
-        or_(runs.c.status == "pending", runs.c.status == "running"),
+        or_(runs.c.status == IS_PENDING, runs.c.status == IS_RUNNING),
     )
     .limit(1)
 )
