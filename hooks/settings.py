@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from jwt.algorithms import HMACAlgorithm
-from jwt.exceptions import InvalidKeyError
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -139,6 +137,10 @@ def check_secret(secret: str) -> None:
 
 
 def _is_public(secret: str) -> bool:
+    # Here, because it brings all of cryptography, which a server without tokens never needs.
+    from jwt.algorithms import HMACAlgorithm
+    from jwt.exceptions import InvalidKeyError
+
     try:
         HMACAlgorithm(HMACAlgorithm.SHA256).prepare_key(secret)
     except InvalidKeyError:

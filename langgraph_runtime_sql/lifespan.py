@@ -51,7 +51,7 @@ async def _open(stack: AsyncExitStack) -> None:
     """Everything that is opened before, and closed after, anything runs."""
     from langgraph_api import _checkpointer, config, store
     from langgraph_api.graph import stop_remote_graphs
-    from langgraph_api.http import start_http_client, stop_http_client, stop_webhook_http_client
+    from langgraph_api.http import stop_http_client, stop_webhook_http_client
     from langgraph_api.js.ui import start_ui_bundler, stop_ui_bundler
     from langgraph_api.metrics_otlp import (
         COUNTER_SERVER_REQUESTED_TO_STOP,
@@ -67,7 +67,7 @@ async def _open(stack: AsyncExitStack) -> None:
     # Cancelled workers still write, so the database closes last.
     stack.push_async_callback(database.stop_pool)
     await database.start_pool()
-    await start_http_client()
+    # The API makes its HTTP clients when it needs one; reading certificates takes a while.
     stack.push_async_callback(stop_webhook_http_client)
     stack.push_async_callback(stop_http_client)
     stack.push_async_callback(stop_remote_graphs)

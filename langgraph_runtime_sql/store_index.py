@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import get_text_at_path, tokenize_path
 
@@ -77,6 +76,8 @@ class Index:
         )
 
     def _vector(self, numbers: list[float]) -> Vector:
+        import numpy as np
+
         vector = np.asarray(numbers, np.float32)
         if vector.shape != (self.dims,) or not np.isfinite(vector).all():
             raise ValueError(

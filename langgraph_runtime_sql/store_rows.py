@@ -15,16 +15,21 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from langgraph.store.base import ListNamespacesOp, MatchCondition
 from langgraph.store.sqlite.base import MIGRATIONS, VECTOR_MIGRATIONS
 
 from langgraph_runtime_sql.json_codec import loads
 from langgraph_runtime_sql.store_filter import Test
 
-Vector = np.ndarray[tuple[int], np.dtype[np.float32]]
+if TYPE_CHECKING:
+    import numpy as np
+
+    Vector = np.ndarray[tuple[int], np.dtype[np.float32]]
+else:
+    # numpy is imported where there are vectors: most stores have none, and each start would wait.
+    Vector = Any
 Namespace = tuple[str, ...]
 
 _ALIVE = "(expires_at IS NULL OR expires_at > ?)"
@@ -234,6 +239,8 @@ def _nearest(
 def _scores(
     raw: sqlite3.Connection, within: str, params: list[Any], query: Vector
 ) -> dict[tuple[str, str], float]:
+    import numpy as np
+
     scores: dict[tuple[str, str], float] = {}
     size = float(np.linalg.norm(query))
     cursor = _cursor(raw).execute(

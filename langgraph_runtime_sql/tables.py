@@ -13,6 +13,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    DateTime,
     Float,
     ForeignKey,
     Index,
@@ -20,11 +21,10 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    Uuid,
     literal_column,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
-from sqlalchemy.dialects.postgresql import UUID as PG_UUID
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
@@ -42,7 +42,7 @@ class Id(TypeDecorator[uuid.UUID]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         if dialect.name == "postgresql":
-            return dialect.type_descriptor(PG_UUID(as_uuid=True))
+            return dialect.type_descriptor(Uuid(as_uuid=True))
         return dialect.type_descriptor(Text())
 
     def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any]:
@@ -68,7 +68,7 @@ class Moment(TypeDecorator[datetime]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         if dialect.name == "postgresql":
-            return dialect.type_descriptor(TIMESTAMP(timezone=True))
+            return dialect.type_descriptor(DateTime(timezone=True))
         return dialect.type_descriptor(BigInteger())
 
     def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any] | None:
@@ -90,6 +90,8 @@ class Json(TypeDecorator[Any]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         if dialect.name == "postgresql":
+            from sqlalchemy.dialects.postgresql import JSONB
+
             return dialect.type_descriptor(JSONB(none_as_null=True))
         return dialect.type_descriptor(Text())
 

@@ -128,9 +128,9 @@ def _spare_the_collector() -> None:
     Half a million objects are imported and never go away; looking at them again
     every few runs takes a third of a run's time.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
+    gc.enable()
 
 
 async def refused(request: Request, error: Exception) -> JSONResponse:

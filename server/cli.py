@@ -5,7 +5,6 @@ from typing import Any
 from urllib.parse import quote
 
 import click
-import watchfiles
 from pydantic import ValidationError
 
 from langgraph_runtime_sql.config_file import read_config
@@ -76,6 +75,8 @@ def dev(langgraph_json: Path | None, database_url: str | None, host: str, port: 
     click.echo(f"API     {base}")
     click.echo(f"Docs    {base}/docs")
     click.echo(f"Studio  {STUDIO}?baseUrl={quote(base, safe=':/')}")
+    import watchfiles
+
     watchfiles.run_process(
         *project.import_paths,
         target=serving.develop,
