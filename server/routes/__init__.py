@@ -31,7 +31,7 @@ class ProductRoutes:
 
     Args:
         app: The platform.
-        max_body_bytes: Larger bodies are left to the platform to refuse.
+        max_body_bytes: Larger bodies are refused, as the platform does.
     """
 
     def __init__(self, app: ASGIApp, *, max_body_bytes: int) -> None:
@@ -47,8 +47,9 @@ class ProductRoutes:
         request = await Request.read(self._app, scope, receive, send, limit=self._max_body_bytes)
         if request.whole:
             await handler(request, frozenset(settings.thread_policy_agents))
-        else:
-            await request.pass_on()
+        elif request.is_too_large:
+            detail = f"Request body too large (limit: {self._max_body_bytes} bytes)"
+            await request.refuse(413, {"detail": detail})
 
     @staticmethod
     def _handler(scope: Scope) -> Handler | None:

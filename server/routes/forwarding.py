@@ -8,6 +8,9 @@ from typing import Any, Self
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+# How many times too large a body may be before it is cut off.
+PATIENCE = 4
+
 Headers = list[tuple[bytes, bytes]]
 
 # They describe the body that is replaced.
@@ -52,7 +55,8 @@ class Request:
     """A request to the platform, whose body has been read.
 
     Attributes:
-        whole: Whether all of the body is here; it is not if it is too large or was cut off.
+        whole: Whether all of the body is here.
+        is_too_large: Whether the rest was not read because there is too much.
         body: What is here of it.
     """
 
@@ -62,21 +66,26 @@ class Request:
     _send: Send
     _messages: list[Message]
     whole: bool
+    is_too_large: bool
 
     @classmethod
     async def read(
         cls, app: ASGIApp, scope: Scope, receive: Receive, send: Send, *, limit: int
     ) -> Self:
-        """The request, with its body up to about `limit` bytes."""
+        """The request, with its body if that has no more than `limit` bytes.
+
+        Of a larger one some more is read, so that the client gets to reading the answer.
+        """
         messages: list[Message] = []
         size, more = 0, True
-        while more and size <= limit:
+        while more and size <= PATIENCE * limit:
             message = await receive()
-            messages.append(message)
             size += len(message.get("body", b""))
             more = message["type"] == "http.request" and message.get("more_body", False)
-        whole = not more and size <= limit and messages[-1]["type"] == "http.request"
-        return cls(app, scope, receive, send, messages, whole)
+            if size <= limit:
+                messages.append(message)
+        whole = size <= limit and message["type"] == "http.request"
+        return cls(app, scope, receive, send, messages, whole, size > limit)
 
     @property
     def body(self) -> bytes:
@@ -152,8 +161,10 @@ class Request:
         probe = await self.ask("GET", nothing)
         if probe.status in (401, 403):
             await self.relay(probe)
-        else:
-            await self.answer(content, probe, status=status)
+            return
+        # What has not been read of the body would be taken for the next request.
+        close = [(b"connection", b"close")] if self.is_too_large else []
+        await self.respond(JSONResponse(content, status), [*probe.headers, *close])
 
 
 def parse(body: bytes) -> Any:

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,23 @@ from uuid import uuid4
 import httpx
 import jwt
 
-from tests.support.processes import GRAPHS, Running
-from tests.support.served import PATIENCE, Api, served
+from tests.support.processes import (
+    GRAPHS,
+    Running,
+    environment,
+    free_port,
+    running,
+    threadhold,
+)
+from tests.support.served import PATIENCE, Api
 
 SECRET = "a secret that only these tests know, long enough"
 ORIGIN = "https://app.example"
 _numbers: Iterator[int] = count()
 
 
-def policy_server(folder: Path, **env: str) -> AbstractContextManager[Running]:
+@contextmanager
+def policy_server(folder: Path, *, prefix: str | None = None, **env: str) -> Iterator[Running]:
     """A server in `folder` with the policy for `echo` and `sleeper`, not for `interrupt`."""
     config = folder / "langgraph.json"
     graphs = {name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "sleeper", "interrupt")}
@@ -28,18 +36,24 @@ def policy_server(folder: Path, **env: str) -> AbstractContextManager[Running]:
         json.dumps(
             {
                 "graphs": graphs,
+                "http": {"mount_prefix": prefix},
                 "auth": {"path": "hooks.auth:auth"},
                 "sql": {"hooks": "hooks.threads:policy"},
             }
         )
     )
-    given = {
+    env = {
         "THREAD_POLICY_AGENTS": "echo,sleeper",
         "JWT_SECRET": SECRET,
         "CORS_ALLOW_ORIGINS": ORIGIN,
         "CRON_SCHEDULER_SLEEP_TIME": "1",
+        **env,
     }
-    return served(folder, config, **{**given, **env})
+    port = free_port()
+    command = threadhold("serve", "--config", config, "--port", str(port))
+    command += ["--database-url", f"sqlite:///{folder}/data.db"]
+    with running(command, port, folder, environment(**env), ready="/health") as started:
+        yield started
 
 
 def token(tenant: str, user: str, *roles: str) -> str:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from hooks import policy
 from hooks.policy import InvalidContext, Owner, Session
 from hooks.thread_settings import ThreadSettings
-from server.settings import Settings
+from server.cli import load_settings
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
@@ -45,7 +45,7 @@ def test_agents_are_a_list(
     monkeypatch.setenv("THREAD_POLICY_AGENTS", text)
     assert settings().thread_policy_agents == agents
     # The server's settings hold these, and validators of their own.
-    assert Settings().thread_policy_agents == agents
+    assert load_settings().thread_policy_agents == agents
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,504 @@
+"""Starting without a thread: what is resumed, offered or made, over every door that has none."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk import get_client, get_sync_client
+from langgraph_sdk.errors import ConflictError
+
+from tests.support.policy import ORIGIN, Member, headers, member, policy_server
+from tests.support.processes import Running
+from tests.support.served import client
+
+RUN = {"assistant_id": "echo", "input": {"value": "a"}}
+ACME = {"agent": "echo", "website": "acme.com"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with policy_server(tmp_path_factory.mktemp("start")) as started:
+        yield started
+
+
+@pytest.fixture
+async def ana(server: Running) -> Any:
+    async with member(server) as each:
+        yield each
+
+
+async def _resolve(ana: Member, **body: Any) -> Any:
+    return await ana.post("/threads/resolve", body)
+
+
+# --- resolve ----------------------------------------------------------------
+
+
+async def test_none_one_and_several(ana: Member) -> None:
+    made = await _resolve(ana, **ACME)
+    assert made["action"] == "create"
+    acme = made["thread_id"]
+    assert await ana.standing(acme) == "open"
+    assert (await ana.metadata(acme))["website"] == "acme.com"
+    resumed = {"action": "resume", "thread_id": acme}
+    assert await _resolve(ana, agent="echo", website="https://WWW.acme.com/") == resumed
+    assert await _resolve(ana, agent="echo") == resumed
+    beta = (await _resolve(ana, agent="echo", website="beta.io"))["thread_id"]
+    rule = (await _resolve(ana, agent="echo", rule_name="My rule", payload={"a": 1}))["thread_id"]
+    assert await _resolve(ana, **ACME) == resumed
+    assert await _resolve(ana, agent="echo", rule_name="My rule", payload={"a": 1.0}) == {
+        "action": "resume",
+        "thread_id": rule,
+    }
+    choice = await _resolve(ana, agent="echo")
+    assert choice["action"] == "choose"
+    assert [(each["thread_id"], each["label"]) for each in choice["candidates"]] == [
+        (rule, "My rule"),
+        (beta, "beta.io"),
+        (acme, "acme.com"),
+    ]
+    assert choice["message"].startswith("You have 3 open sessions: My rule, beta.io and acme.com.")
+    assert len(await ana.found()) == 3
+
+
+async def test_more_than_three_are_not_listed(ana: Member) -> None:
+    for number in range(5):
+        await ana.open(f"c{number}.com")
+    choice = await _resolve(ana, agent="echo")
+    assert [each["label"] for each in choice["candidates"]] == ["c4.com", "c3.com", "c2.com"]
+    assert "5 open sessions" in choice["message"]
+
+
+async def test_only_what_is_open_and_ones_own_is_resumed(server: Running, ana: Member) -> None:
+    await ana.open()
+    last = await ana.open()
+    await ana.open(agent="sleeper")
+    assert await _resolve(ana, agent="echo") == {"action": "resume", "thread_id": last}
+    async with (
+        member(server) as bob,
+        member(server, ana.name, "t2") as namesake,
+        member(server, None, "t1", "tenant_admin") as admin,
+    ):
+        for other in (bob, namesake, admin):
+            made = await _resolve(other, **ACME)
+            assert made["action"] == "create"
+            assert (await other.metadata(made["thread_id"]))["user_id"] == other.name
+    assert await ana.standing(last) == "open"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({}, 422),
+        ([], 422),
+        ("", 422),
+        ({"agent": 7}, 422),
+        ({"agent": "echo", "website": 7}, 422),
+        ({"agent": "echo", "website": "not a website"}, 422),
+        ({"agent": "echo", "rule_name": "x" * 200}, 422),
+        ({"agent": "echo", "surprise": 1}, 422),
+        ({"agent": "interrupt"}, 422),
+        ({"agent": "nowhere"}, 422),
+    ],
+)
+async def test_a_bad_question_gets_a_clear_answer(ana: Member, body: Any, status: int) -> None:
+    answer = await ana.http.post("/threads/resolve", json=body)
+    assert answer.status_code == status
+    assert answer.json()["detail"]
+    assert await ana.found() == []
+
+
+async def test_of_fifty_that_resolve_at_once_one_creates(ana: Member) -> None:
+    answers = await asyncio.gather(*(_resolve(ana, **ACME) for _ in range(50)))
+    assert sorted(each["action"] for each in answers) == ["create"] + ["resume"] * 49
+    assert len({each["thread_id"] for each in answers}) == 1
+    assert len(await ana.found()) == 1
+
+
+async def test_settings_of_resuming(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("window")
+    with policy_server(folder, THREAD_RESUME_WINDOW_DAYS="0") as server:
+        async with member(server) as ana:
+            first = await _resolve(ana, **ACME)
+            second = await _resolve(ana, **ACME)
+            assert [first["action"], second["action"]] == ["create", "create"]
+            found = await ana.standings(first["thread_id"], second["thread_id"])
+            assert found == ["locked", "open"]
+    folder = tmp_path_factory.mktemp("lenient")
+    with policy_server(folder, RETURN_USER_STRICT="false") as server:
+        async with member(server) as ana:
+            await ana.open()
+            last = await ana.open("beta.io")
+            assert await _resolve(ana, agent="echo") == {"action": "resume", "thread_id": last}
+            answer = await ana.http.post("/runs/wait", json=RUN)
+            assert f"/threads/{last}/" in answer.headers["content-location"]
+
+
+# --- resume -----------------------------------------------------------------
+
+
+async def test_a_locked_thread_is_resumed_in_a_new_one(ana: Member) -> None:
+    first = await ana.open("https://acme.com", title="First")
+    second = await ana.open()
+    answer = await ana.post(f"/threads/{first}/resume")
+    assert answer["action"] == "create"
+    third = answer["thread_id"]
+    assert await ana.standings(first, second, third) == ["locked", "locked", "open"]
+    metadata = await ana.metadata(third)
+    assert metadata["context_key"] == "domain:acme.com"
+    assert metadata["resumed_from"] == first
+    assert "title" not in metadata
+    opened = await ana.post(f"/threads/{third}/resume")
+    assert opened == {"action": "resume", "thread_id": third}
+
+
+async def test_what_cannot_be_resumed(server: Running, ana: Member) -> None:
+    mine = await ana.open()
+    await ana.open()
+    nowhere = "01a20000-0000-7000-8000-00000000dead"
+    async with member(server) as bob:
+        foreign = await bob.http.post(f"/threads/{mine}/resume")
+        absent = await bob.http.post(f"/threads/{nowhere}/resume")
+        assert foreign.status_code == absent.status_code == 404
+        assert foreign.text.replace(mine, "") == absent.text.replace(nowhere, "")
+        assert await bob.found() == []
+    assert (await ana.http.post("/threads/nonsense/resume")).status_code == 422
+    other = await ana.thread(agent="interrupt")
+    answer = await ana.http.post(f"/threads/{other}/resume")
+    assert (answer.status_code, answer.json()["error"]) == (409, "no_thread_policy")
+
+
+# --- runs without a thread --------------------------------------------------
+
+
+@pytest.mark.parametrize("route", ["/runs/wait", "/runs/stream", "/runs"])
+async def test_a_run_without_a_thread_makes_one_and_then_goes_on_with_it(
+    ana: Member, route: str
+) -> None:
+    places = []
+    for _ in range(2):
+        answer = await ana.http.post(route, json=RUN)
+        assert answer.status_code == 200, answer.text
+        _, _, thread, _, run = answer.headers["content-location"].split("/")
+        assert await ana.ended(thread, run) == "success"
+        places.append(thread)
+    assert places[0] == places[1]
+    assert (await ana.get(f"/threads/{places[0]}"))["values"]["count"] == 2
+    assert await ana.standing(places[0]) == "open"
+
+
+async def test_a_run_names_its_context_in_its_metadata(ana: Member) -> None:
+    threads = {}
+    for website in ("acme.com", "beta.io", "http://acme.com", "BETA.io"):
+        body = {**RUN, "metadata": {"website": website}}
+        answer = await ana.http.post("/runs/wait", json=body)
+        threads[website] = answer.headers["content-location"].split("/")[2]
+    assert threads["acme.com"] == threads["http://acme.com"]
+    assert threads["beta.io"] == threads["BETA.io"]
+    assert len(await ana.found()) == 2
+
+
+async def test_where_several_are_open_the_assistant_asks(ana: Member) -> None:
+    acme, beta = await ana.open(), await ana.open("beta.io")
+    waited = (await ana.http.post("/runs/wait", json=RUN)).json()
+    [message] = waited["messages"]
+    assert message["type"] == "ai"
+    assert "beta.io and acme.com" in message["content"]
+    choice = waited["thread_choice"]
+    assert [each["thread_id"] for each in choice["candidates"]] == [beta, acme]
+    [event] = await ana.events("POST", "/runs/stream", RUN)
+    assert event.name == "values"
+    assert json.loads(event.data)["thread_choice"] == choice
+    answer = await ana.http.post("/runs", json=RUN)
+    assert (answer.status_code, answer.json()["error"]) == (409, "thread_choice")
+    assert answer.json()["candidates"] == choice["candidates"]
+    for thread in (acme, beta):
+        assert await ana.get(f"/threads/{thread}/runs") == []
+    assert len(await ana.found()) == 2
+
+
+async def test_streams_stay_streams(ana: Member) -> None:
+    body = {"assistant_id": "sleeper", "input": {"seconds": 60}, "stream_mode": "updates"}
+    async with ana.stream("POST", "/runs/stream", body) as events:
+        first = await anext(events)
+        # The run has just begun to sleep.
+        assert first.name == "metadata"
+        [thread] = await ana.found()
+        assert thread["status"] == "busy"
+        run = json.loads(first.data)["run_id"]
+        await ana.post(f"/threads/{thread['thread_id']}/runs/{run}/cancel?wait=true")
+        assert "error" not in [event.name async for event in events]
+
+
+@pytest.mark.parametrize("named", ["graph", "system", "own"])
+async def test_an_assistant_of_the_agent_is_the_agent(ana: Member, named: str) -> None:
+    assistant = "echo"
+    if named == "system":
+        search = {"graph_id": "echo", "metadata": {"created_by": "system"}}
+        [found] = await ana.post("/assistants/search", search)
+        assistant = found["assistant_id"]
+    elif named == "own":
+        made = await ana.post("/assistants", {"graph_id": "echo", "name": "mine"})
+        assistant = made["assistant_id"]
+    answer = await ana.http.post("/runs/wait", json={**RUN, "assistant_id": assistant})
+    assert answer.json()["value"] == "a"
+    [thread] = await ana.found()
+    assert thread["metadata"]["agent"] == "echo"
+    assert thread["thread_id"] in answer.headers["content-location"]
+
+
+async def test_other_agents_runs_stay_without_a_thread(ana: Member) -> None:
+    body = {"assistant_id": "interrupt", "input": {}}
+    answer = await ana.http.post("/runs/wait", json=body)
+    assert "__interrupt__" in answer.json()
+    run = (await ana.http.post("/runs", json=body)).json()
+    assert await ana.until(run["thread_id"], run["run_id"], None) is None
+    assert await ana.found() == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"input": {}},
+        {"assistant_id": 7},
+        {"assistant_id": "nowhere"},
+        {"assistant_id": "01a20000-0000-7000-8000-00000000dead"},
+        {**RUN, "multitask_strategy": "nonsense"},
+        {**RUN, "stream_mode": 7},
+        {**RUN, "webhook": "http://127.0.0.1/"},
+        {**RUN, "command": {"resume": 1}},
+        {**RUN, "metadata": {"website": "not a website"}},
+        {**RUN, "metadata": {"status": "open"}},
+        [RUN],
+        "run",
+    ],
+)
+@pytest.mark.parametrize("route", ["/runs/wait", "/runs/stream", "/runs"])
+async def test_a_refused_run_leaves_no_thread(ana: Member, route: str, body: Any) -> None:
+    answer = await ana.http.post(route, json=body)
+    assert 400 <= answer.status_code < 500
+    assert answer.json()["detail"]
+    assert await ana.found() == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize("route", ["/runs/wait", "/threads/resolve", "/threads/search"])
+async def test_what_is_no_json_is_refused(ana: Member, route: str, content: bytes) -> None:
+    answer = await ana.http.post(
+        route, content=content, headers={"content-type": "application/json"}
+    )
+    assert 400 <= answer.status_code < 500, answer.text
+
+
+async def test_a_body_that_is_too_large_is_refused(ana: Member) -> None:
+    async def pieces() -> Any:
+        for _ in range(12):
+            yield b"x" * 2**20
+
+    for route in ("/runs/wait", "/threads/resolve", "/threads/search"):
+        whole = await ana.http.post(route, content=b"x" * (11 * 2**20))
+        streamed = await ana.http.post(route, content=pieces())
+        assert (whole.status_code, streamed.status_code) == (413, 413)
+
+
+async def test_of_fifty_runs_at_once_all_are_on_one_thread(ana: Member) -> None:
+    answers = await asyncio.gather(*(ana.http.post("/runs/wait", json=RUN) for _ in range(50)))
+    assert {answer.status_code for answer in answers} == {200}
+    threads = {answer.headers["content-location"].split("/")[2] for answer in answers}
+    assert len(threads) == 1
+    runs = await ana.get(f"/threads/{threads.pop()}/runs?limit=100")
+    assert [run["status"] for run in runs] == ["success"] * 50
+
+
+async def test_runs_and_new_threads_at_once(ana: Member) -> None:
+    """A thread that is locked between its choice and its run is not the end of the run."""
+    body = {**RUN, "metadata": {"website": "acme.com"}}
+    answers = await asyncio.gather(
+        *(ana.http.post("/runs/wait", json=body) for _ in range(25)),
+        *(ana.http.post("/threads", json={"metadata": ACME}) for _ in range(25)),
+    )
+    runs = answers[:25]
+    # Three times in a row is a new thread at the wrong moment the answer.
+    assert {answer.status_code for answer in runs} <= {200, 409}
+    assert sum(answer.status_code == 200 for answer in runs) > 12
+    for answer in runs:
+        if answer.status_code == 409:
+            assert answer.json()["error"] == "thread_locked"
+    found = [row["metadata"]["status"] for row in await ana.found()]
+    assert found.count("open") == 1
+
+
+# --- the SDK ----------------------------------------------------------------
+
+
+async def test_the_sdk_async(server: Running, ana: Member) -> None:
+    sdk = get_client(url=server.url, headers=ana.headers)
+    seen: list[Any] = []
+    state = await sdk.runs.wait(None, "echo", input={"value": "a"}, on_run_created=seen.append)
+    assert isinstance(state, dict)
+    assert state["value"] == "a"
+    thread = seen[0]["thread_id"]
+    parts = [
+        part
+        async for part in sdk.runs.stream(
+            None, "echo", input={"value": "b"}, on_run_created=seen.append
+        )
+    ]
+    assert parts[-1].data["value"] == "b"
+    run = await sdk.runs.create(None, "echo", input={"value": "c"})
+    assert [each["thread_id"] for each in seen] == [thread] * 2
+    assert run["thread_id"] == thread
+    await sdk.runs.join(thread, run["run_id"])
+    await sdk.threads.create(graph_id="echo")
+    with pytest.raises(httpx.HTTPStatusError, match="409"):
+        await sdk.runs.wait(thread, "echo", input={"value": "d"})
+    found = await sdk.threads.search(metadata={"status": "locked"})
+    assert [row["thread_id"] for row in found] == [thread]
+
+
+def test_the_sdk_sync(server: Running) -> None:
+    with get_sync_client(url=server.url, headers=headers("t1", "sync")) as sdk:
+        thread = sdk.threads.create(metadata=ACME)["thread_id"]
+        state = sdk.runs.wait(None, "echo", input={"value": "a"})
+        assert isinstance(state, dict)
+        assert state["value"] == "a"
+        assert len(sdk.runs.list(thread)) == 1
+        parts = list(sdk.runs.stream(None, "echo", input={"value": "b"}))
+        assert parts[-1].data["value"] == "b"
+        newer = sdk.threads.create(metadata=ACME)["thread_id"]
+        with pytest.raises(httpx.HTTPStatusError, match="409"):
+            sdk.runs.wait(thread, "echo", input={"value": "c"})
+        with pytest.raises(ConflictError, match="thread_locked"):
+            sdk.threads.update_state(thread, {"value": "c"})
+        sdk.threads.create(metadata={"agent": "echo", "website": "beta.io"})
+        asked = sdk.runs.wait(None, "echo", input={"value": "d"})
+        assert isinstance(asked, dict)
+        assert asked["thread_choice"]["candidates"][1]["thread_id"] == newer
+        [event] = list(sdk.runs.stream(None, "echo", input={"value": "d"}))
+        assert event.event == "values"
+
+
+# --- doors ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/threads/resolve", ACME),
+        ("/threads/resolve", {"agent": 7}),
+        ("/threads/resolve", {"agent": "interrupt"}),
+        ("/threads/01a20000-0000-7000-8000-00000000dead/resume", {}),
+        ("/runs", RUN),
+        ("/runs/wait", RUN),
+        ("/runs/stream", {**RUN, "assistant_id": "01a20000-0000-7000-8000-00000000dead"}),
+        ("/threads/search", {"include_archived": True}),
+        ("/threads/search", {"include_archived": 7}),
+        ("/threads/count", {"include_archived": True}),
+    ],
+)
+async def test_every_door_wants_a_valid_token(server: Running, path: str, body: Any) -> None:
+    async with client(server, authorization="Bearer nonsense") as nobody:
+        answer = await nobody.http.post(path, json=body)
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_another_origin_may_ask_if_it_is_listed(ana: Member) -> None:
+    asked = {"origin": ORIGIN, "access-control-request-method": "POST"}
+    for path in ("/threads/resolve", "/threads/x/resume", "/runs/wait"):
+        preflight = await ana.http.options(path, headers=asked)
+        assert preflight.headers["access-control-allow-origin"] == ORIGIN
+    for body in (ACME, ACME, {"agent": 7}):
+        answer = await ana.http.post("/threads/resolve", json=body, headers={"origin": ORIGIN})
+        assert answer.headers["access-control-allow-origin"] == ORIGIN
+        assert "content-location" in answer.headers["access-control-expose-headers"]
+
+
+async def test_the_routes_are_where_the_platform_is(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("prefix")
+    with policy_server(folder, prefix="/api") as server:
+        async with member(server) as ana:
+            made = await ana.post("/api/threads/resolve", ACME)
+            assert made["action"] == "create"
+            answer = await ana.http.post("/api/runs/wait", json=RUN)
+            assert answer.json()["value"] == "a"
+            assert made["thread_id"] in answer.headers["content-location"]
+            assert (await ana.http.post("/threads/resolve", json=ACME)).status_code == 404
+
+
+async def test_without_the_policy_nothing_is_different(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("off")
+    with policy_server(folder, THREAD_POLICY_AGENTS="-") as server:
+        async with member(server) as ana:
+            answer = await ana.http.post("/threads/resolve", json=ACME)
+            assert answer.status_code in (404, 405)
+            threads = [await ana.open() for _ in range(2)]
+            for thread in threads:
+                assert "status" not in await ana.metadata(thread)
+            await ana.post("/runs/wait", RUN)
+            assert len(await ana.found()) == 2
+
+
+# --- decisions --------------------------------------------------------------
+
+
+async def test_decisions_are_logged_and_counted(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder: Path = tmp_path_factory.mktemp("decisions")
+    with policy_server(folder, THREAD_STALE_DAYS="0") as server:
+        async with member(server, None, "t1", "operator") as ana:
+            first = await ana.open(agent="sleeper")
+            run = await ana.run(first, "sleeper", {"seconds": 0.3})
+            second = await ana.open(agent="sleeper")
+            await ana.ended(first, run)
+            refused = await ana.http.post(f"/threads/{first}/runs", json=RUN)
+            assert refused.status_code == 409
+            await _resolve(ana, agent="sleeper")
+            await ana.open("beta.io", agent="sleeper")
+            await _resolve(ana, agent="sleeper")
+            bad = await ana.http.post("/threads", json={"metadata": {**ACME, "website": "not one"}})
+            assert bad.status_code == 422
+            fourth = await ana.open(agent="sleeper")
+            lines = [json.loads(line) for line in server.log.read_text().splitlines()]
+            decided = [line for line in lines if line["event"] == "Thread policy"]
+            logged = [(line["action"], line["thread_id"]) for line in decided]
+            assert logged[:5] == [
+                ("thread_created", first),
+                ("thread_pending_lock", first),
+                ("thread_created", second),
+                ("thread_locked", first),
+                ("run_gated", first),
+            ]
+            assert logged[5] == ("thread_resumed", second)
+            assert [action for action, _ in logged[6:8]] == ["thread_created", "thread_choice"]
+            assert sorted(logged[8:]) == sorted(
+                [
+                    ("thread_archived", first),
+                    ("thread_archived", second),
+                    ("thread_created", fourth),
+                ]
+            )
+            assert all(line["agent"] == "sleeper" for line in decided)
+            assert decided[4]["status"] == "locked"
+            metrics = (await ana.http.get("/metrics")).text
+            for action in {action for action, _ in logged}:
+                number = float(sum(each == action for each, _ in logged))
+                line = "threadhold_thread_decisions_total"
+                assert f'{line}{{action="{action}",agent="sleeper"}} {number}' in metrics
+
+
+async def test_a_run_that_is_retried_sees_no_leftover_of_the_resolution(ana: Member) -> None:
+    """What the middleware notes about a request ends with it."""
+    await ana.post("/runs/wait", RUN)
+    make = partial(ana.http.post, "/threads", json={"metadata": {"agent": "echo"}})
+    first, second = (await make()).json(), (await make()).json()
+    found = await ana.standings(first["thread_id"], second["thread_id"])
+    assert found == ["locked", "open"]
