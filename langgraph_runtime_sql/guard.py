@@ -47,6 +47,7 @@ def install(app: Starlette, *, max_body_bytes: int, private_network: bool) -> No
         Middleware(JsonErrors),
         Middleware(ErrorBoundary),
         Middleware(BodyLimit, limit=max_body_bytes),
+        Middleware(FrameLimit, limit=max_body_bytes),
     ]
     for error, handler in HANDLERS.items():
         app.add_exception_handler(error, handler)
@@ -192,6 +193,30 @@ class BodyLimit:
 
     def _detail(self) -> str:
         return f"Request body too large (limit: {self._limit} bytes)"
+
+
+class FrameLimit:
+    """Hands a WebSocket's handler nothing that it cannot take; it answers that this is no JSON."""
+
+    def __init__(self, app: ASGIApp, *, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "websocket":
+            await self._app(scope, receive, send)
+            return
+
+        async def readable() -> Message:
+            message = await receive()
+            if message["type"] == "websocket.receive":
+                text = message.get("text")
+                frame = (message.get("bytes") or b"") if text is None else text.encode()
+                bad = text is None or len(frame) > self._limit or request_body.too_deep(frame)
+                message = {"type": "websocket.receive", "text": "" if bad else text}
+            return message
+
+        await self._app(scope, readable, send)
 
 
 class ErrorBoundary:

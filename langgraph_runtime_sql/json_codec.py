@@ -14,6 +14,11 @@ class Unstorable(HTTPException):
         super().__init__(422, f"The value cannot be stored as JSON: {cause}")
 
 
+# Levels that answers put around what is stored; the encoder stops at 254. A document that could
+# be written but not shown would fail every list it is on.
+AROUND = 16
+
+
 @cache
 def _encoder() -> Any:
     # langgraph_api reads the environment when it is imported, so not before first use.
@@ -28,8 +33,11 @@ def dumps(value: Any) -> str:
     Raises:
         Unstorable: (422) nested deeper than the encoder goes, or an integer past 64 bits.
     """
+    nested = value
+    for _ in range(AROUND):
+        nested = [nested]
     try:
-        return cast(bytes, _encoder()(value)).decode()
+        return cast(bytes, _encoder()(nested)).decode()[AROUND:-AROUND]
     except (TypeError, RecursionError) as error:
         raise Unstorable(error) from error
 

@@ -21,6 +21,8 @@ Body = dict[str, Any]
 Schema = dict[str, Any]
 
 MAX_PAGE = 2**31 - 1
+MAX_DEPTH = 200
+_ENCODER_DEPTH = 254
 
 
 class JsonRpcError(Exception):
@@ -56,6 +58,8 @@ def install() -> None:
         async def body(self) -> Any:
             first = not hasattr(self, "_body")
             body = await super().body()
+            if first:
+                check_depth(body)
             if first and self.method == "POST":
                 route_path = self.scope.get("route", "")
                 self._body = body = checked_message(route_path, body)
@@ -82,6 +86,33 @@ def check(method: str, route: str, body: Any) -> None:
         _validator(schema).validate(body)
     if complete is not None:
         complete(body)
+
+
+def check_depth(body: bytes) -> None:
+    """Refuse JSON so deep that little is left for what handlers put around it.
+
+    Raises:
+        HTTPException: (422) it is.
+    """
+    if too_deep(body):
+        raise HTTPException(422, f"The request is nested deeper than {MAX_DEPTH} levels")
+
+
+def too_deep(text: bytes) -> bool:
+    """Whether this is JSON of more than `MAX_DEPTH` levels; no JSON is not deep."""
+    if text.count(b"[") + text.count(b"{") <= MAX_DEPTH:
+        return False
+    try:
+        nested = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
+        nested = [nested]
+    try:
+        orjson.dumps(nested)
+    except orjson.JSONEncodeError:
+        return True
+    return False
 
 
 def check_page(name: str, number: Any) -> None:

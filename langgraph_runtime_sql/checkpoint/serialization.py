@@ -10,6 +10,11 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
+from langgraph_runtime_sql.json_codec import AROUND
+
+# A state that can be written must be shown too: as the thread's values and, deeper, in histories.
+_AROUND = AROUND + 4
+
 UnpackHook = Callable[[int, bytes], Any]
 
 
@@ -46,11 +51,17 @@ def _serializer_class() -> type[Any]:
     from langgraph_api.serde import Serializer
 
     class CheckpointSerializer(Serializer):
-        """Refuses to write what it would refuse to read."""
+        """Refuses to write what it would refuse to read, or what is too deep to be shown."""
 
         def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+            around = 0 if obj is None or isinstance(obj, bytes | bytearray) else _AROUND
+            nested = obj
+            for _ in range(around):
+                nested = [nested]
             try:
-                return JsonPlusSerializer.dumps_typed(self, obj)
+                kind, data = JsonPlusSerializer.dumps_typed(self, nested)
+                # In msgpack a list of one is a byte before its element.
+                return kind, data[around:]
             except TypeError as error:
                 raise ValueError(
                     f"A value of the graph's state cannot be stored: {error}. Keep data in the "
