@@ -1,0 +1,472 @@
+"""Every route of the app's own table, asked by everybody who must not be answered.
+
+What is not on an explicit list here must be refused, or answered word for word
+as for an id that does not exist, and must leave the database as it was. A route
+that the app has and `ROWS` has not fails the test.
+"""
+
+import json
+import re
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from tests.support.identity_host import PREFIX
+from tests.support.issuer import SECRET, bearer, token
+from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
+
+MARK = "only-ada-may-read-this"
+ACCEPT = {"accept": "application/json, text/event-stream"}
+REFUSED = (401, 403, 404)
+# How the v2 protocol, whose commands are answered with 200, says 404.
+NOT_FOUND = '"message":"404: Thread or assistant not found."'
+
+# What anybody may ask: whether the server is up, and what it can do.
+PUBLIC = {"/", "/ok", "/health", "/info", "/docs", "/openapi.json"}
+
+# What other users of the same tenant may read: the tenant's assistants.
+SHARED = {
+    "GET /assistants/{assistant_id}",
+    "GET /assistants/{assistant_id}/graph",
+    "GET /assistants/{assistant_id}/schemas",
+    "GET /assistants/{assistant_id}/subgraphs",
+    "GET /assistants/{assistant_id}/subgraphs/{namespace}",
+    "POST /assistants/{assistant_id}/versions",
+    "POST /assistants/search",
+    "POST /assistants/count",
+    "POST /mcp",
+    "GET /a2a/{assistant_id}",
+    "GET /a2a/{assistant_id}/",
+    "POST /a2a/{assistant_id}",
+    "POST /a2a/{assistant_id}/",
+    "GET /a2a/{assistant_id}/.well-known/agent-card.json",
+    "GET /a2a/{assistant_id}/.well-known/agent.json",
+    "GET /.well-known/agent-card.json",
+    # Runs of them, on threads of one's own.
+    "POST /runs",
+    "POST /runs/wait",
+    "POST /runs/stream",
+    "POST /runs/batch",
+    "POST /runs/crons",
+}
+
+# An id is taken whoever has taken it, so nothing new can have it.
+TAKEN = {"POST /threads", "POST /assistants"}
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request of a route. Names in braces stand for ids: of something of Ada's, or of nothing.
+
+    Attributes:
+        body: As JSON.
+        query: Of the URL.
+        creates: Whether what is asked for may also be made for oneself, beside Ada's.
+    """
+
+    body: Any = field(default_factory=dict)
+    query: str = ""
+    creates: bool = False
+
+
+RUN = {"assistant_id": "echo", "input": {"value": 1}}
+THEIRS = {"assistant_id": "{assistant_id}", "input": {"value": 1}}
+CREATED = {"if_not_exists": "create"}
+CRON = {"schedule": "0 0 1 1 *", "assistant_id": "echo"}
+CALL = {"jsonrpc": "2.0", "id": 1}
+MESSAGE = {
+    "role": "user",
+    "messageId": "m1",
+    "parts": [{"kind": "text", "text": "hello"}],
+    "contextId": "{thread_id}",
+}
+A2A = [
+    Ask({**CALL, "method": "message/send", "params": {"message": MESSAGE}}, creates=True),
+    Ask({**CALL, "method": "message/stream", "params": {"message": MESSAGE}}, creates=True),
+    Ask({**CALL, "method": "tasks/get", "params": {"id": "{thread_id}:{run_id}"}}),
+    Ask({**CALL, "method": "tasks/get", "params": {"id": "{run_id}", "contextId": "{thread_id}"}}),
+    Ask({**CALL, "method": "tasks/cancel", "params": {"id": "{thread_id}:{run_id}"}}),
+]
+NOTHING = [Ask()]
+PAGE = [Ask(), Ask({"limit": 1000, "metadata": {}}), Ask({"metadata": {"mark": MARK}})]
+START = {"assistant_id": "echo", "input": {"value": 1}}
+
+ROWS: dict[str, list[Ask]] = {
+    "GET /metrics": NOTHING,
+    "POST /assistants": [
+        Ask({"graph_id": "echo", "assistant_id": "{assistant_id}", "if_exists": how}, creates=True)
+        for how in ("raise", "do_nothing")
+    ],
+    "POST /assistants/search": PAGE,
+    "POST /assistants/count": PAGE,
+    "POST /assistants/{assistant_id}/latest": [Ask({"version": 1})],
+    "POST /assistants/{assistant_id}/versions": NOTHING,
+    "GET /assistants/{assistant_id}": NOTHING,
+    "GET /assistants/{assistant_id}/graph": NOTHING,
+    "GET /assistants/{assistant_id}/schemas": NOTHING,
+    "GET /assistants/{assistant_id}/subgraphs": NOTHING,
+    "GET /assistants/{assistant_id}/subgraphs/{namespace}": NOTHING,
+    "PATCH /assistants/{assistant_id}": [Ask({"name": "taken over", "metadata": {"a": 1}})],
+    "DELETE /assistants/{assistant_id}": [Ask(), Ask(query="delete_threads=true")],
+    "POST /runs/stream": [Ask(RUN, creates=True), Ask(THEIRS, creates=True)],
+    "POST /runs/wait": [Ask(RUN, creates=True), Ask(THEIRS, creates=True)],
+    "POST /runs": [
+        Ask(RUN, creates=True),
+        Ask(THEIRS, creates=True),
+        Ask({**RUN, "config": {"configurable": {"thread_id": "{thread_id}"}}}, creates=True),
+    ],
+    "POST /runs/batch": [Ask([RUN], creates=True), Ask([THEIRS, THEIRS], creates=True)],
+    "POST /runs/cancel": [
+        Ask({"status": "all"}),
+        Ask({"thread_id": "{thread_id}", "run_ids": ["{run_id}"]}),
+    ],
+    "POST /runs/crons": [Ask(CRON, creates=True), Ask({**CRON, **THEIRS}, creates=True)],
+    "POST /runs/crons/search": [*PAGE, Ask({"thread_id": "{thread_id}"})],
+    "POST /runs/crons/count": [*PAGE, Ask({"assistant_id": "{assistant_id}"})],
+    "GET /threads/{thread_id}/runs/{run_id}/join": NOTHING,
+    "GET /threads/{thread_id}/runs/{run_id}/stream": [Ask(), Ask(query="cancel_on_disconnect=1")],
+    "POST /threads/{thread_id}/runs/{run_id}/cancel": [Ask(), Ask(query="action=rollback")],
+    "GET /threads/{thread_id}/runs/{run_id}": NOTHING,
+    "DELETE /threads/{thread_id}/runs/{run_id}": NOTHING,
+    **{
+        f"POST /threads/{{thread_id}}/runs{kind}": [
+            Ask(RUN),
+            Ask({**RUN, **CREATED}, creates=True),
+            Ask({**RUN, **CREATED, "multitask_strategy": "rollback"}, creates=True),
+            Ask({**THEIRS, **CREATED}, creates=True),
+        ]
+        for kind in ("", "/wait", "/stream")
+    },
+    "POST /threads/{thread_id}/runs/crons": [Ask(CRON)],
+    "GET /threads/{thread_id}/runs": [Ask(), Ask(query="status=success")],
+    "GET /runs/crons/{cron_id}": NOTHING,
+    "PATCH /runs/crons/{cron_id}": [Ask({"enabled": False}), Ask({"metadata": {"a": 1}})],
+    "DELETE /runs/crons/{cron_id}": NOTHING,
+    "POST /threads": [
+        Ask({"thread_id": "{thread_id}", "if_exists": how, "metadata": {"a": 1}}, creates=True)
+        for how in ("raise", "do_nothing")
+    ],
+    "POST /threads/search": [
+        *PAGE,
+        Ask({"ids": ["{thread_id}"]}),
+        Ask({"metadata": {"tenant_id": "acme", "user_id": "ada"}}),
+        Ask({"values": {"value": MARK}}),
+        Ask({"status": "idle", "extract": {"v": "values.value"}}),
+        Ask({"include_archived": True}),
+    ],
+    "POST /threads/count": [*PAGE, Ask({"metadata": {"tenant_id": "acme"}})],
+    "POST /threads/prune": [Ask({"thread_ids": ["{thread_id}"]})],
+    "POST /threads/resolve": [
+        Ask({"agent": "icp_finder", "website": "ada.example"}, creates=True),
+        Ask({"agent": "echo"}),
+    ],
+    "POST /threads/{thread_id}/resume": NOTHING,
+    "GET /threads/{thread_id}": NOTHING,
+    "PATCH /threads/{thread_id}": [Ask({"metadata": {"a": 1}}), Ask({"metadata": {}})],
+    "DELETE /threads/{thread_id}": NOTHING,
+    "GET /threads/{thread_id}/state": [Ask(), Ask(query="subgraphs=true")],
+    "GET /threads/{thread_id}/storage": NOTHING,
+    "POST /threads/{thread_id}/state": [Ask({"values": {"value": 2}, "as_node": "echo"})],
+    "GET /threads/{thread_id}/history": NOTHING,
+    "POST /threads/{thread_id}/history": NOTHING,
+    "POST /threads/{thread_id}/copy": NOTHING,
+    "GET /threads/{thread_id}/state/{checkpoint_id}": NOTHING,
+    "POST /threads/{thread_id}/state/checkpoint": [
+        Ask({"checkpoint": {"checkpoint_id": "{checkpoint_id}", "checkpoint_ns": ""}})
+    ],
+    "GET /threads/{thread_id}/stream": NOTHING,
+    "PUT /store/items": [
+        Ask({"namespace": names, "key": "note", "value": {"a": 1}}, creates=True)
+        for names in (["notes"], ["acme", "ada", "notes"], ["acme"])
+    ],
+    "GET /store/items": [
+        Ask(query=f"key=note&namespace={names}")
+        for names in ("notes", "acme.ada.notes", "acme", "%25.%25.notes")
+    ],
+    "DELETE /store/items": [
+        Ask({"namespace": names, "key": "note"})
+        for names in (["notes"], ["acme", "ada", "notes"], ["acme"])
+    ],
+    "POST /store/items/search": [
+        Ask({"namespace_prefix": names})
+        for names in ([], ["notes"], ["acme"], ["acme", "ada"], ["%"], ["acm"], ["acme", "ad"])
+    ],
+    "POST /store/namespaces": [
+        Ask(),
+        *(Ask({"prefix": names}) for names in (["acme"], ["acme", "ada"], ["*", "*"], ["%"])),
+        Ask({"suffix": ["notes"]}),
+    ],
+    "GET /mcp": NOTHING,
+    "DELETE /mcp": NOTHING,
+    "POST /mcp": [
+        Ask({**CALL, "method": "tools/list", "params": {}}),
+        Ask({**CALL, "method": "tools/call", "params": {"name": "adas", "arguments": {}}}),
+    ],
+    "GET /a2a/{assistant_id}": NOTHING,
+    "GET /a2a/{assistant_id}/": NOTHING,
+    "DELETE /a2a/{assistant_id}": NOTHING,
+    "DELETE /a2a/{assistant_id}/": NOTHING,
+    "POST /a2a/{assistant_id}": A2A,
+    "POST /a2a/{assistant_id}/": A2A[:1],
+    "GET /a2a/{assistant_id}/.well-known/agent-card.json": NOTHING,
+    "GET /a2a/{assistant_id}/.well-known/agent.json": NOTHING,
+    "GET /.well-known/agent-card.json": [Ask(query="assistant_id={assistant_id}")],
+    "POST /threads/{thread_id}/stream/events": [Ask({"channels": ["values", "lifecycle"]})],
+    "POST /threads/{thread_id}/commands": [
+        Ask({"id": 1, "method": "run.start", "params": START}, creates=True),
+        Ask({"id": 1, "method": "run.cancel", "params": {"run_id": "{run_id}"}}),
+        Ask({"id": 1, "method": "agent.getTree", "params": {}}),
+        Ask({"id": 1, "method": "state.get", "params": {}}),
+    ],
+}
+
+# Without a token, whatever comes in its place: headers, and what stands before the path.
+OUTSIDERS: dict[str, tuple[str, dict[str, str]]] = {
+    "no token": ("", {}),
+    "expired": ("", bearer(token(exp=int(time.time()) - 10))),
+    "empty authorization": ("", {"authorization": ""}),
+    "studio": ("", {"x-auth-scheme": "langsmith", "x-api-key": "x", "x-tenant-id": "acme"}),
+    "noauth": ("/noauth", {}),
+    "prefix": (PREFIX, {}),
+    "prefix, studio": (PREFIX, {"x-auth-scheme": "langsmith", "x-api-key": "x"}),
+    "prefix, noauth": (f"{PREFIX}/noauth", {}),
+    "ui": ("/ui", {}),
+    "host": ("", {"host": "127.0.0.1", "x-forwarded-host": "localhost"}),
+    "host with a path": ("", {"host": "localhost/ok?x="}),
+}
+STRANGERS = {"other tenant": ("globex", "ada"), "same tenant": ("acme", "bob")}
+
+
+@dataclass(frozen=True)
+class World:
+    """A server, and what Ada has there."""
+
+    url: str
+    database: Path
+    routes: list[tuple[str, str]]
+    ids: dict[str, str]
+    first: set[tuple[Any, ...]] = field(default_factory=set)
+
+    def dump(self) -> set[tuple[Any, ...]]:
+        """Every row of every table."""
+        with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as reader:
+            tables = [
+                name
+                for (name,) in reader.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            ]
+            return {
+                (table, *map(repr, row))
+                for table in tables
+                for row in reader.execute(f'SELECT * FROM "{table}"')
+            }
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder, port = tmp_path_factory.mktemp("matrix"), free_port()
+    config = {
+        "graphs": {name: f"{GRAPHS}/echo.py:graph" for name in ("echo", "icp_finder")},
+        **{key: json.loads((ROOT / "langgraph.json").read_text())[key] for key in ("auth", "sql")},
+    }
+    (folder / "langgraph.json").write_text(json.dumps(config))
+    script = str(ROOT / "tests/support/identity_host.py")
+    line = [sys.executable, script, str(port), str(folder / "routes.json")]
+    env = environment(
+        APP_ENV="production", JWT_SECRET=SECRET, DATABASE_URL=f"sqlite:///{folder}/data.db"
+    )
+    with running(line, port, folder, env) as server:
+        ids = furnish(server.url)
+        routes = [
+            (method, path) for method, path in json.loads((folder / "routes.json").read_text())
+        ]
+        made = World(server.url, folder / "data.db", routes, ids)
+        made.first.update(made.dump())
+        yield made
+
+
+def furnish(url: str) -> dict[str, str]:
+    """Give Ada one of everything; the ids."""
+    mark = {"metadata": {"mark": MARK}}
+    with httpx.Client(base_url=url, headers=bearer(token()), timeout=30) as ada:
+
+        def make(path: str, body: Any, method: str = "POST") -> Any:
+            answer = ada.request(method, path, json=body)
+            assert answer.is_success, answer.text
+            return answer.json() if answer.content else None
+
+        assistant = make("/assistants", {"graph_id": "echo", "name": "adas", "description": MARK})
+        thread = make("/threads", mark)["thread_id"]
+        run = {"assistant_id": "echo", "input": {"value": MARK}, **mark}
+        make(f"/threads/{thread}/runs/wait", run)
+        state = make(f"/threads/{thread}/state", None, "GET")
+        [done] = make(f"/threads/{thread}/runs", None, "GET")
+        make(f"/threads/{thread}/runs", {**run, "after_seconds": 86400})
+        make("/threads/resolve", {"agent": "icp_finder", "website": "ada.example"})
+        cron = make(f"/threads/{thread}/runs/crons", {**CRON, **mark})
+        make("/runs/crons", {**CRON, **mark})
+        item = {"namespace": ["notes"], "key": "note", "value": {"mark": MARK}}
+        make("/store/items", item, "PUT")
+    return {
+        "thread_id": thread,
+        "run_id": done["run_id"],
+        "assistant_id": assistant["assistant_id"],
+        "cron_id": cron["cron_id"],
+        "checkpoint_id": state["checkpoint"]["checkpoint_id"],
+        "namespace": "echo",
+    }
+
+
+def nothing() -> dict[str, str]:
+    """Ids of nothing at all."""
+    names = ("thread_id", "run_id", "assistant_id", "cron_id", "checkpoint_id")
+    return {**{name: str(uuid4()) for name in names}, "namespace": "echo"}
+
+
+def filled(value: Any, ids: dict[str, str]) -> Any:
+    """`value` with ids in the place of their names."""
+    text = json.dumps(value)
+    for name, identifier in ids.items():
+        text = text.replace("{" + name + "}", identifier)
+    return json.loads(text)
+
+
+def send(
+    client: httpx.Client, row: str, ask: Ask, ids: dict[str, str], before: str = ""
+) -> tuple[int, str]:
+    """Ask; the status and the body, in which ids and times are all the same."""
+    method, path = row.split(" ", 1)
+    url = before + filled(path, ids) + (f"?{filled(ask.query, ids)}" if ask.query else "")
+    body = None if method in ("GET", "HEAD") else filled(ask.body, ids)
+    answer = client.request(method, url, json=body)
+    return answer.status_code, normalised(answer.text, ids)
+
+
+def normalised(text: str, ids: dict[str, str]) -> str:
+    for name, identifier in ids.items():
+        if name != "namespace":
+            text = text.replace(identifier, f"<{name}>")
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<id>", text)
+    return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)?", "<time>", text)
+
+
+def test_every_route_of_the_app_has_a_row(world: World) -> None:
+    found = {
+        f"{method} {path}"
+        for method, path in world.routes
+        if path not in PUBLIC and method not in ("HEAD", "WEBSOCKET")
+    }
+    assert found == set(ROWS)
+    assert [path for method, path in world.routes if method == "WEBSOCKET"] == [
+        "/threads/{thread_id}/stream/events"
+    ]
+    assert {path for _, path in world.routes if path in PUBLIC} == PUBLIC
+
+
+@pytest.mark.parametrize("trick", OUTSIDERS)
+def test_nothing_opens_without_a_valid_token(world: World, trick: str) -> None:
+    before, headers = OUTSIDERS[trick]
+    kept, wrong = world.dump(), []
+    with httpx.Client(base_url=world.url, headers={**ACCEPT, **headers}, timeout=20) as client:
+        for method, path in world.routes:
+            if path in PUBLIC or method == "WEBSOCKET":
+                continue
+            row = f"{method} {path}"
+            for ids in (world.ids, nothing()):
+                status, text = send(client, row, ROWS.get(row, NOTHING)[0], ids, before)
+                if status not in REFUSED or MARK in text:
+                    wrong.append(f"{row}: {status} {text[:80]}")
+                if status == 401 and method != "HEAD":
+                    assert json.loads(text) == {"detail": "A valid bearer token is needed"}
+    assert wrong == []
+    assert world.dump() == kept
+
+
+@pytest.mark.parametrize("trick", OUTSIDERS)
+def test_no_web_socket_opens_without_a_valid_token(world: World, trick: str) -> None:
+    before, headers = OUTSIDERS[trick]
+    headers = {name: value for name, value in headers.items() if name != "host"}
+    for ids in (world.ids, nothing()):
+        path = f"{before}/threads/{ids['thread_id']}/stream/events"
+        with (
+            pytest.raises(InvalidStatus) as refused,
+            connect(f"ws{world.url[4:]}{path}", additional_headers=headers),
+        ):
+            pass
+        assert refused.value.response.status_code in REFUSED
+
+
+# First what makes nothing, while there is nothing else going on.
+CASES = sorted(
+    ((row, number) for row in ROWS for number in range(len(ROWS[row]))),
+    key=lambda case: ROWS[case[0]][case[1]].creates or case[0] in SHARED,
+)
+
+
+@pytest.mark.parametrize("who", STRANGERS)
+@pytest.mark.parametrize(("row", "number"), CASES)
+def test_what_is_anothers_is_as_if_it_were_not(
+    world: World, row: str, number: int, who: str
+) -> None:
+    ask, (tenant, user) = ROWS[row][number], STRANGERS[who]
+    shared = who == "same tenant" and row in SHARED
+    headers = {**ACCEPT, **bearer(token(tenant_id=tenant, sub=user))}
+    with httpx.Client(base_url=world.url, headers=headers, timeout=20) as client:
+        before = world.dump()
+        status, text = send(client, row, ask, world.ids)
+        after = world.dump()
+        assert world.first <= after, "something of Ada's was changed or deleted"
+        if not ask.creates and not shared:
+            assert before == after, "something was made"
+        if shared or (status == 409 and row in TAKEN):
+            return
+        assert MARK not in text
+        if status in REFUSED or NOT_FOUND in text:
+            return
+        absent = send(client, row, ask, nothing())
+    # What was made for oneself has times and such of its own.
+    assert status == absent[0]
+    assert ask.creates or text == absent[1]
+
+
+@pytest.mark.parametrize("who", STRANGERS)
+def test_a_web_socket_of_anothers_thread_tells_nothing(world: World, who: str) -> None:
+    tenant, user = STRANGERS[who]
+    headers = bearer(token(tenant_id=tenant, sub=user))
+    kept = world.dump()
+    said = []
+    for ids in (world.ids, nothing()):
+        url = f"ws{world.url[4:]}/threads/{ids['thread_id']}/stream/events"
+        try:
+            with connect(url, additional_headers=headers) as socket:
+                asked = {"id": 1, "method": "agent.getTree", "params": {}}
+                socket.send(json.dumps(asked))
+                said.append(normalised(str(socket.recv(timeout=20)), ids))
+        except (InvalidStatus, ConnectionClosed) as refused:
+            said.append(str(refused))
+    assert said[0] == said[1]
+    assert MARK not in said[0]
+    assert world.dump() == kept
+
+
+def test_ada_herself_is_answered(world: World) -> None:
+    """Else the rest of this would prove nothing."""
+    with httpx.Client(base_url=world.url, headers={**ACCEPT, **bearer(token())}) as ada:
+        for row in ROWS:
+            if row.startswith("GET ") and "{" in row and not row.startswith("GET /a2a"):
+                status, text = (
+                    send(ada, row, Ask(), world.ids) if "stream" not in row else (200, "")
+                )
+                assert status == 200, f"{row}: {text}"
+        found = ada.post("/threads/search", json={"metadata": {"mark": MARK}}).json()
+        assert [thread["thread_id"] for thread in found] == [world.ids["thread_id"]]
