@@ -24,6 +24,12 @@ from langgraph_runtime_sql.tables import IS_PENDING, IS_RUNNING, runs
 
 _PENDING = Prepared(select(runs.c.thread_id, runs.c.created_at).where(runs.c.status == IS_PENDING))
 _RUNNING = Prepared(select(runs.c.thread_id).where(runs.c.status == IS_RUNNING))
+_LAST = Prepared(
+    select(runs.c.run_id)
+    .where(runs.c.thread_id == bindparam("id"))
+    .order_by(runs.c.created_at.desc(), runs.c.seq.desc())
+    .limit(1)
+)
 _SET_STATUS = Prepared(
     runs.update()
     .where(runs.c.run_id == bindparam("id"))
@@ -158,20 +164,21 @@ class Runs:
         run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
         permitted = await authorize(ctx, "threads", "delete", {"run_id": run, "thread_id": thread})
 
-        def fn(conn: Connection) -> str | None:
+        def fn(conn: Connection) -> bool | None:
             if permitted and thread_rows.find_permitted(conn, thread, permitted) is None:
                 return None
             row = run_rows.find(conn, run)
             if row is None or row["thread_id"] != thread:
                 raise HTTPException(404, "Run not found")
+            was_last = conn.scalar(_LAST, {"id": thread}) == run
             _delete(conn, row)
-            return str(row["status"])
+            return was_last and row["status"] in run_rows.ENDED
 
-        status = await database.current().write(fn)
-        if status is None:
+        left_its_state = await database.current().write(fn)
+        if left_its_state is None:
             return rows([])
         await custom_checkpointer.delete_run(run)
-        if status in run_rows.ENDED:
+        if left_its_state:
             await refresh_after_deletion(thread)
         return rows([run])  # type: ignore[list-item]  # the bare id
 

@@ -296,6 +296,19 @@ async def test_deleting_the_last_run_takes_its_values_from_the_thread(api: Api) 
     assert (emptied["values"], emptied["status"]) == (None, "idle")
 
 
+async def test_deleting_an_earlier_run_leaves_the_thread_as_the_last_one_did(api: Api) -> None:
+    """A thread whose last run has failed is no longer called failed when another is deleted."""
+    thread = await api.thread()
+    first = await api.run(thread, "echo", {"value": 1})
+    assert await api.ended(thread, first) == "success"
+    last = await api.run(thread, "failing", {"message": "as asked"})
+    assert await api.ended(thread, last) == "error"
+    before = await api.get(f"/threads/{thread}")
+    assert before["status"] == "error"
+    assert (await api.http.delete(f"/threads/{thread}/runs/{first}")).is_success
+    assert await api.get(f"/threads/{thread}") == before
+
+
 # --- the queue
 
 
@@ -350,7 +363,7 @@ async def test_a_thread_with_a_thousand_waiting_runs_does_not_delay_another(db: 
         await _until_running(blocking["run_id"])
         await _pile_up(db, blocking, 1000)
         free = await runtime.start_run(uuid4(), "echo", {})
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(served.PATIENCE):
             assert await runtime.ended(free["run_id"]) == "success"
         pending = await db.read(lambda conn: len(run_rows.in_flight(conn, blocking["thread_id"])))
         assert pending == 1001

@@ -290,6 +290,33 @@ async def test_many_followers_of_one_run_get_the_same(api: Api) -> None:
     assert streams[0][0].name == "metadata"
 
 
+@pytest.mark.parametrize("way", ["stream", "join"])
+async def test_a_run_ends_with_its_client_if_it_is_to(api: Api, way: str) -> None:
+    """A run whose client has left goes on, although it was to be cancelled with him."""
+    thread = await api.thread()
+    body = {"assistant_id": "sleeper", "input": {"seconds": 120}, "on_disconnect": "cancel"}
+    if way == "stream":
+        async with api.stream("POST", f"/threads/{thread}/runs/stream", body) as stream:
+            run = json.loads((await anext(stream)).data)["run_id"]
+    else:
+        run = await api.run(thread, "sleeper", {"seconds": 120})
+        await api.until(thread, run, "running")
+        path = f"/threads/{thread}/runs/{run}/stream?cancel_on_disconnect=true"
+        async with api.stream("GET", path):
+            assert await api.status(thread, run) == "running"
+    assert await api.ended(thread, run) == "interrupted"
+
+
+async def test_a_run_outlives_its_client_if_nothing_else_is_said(api: Api) -> None:
+    """A run stops, or is never told to have ended, when its only client leaves."""
+    thread = await api.thread()
+    body = {"assistant_id": "tokens", "input": {"mode": "custom", "n": 20, "delay": 0.02}}
+    async with api.stream("POST", f"/threads/{thread}/runs/stream", body) as stream:
+        run = json.loads((await anext(stream)).data)["run_id"]
+    assert await api.ended(thread, run) == "success"
+    assert (await api.get(f"/threads/{thread}"))["values"]["sent"] == 20
+
+
 # --- loops of their own
 
 
