@@ -67,6 +67,8 @@ class Queue:
         self._webhooks: set[asyncio.Task[None]] = set()
         # A run that is claimed but not yet in `active` would look lost to a sweep.
         self._claiming = asyncio.Lock()
+        # Whether runs are due that wait for another to end; else an end frees none.
+        self._waiting = False
 
     async def run(self) -> None:
         """Work until cancelled; then let runs finish within the grace period, or hand them back."""
@@ -109,6 +111,7 @@ class Queue:
         """Start what is due; returns the seconds after which to look again unless woken."""
         async with self._claiming:
             claimed = await database.current().write(lambda conn: run_claim.claim(conn, free))
+            self._waiting = claimed.waiting
             for run, attempt in claimed.runs:
                 self._start(run, attempt)
         if len(claimed.runs) == free:
@@ -127,7 +130,8 @@ class Queue:
     def _finished(self, key: tuple[str, int]) -> None:
         self.active.pop(key, None)
         workers.active = len(self.active)
-        self._wake.set()
+        if self._waiting:
+            self._wake.set()
 
     async def _attempt(self, run: Row, attempt: int) -> None:
         """One attempt at a run, whatever comes of it."""

@@ -26,10 +26,14 @@ OWNER = uuid.uuid4().hex
 
 
 class Claimed(NamedTuple):
-    """Runs to start now with their attempts, and when the next becomes due."""
+    """Runs to start now with their attempts, when the next becomes due, and whether some wait.
+
+    Those that wait are due, but for another run to end or for a free slot.
+    """
 
     runs: list[tuple[Row, int]]
     next_due: datetime | None
+    waiting: bool
 
 
 def _claimable() -> Select[Any]:
@@ -112,6 +116,11 @@ _NEXT_DUE = Prepared(
         runs.c.status == IS_PENDING, runs.c.created_at > bindparam("moment")
     )
 )
+_WAITING = Prepared(
+    select(runs.c.seq)
+    .where(runs.c.status == IS_PENDING, runs.c.created_at <= bindparam("moment"))
+    .limit(1)
+)
 _RELEASE = Prepared(
     runs.update()
     .where(
@@ -155,7 +164,8 @@ def claim(conn: Connection, most: int) -> Claimed:
         started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
         conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))
     due = conn.scalar(_NEXT_DUE, {"moment": moment}) if len(found) < most else None
-    return Claimed([(run_rows.public(row), row["attempt"]) for row in found], due)
+    waiting = conn.scalar(_WAITING, {"moment": moment}) is not None
+    return Claimed([(run_rows.public(row), row["attempt"]) for row in found], due, waiting)
 
 
 def _attempts_before_last() -> int:
