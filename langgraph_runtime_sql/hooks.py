@@ -19,13 +19,13 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import json_codec, labels, thread_query
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Prepared, Row
-from langgraph_runtime_sql.tables import IS_PENDING, IS_RUNNING, runs, threads
+from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 
 _IN_FLIGHT = Prepared(
     select(runs.c.seq)
     .where(
         runs.c.thread_id == bindparam("thread_id"),
-        or_(runs.c.status == IS_PENDING, runs.c.status == IS_RUNNING),
+        or_(runs.c.status == PENDING_LITERAL, runs.c.status == RUNNING_LITERAL),
     )
     .limit(1)
 )
@@ -117,9 +117,7 @@ class Transaction:
             raise LookupError(f"There is no thread {thread_id}")
         merged = {**thread["metadata"], **json_codec.plain(dict(metadata))}
         self._conn.execute(
-            threads.update()
-            .where(threads.c.thread_id == thread_id)
-            .values(metadata=merged)
+            threads.update().where(threads.c.thread_id == thread_id).values(metadata=merged)
         )
         labels.relabel(self._conn, thread_id, thread["metadata"], merged)
 

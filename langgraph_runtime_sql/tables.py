@@ -204,8 +204,8 @@ thread_labels = Table(
 
 # Statements name these two statuses so, not by a parameter: SQLite would plan them anew at
 # each call, to see whether an index on some of the runs applies to its value.
-IS_PENDING = literal_column("'pending'", Text)
-IS_RUNNING = literal_column("'running'", Text)
+PENDING_LITERAL = literal_column("'pending'", Text)
+RUNNING_LITERAL = literal_column("'running'", Text)
 
 runs = Table(
     "runs",

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, select
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.statements import Prepared
-from langgraph_runtime_sql.tables import IS_RUNNING, runs
+from langgraph_runtime_sql.tables import RUNNING_LITERAL, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ _OWNED = Prepared(
     select(runs.c.attempt).where(
         runs.c.run_id == bindparam("run_id"),
         runs.c.attempt == bindparam("claimed_attempt"),
-        runs.c.status == IS_RUNNING,
+        runs.c.status == RUNNING_LITERAL,
     )
 )
 

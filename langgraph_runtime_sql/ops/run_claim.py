@@ -15,7 +15,7 @@ from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import run_rows
 from langgraph_runtime_sql.ops.run_cancel import cancel_pending
 from langgraph_runtime_sql.statements import Prepared, Row
-from langgraph_runtime_sql.tables import IS_PENDING, IS_RUNNING, runs
+from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs
 
 LEASE_SECONDS = 15.0
 # How long a run on its last attempt must have lived before the next such may start.
@@ -46,17 +46,17 @@ def _claimable() -> Select[Any]:
     return (
         select(runs.c.seq)
         .where(
-            runs.c.status == IS_PENDING,
+            runs.c.status == PENDING_LITERAL,
             runs.c.created_at <= bindparam("moment"),
             runs.c.created_at >= bindparam("since"),
             # A list, not a correlated query: it is made once, however many runs are waiting.
             runs.c.thread_id.not_in(
-                select(running.c.thread_id).where(running.c.status == IS_RUNNING)
+                select(running.c.thread_id).where(running.c.status == RUNNING_LITERAL)
             ),
             ~select(earlier.c.seq)
             .where(
                 earlier.c.thread_id == runs.c.thread_id,
-                earlier.c.status == IS_PENDING,
+                earlier.c.status == PENDING_LITERAL,
                 (earlier.c.created_at < runs.c.created_at)
                 | and_(earlier.c.created_at == runs.c.created_at, earlier.c.seq < runs.c.seq),
             )
@@ -83,14 +83,14 @@ def _first_suspect() -> ColumnElement[bool]:
     return and_(
         ~select(running.c.seq)
         .where(
-            running.c.status == IS_RUNNING,
+            running.c.status == RUNNING_LITERAL,
             running.c.attempt > bindparam("last"),
             running.c.updated_at > bindparam("apart"),
         )
         .exists(),
         ~select(older.c.seq)
         .where(
-            older.c.status == IS_PENDING,
+            older.c.status == PENDING_LITERAL,
             older.c.attempt == bindparam("last"),
             (older.c.created_at < runs.c.created_at)
             | and_(older.c.created_at == runs.c.created_at, older.c.seq < runs.c.seq),
@@ -113,12 +113,12 @@ _CLAIM = Prepared(
 )
 _NEXT_DUE = Prepared(
     select(func.min(runs.c.created_at).label("due")).where(
-        runs.c.status == IS_PENDING, runs.c.created_at > bindparam("moment")
+        runs.c.status == PENDING_LITERAL, runs.c.created_at > bindparam("moment")
     )
 )
 _WAITING = Prepared(
     select(runs.c.seq)
-    .where(runs.c.status == IS_PENDING, runs.c.created_at <= bindparam("moment"))
+    .where(runs.c.status == PENDING_LITERAL, runs.c.created_at <= bindparam("moment"))
     .limit(1)
 )
 _RELEASE = Prepared(
@@ -126,7 +126,7 @@ _RELEASE = Prepared(
     .where(
         runs.c.run_id == bindparam("id"),
         runs.c.attempt == bindparam("held"),
-        runs.c.status == IS_RUNNING,
+        runs.c.status == RUNNING_LITERAL,
     )
     .values(
         status="pending",
@@ -139,10 +139,10 @@ _RELEASE = Prepared(
 )
 _RENEW = Prepared(
     runs.update()
-    .where(runs.c.claimed_by == bindparam("owner"), runs.c.status == IS_RUNNING)
+    .where(runs.c.claimed_by == bindparam("owner"), runs.c.status == RUNNING_LITERAL)
     .values(lease_until=bindparam("lease"))
 )
-_RUNNING = Prepared(select(runs).where(runs.c.status == IS_RUNNING))
+_RUNNING = Prepared(select(runs).where(runs.c.status == RUNNING_LITERAL))
 
 
 def claim(conn: Connection, most: int) -> Claimed:

@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, or_, select
 
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Prepared, Row
-from langgraph_runtime_sql.tables import IS_PENDING, IS_RUNNING, runs
+from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs
 
 FIELDS = (
     "run_id",
@@ -27,7 +27,7 @@ PENDING, RUNNING = "pending", "running"
 ENDED = ("success", "error", "timeout", "interrupted")
 
 PUBLIC = [runs.c[name] for name in FIELDS]
-IN_FLIGHT = or_(runs.c.status == IS_PENDING, runs.c.status == IS_RUNNING)
+IN_FLIGHT = or_(runs.c.status == PENDING_LITERAL, runs.c.status == RUNNING_LITERAL)
 
 _BY_ID = Prepared(select(runs).where(runs.c.run_id == bindparam("run_id")))
 _STATUS = Prepared(select(runs.c.status).where(runs.c.run_id == bindparam("run_id")))

@@ -20,10 +20,12 @@ from langgraph_runtime_sql.ops.run_create import RunRequest, create
 from langgraph_runtime_sql.ops.run_stream import Stream
 from langgraph_runtime_sql.ops.thread_state import refresh_after_deletion
 from langgraph_runtime_sql.statements import Prepared, Row
-from langgraph_runtime_sql.tables import IS_PENDING, IS_RUNNING, runs
+from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs
 
-_PENDING = Prepared(select(runs.c.thread_id, runs.c.created_at).where(runs.c.status == IS_PENDING))
-_RUNNING = Prepared(select(runs.c.thread_id).where(runs.c.status == IS_RUNNING))
+_PENDING = Prepared(
+    select(runs.c.thread_id, runs.c.created_at).where(runs.c.status == PENDING_LITERAL)
+)
+_RUNNING = Prepared(select(runs.c.thread_id).where(runs.c.status == RUNNING_LITERAL))
 _LAST = Prepared(
     select(runs.c.run_id)
     .where(runs.c.thread_id == bindparam("id"))
