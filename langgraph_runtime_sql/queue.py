@@ -67,7 +67,7 @@ class Queue:
         self._webhooks: set[asyncio.Task[None]] = set()
         # A run that is claimed but not yet in `active` would look lost to a sweep.
         self._claiming = asyncio.Lock()
-        # Whether runs are due that wait for another to end; else an end frees none.
+        # Whether runs may be due that wait for another to end; else an end frees none.
         self._waiting = False
 
     async def run(self) -> None:
@@ -103,6 +103,9 @@ class Queue:
                 except Exception:
                     logger.exception("Cannot claim runs", action="claim_failed")
                     delay = PAUSE_SECONDS
+            else:
+                # Nobody has looked at what came since all slots are taken.
+                self._waiting = True
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(delay):
                     await self._wake.wait()
@@ -130,7 +133,8 @@ class Queue:
     def _finished(self, key: tuple[str, int]) -> None:
         self.active.pop(key, None)
         workers.active = len(self.active)
-        if self._waiting:
+        # While a claim is under way, what it will say of those that wait is outdated.
+        if self._waiting or self._claiming.locked():
             self._wake.set()
 
     async def _attempt(self, run: Row, attempt: int) -> None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import bindparam
 
+from langgraph_runtime_sql import queue
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.database import Database
@@ -367,6 +368,19 @@ async def test_a_thread_with_a_thousand_waiting_runs_does_not_delay_another(db: 
             assert await runtime.ended(free["run_id"]) == "success"
         pending = await db.read(lambda conn: len(run_rows.in_flight(conn, blocking["thread_id"])))
         assert pending == 1001
+
+
+async def test_a_run_that_comes_when_no_slot_is_free_starts_when_one_is(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that comes while all workers are busy waits longer than for one of them."""
+    monkeypatch.setattr(queue, "SWEEP_SECONDS", 600.0)  # Nothing but the end of a run helps it.
+    async with runtime.working(1):
+        first = await runtime.start_run(uuid4(), "sleeper", {"seconds": 0.5})
+        await _until_running(first["run_id"])
+        late = [await runtime.start_run(uuid4(), "echo", {}) for _ in range(3)]
+        for run in (first, *late):
+            assert await runtime.ended(run["run_id"]) == "success"
 
 
 async def _until_running(run_id: Any) -> None:
