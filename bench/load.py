@@ -40,10 +40,14 @@ async def new_thread(client: Client) -> str:
     return thread_id
 
 
-async def echo(client: Client, prefix: str = "") -> float:
+async def echo(client: Client, prefix: str = "", graph: str = "echo", **metadata: str) -> float:
     """Run the echo graph to its end through `prefix`/runs/wait ("" is stateless)."""
     text = f"hello {time.perf_counter_ns()}"
-    body = {"assistant_id": "echo", "input": {"messages": [{"role": "user", "content": text}]}}
+    body = {
+        "assistant_id": graph,
+        "input": {"messages": [{"role": "user", "content": text}]},
+        "metadata": metadata,
+    }
     begun = time.perf_counter()
     values = await client.json("POST", f"{prefix}/runs/wait", body)
     taken = time.perf_counter() - begun

@@ -152,6 +152,42 @@ async def search(stage: Stage) -> list[Line]:
     return [Line(f"{name}, p95", cuts[94], "ms", limit=15.0), Line(f"{name}, p50", cuts[49], "ms")]
 
 
+async def policy(stage: Stage) -> list[Line]:
+    """What the thread policy adds to a run: finding its thread, and the gate."""
+    filled = await stage.filled()
+    dice = random.Random(2)
+    added: dict[str, list[float]] = {"found": [], "made": []}
+    async with (
+        servers.ours(
+            stage.scratch, filled.file, "policy", "policy.json", THREAD_POLICY_AGENTS="echo"
+        ) as server,
+        server.client() as client,
+    ):
+        for number in range(4 * stage.scale.samples):
+            (owner,) = dice.choices(list(filled.owners), list(filled.owners.values()))
+            tenant, user, _ = owner
+            who = {"tenant_id": tenant, "user_id": user, "website": f"company-{number}.com"}
+            thread = await load.new_thread(client)
+            plain = await load.echo(client, f"/threads/{thread}", "plain")
+            made = await load.echo(client, **who)
+            found = await load.echo(client, **who)
+            if number:  # the first ones compile their statements
+                added["made"].append((made - plain) * 1e3)
+                added["found"].append((found - plain) * 1e3)
+    at = f"at {THREADS:,} threads"
+    return [
+        Line(f"thread policy, added to a run {what}, {at}, p95", _p95(times), "ms", limit=150.0)
+        for what, times in (
+            ("that goes on with its thread", added["found"]),
+            ("that makes its thread", added["made"]),
+        )
+    ]
+
+
+def _p95(times: list[float]) -> float:
+    return quantiles(times, n=20)[18]
+
+
 Measure = Callable[[Stage], Awaitable[list[Line]]]
 MEASURES: dict[str, Measure] = {
     "startup": startup,
@@ -162,4 +198,5 @@ MEASURES: dict[str, Measure] = {
     "sleep": sleep,
     "throughput": throughput,
     "search": search,
+    "policy": policy,
 }

@@ -6,10 +6,11 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from bench.client import Client, HTTPFailure
 
@@ -50,9 +51,9 @@ def stock_command(port: int) -> list[str]:
     return [langgraph, "dev", *flags, "--port", str(port), "--config", "langgraph.json"]
 
 
-def our_command(port: int, database: Path) -> list[str]:
+def our_command(port: int, database: Path, config: str) -> list[str]:
     url = f"sqlite:///{database}"
-    flags = ["--config", "langgraph.json", "--port", str(port), "--database-url", url]
+    flags = ["--config", config, "--port", str(port), "--database-url", url]
     return [sys.executable, "-m", "server", "serve", *flags]
 
 
@@ -66,18 +67,27 @@ async def stock(scratch: Path, name: str = "langgraph dev") -> AsyncIterator[Ser
 
 @asynccontextmanager
 async def ours(
-    scratch: Path, database: Path | None = None, name: str = "ours"
+    scratch: Path,
+    database: Path | None = None,
+    name: str = "ours",
+    config: str = "langgraph.json",
+    **env: str,
 ) -> AsyncIterator[Server]:
     """Our server on `database` (default: a new, empty one); it is stopped on exit."""
     port = free_port()
     file = database or scratch / f"{name.replace(' ', '-')}-{port}.db"
-    async with _running(name, our_command(port, file), port, scratch) as server:
+    command = our_command(port, file, config)
+    async with _running(name, command, port, scratch, env) as server:
         yield server
 
 
 @asynccontextmanager
 async def _running(
-    name: str, command: list[str], port: int, scratch: Path
+    name: str,
+    command: list[str],
+    port: int,
+    scratch: Path,
+    env: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Server]:
     # A directory of its own, with the graphs: the stock server looks for them in the working
     # directory, and keeps its pickles there.
@@ -85,7 +95,7 @@ async def _running(
     shutil.copytree(GRAPHS, home)
     log = home / "server.log"
     environment = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
-    environment |= {"PYTHONPATH": str(ROOT), "LANGGRAPH_CLI_NO_ANALYTICS": "1"}
+    environment |= {"PYTHONPATH": str(ROOT), "LANGGRAPH_CLI_NO_ANALYTICS": "1", **env}
     begun = time.perf_counter()
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(

@@ -23,6 +23,8 @@ HASH_DIGITS = 16
 _extract = tldextract.TLDExtract(
     suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True
 )
+# The list is read at first use, which should not be inside of a transaction.
+_extract("example.com")
 _SCHEME = re.compile(r"^(?:[a-z][a-z0-9+.-]*:)?//+|^https?:/*", re.IGNORECASE)
 _END_OF_HOST = re.compile(r"[/?#\\]")
 _PORT = re.compile(r":[0-9]*$")
