@@ -3,14 +3,16 @@
 import logging
 import sys
 import time
+from datetime import UTC, datetime
 from typing import Any, TextIO
 from urllib.parse import quote
 
+import orjson
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import EventDict, Processor
 
-logger = structlog.stdlib.get_logger(__name__)
+_access = logging.getLogger("server.access")
 
 # Below DEBUG these say several things about every request and every run. Their
 # access line is replaced by ours, which covers the host's own routes as well.
@@ -70,6 +72,9 @@ def configure(level: str, stream: TextIO | None = None) -> None:
             foreign_pre_chain=shared,
         )
     )
+    access = logging.StreamHandler(stream)
+    access.setFormatter(AccessLine(terminal=stream.isatty()))
+    _access.handlers, _access.propagate = [access], False
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
@@ -91,6 +96,28 @@ def add_run(_: Any, __: str, event: EventDict) -> EventDict:
         for name, value in (stock.worker_config.get() or {}).items():
             event.setdefault(name, value)
     return event
+
+
+class AccessLine(logging.Formatter):
+    """The line of a request, in the format of all others but without their machinery.
+
+    It is by far the most frequent one, and through structlog it costs a
+    twentieth of a run.
+    """
+
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = {**record.__dict__["request"], **structlog.contextvars.get_contextvars()}
+        level, moment = record.levelname.lower(), datetime.fromtimestamp(record.created, UTC)
+        if self._terminal:
+            shown = " ".join(f"{name}={value}" for name, value in fields.items())
+            return f"{moment:%Y-%m-%dT%H:%M:%S.%fZ} [{level:<9}] request {shown}"
+        fields |= {"event": "request", "logger": record.name, "level": level}
+        fields["timestamp"] = f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}"
+        return orjson.dumps(fields, default=str).decode()
 
 
 class AccessLog:
@@ -123,14 +150,16 @@ class AccessLog:
         level = logging.DEBUG if path in PROBES else logging.INFO
         if status >= 500:
             level = logging.ERROR
-        logger.log(
-            level,
-            "request",
-            method=scope.get("method", "WEBSOCKET"),
+        if not _access.isEnabledFor(level):
+            return
+        fields = {
+            "method": scope.get("method", "WEBSOCKET"),
             # Quoted again, so that a line break in a path cannot forge a line.
-            path=quote(path),
+            "path": quote(path),
             # 0: the client went away before there was an answer.
-            status=status,
-            ms=round(seconds * 1000, 1),
-            **({"detail": scope["error_detail"]} if scope.get("error_detail") else {}),
-        )
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+        }
+        if detail := scope.get("error_detail"):
+            fields["detail"] = detail
+        _access.log(level, "request", extra={"request": fields})
