@@ -103,9 +103,6 @@ class Queue:
                 except Exception:
                     logger.exception("Cannot claim runs", action="claim_failed")
                     delay = PAUSE_SECONDS
-            else:
-                # Nobody has looked at what came since all slots are taken.
-                self._waiting = True
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(delay):
                     await self._wake.wait()
@@ -114,7 +111,8 @@ class Queue:
         """Start what is due; returns the seconds after which to look again unless woken."""
         async with self._claiming:
             claimed = await database.current().write(lambda conn: run_claim.claim(conn, free))
-            self._waiting = claimed.waiting
+            # With all slots taken nobody looks at what comes, or becomes due, until one is free.
+            self._waiting = claimed.waiting or len(claimed.runs) == free
             for run, attempt in claimed.runs:
                 self._start(run, attempt)
         if len(claimed.runs) == free:

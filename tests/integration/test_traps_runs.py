@@ -379,6 +379,7 @@ async def test_a_run_that_comes_when_no_slot_is_free_starts_when_one_is(
         first = await runtime.start_run(uuid4(), "sleeper", {"seconds": 0.5})
         await _until_running(first["run_id"])
         late = [await runtime.start_run(uuid4(), "echo", {}) for _ in range(3)]
+        late.append(await runtime.start_run(uuid4(), "echo", {}, after_seconds=1))
         for run in (first, *late):
             assert await runtime.ended(run["run_id"]) == "success"
 
