@@ -35,6 +35,10 @@ def api_settings() -> Iterator[None]:
     for name in set(sys.modules) - before:
         if name.partition(".")[0] == "langgraph_api":
             del sys.modules[name]
+            parent, _, child = name.rpartition(".")
+            if parent in before and parent in sys.modules:
+                # Its package was there before, and would still hand it out.
+                vars(sys.modules[parent]).pop(child, None)
     # What was made of it stays with it.
     json_codec._encoder.cache_clear()
     serialization._serializer_class.cache_clear()
