@@ -14,6 +14,7 @@ import orjson
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import store
+from langgraph_runtime_sql.ops import run_batch
 from langgraph_runtime_sql.ops.access import as_uuid
 from langgraph_runtime_sql.ops.cron_schedule import check_timezone
 
@@ -199,7 +200,7 @@ _THREAD: Schema = {
     "properties": {"ttl": {"properties": {"ttl": {"type": "number", "exclusiveMinimum": 0}}}}
 }
 
-_Rule = tuple[Schema | None, Callable[[Body], None] | None]
+_Rule = tuple[Schema | None, Callable[[Any], None] | None]
 
 _ROUTES: dict[tuple[str, str], _Rule] = {
     **{
@@ -207,7 +208,7 @@ _ROUTES: dict[tuple[str, str], _Rule] = {
         for prefix in ("/runs", "/threads/{thread_id}/runs")
         for path in (prefix, f"{prefix}/wait", f"{prefix}/stream")
     },
-    ("POST", "/runs/batch"): ({"items": _RUN}, None),
+    ("POST", "/runs/batch"): ({"items": _RUN}, run_batch.begin),
     ("POST", "/runs/crons"): (_RUN, _cron),
     ("POST", "/threads/{thread_id}/runs/crons"): (_RUN, _cron),
     ("PATCH", "/runs/crons/{cron_id}"): (_RUN, _cron),

@@ -12,7 +12,13 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import bus, checkpoint, database
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.ops import custom_checkpointer, run_claim, run_rows, thread_rows
+from langgraph_runtime_sql.ops import (
+    custom_checkpointer,
+    run_batch,
+    run_claim,
+    run_rows,
+    thread_rows,
+)
 from langgraph_runtime_sql.ops.access import Rows, as_uuid, authorize, caller, pick, rows
 from langgraph_runtime_sql.ops.crons import take_firing
 from langgraph_runtime_sql.ops.run_cancel import cancel, tell_hooks
@@ -74,7 +80,7 @@ class Runs:
         if isinstance(conn, database.Handle):
             conn.enlist()
         # First of all: handlers may create runs of their own, which are not the cron's.
-        fired = take_firing()
+        fired, batch = take_firing(), run_batch.take()
         assistant = as_uuid(assistant_id, "assistant ID")
         thread = None if thread_id is None else as_uuid(thread_id, "thread ID")
         run = uuid7() if run_id is None else as_uuid(run_id, "run ID")
@@ -114,7 +120,8 @@ class Runs:
             caller=caller(ctx),
             firing=fired,
         )
-        return rows(await database.current().write(lambda conn: create(conn, request)))
+        write = database.current().write if batch is None else batch.write
+        return rows(await write(lambda conn: create(conn, request)))
 
     @staticmethod
     async def get(conn: Any, run_id: Any, *, thread_id: Any, ctx: Any = None) -> Rows:

@@ -493,6 +493,35 @@ def test_runs_in_bulk(unchanged: Served, method: str, path: str, body: Body) -> 
     refused(unchanged, method, path, body)
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"assistant_id": "nobody"},
+        {"assistant_id": NOWHERE},
+        {"webhook": "/threads"},
+        {"after_seconds": 1e300},
+        {"command": {"resume": 1}},
+        {"config": {"configurable": {"a": 1}}, "context": {"b": 2}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_a_batch_is_created_whole_or_not_at_all(
+    unchanged: Served, bad: dict[str, Any], place: int
+) -> None:
+    """The good runs of a refused batch were made, and ran."""
+    batch: list[Any] = [{**RUN, "on_completion": "keep"} for _ in range(3)]
+    batch.insert(place, {**RUN, **bad})
+    refused(unchanged, "POST", "/runs/batch", batch)
+
+
+def test_a_batch_is_created(server: Served) -> None:
+    batch = [{**RUN, "metadata": {"place": place}} for place in range(20)]
+    made = server.post("/runs/batch", batch)
+    assert [run["metadata"]["place"] for run in made] == list(range(20))
+    assert len({run["run_id"] for run in made}) == 20
+
+
 ASSISTANTS = [
     *bodies(
         "POST",

@@ -14,7 +14,7 @@ import pytest
 from tests.support.garbage import complaint, spoilt
 from tests.support.served import served
 
-SAMPLES = 120
+SAMPLES = 50
 MCP = {"accept": "application/json, text/event-stream"}
 
 

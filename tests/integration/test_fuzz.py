@@ -21,8 +21,8 @@ from schemathesis import GenerationMode
 from tests.support.garbage import complaint
 from tests.support.served import served
 
-EXAMPLES = 6  # of each kind for each operation
-SECONDS = 75.0  # for all of them
+EXAMPLES = 3  # of each kind for each operation
+SECONDS = 45.0  # for all of them; those that should be refused are sent in any case
 IDS = {"thread_id": "/threads", "assistant_id": "/assistants", "cron_id": "/runs/crons"}
 
 
@@ -108,15 +108,15 @@ def test_no_generated_request_is_a_server_error(fuzzed: Fuzzed, rng: random.Rand
     assert len(operations) > 50
     chosen, stop = rng.randrange(2**32), time.monotonic() + SECONDS
     print(f"schemathesis seed {chosen}")
-    # Whatever the time allows, it allows for every operation alike.
     rng.shuffle(operations)
-    for round_, mode in enumerate((GenerationMode.NEGATIVE, GenerationMode.POSITIVE)):
-        for operation in operations:
-            if time.monotonic() < stop:
-                _fuzz(fuzzed, operation, mode, chosen + round_)
+    for operation in operations:
+        _fuzz(fuzzed, operation, GenerationMode.NEGATIVE, chosen)
+    # Every operation that can be asked wrongly was.
+    assert len(fuzzed.sent) > 40, sorted(fuzzed.sent)
+    for operation in operations:
+        if time.monotonic() < stop:
+            _fuzz(fuzzed, operation, GenerationMode.POSITIVE, chosen)
     assert fuzzed.wrong == {}
-    # Every operation that takes anything was asked something.
-    assert len(fuzzed.sent) > len(operations) * 0.8, sorted(fuzzed.sent)
 
 
 def _fuzz(fuzzed: Fuzzed, operation: Any, mode: GenerationMode, chosen: int) -> None:
