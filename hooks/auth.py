@@ -72,7 +72,7 @@ async def update_thread(ctx: Context, value: Value) -> Filter:
 async def create_run(ctx: Context, value: Value) -> Filter:
     """A run, and the thread that is created for it, are its creator's."""
     user, kwargs = _user(ctx), value.get("kwargs") or {}
-    refuse_metadata(_without_stamp(ctx, value.get("metadata")))
+    refuse_metadata(_of_client(ctx, value))
     refuse_config(kwargs.get("config"), user)
     refuse_names(kwargs.get("context"), user, "context")
     _stamp(ctx, value)
@@ -170,19 +170,23 @@ def _own(ctx: Context) -> Filter:
     return tenant if TENANT_ADMIN in user["roles"] else {**tenant, "user_id": user["identity"]}
 
 
-def _without_stamp(ctx: Context, metadata: Any) -> Any:
-    """Metadata but for what `_stamp` would write: the run of a cron says whose the cron is."""
-    own: dict[str, Any] = {}
-    _stamp(ctx, own)
-    if not isinstance(metadata, Mapping):
+def _of_client(ctx: Context, value: Value) -> Any:
+    """What of a new run's metadata a client has written: a cron's run has the cron's stamp."""
+    metadata, config = value.get("metadata"), (value.get("kwargs") or {}).get("config") or {}
+    if not isinstance(metadata, Mapping) or "cron_id" not in (config.get("configurable") or {}):
         return metadata
-    return {
-        key: each for key, each in metadata.items() if (key, each) not in own["metadata"].items()
-    }
+    stamp = _whose(ctx)
+    return {key: each for key, each in metadata.items() if stamp.get(key) != each}
 
 
 def _stamp(ctx: Context, value: Value) -> None:
     """Write whose it is into the metadata that will be stored."""
+    if value.get("metadata") is None:
+        value["metadata"] = {}
+    # In place: some runtimes store the very object that they have shown.
+    value["metadata"].update(_whose(ctx))
+
+
+def _whose(ctx: Context) -> dict[str, str]:
     user = _user(ctx)
-    stamp = {"tenant_id": user["tenant_id"], "user_id": user["identity"]}
-    value["metadata"] = {**(value.get("metadata") or {}), **stamp}
+    return {"tenant_id": user["tenant_id"], "user_id": user["identity"]}

@@ -1,0 +1,461 @@
+"""What one user of one tenant has, as others find it: not at all, or as much as their role says.
+
+That every route refuses is in `test_matrix.py`; here is who may, and what nobody can pretend.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from hooks.reserved import ASSISTANT_KEYS, POLICY_KEYS
+from tests.support.issuer import SECRET, bearer, token
+from tests.support.processes import GRAPHS, Running
+from tests.support.served import PATIENCE, Api, client, served
+
+WEATHER = {"who": "ada", "secret": "sunny"}
+FOREVER = "0 0 1 1 *"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("isolation")
+    names = ("echo", "memory", "loopback", "sleeper", "configured", "interrupt")
+    config = {
+        "graphs": {name: f"{GRAPHS}/{name}.py:graph" for name in names},
+        "auth": {"path": "hooks.auth:auth"},
+    }
+    (folder / "langgraph.json").write_text(json.dumps(config))
+    env = {"APP_ENV": "production", "JWT_SECRET": SECRET, "CRON_SCHEDULER_SLEEP_TIME": "1"}
+    with served(folder, folder / "langgraph.json", **env) as started:
+        yield started
+
+
+async def user(server: Running, tenant: str, name: str, *roles: str) -> AsyncIterator[Api]:
+    sent = bearer(token(tenant_id=tenant, sub=name, roles=list(roles)))
+    async with client(server, **sent) as api:
+        yield api
+
+
+@pytest.fixture
+async def ada(server: Running) -> AsyncIterator[Api]:
+    async for api in user(server, "acme", "ada"):
+        yield api
+
+
+@pytest.fixture
+async def bob(server: Running) -> AsyncIterator[Api]:
+    async for api in user(server, "acme", "bob"):
+        yield api
+
+
+@pytest.fixture
+async def admin(server: Running) -> AsyncIterator[Api]:
+    async for api in user(server, "acme", "root", "tenant_admin"):
+        yield api
+
+
+@pytest.fixture
+async def eve(server: Running) -> AsyncIterator[Api]:
+    """An administrator, of another tenant, who has the same name."""
+    async for api in user(server, "acm", "ada", "tenant_admin"):
+        yield api
+
+
+async def sees(api: Api, thread: str) -> bool:
+    """Whether a thread is there: by id, in searches and in counts alike."""
+    found = [
+        (await api.http.get(f"/threads/{thread}")).status_code == 200,
+        bool(await api.post("/threads/search", {"ids": [thread]})),
+        thread in {row["thread_id"] for row in await api.post("/threads/search", {"limit": 1000})},
+    ]
+    assert len(set(found)) == 1, found
+    return found[0]
+
+
+# --- who sees what ----------------------------------------------------------
+
+
+async def test_a_thread_is_its_users_and_its_tenants_administrators(
+    ada: Api, bob: Api, admin: Api, eve: Api
+) -> None:
+    thread = await ada.thread(topic="weather")
+    assert [await sees(api, thread) for api in (ada, bob, admin, eve)] == [True, False, True, False]
+    mine = await ada.get(f"/threads/{thread}")
+    assert mine["metadata"] == {"topic": "weather", "tenant_id": "acme", "user_id": "ada"}
+    counted = [
+        await api.post("/threads/count", {"metadata": mine["metadata"]}) for api in (ada, eve)
+    ]
+    assert counted[0] > 0
+    assert counted[1] == 0
+
+
+async def test_an_administrator_acts_on_the_threads_of_the_tenant(ada: Api, admin: Api) -> None:
+    thread = await ada.thread()
+    run = await admin.run(thread, "echo", {"value": 1})
+    assert await ada.ended(thread, run) == "success"
+    changed = await admin.http.patch(f"/threads/{thread}", json={"metadata": {"seen": True}})
+    assert changed.json()["metadata"]["user_id"] == "ada"
+    copied = await admin.post(f"/threads/{thread}/copy")
+    assert copied["metadata"]["user_id"] == "root"
+    assert not await sees(ada, copied["thread_id"])
+    assert (await admin.http.delete(f"/threads/{thread}")).is_success
+
+
+@pytest.mark.parametrize(
+    ("tenant", "name"),
+    [("acme", "ad%"), ("acme", "_da"), ("acme", "Ada"), ("acm_", "ada"), ("acme.ada", "x")],
+)
+async def test_names_that_look_alike_are_others(
+    server: Running, ada: Api, tenant: str, name: str
+) -> None:
+    thread = await ada.thread()
+    await ada.http.put("/store/items", json={"namespace": ["n"], "key": "k", "value": WEATHER})
+    async for other in user(server, tenant, name):
+        assert not await sees(other, thread)
+        for namespace in ([], ["n"], ["acme"], ["acme", "ada"]):
+            found = await other.post("/store/items/search", {"namespace_prefix": namespace})
+            assert found == {"items": []}
+
+
+async def test_an_assistant_is_for_its_tenant_to_use_and_its_creator_to_change(
+    ada: Api, bob: Api, admin: Api, eve: Api
+) -> None:
+    made = await ada.post("/assistants", {"graph_id": "echo", "name": "Ada's"})
+    path = f"/assistants/{made['assistant_id']}"
+    read = [(await api.http.get(path)).status_code for api in (ada, bob, admin, eve)]
+    assert read == [200, 200, 200, 404]
+    thread = await bob.thread()
+    assert await bob.ended(thread, await bob.run(thread, made["assistant_id"])) == "success"
+    [run] = await bob.get(f"/threads/{thread}/runs")
+    assert run["metadata"]["user_id"] == "bob", "and not who made the assistant"
+    theirs = await eve.thread()
+    asked = {"assistant_id": made["assistant_id"], "input": {}}
+    assert (await eve.http.post(f"/threads/{theirs}/runs", json=asked)).status_code == 404
+    renamed = [
+        (await api.http.patch(path, json={"name": "renamed"})).status_code
+        for api in (eve, bob, ada, admin)
+    ]
+    assert renamed == [404, 404, 200, 200]
+    deleted = [(await api.http.delete(path)).status_code for api in (eve, bob, admin)]
+    assert deleted == [404, 404, 204]
+
+
+async def test_the_systems_assistants_are_for_all_to_read_and_nobody_to_change(
+    ada: Api, admin: Api, eve: Api
+) -> None:
+    for api in (ada, admin, eve):
+        found = await api.post("/assistants/search", {"graph_id": "echo"})
+        [system] = [each for each in found if each["metadata"].get("created_by") == "system"]
+        path = f"/assistants/{system['assistant_id']}"
+        changes = [
+            await api.http.patch(path, json={"name": "mine"}),
+            await api.http.post(f"{path}/latest", json={"version": 1}),
+            await api.http.delete(path),
+        ]
+        assert [answer.status_code for answer in changes] == [404, 404, 404]
+
+
+async def test_crons_are_their_users(ada: Api, bob: Api, admin: Api, eve: Api) -> None:
+    body = {"assistant_id": "echo", "schedule": FOREVER}
+    cron = (await ada.post("/runs/crons", body))["cron_id"]
+    read = [
+        (await api.http.get(f"/runs/crons/{cron}")).status_code for api in (ada, bob, admin, eve)
+    ]
+    assert read == [200, 404, 200, 404]
+    for api, count in ((ada, 1), (bob, 0), (admin, 1), (eve, 0)):
+        assert await api.post("/runs/crons/count", {}) >= count
+        found = await api.post("/runs/crons/search", {"limit": 1000})
+        assert (cron in {each["cron_id"] for each in found}) is bool(count)
+    await ada.http.delete(f"/runs/crons/{cron}")
+
+
+async def test_a_crons_runs_are_its_creators(ada: Api, bob: Api) -> None:
+    thread = await ada.thread()
+    body = {"assistant_id": "configured", "schedule": "* * * * * *", "input": {"note": "x"}}
+    cron = (await ada.post(f"/threads/{thread}/runs/crons", body))["cron_id"]
+    async with asyncio.timeout(PATIENCE):
+        while not (found := await ada.get(f"/threads/{thread}/runs?status=success")):
+            await asyncio.sleep(0.1)
+    await ada.http.delete(f"/runs/crons/{cron}")
+    assert found[0]["metadata"]["user_id"] == "ada"
+    seen = (await ada.get(f"/threads/{thread}/state"))["values"]["seen"]
+    assert seen["user"]["identity"] == "ada"
+    assert not await sees(bob, thread)
+
+
+# --- the store --------------------------------------------------------------
+
+
+async def test_items_lie_under_tenant_and_user(ada: Api, bob: Api, admin: Api, eve: Api) -> None:
+    key = uuid4().hex
+    item = {"namespace": ["notes"], "key": key, "value": WEATHER}
+    assert (await ada.http.put("/store/items", json=item)).status_code == 204
+    full = "acme.ada.notes"
+    for namespace in ("notes", full):
+        found = await ada.get("/store/items", params={"namespace": namespace, "key": key})
+        assert found["namespace"] == ["acme", "ada", "notes"]
+        assert found["value"] == WEATHER
+    for api, seen in ((bob, None), (eve, None), (admin, WEATHER)):
+        found = await api.get("/store/items", params={"namespace": full, "key": key})
+        assert (found and found["value"]) == seen
+        names = await api.post("/store/namespaces", {"prefix": ["acme"], "limit": 1000})
+        assert (["acme", "ada", "notes"] in names["namespaces"]) is (seen is not None)
+        nothing = await api.post("/store/namespaces", {"limit": 1000})
+        assert ["acme", "ada", "notes"] not in nothing["namespaces"]
+    for api in (bob, eve):
+        body = {"namespace": full.split("."), "key": key}
+        await api.http.request("DELETE", "/store/items", json=body)
+        await api.http.put("/store/items", json={**body, "value": {"taken": "over"}})
+    assert (await ada.get("/store/items", params={"namespace": full, "key": key}))[
+        "value"
+    ] == WEATHER
+
+
+async def test_graphs_are_told_where_their_users_items_are(server: Running) -> None:
+    async for api in user(server, "acme.org", "ada@acme.org"):
+        body = {"namespace": ["notes"], "key": "k", "value": WEATHER}
+        assert (await api.http.put("/store/items", json=body)).status_code == 204
+        thread = await api.thread()
+        run = await api.run(thread, "configured")
+        await api.ended(thread, run)
+        [row] = await api.get(f"/threads/{thread}/runs")
+        where = row["kwargs"]["config"]["configurable"]["langgraph_auth_user"]["store_namespace"]
+        assert where == ["acme%2Eorg", "ada@acme%2Eorg"]
+        asked = {"op": "get", "namespace": [*where, "notes"], "key": "k"}
+        answer = await api.post("/runs/wait", {"assistant_id": "memory", "input": asked})
+        assert answer["result"] == WEATHER
+
+
+# --- what cannot be pretended -----------------------------------------------
+
+ID = "00000000-0000-4000-8000-000000000001"
+
+
+def writes(key: str) -> list[tuple[str, str, dict[str, Any], str]]:
+    """Every way to write a metadata key: method, path, body, and what the refusal calls it."""
+    bad = {"metadata": {key: "x"}}
+    run = {"assistant_id": "echo", "input": {}}
+    cron = {**run, "schedule": FOREVER}
+    inside = {"config": {"metadata": {key: "x"}}}
+    found = [
+        ("POST", "/threads", bad, "metadata"),
+        ("POST", "/threads", {**bad, "thread_id": ID, "if_exists": "do_nothing"}, "metadata"),
+        ("PATCH", "/threads/{thread}", bad, "metadata"),
+        ("POST", "/assistants", {"graph_id": "echo", **bad}, "metadata"),
+        ("POST", "/assistants", {"graph_id": "echo", **inside}, "config.metadata"),
+        ("PATCH", "/assistants/{assistant}", bad, "metadata"),
+        ("PATCH", "/assistants/{assistant}", inside, "config.metadata"),
+        ("POST", "/runs/crons", {**cron, **bad}, "metadata"),
+        ("POST", "/runs/crons", {**cron, **inside}, "config.metadata"),
+        ("POST", "/threads/{thread}/runs/crons", {**cron, **bad}, "metadata"),
+        ("PATCH", "/runs/crons/{cron}", bad, "metadata"),
+        ("PATCH", "/runs/crons/{cron}", inside, "config.metadata"),
+    ]
+    for path in ("/threads/{thread}/runs", "/runs"):
+        for kind in ("", "/wait", "/stream"):
+            found += [
+                ("POST", path + kind, {**run, **bad}, "metadata"),
+                ("POST", path + kind, {**run, **inside}, "config.metadata"),
+            ]
+    return found
+
+
+@pytest.fixture
+async def things(ada: Api) -> AsyncIterator[dict[str, str]]:
+    thread = await ada.thread()
+    cron = await ada.post("/runs/crons", {"assistant_id": "echo", "schedule": FOREVER})
+    assistant = await ada.post("/assistants", {"graph_id": "echo"})
+    yield {
+        "thread": thread,
+        "cron": cron["cron_id"],
+        "assistant": assistant["assistant_id"],
+    }
+    await ada.http.delete(f"/runs/crons/{cron['cron_id']}")
+
+
+@pytest.mark.parametrize("key", POLICY_KEYS)
+async def test_the_policys_keys_are_not_a_clients_to_write(
+    ada: Api, things: dict[str, str], key: str
+) -> None:
+    for method, path, body, place in writes(key):
+        answer = await ada.http.request(method, path.format(**things), json=body)
+        assert answer.status_code == 422, f"{method} {path} {body}: {answer.text}"
+        assert f"`{place}.{key}`" in answer.json()["detail"].replace("payload.", "")
+    thread = await ada.get(f"/threads/{things['thread']}")
+    assert thread["metadata"].keys() == {"tenant_id", "user_id"}
+    assert await ada.get(f"/threads/{things['thread']}/runs") == []
+
+
+async def test_nobody_makes_an_assistant_of_the_systems(ada: Api, things: dict[str, str]) -> None:
+    assert "created_by" in ASSISTANT_KEYS
+    mine = {"metadata": {"created_by": "system"}}
+    answers = [
+        await ada.http.post("/assistants", json={"graph_id": "echo", **mine}),
+        await ada.http.patch(f"/assistants/{things['assistant']}", json=mine),
+    ]
+    for answer in answers:
+        assert answer.status_code == 422
+        assert "`metadata.created_by`" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("lie", [{"user_id": "bob"}, {"tenant_id": "acm"}], ids=str)
+async def test_nobody_says_that_somebody_else_asks(
+    ada: Api, things: dict[str, str], lie: dict[str, Any]
+) -> None:
+    for method, path, body in tellings(things, lie):
+        answer = await ada.http.request(method, path, json=body)
+        assert answer.status_code == 422, f"{method} {path} {body}: {answer.text}"
+        assert next(iter(lie)) in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"langgraph_auth_user_id": "bob"},
+        {"langgraph_auth_user": {"identity": "bob", "tenant_id": "acme", "roles": []}},
+        {"langgraph_auth_user": {"identity": "ada", "tenant_id": "acm", "roles": []}},
+        {
+            "langgraph_auth_user": {
+                "identity": "ada",
+                "tenant_id": "acme",
+                "roles": ["tenant_admin"],
+            }
+        },
+        {"langgraph_auth_user": "bob"},
+        {"langgraph_auth_permissions": ["tenant_admin"]},
+    ],
+    ids=str,
+)
+async def test_what_authentication_says_cannot_be_said_by_a_client(
+    ada: Api, things: dict[str, str], lie: dict[str, Any]
+) -> None:
+    """The stock API takes such a key out before anybody sees it; where it does not, we refuse."""
+    for method, path, body in tellings(things, lie):
+        answer = await ada.http.request(method, path, json=body)
+        if answer.status_code == 422:
+            assert next(iter(lie)) in answer.json()["detail"]
+            continue
+        assert answer.is_success, f"{method} {path} {body}: {answer.text}"
+        assert "bob" not in answer.text
+        assert "tenant_admin" not in answer.text
+        if "runs/wait" in path:
+            seen = answer.json()["seen"]
+            assert seen["user"] == {"identity": "ada", "permissions": []}
+            assert seen["configurable"]["langgraph_auth_user_id"] == "ada"
+
+
+def tellings(
+    things: dict[str, str], lie: dict[str, Any]
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Every way to tell a graph something: method, path and body."""
+    run = {"assistant_id": "configured", "input": {}}
+    for place in ({"config": {"configurable": lie}}, {"context": lie}):
+        yield "POST", f"/threads/{things['thread']}/runs/wait", {**run, **place}
+        yield "POST", "/runs/wait", {**run, **place}
+        yield "POST", "/runs/crons", {**run, "schedule": FOREVER, **place}
+        yield "PATCH", f"/runs/crons/{things['cron']}", place
+        yield "POST", "/assistants", {"graph_id": "echo", **place}
+        yield "PATCH", f"/assistants/{things['assistant']}", place
+
+
+async def test_a_graph_is_told_who_asks_whatever_the_client_says(ada: Api) -> None:
+    checkpoint = {"checkpoint_ns": "", "langgraph_auth_user": {"identity": "bob"}}
+    body = {"assistant_id": "configured", "input": {}, "checkpoint": checkpoint}
+    thread = await ada.thread()
+    answer = await ada.http.post(f"/threads/{thread}/runs/wait", json=body)
+    if answer.is_success:
+        assert answer.json()["seen"]["user"]["identity"] == "ada"
+        assert answer.json()["seen"]["configurable"]["user_id"] == "ada"
+    else:
+        assert answer.status_code == 422
+
+
+async def test_a_run_that_names_another_thread_in_its_config_runs_on_its_own(
+    ada: Api, bob: Api
+) -> None:
+    theirs, own = await ada.thread(), await bob.thread()
+    body = {
+        "assistant_id": "echo",
+        "input": {"value": 1},
+        "config": {"configurable": {"thread_id": theirs}},
+    }
+    await bob.post(f"/threads/{own}/runs/wait", body)
+    await bob.post("/runs/wait", body)
+    assert (await ada.get(f"/threads/{theirs}/state"))["values"] in ({}, None)
+    assert await ada.get(f"/threads/{theirs}/runs") == []
+
+
+# --- streams, and what a server asks itself ---------------------------------
+
+
+async def test_anothers_run_is_not_followed_through_a_thread_of_ones_own(
+    ada: Api, bob: Api, tmp_path: Path
+) -> None:
+    theirs, own = await ada.thread(), await bob.thread()
+    asked = {"seconds": 60, "record": str(tmp_path / "record")}
+    run = await ada.run(theirs, "sleeper", asked, stream_resumable=True)
+    await ada.until(theirs, run, "running")
+    told = {}
+    for identifier in (run, str(uuid4())):
+        path = f"/threads/{own}/runs/{identifier}"
+        for tail, headers in (("/stream", {}), ("/stream", {"last-event-id": "-"}), ("/join", {})):
+            async with asyncio.timeout(PATIENCE):
+                answer = await bob.http.get(path + tail, headers=headers)
+            said = (answer.status_code, answer.text.replace(identifier, "RUN"))
+            assert told.setdefault((tail, *headers), said) == said
+            assert "sleeper" not in answer.text
+        for method, tail in (("POST", "/cancel"), ("DELETE", ""), ("GET", "")):
+            answer = await bob.http.request(method, path + tail)
+            assert answer.status_code == 404
+    assert await ada.status(theirs, run) == "running"
+    assert (await ada.http.post(f"/threads/{theirs}/runs/{run}/cancel?wait=true")).is_success
+
+
+async def test_cancelling_everything_cancels_ones_own(ada: Api, bob: Api, tmp_path: Path) -> None:
+    theirs, own = await ada.thread(), await bob.thread()
+    kept = await ada.run(theirs, "sleeper", {"seconds": 60})
+    mine = await bob.run(own, "sleeper", {"seconds": 60})
+    await ada.until(theirs, kept, "running")
+    await bob.until(own, mine, "running")
+    assert (await bob.http.post("/runs/cancel", json={"status": "all"})).is_success
+    assert await bob.ended(own, mine) == "interrupted"
+    assert await ada.status(theirs, kept) == "running"
+    assert (await ada.http.post(f"/threads/{theirs}/runs/{kept}/cancel?wait=true")).is_success
+
+
+async def test_a_graph_that_calls_its_own_server_acts_as_its_user(
+    ada: Api, bob: Api, eve: Api
+) -> None:
+    thread = await ada.thread()
+    body = {"assistant_id": "loopback", "input": {"value": "x"}}
+    answer = await ada.post(f"/threads/{thread}/runs/wait", body)
+    assert answer["answer"]["value"] == "x"
+    for api in (bob, eve):
+        found = await api.post("/threads/search", {"values": {"value": "x"}})
+        assert found == []
+
+
+async def test_pruning_takes_nothing_along_that_is_anothers(ada: Api, bob: Api) -> None:
+    theirs, own = await ada.thread(), await bob.thread()
+    answer = await bob.http.post("/threads/prune", json={"thread_ids": [own, theirs]})
+    assert answer.status_code == 404
+    assert await sees(ada, theirs)
+    assert await sees(bob, own)
+
+
+async def test_a_thread_is_not_taken_by_creating_it_again(ada: Api, bob: Api) -> None:
+    """GHSA-747p-c922-m55f: conditional creation passed the filters by."""
+    thread = await ada.thread(topic="x")
+    run = {"assistant_id": "echo", "input": {}, "if_not_exists": "create"}
+    for how in ("raise", "do_nothing"):
+        body = {"thread_id": thread, "if_exists": how}
+        assert (await bob.http.post("/threads", json=body)).status_code == 409
+    for kind in ("", "/wait", "/stream"):
+        answer = await bob.http.post(f"/threads/{thread}/runs{kind}", json=run)
+        assert answer.status_code == 404
+    assert await ada.get(f"/threads/{thread}/runs") == []
