@@ -1,0 +1,258 @@
+"""Identity of a served app: keys that an issuer publishes, environments, and what refusals look like."""
+
+import json
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.issuer import SECRET, Published, bearer, public_jwk, published, token
+from tests.support.processes import (
+    GRAPHS,
+    ROOT,
+    Running,
+    environment,
+    free_port,
+    threadhold,
+)
+from tests.support.served import served
+
+REFUSAL = {"detail": "A valid bearer token is needed"}
+INTERVAL = 2.0
+
+
+def project(folder: Path, auth: str = "hooks.auth:auth") -> Path:
+    """A project with one graph, and users told apart."""
+    config = {"graphs": {"echo": f"{GRAPHS}/echo.py:graph"}, "auth": {"path": auth}}
+    path = folder / "langgraph.json"
+    path.write_text(json.dumps(config))
+    return path
+
+
+def asked(server: Running, sent: str | None = None, **headers: str) -> httpx.Response:
+    """The answer to a search, with a token or without."""
+    headers = {**headers, **({} if sent is None else bearer(sent))}
+    return httpx.post(f"{server.url}/threads/search", json={}, headers=headers, timeout=30)
+
+
+def run(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """A `threadhold` command that ends by itself."""
+    return subprocess.run(
+        threadhold(*arguments),
+        cwd=folder,
+        env=environment(**env),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+# --- an issuer's keys -------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def jwks() -> Iterator[Published]:
+    with published(public_jwk("RS256", "first"), public_jwk("EdDSA", "ed")) as issuer:
+        yield issuer
+
+
+@pytest.fixture(scope="module")
+def behind(jwks: Published, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server that knows the issuer's address only."""
+    folder = tmp_path_factory.mktemp("jwks")
+    env = {
+        "APP_ENV": "production",
+        "JWT_JWKS_URL": jwks.url,
+        "JWT_JWKS_INTERVAL_SECONDS": str(INTERVAL),
+        "JWT_ISSUER": "https://issuer.example",
+        "JWT_AUDIENCE": "threadhold",
+    }
+    with served(folder, project(folder), **env) as server:
+        yield server
+
+
+def issued(algorithm: str, kid: str, **changes: Any) -> str:
+    said = {"iss": "https://issuer.example", "aud": "threadhold", **changes}
+    return token(algorithm, kid, **said)
+
+
+def test_an_issuers_tokens_are_taken_and_others_are_not(behind: Running, jwks: Published) -> None:
+    assert asked(behind, issued("RS256", "first")).status_code == 200
+    assert asked(behind, issued("EdDSA", "ed")).status_code == 200
+    for wrong in (
+        issued("RS256", "first", aud="another"),
+        issued("RS256", "first", iss="https://evil.example"),
+        issued("RS256", "first", exp=1),
+        issued("EdDSA", "first"),
+        issued("HS256", "first"),
+        token(),
+    ):
+        answer = asked(behind, wrong)
+        assert (answer.status_code, answer.json()) == (401, REFUSAL)
+        assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_keys_are_changed_without_a_restart(behind: Running, jwks: Published) -> None:
+    assert asked(behind, issued("RS256", "first")).status_code == 200
+    jwks.keys.append(public_jwk("ES256", "second"))
+    deadline = time.monotonic() + 30
+    while asked(behind, issued("ES256", "second")).status_code != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert asked(behind, issued("RS256", "first")).status_code == 200
+
+
+def test_unknown_keys_make_no_flood_of_requests(behind: Running, jwks: Published) -> None:
+    """CVE-2026-48524."""
+    first, started = jwks.asked, time.monotonic()
+    sent = issued("RS256", "unknown")
+    with httpx.Client(base_url=behind.url, headers=bearer(sent), timeout=30) as client:
+        for _ in range(300):
+            assert client.post("/threads/search", json={}).status_code == 401
+    passed = time.monotonic() - started
+    assert jwks.asked - first <= passed / INTERVAL + 1
+
+
+def test_an_issuer_that_is_down_locks_nobody_out(behind: Running, jwks: Published) -> None:
+    assert asked(behind, issued("RS256", "first")).status_code == 200
+    jwks.status = 503
+    try:
+        assert asked(behind, issued("RS256", "unheard of")).status_code == 401
+        assert asked(behind, issued("RS256", "first")).status_code == 200
+    finally:
+        jwks.status = 200
+
+
+def test_the_server_starts_while_its_issuer_is_down(tmp_path: Path) -> None:
+    """And takes tokens as soon as it is up."""
+    with published() as issuer:
+        issuer.status = 503
+        env = {"APP_ENV": "production", "JWT_JWKS_URL": issuer.url}
+        env["JWT_JWKS_INTERVAL_SECONDS"] = "0.05"
+        with served(tmp_path, project(tmp_path), **env) as server:
+            assert asked(server, token("ES256", "late")).status_code == 401
+            issuer.status = 200
+            issuer.keys.append(public_jwk("ES256", "late"))
+            deadline = time.monotonic() + 30
+            while asked(server, token("ES256", "late")).status_code != 200:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+
+
+# --- environments -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("env", ["staging", "production"])
+@pytest.mark.parametrize("secret", [{}, {"JWT_SECRET": ""}])
+def test_this_project_does_not_start_without_a_key(
+    tmp_path: Path, env: str, secret: dict[str, str]
+) -> None:
+    ended = run(tmp_path, "serve", "--config", str(ROOT / "langgraph.json"), APP_ENV=env, **secret)
+    assert ended.returncode == 1
+    assert f"Error: APP_ENV={env} needs a key to verify tokens with" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({"JWT_SECRET": "short"}, "JWT_SECRET: must be 32 bytes or more"),
+        ({"JWT_SECRET": json.dumps(public_jwk("RS256"))}, "JWT_SECRET: is a public key"),
+        ({"JWT_JWKS_URL": "file:///etc/passwd"}, "JWT_JWKS_URL: must be an http or https URL"),
+        ({"JWT_JWKS_FILE": "nowhere.json"}, "JWT_JWKS_FILE=nowhere.json: "),
+        ({"JWT_SECRET": SECRET, "JWT_JWKS_URL": "https://a.example"}, "exclude each other"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_key_that_is_none_is_refused_at_start_up(
+    tmp_path: Path, env: dict[str, str], said: str
+) -> None:
+    line = ["serve", "--config", str(ROOT / "langgraph.json")]
+    ended = run(tmp_path, *line, APP_ENV="production", **env)
+    assert ended.returncode == 1
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert env.get("JWT_SECRET", "no secret at all") not in ended.stderr
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("local")
+    (folder / ".env").write_text(f"JWT_SECRET={SECRET}\nCORS_ALLOW_ORIGINS=https://app.example\n")
+    # The file by its path, as LangGraph projects name their own.
+    with served(folder, project(folder, f"{ROOT}/hooks/auth.py:auth")) as server:
+        yield server
+
+
+def test_on_ones_own_machine_one_is_the_developer(local: Running) -> None:
+    made = httpx.post(f"{local.url}/threads", json={}).json()
+    assert made["metadata"] == {"tenant_id": "local", "user_id": "developer"}
+    assert httpx.get(f"{local.url}/metrics").status_code == 200
+    mine = bearer(token())
+    assert httpx.get(f"{local.url}/threads/{made['thread_id']}", headers=mine).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        bearer("x"),
+        bearer(token(exp=1)),
+        {"authorization": ""},
+        {"authorization": "Basic YTpi"},
+        {"host": "evil.example"},
+        {"host": "evil.example:8123", "origin": "http://evil.example:8123"},
+        {"x-forwarded-for": "203.0.113.7"},
+    ],
+    ids=str,
+)
+def test_on_ones_own_machine_a_token_counts_and_so_does_where_it_comes_from(
+    local: Running, headers: dict[str, str]
+) -> None:
+    answer = httpx.post(f"{local.url}/threads/search", json={}, headers=headers)
+    assert (answer.status_code, answer.json()) == (401, REFUSAL)
+
+
+def test_settings_of_a_dotenv_reach_the_policy(local: Running) -> None:
+    assert asked(local, token()).status_code == 200
+
+
+def test_a_page_that_may_call_the_api_is_told_why_it_is_refused(local: Running) -> None:
+    """Without these headers a browser would show it a network error."""
+    origin = {"origin": "https://app.example"}
+    refused = asked(local, "x", **origin)
+    assert refused.status_code == 401
+    assert refused.headers["access-control-allow-origin"] == origin["origin"]
+    wanted = {**origin, "access-control-request-method": "POST"}
+    wanted["access-control-request-headers"] = "authorization"
+    preflight = httpx.options(f"{local.url}/threads/search", headers=wanted)
+    assert preflight.status_code == 200, "which carries no token"
+    assert "authorization" in preflight.headers["access-control-allow-headers"].lower()
+
+
+def test_a_printed_token_is_taken(tmp_path: Path) -> None:
+    printed = run(
+        tmp_path, "token", "--tenant", "acme", "--user", "ada", JWT_SECRET=SECRET, JWT_ISSUER="me"
+    )
+    assert printed.returncode == 0, printed.stderr
+    assert re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+\n", printed.stdout)
+    env = {"APP_ENV": "staging", "JWT_SECRET": SECRET, "JWT_ISSUER": "me"}
+    with served(tmp_path, project(tmp_path), **env) as server:
+        assert asked(server, printed.stdout.strip()).status_code == 200
+        assert asked(server, token()).status_code == 401
+        metrics = httpx.get(f"{server.url}/metrics", headers=bearer(printed.stdout.strip()))
+        assert metrics.status_code == 403
+        operator = bearer(token(iss="me", roles=["operator"]))
+        assert httpx.get(f"{server.url}/metrics", headers=operator).status_code == 200
+
+
+def test_local_dev_is_for_this_machine(tmp_path: Path) -> None:
+    line = ["serve", "--config", str(project(tmp_path)), "--host", "0.0.0.0"]
+    ended = run(tmp_path, *line, "--port", str(free_port()), JWT_SECRET=SECRET)
+    assert ended.returncode == 1
+    assert "0.0.0.0 can be reached from other machines" in ended.stderr
