@@ -21,6 +21,7 @@ class Faults:
             on some errors), `lost` (it happens, and an error says that it did not).
         message: What the error says.
         fired: What failed.
+        watch: Called before each statement of the writer.
     """
 
     def __init__(self) -> None:
@@ -30,6 +31,7 @@ class Faults:
         self.mode = "fails"
         self.message = MESSAGES[0]
         self.fired: list[str] = []
+        self.watch: Callable[[str], None] | None = None
         self._lock = threading.Lock()
 
     def arm(
@@ -69,6 +71,8 @@ class Faults:
     def _run(
         self, raw: sqlite3.Connection, sql: str, statement: Callable[[], sqlite3.Cursor]
     ) -> sqlite3.Cursor:
+        if self.watch is not None and threading.current_thread().name == "sqlite-write":
+            self.watch(sql)
         if not self._due(sql):
             return statement()
         if self.mode == "lost":

@@ -3,31 +3,25 @@
 import asyncio
 import random
 import shutil
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import bindparam, select
-from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import database, doctor, options, queue
+from langgraph_runtime_sql import doctor, options, queue
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
-from langgraph_runtime_sql.ops import run_rows
-from langgraph_runtime_sql.ops.runs import Runs
+from langgraph_runtime_sql.errors import DatabaseOverloaded
 from langgraph_runtime_sql.statements import Prepared
-from langgraph_runtime_sql.tables import runs, threads
+from langgraph_runtime_sql.tables import threads
 from tests.chaos.faults import MESSAGES, Faults
+from tests.chaos.life import GRAPHS, Life
 from tests.support import runtime
 
-GRAPHS = ("steps", "sleeper")
 MODES = ("fails", "aborts")
-
-T = TypeVar("T")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -53,84 +47,16 @@ async def template(tmp_path: Path) -> Path:
     return path
 
 
-async def insist(deed: Callable[[], Awaitable[T]]) -> T:
-    """What a client does whose request got a 503: it asks again."""
-    async with asyncio.timeout(runtime.PATIENCE):
-        while True:
-            try:
-                return await deed()
-            except (DatabaseOverloaded, DatabaseBusy):
-                await asyncio.sleep(0.005)
-
-
-async def lifecycle() -> dict[UUID, set[str | None]]:
-    """Create, claim, checkpoint, finish, cancel; the acknowledged runs and how they may end."""
-    thread, acknowledged = uuid4(), {}
-    asked = {"count": 2}
-    run = await insist(lambda: runtime.start_run(thread, "steps", asked))
-    acknowledged[run["run_id"]] = {"success", "error"}
-    await insist(lambda: runtime.ended(run["run_id"]))
-    for action, end in (("interrupt", "interrupted"), ("rollback", None)):
-        sleeper = await insist(
-            lambda: runtime.start_run(
-                thread, "sleeper", {"seconds": 60}, multitask_strategy="enqueue"
-            )
-        )
-        # It may also end by the fault, or by a first cancellation that was not acknowledged.
-        acknowledged[sleeper["run_id"]] = {end, "error"}
-        await _running(thread)
-        await insist(lambda action=action: _cancel(thread, action))
-    return acknowledged
-
-
-async def _running(thread: UUID) -> None:
-    """Wait until a run of the thread runs, or none is left that could."""
-
-    def statuses(conn: Connection) -> set[str]:
-        return {row["status"] for row in run_rows.in_flight(conn, thread)}
-
-    async with asyncio.timeout(runtime.PATIENCE):
-        while await insist(lambda: database.current().read(statuses)) == {run_rows.PENDING}:
-            await asyncio.sleep(0.002)
-
-
-async def _cancel(thread: UUID, action: str) -> None:
-    """Cancel everything on the thread: a create that was not acknowledged may have left a run."""
-
-    def ids(conn: Connection) -> list[UUID]:
-        return [row["run_id"] for row in run_rows.in_flight(conn, thread)]
-
-    while found := await database.current().read(ids):
-        try:
-            await Runs.cancel(None, found, thread_id=thread, action=action)
-        except HTTPException as error:
-            assert error.status_code == 404
-        await asyncio.sleep(0.005)
-
-
 async def survive(path: Path, faults: Faults, arm: Callable[[], None]) -> None:
     """One life with a fault, and what must be true after it."""
     async with runtime.opened(path, faults.connect) as db:
         arm()
         async with runtime.working():
-            acknowledged = await lifecycle()
+            life = Life()
+            await life.live()
             faults.disarm()
-            for run_id, ends in acknowledged.items():
-                assert await runtime.ended(run_id) in ends
-            async with asyncio.timeout(runtime.PATIENCE):
-                while await db.read(_in_flight):
-                    await asyncio.sleep(0.005)
-            # Whatever became of the runs, nothing keeps the thread busy.
-            assert "busy" not in {each["status"] for each in await db.read(_threads)}
+            await life.has_ended_well(allowing="error")
         assert await db.read(lambda conn: doctor.examine(conn, served=True)) == []
-
-
-def _in_flight(conn: Connection) -> list[Any]:
-    return conn.fetchall(select(runs.c.run_id).where(runs.c.status.not_in(run_rows.ENDED)))
-
-
-def _threads(conn: Connection) -> list[Any]:
-    return conn.fetchall(select(threads.c.status))
 
 
 async def every(
@@ -188,6 +114,43 @@ async def test_every_commit_may_lose_its_acknowledgement(template: Path) -> None
     )
     assert number > 10
     assert kinds == {"COMMIT"}
+
+
+async def test_a_process_may_die_before_every_statement(template: Path, tmp_path: Path) -> None:
+    """What is on the disk at that moment is what `kill -9` leaves."""
+    path, faults, life = tmp_path / "life.db", Faults(), Life()
+    shutil.copy(template, path)
+    moments: list[tuple[Path, str, dict[UUID, set[str | None]]]] = []
+
+    def keep(sql: str) -> None:
+        copy = tmp_path / f"moment-{len(moments)}.db"
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{path}{suffix}", f"{copy}{suffix}")
+        moments.append((copy, sql, life.so_far()))
+
+    async with runtime.opened(path, faults.connect):
+        # The writer opens its connection with its first write.
+        await life.knock()
+        faults.watch = keep
+        async with runtime.working():
+            await life.live()
+        faults.watch = None
+    assert len(moments) > 100
+    for copy, sql, acknowledged in moments:
+        try:
+            await _revive(copy, life, acknowledged)
+        except BaseException as error:
+            error.add_note(f"{copy.name}, before {sql}")
+            raise
+
+
+async def _revive(copy: Path, life: Life, acknowledged: dict[UUID, set[str | None]]) -> None:
+    """Start on what a dead process has left."""
+    async with runtime.opened(copy) as db:
+        await queue.recover()
+        async with runtime.working():
+            await life.finish(acknowledged)
+        assert await db.read(lambda conn: doctor.examine(conn, served=True)) == []
 
 
 # --- a group of writes, answered one by one
