@@ -1,7 +1,7 @@
 """The state of a thread: its checkpoints, seen and written through its graph."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -86,7 +86,8 @@ class State:
         }
         with _guarded(row["thread_id"], caller(ctx)):
             async with _graph(row, graph_id, config, "threads.update") as graph:
-                written = await graph.aupdate_state(target, values, as_node=as_node)
+                with _applying():
+                    written = await graph.aupdate_state(target, values, as_node=as_node)
         await _publish(row, graph_id, config)
         return {
             "checkpoint": written["configurable"],
@@ -112,7 +113,8 @@ class State:
         ]
         with _guarded(row["thread_id"], caller(ctx)):
             async with _graph(row, graph_id, config, "threads.update") as graph:
-                written = await graph.abulk_update_state(config, updates)
+                with _applying():
+                    written = await graph.abulk_update_state(config, updates)
         await _publish(row, graph_id, config)
         return {"checkpoint": written["configurable"]}
 
@@ -141,6 +143,32 @@ class State:
                     config, limit=limit, filter=metadata, before=_before(before)
                 )
             ]
+
+
+@contextmanager
+def _applying() -> Iterator[None]:
+    """A value that the graph's reducers and branches cannot take is its sender's mistake.
+
+    Raises:
+        HTTPException: (422) with what they say.
+    """
+    try:
+        yield
+    except _UNFIT as error:
+        # In full, because it may be a mistake of the graph's, or ours.
+        logger.warning("A graph cannot apply a state update", exc_info=error)
+        said = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise HTTPException(422, f"The graph cannot apply this update: {said}") from error
+
+
+_UNFIT = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    TypeError,
+)
 
 
 def _before(before: Any) -> dict[str, Any] | None:

@@ -712,6 +712,47 @@ def test_a_namespace_of_a_thousand_labels_is_data(server: Served) -> None:
     assert [item["namespace"] for item in found["items"]] == [namespace]
 
 
+@pytest.mark.parametrize(
+    ("graph", "node", "values"),
+    [
+        ("echo", "echo", {"count": "x"}),
+        ("echo", "echo", {"messages": 1}),
+        ("echo", "echo", {"messages": [1]}),
+        ("echo", "echo", {"messages": [[]]}),
+        ("echo", "echo", {"messages": [{"role": "tool", "content": "x"}]}),
+        ("echo", "echo", {"messages": [{"role": "nobody", "content": "x"}]}),
+        ("subgraph", "before", {"trail": "x"}),
+        ("steps", "begin", {"count": "x"}),
+        ("steps", "begin", {"first": "x"}),
+        ("dispatch", "plan", {"items": 1}),
+    ],
+    ids=str,
+)
+def test_values_that_a_graph_cannot_apply(
+    server: Served, graph: str, node: str, values: dict[str, Any]
+) -> None:
+    """Whatever its reducers and branches raise was a 500, but for ValueError."""
+    thread = server.post("/threads", {"metadata": {"graph_id": graph}})["thread_id"]
+    before = server.contents()
+    text = refused(server, "POST", f"/threads/{thread}/state", {"values": values, "as_node": node})
+    assert json.loads(text)["detail"]
+    assert server.contents() == before
+
+
+@pytest.mark.parametrize(
+    "kind", ["ValueError", "TypeError", "KeyError", "RecursionError", "UnicodeError"]
+)
+def test_what_a_graph_raises_in_a_run_is_the_end_of_the_run(server: Served, kind: str) -> None:
+    """The handlers of errors that bad input causes are not for these."""
+    thread = server.post("/threads", {})["thread_id"]
+    body = {"assistant_id": "failing", "input": {"error": kind, "message": "the cause"}}
+    answer = server.post(f"/threads/{thread}/runs/wait", body)
+    assert answer["__error__"]["error"] == kind
+    assert "the cause" in answer["__error__"]["message"]
+    (run,) = server.client.get(f"/threads/{thread}/runs").json()
+    assert run["status"] == "error"
+
+
 def test_a_command_that_goes_nowhere_updates_the_state(server: Served) -> None:
     """A superstep with a command but without `goto` was a 500."""
     for command in ({"update": {"value": "x"}}, {"update": {"value": "x"}, "goto": []}):
