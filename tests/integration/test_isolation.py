@@ -440,6 +440,63 @@ async def test_a_graph_that_calls_its_own_server_acts_as_its_user(
         assert found == []
 
 
+CALL = {"jsonrpc": "2.0", "id": 1}
+ACCEPT = {"accept": "application/json, text/event-stream"}
+
+
+async def test_a_context_of_a2a_is_its_users(server: Running, ada: Api, bob: Api, eve: Api) -> None:
+    [echo] = await ada.post("/assistants/search", {"graph_id": "echo", "name": "echo"})
+
+    async def say(api: Api, **more: str) -> Any:
+        message = {"role": "user", "messageId": uuid4().hex, **more}
+        message["parts"] = [{"kind": "text", "text": "hello"}]  # type: ignore[assignment]
+        body = {**CALL, "method": "message/send", "params": {"message": message}}
+        path = f"/a2a/{echo['assistant_id']}"
+        return (await api.http.post(path, json=body, headers=ACCEPT)).json()
+
+    answered = await say(ada)
+    context = answered["result"]["contextId"]
+    assert [await sees(api, context) for api in (ada, bob, eve)] == [True, False, False]
+    mine = await ada.get(f"/threads/{context}")
+    assert (mine["metadata"]["tenant_id"], mine["metadata"]["user_id"]) == ("acme", "ada")
+    before = await ada.get(f"/threads/{context}/runs")
+    for api in (bob, eve):
+        assert "error" in await say(api, contextId=context)
+    assert await ada.get(f"/threads/{context}/runs") == before
+    assert "result" in await say(ada, contextId=context)
+
+
+async def test_tools_of_mcp_are_the_tenants(ada: Api, bob: Api, eve: Api) -> None:
+    name = f"tool_{uuid4().hex}"
+    await ada.post("/assistants", {"graph_id": "echo", "name": name})
+    for api, there in ((ada, True), (bob, True), (eve, False)):
+        body = {**CALL, "method": "tools/list", "params": {}}
+        listed = (await api.http.post("/mcp", json=body, headers=ACCEPT)).json()
+        assert (name in {tool["name"] for tool in listed["result"]["tools"]}) is there
+        call = {"name": name, "arguments": {"value": 1}}
+        body = {**CALL, "method": "tools/call", "params": call}
+        called = (await api.http.post("/mcp", json=body, headers=ACCEPT)).json()
+        assert ("result" in called) is there
+
+
+async def test_a_thread_of_the_v2_protocol_is_its_users(ada: Api, bob: Api, eve: Api) -> None:
+    thread = str(uuid4())
+    params = {"assistant_id": "echo", "input": {"value": 1}}
+    body = {"id": 1, "method": "run.start", "params": params}
+    started = await ada.post(f"/threads/{thread}/commands", body)
+    assert started["type"] == "success", started
+    assert [await sees(api, thread) for api in (ada, bob, eve)] == [True, False, False]
+    mine = await ada.get(f"/threads/{thread}")
+    assert (mine["metadata"]["tenant_id"], mine["metadata"]["user_id"]) == ("acme", "ada")
+    lie = {**body, "params": {**params, "metadata": {"user_id": "bob"}}}
+    refused = await ada.post(f"/threads/{(unmade := uuid4())}/commands", lie)
+    assert refused["type"] == "error"
+    assert "`metadata.user_id` is reserved" in refused["message"]
+    assert not await sees(ada, str(unmade))
+    found = await bob.post("/threads/search", {"limit": 1000})
+    assert thread not in {row["thread_id"] for row in found}
+
+
 async def test_pruning_takes_nothing_along_that_is_anothers(ada: Api, bob: Api) -> None:
     theirs, own = await ada.thread(), await bob.thread()
     answer = await bob.http.post("/threads/prune", json={"thread_ids": [own, theirs]})
