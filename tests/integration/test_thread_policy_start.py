@@ -337,28 +337,28 @@ async def test_runs_and_new_threads_at_once(ana: Member) -> None:
 
 
 async def test_the_sdk_async(server: Running, ana: Member) -> None:
-    sdk = get_client(url=server.url, headers=ana.headers)
-    seen: list[Any] = []
-    state = await sdk.runs.wait(None, "echo", input={"value": "a"}, on_run_created=seen.append)
-    assert isinstance(state, dict)
-    assert state["value"] == "a"
-    thread = seen[0]["thread_id"]
-    parts = [
-        part
-        async for part in sdk.runs.stream(
-            None, "echo", input={"value": "b"}, on_run_created=seen.append
-        )
-    ]
-    assert parts[-1].data["value"] == "b"
-    run = await sdk.runs.create(None, "echo", input={"value": "c"})
-    assert [each["thread_id"] for each in seen] == [thread] * 2
-    assert run["thread_id"] == thread
-    await sdk.runs.join(thread, run["run_id"])
-    await sdk.threads.create(graph_id="echo")
-    with pytest.raises(httpx.HTTPStatusError, match="409"):
-        await sdk.runs.wait(thread, "echo", input={"value": "d"})
-    found = await sdk.threads.search(metadata={"status": "locked"})
-    assert [row["thread_id"] for row in found] == [thread]
+    async with get_client(url=server.url, headers=ana.headers) as sdk:
+        seen: list[Any] = []
+        state = await sdk.runs.wait(None, "echo", input={"value": "a"}, on_run_created=seen.append)
+        assert isinstance(state, dict)
+        assert state["value"] == "a"
+        thread = seen[0]["thread_id"]
+        parts = [
+            part
+            async for part in sdk.runs.stream(
+                None, "echo", input={"value": "b"}, on_run_created=seen.append
+            )
+        ]
+        assert parts[-1].data["value"] == "b"
+        run = await sdk.runs.create(None, "echo", input={"value": "c"})
+        assert [each["thread_id"] for each in seen] == [thread] * 2
+        assert run["thread_id"] == thread
+        await sdk.runs.join(thread, run["run_id"])
+        await sdk.threads.create(graph_id="echo")
+        with pytest.raises(httpx.HTTPStatusError, match="409"):
+            await sdk.runs.wait(thread, "echo", input={"value": "d"})
+        found = await sdk.threads.search(metadata={"status": "locked"})
+        assert [row["thread_id"] for row in found] == [thread]
 
 
 def test_the_sdk_sync(server: Running) -> None:
