@@ -74,6 +74,7 @@ class KeySet:
         self._clock = clock
         self._keys: dict[str | None, Key] = {}
         self._started = self._fresh = float("-inf")
+        self._is_failing = False
         self._reading: Future[None] | None = None
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="jwks")
@@ -81,11 +82,17 @@ class KeySet:
     async def find(self, kid: str | None) -> Key | None:
         """The key with this id; without an id, the only key there is."""
         found = self._known(kid)
-        if (found is None or self._is_old()) and (reading := self._begin()) is not None:
-            # Others wait for the same reading: one that gives up must not take it from them.
-            await asyncio.shield(asyncio.wrap_future(reading))
-            found = self._known(kid)
-        return found
+        if found is not None and not self._is_old():
+            return found
+        reading = self._begin()
+        if reading is None or (found is not None and self._is_failing):
+            # Who has a key that was good need not wait for an issuer that is down.
+            return found
+        # Others wait for the same reading: one that gives up does not take it from them.
+        done, _ = await asyncio.wait([asyncio.wrap_future(reading)], timeout=2 * FETCH_SECONDS)
+        for each in done:
+            each.result()
+        return self._known(kid)
 
     def load(self) -> None:
         """Read the keys now, in this thread.
@@ -119,8 +126,10 @@ class KeySet:
     def _reload(self) -> None:
         try:
             self.load()
+            self._is_failing = False
         except (OSError, ValueError, httpx.HTTPError) as error:
             # The keys that are known go on to be good; the next reading may go better.
+            self._is_failing = True
             logger.warning("The JWKS cannot be read: %s", error)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,29 @@ async def test_an_issuer_that_is_down_leaves_its_keys_good(clock: Clock) -> None
         assert await keys.find("a") is not None
         assert await keys.find("b") is None
     assert source.reads == 6, "and it is asked no more often than else"
+
+
+async def test_nobody_with_a_known_key_waits_for_an_issuer_that_is_down(clock: Clock) -> None:
+    source = Source(public_jwk("RS256", "a"))
+    answers = threading.Event()
+    answers.set()
+
+    def read() -> bytes:
+        assert answers.wait(30)
+        return source()
+
+    keys = KeySet(read, sorted(ALL), EVERY, clock)
+    assert await keys.find("a") is not None
+    source.error = OSError("down")
+    clock.now += MAX_AGE_SECONDS + 1
+    assert await keys.find("a") is not None
+    answers.clear()
+    clock.now += EVERY
+    async with asyncio.timeout(5):
+        assert await keys.find("a") is not None
+    answers.set()
+    assert await keys.find("b") is None, "which waits until the issuer has said so"
+    assert source.reads == 3
 
 
 async def test_an_issuer_that_is_down_at_first_is_asked_again(clock: Clock) -> None:
