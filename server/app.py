@@ -31,7 +31,10 @@ HEALTH_SECONDS = 3.0
 
 
 # In langgraph.json, what says that users are told apart as `hooks` does it.
-IDENTITY = ("hooks.auth:auth", f"{Path(auth_settings.__file__).with_name('auth.py')}:auth")
+IDENTITY = (
+    "hooks.auth:auth",
+    f"{Path(auth_settings.__file__).resolve().with_name('auth.py')}:auth",
+)
 
 
 class AuthenticationMissing(RuntimeSqlError):
