@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
 
+import jsonschema_rs
 import structlog
 from langgraph.errors import EmptyInputError, InvalidUpdateError
 from langgraph_sdk.errors import APIStatusError
@@ -28,6 +29,9 @@ from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
 from langgraph_runtime_sql.hooks import Reject
 
 logger = structlog.stdlib.get_logger(__name__)
+
+# Characters of a refusal; longer ones lose their middle.
+SAID = 2000
 
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 
@@ -290,6 +294,15 @@ async def bad_value(request: Request, error: Exception) -> Response:
     return JSONResponse({"detail": str(error) or "Invalid value"}, 400)
 
 
+async def bad_body(request: Request, error: Exception) -> Response:
+    """What a schema says of a body, without the whole of it: that may be megabytes."""
+    said = str(error)
+    if len(said) > SAID:
+        said = f"{said[: SAID // 2]} [...] {said[-SAID // 2 :]}"
+    request.scope["error_detail"] = said
+    return JSONResponse({"detail": said}, 422)
+
+
 def bad_input(status: int, detail: str) -> Handler:
     """A handler for what Python raises deep inside when input is beyond its limits."""
 
@@ -336,6 +349,7 @@ HANDLERS: dict[type[Exception], Handler] = {
     **dict.fromkeys((DatabaseBusy, DatabaseOverloaded), overloaded),
     Exception: unexpected,
     Reject: rejected,
+    jsonschema_rs.ValidationError: bad_body,
     request_body.JsonRpcError: json_rpc_error,
     APIStatusError: own_answer,
     ValueError: bad_value,

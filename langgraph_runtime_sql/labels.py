@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import bindparam
+from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import json_codec
 from langgraph_runtime_sql.connection import Connection
@@ -17,6 +18,7 @@ Label = tuple[str, str]
 
 # What is longer is found by looking at the document.
 LENGTH = 200
+MOST_ENTRIES = 1000
 
 _ADD = Prepared(
     thread_labels.insert().values(
@@ -62,9 +64,15 @@ def split(needle: Mapping[str, Any]) -> tuple[set[Label], dict[str, Any]]:
 def relabel(
     conn: Connection, thread_id: Any, old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> None:
-    """Bring a thread's labels from its old metadata to its new."""
+    """Bring a thread's labels from its old metadata to its new.
+
+    Raises:
+        HTTPException: (422) there are too many entries: each is a row, and others wait.
+    """
     if old == new:
         return
+    if len(new) > MOST_ENTRIES:
+        raise HTTPException(422, f"A thread's metadata has at most {MOST_ENTRIES} entries")
     before, after = labels(old), labels(new)
     conn.executemany(
         _REMOVE,

@@ -23,6 +23,9 @@ Schema = dict[str, Any]
 
 MAX_PAGE = 2**31 - 1
 MAX_DEPTH = 200
+# Of ids or runs in one request: what more of them take, others would wait for.
+MOST = 1000
+MOST_KEYS = 64
 _ENCODER_DEPTH = 254
 
 
@@ -196,6 +199,9 @@ _RUN: Schema = {
         "on_disconnect": {"enum": ["cancel", "continue", None]},
     }
 }
+_FIND: Schema = {
+    "properties": {"ids": {"maxItems": MOST}, "metadata": {"maxProperties": MOST_KEYS}}
+}
 _THREAD: Schema = {
     "properties": {"ttl": {"properties": {"ttl": {"type": "number", "exclusiveMinimum": 0}}}}
 }
@@ -208,12 +214,16 @@ _ROUTES: dict[tuple[str, str], _Rule] = {
         for prefix in ("/runs", "/threads/{thread_id}/runs")
         for path in (prefix, f"{prefix}/wait", f"{prefix}/stream")
     },
-    ("POST", "/runs/batch"): ({"items": _RUN}, run_batch.begin),
+    ("POST", "/runs/batch"): ({"items": _RUN, "maxItems": MOST}, run_batch.begin),
     ("POST", "/runs/crons"): (_RUN, _cron),
     ("POST", "/threads/{thread_id}/runs/crons"): (_RUN, _cron),
     ("PATCH", "/runs/crons/{cron_id}"): (_RUN, _cron),
     ("POST", "/threads"): (_THREAD, None),
     ("PATCH", "/threads/{thread_id}"): (_THREAD, None),
+    ("POST", "/threads/search"): (_FIND, None),
+    ("POST", "/threads/count"): (_FIND, None),
+    ("POST", "/threads/prune"): ({"properties": {"thread_ids": {"maxItems": MOST}}}, None),
+    ("POST", "/runs/cancel"): ({"properties": {"run_ids": {"maxItems": MOST}}}, None),
     ("PUT", "/store/items"): (None, _put_item),
     ("POST", "/store/items/search"): (None, _search_items),
 }

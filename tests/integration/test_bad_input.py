@@ -404,6 +404,48 @@ def test_a_key_of_metadata_is_data_whatever_it_is(server: Served, key: str) -> N
     assert server.post(f"/threads/{thread}/history", {"metadata": {key: "x"}}) == []
 
 
+MANY = {
+    "metadata": {f"k{n}": n for n in range(100_000)},
+    "ids": [f"00000000-0000-4000-8000-{n:012}" for n in range(40_000)],
+}
+TOO_MUCH = [
+    ("POST", "/threads", {"metadata": MANY["metadata"]}),
+    ("PATCH", "/threads/THREAD", {"metadata": MANY["metadata"]}),
+    ("POST", "/runs", {"assistant_id": "echo", "metadata": MANY["metadata"]}),
+    ("POST", "/threads/search", {"metadata": MANY["metadata"]}),
+    ("POST", "/threads/count", {"metadata": MANY["metadata"]}),
+    ("POST", "/threads/search", {"ids": MANY["ids"]}),
+    ("POST", "/threads/prune", {"thread_ids": MANY["ids"]}),
+    ("POST", "/runs/cancel", {"thread_id": NOWHERE, "run_ids": MANY["ids"]}),
+    ("POST", "/runs/batch", [{"assistant_id": "echo"}] * 20_000),
+    ("POST", "/store/items/search", {"filter": MANY["metadata"]}),
+    ("POST", "/threads", {"metadata": "x" * 9_000_000}),
+]
+
+
+@pytest.mark.parametrize("route", TOO_MUCH, ids=lambda route: f"{route[1]} {list(route[2])[:1]}")
+def test_too_much_of_it_is_refused_at_once(unchanged: Served, route: tuple[str, str, Body]) -> None:
+    """Some took a minute, during which nobody else could write, or a database's limit: 500."""
+    started = time.monotonic()
+    text = refused(unchanged, *route)
+    assert time.monotonic() - started < 10
+    # A refusal does not send everything back.
+    assert len(text) < 5000
+
+
+def test_as_much_as_is_allowed_is_quick(server: Served) -> None:
+    started = time.monotonic()
+    metadata = {f"k{n}": n for n in range(1000)}
+    thread = server.post("/threads", {"metadata": metadata})["thread_id"]
+    wanted = {f"k{n}": n for n in range(64)}
+    for path, body in (
+        ("/threads/search", {"metadata": wanted}),
+        ("/threads/search", {"ids": [thread, *MANY["ids"][:999]]}),
+    ):
+        assert [each["thread_id"] for each in server.post(path, body)] == [thread]
+    assert time.monotonic() - started < 10
+
+
 BAD_RUNS: list[dict[str, Any]] = [
     {"assistant_id": "nobody"},
     {"assistant_id": NOWHERE},
