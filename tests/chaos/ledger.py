@@ -25,7 +25,7 @@ class Steps:
     Attributes:
         record: The file that tells which steps were executed.
         sync: Whether a step begins only when the one before has been kept. Else the
-            checkpoint of a step is written while the next one runs.
+            checkpoint of a step is written while later ones run, and may be lost with them.
         thread: Its thread; empty where it has none of its own.
     """
 
@@ -271,10 +271,8 @@ def _run_losses(victim: Victim, run: str, asked: Steps, cuts: int) -> list[str]:
     steps = [int(step) for _, step in executed]
     if sorted(set(steps)) != list(range(STEPS)):
         found.append(f"it took the steps {steps}")
-    # A stateless run has no checkpoints to go on from.
     again = [(was, step) for was, step in pairwise(steps) if step <= was]
-    kept = 0 if asked.sync else 1
-    if len(again) > cuts or (asked.thread and any(step < was - kept for was, step in again)):
+    if len(again) > cuts or (asked.sync and any(step < was for was, step in again)):
         found.append(f"it took steps again that had been kept (sync: {asked.sync}): {steps}")
     # Each attempt writes under an id of its own: two at once would take turns.
     attempts = [attempt for attempt, _ in executed]

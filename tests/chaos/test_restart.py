@@ -22,7 +22,8 @@ def under_way(
     """A run of `steps` in a thread of its own that has taken two steps."""
     asked = {"count": count, "delay": 0.05, "record": str(victim.folder / name)}
     thread = victim.thread()
-    run = victim.run(thread, "steps", asked, **body)
+    # Each step begins when the one before has been kept; by default it need not wait for that.
+    run = victim.run(thread, "steps", asked, durability="sync", **body)
     victim.await_(lambda: len(steps(victim, name)) >= 2)
     return thread, run
 

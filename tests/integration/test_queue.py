@@ -178,7 +178,7 @@ async def test_a_run_goes_on_where_a_stop_cut_it_off_however_often(
 ) -> None:
     record = tmp_path / "record"
     asked = {"count": 12, "delay": 0.02, "record": str(record)}
-    run = await runtime.start_run(uuid4(), "steps", asked)
+    run = await runtime.start_run(uuid4(), "steps", asked, durability="sync")
     for stop in range(5):
         async with runtime.working():
             await until(lambda n=stop: record.exists() and len(_steps(record)) >= 2 * n + 2)
@@ -399,7 +399,7 @@ async def test_runs_in_loops_of_their_own_are_handed_back_too(
 ) -> None:
     record = tmp_path / "record"
     asked = {"count": 8, "delay": 0.02, "record": str(record)}
-    run = await runtime.start_run(uuid4(), "steps", asked)
+    run = await runtime.start_run(uuid4(), "steps", asked, durability="sync")
     for stop in range(3):
         async with runtime.working(2, isolated=True):
             await until(lambda n=stop: record.exists() and len(_steps(record)) >= 2 * n + 2)
