@@ -16,6 +16,8 @@ from typing import NamedTuple, Self
 
 # A resumable run keeps this much of its stream for clients that come back.
 LOG_BYTES = 32 * 2**20
+# And all of them together this much: those that have ended longest ago go first.
+ALL_LOGS_BYTES = 256 * 2**20
 # Control messages for runs that nobody has entered yet.
 UNHEARD = 10_000
 DONE = b"done"
@@ -134,11 +136,14 @@ class _Log:
     size: int = 0
     expires: float | None = None
 
-    def add(self, event: Event) -> None:
+    def add(self, event: Event) -> int:
+        """Keep an event; returns by how many bytes the log has grown."""
+        before = self.size
         self.events.append(event)
         self.size += len(event.data)
         while self.size > LOG_BYTES and len(self.events) > 1:
             self.size -= len(self.events.popleft().data)
+        return self.size - before
 
 
 class LocalBus:
@@ -155,6 +160,7 @@ class LocalBus:
         self._by_run: dict[str, list[Subscription]] = defaultdict(list)
         self._by_thread: dict[str, list[Subscription]] = defaultdict(list)
         self._logs: dict[str, _Log] = {}
+        self._logged = 0
         self._thread_logs: dict[str, list[str]] = defaultdict(list)
         self._live: dict[str, bool] = {}
         self._controls: OrderedDict[str, Control] = OrderedDict()
@@ -187,7 +193,9 @@ class LocalBus:
         self._last = order
         event = Event(order, run_id, name, data, resumable=log is not None)
         if log is not None:
-            log.add(event)
+            self._logged += log.add(event)
+            if self._logged > ALL_LOGS_BYTES:
+                self._make_room()
         for subscription in self._by_run.get(run_id, ()):
             subscription.push(event)
         if thread_id is not None:
@@ -309,11 +317,23 @@ class LocalBus:
         moment = time.monotonic()
         with self._lock:
             for key in [k for k, v in self._logs.items() if v.expires and v.expires < moment]:
-                thread_id = self._logs.pop(key).thread_id
-                if thread_id is not None:
-                    self._thread_logs[thread_id].remove(key)
-                    if not self._thread_logs[thread_id]:
-                        del self._thread_logs[thread_id]
+                self._forget_log(key)
+
+    def _make_room(self) -> None:
+        """Forget streams of ended runs, before their time, until the rest fits."""
+        ended = sorted((log.expires, key) for key, log in self._logs.items() if log.expires)
+        for _, key in ended:
+            if self._logged <= ALL_LOGS_BYTES:
+                return
+            self._forget_log(key)
+
+    def _forget_log(self, key: str) -> None:
+        log = self._logs.pop(key)
+        self._logged -= log.size
+        if log.thread_id is not None:
+            self._thread_logs[log.thread_id].remove(key)
+            if not self._thread_logs[log.thread_id]:
+                del self._thread_logs[log.thread_id]
 
 
 _current: LocalBus | None = None

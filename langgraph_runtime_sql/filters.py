@@ -105,7 +105,8 @@ def validate(filters: Filter | None) -> None:
 # --- in SQL -----------------------------------------------------------------
 
 
-@lru_cache(maxsize=1024)
+# Few, because a needle may be megabytes large; it is the same for all rows of a search.
+@lru_cache(maxsize=8)
 def _parsed(document: str) -> Any:
     return json_codec.loads(document)
 

@@ -23,6 +23,8 @@ from langgraph_runtime_sql.tables import Json, thread_labels, threads
 
 # A label that fewer threads than this carry is worth starting from.
 SPARSE = 10_000
+# More than anybody needs to find few threads; each costs a look-up and a join.
+MOST_LABELS = 12
 SORTABLE = ("thread_id", "created_at", "updated_at", "state_updated_at", "status")
 
 _RARITY = Prepared(
@@ -45,7 +47,7 @@ class Shape:
     rest: bool
     values: bool = False
     status: bool = False
-    ids: int = 0
+    ids: bool = False
     without: int = 0
     sort_by: str = "updated_at"
     ascending: bool = False
@@ -66,13 +68,11 @@ class ThreadQuery:
         ids: list[Any] | None = None,
     ) -> "ThreadQuery":
         """The same within threads of these values, this status and these ids."""
-        shape = replace(
-            self.shape, values=bool(values), status=bool(status), ids=len(ids) if ids else 0
-        )
+        shape = replace(self.shape, values=bool(values), status=bool(status), ids=bool(ids))
         parameters = dict(self.parameters)
         parameters |= {"values": dict(values)} if values else {}
         parameters |= {"status": status} if status else {}
-        parameters |= {f"id{number}": each for number, each in enumerate(ids or ())}
+        parameters |= {"ids": [str(each) for each in ids]} if ids else {}
         return ThreadQuery(shape, parameters)
 
     def without(self, metadata: Mapping[str, Any]) -> "ThreadQuery":
@@ -111,11 +111,16 @@ def plan(
     conn: Connection, metadata: Mapping[str, Any] | None, permitted: Filter | None
 ) -> ThreadQuery:
     """The query for threads that contain `metadata`, within a handler's filter."""
-    wanted, odd = labelling.split(json_codec.plain(dict(metadata or {})))
-    plain, rest = _plain_part(json_codec.plain(dict(permitted or {})))
+    needle, asked = json_codec.plain(dict(metadata or {})), json_codec.plain(dict(permitted or {}))
+    wanted, odd = labelling.split(needle)
+    plain, rest = _plain_part(asked)
     more, odd_plain = labelling.split(plain)
     rest |= odd_plain
-    found = _by_rarity(conn, wanted | more)
+    indexed = sorted(wanted | more)
+    if len(indexed) > MOST_LABELS:
+        # Some find the candidates; the rows themselves answer for all the rest.
+        indexed, odd, rest = indexed[:MOST_LABELS], needle, asked
+    found = _by_rarity(conn, indexed)
     shape = Shape(
         labels=len(found),
         sparse=bool(found) and found[0][0] < SPARSE,
@@ -143,7 +148,7 @@ def _plain_part(permitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
     return plain, rest
 
 
-def _by_rarity(conn: Connection, wanted: set[Label]) -> list[tuple[int, Label]]:
+def _by_rarity(conn: Connection, wanted: list[Label]) -> list[tuple[int, Label]]:
     counted = (
         (int(conn.scalar(_RARITY, {"key": key, "value": value})), (key, value))
         for key, value in wanted
@@ -223,10 +228,9 @@ def _residue(shape: Shape) -> list[ColumnElement[bool]]:
     """The conditions that only the rows themselves can answer."""
     conditions: list[ColumnElement[bool]] = []
     if shape.ids:
-        ids = [
-            bindparam(f"id{number}", type_=threads.c.thread_id.type) for number in range(shape.ids)
-        ]
-        conditions.append(threads.c.thread_id.in_(ids))
+        # One parameter however many there are, so that there is one statement.
+        ids = func.json_each(bindparam("ids", type_=Json)).table_valued("value")
+        conditions.append(threads.c.thread_id.in_(select(ids.c.value)))
     if shape.status:
         conditions.append(threads.c.status == bindparam("status"))
     if shape.odd:

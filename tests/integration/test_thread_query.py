@@ -153,6 +153,34 @@ async def test_changed_metadata_is_found_and_the_old_is_not(db: Database) -> Non
     assert await db.write(fn) == [0, 1, 1, 1, 0]
 
 
+async def test_more_entries_than_labels_help_are_all_asked_for(db: Database) -> None:
+    many = {f"key{number}": number for number in range(40)}
+    ids = [uuid.uuid4() for _ in range(2)]
+
+    def fn(conn: Connection) -> list[list[uuid.UUID]]:
+        thread_rows.insert(conn, ids[0], many, Caller())
+        thread_rows.insert(conn, ids[1], {**many, "key39": "other"}, Caller())
+        return [
+            thread_query.plan(conn, many, None).ids(conn),
+            thread_query.plan(conn, None, many).ids(conn),
+            thread_query.plan(conn, {**many, "key39": "other"}, {"key0": 0}).ids(conn),
+        ]
+
+    assert await db.write(fn) == [[ids[0]], [ids[0]], [ids[1]]]
+
+
+async def test_ids_narrow_a_search_however_many(db: Database) -> None:
+    ids = [uuid.uuid4() for _ in range(50)]
+
+    def fn(conn: Connection) -> set[uuid.UUID]:
+        for each in ids:
+            thread_rows.insert(conn, each, {"a": 1}, Caller())
+        asked = [*ids[:20], *(uuid.uuid4() for _ in range(5000))]
+        return set(thread_query.plan(conn, {"a": 1}, None).also(ids=asked).ids(conn))
+
+    assert await db.write(fn) == set(ids[:20])
+
+
 async def test_a_bad_filter_admits_nothing(db: Database) -> None:
     for bad in ({"a": {"$ne": 1}}, {"$nor": []}, {"$or": [{"a": 1}]}, {"$and": [{}, {"a": 1}]}):
         with pytest.raises(filters.HTTPException) as error:

@@ -169,6 +169,17 @@ async def test_a_log_is_bounded(local: LocalBus, monkeypatch: pytest.MonkeyPatch
         assert _drain(reader) == sent[-10:]
 
 
+async def test_all_logs_together_are_bounded(
+    local: LocalBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bus, "ALL_LOGS_BYTES", 100)
+    for run in ("first", "second", "third"):
+        local.publish(run, "t", "v", b"x" * 40, resumable=True)
+        local.run_ended(run, "t", resumable=True)
+    async with local.subscribe_thread("t", START) as reader:
+        assert {event.run_id for event in _drain(reader)} == {"second", "third"}
+
+
 async def test_readers_leave_nothing_behind(local: LocalBus) -> None:
     for number in range(100):
         async with local.subscribe_run(str(number)), local.subscribe_thread(str(number)):
