@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
 
+import httpx
 import jsonschema_rs
 import structlog
 from langgraph.errors import EmptyInputError, InvalidUpdateError
-from langgraph_sdk.errors import APIStatusError
 from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
@@ -327,9 +327,15 @@ async def json_rpc_error(request: Request, error: Exception) -> Response:
 
 async def own_answer(request: Request, error: Exception) -> Response:
     """A handler that asks the API itself, as MCP's does, was refused: so is its caller."""
-    if not isinstance(error, APIStatusError) or error.status_code >= 500:
+    if not isinstance(error, httpx.HTTPStatusError) or error.request.url.host != OURSELVES:
         return await unexpected(request, error)
-    return JSONResponse({"detail": error.message}, error.status_code)
+    if (status := error.response.status_code) >= 500:
+        return await unexpected(request, error)
+    return Response(error.response.content, status, media_type="application/json")
+
+
+OURSELVES = "api"
+"""Host of the SDK's client that has no URL."""
 
 
 async def overloaded(request: Request, error: Exception) -> Response:
@@ -351,7 +357,7 @@ HANDLERS: dict[type[Exception], Handler] = {
     Reject: rejected,
     jsonschema_rs.ValidationError: bad_body,
     request_body.JsonRpcError: json_rpc_error,
-    APIStatusError: own_answer,
+    httpx.HTTPStatusError: own_answer,
     ValueError: bad_value,
     InvalidUpdateError: bad_value,
     EmptyInputError: bad_value,

@@ -885,6 +885,17 @@ def test_json_rpc_that_is_no_json(unchanged: Served, path: str, raw: bytes) -> N
     assert rpc_error(unchanged, path, raw)["code"] == -32700
 
 
+@pytest.mark.parametrize("params", [{"context": {"a\x00": 1}}, {"arguments": 1}])
+def test_a_tool_that_is_refused_is_no_server_error(
+    unchanged: Served, params: dict[str, Any]
+) -> None:
+    """The route asks the API as a client would, and fell over its refusal."""
+    body = {**RPC, "method": "tools/call", "params": {"name": "echo", **params}}
+    answer = unchanged.client.post("/mcp", json=body, headers=MCP)
+    assert answer.status_code < 500 and complaint(answer) is None, answer.text
+    unchanged.settle()
+
+
 def test_integers_past_64_bits_reach_a_tool_as_everywhere_else(server: Served) -> None:
     """They were a 500: the route reads JSON differently from all others."""
     params = b'{"name": "echo", "arguments": {"value": 18446744073709551616}}'
