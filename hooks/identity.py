@@ -1,6 +1,5 @@
 """Identity: from a request to the user who sent it, or to a refusal that says nothing."""
 
-import ipaddress
 import logging
 import re
 from collections.abc import Iterable, Mapping
@@ -12,16 +11,15 @@ import jwt
 from starlette.authentication import AuthenticationError
 from starlette.responses import JSONResponse
 
+from hooks.hosts import is_loopback
 from hooks.jwt_keys import Key, Keys, open_keys
-from hooks.settings import IdentitySettings
+from hooks.settings import OPERATOR, IdentitySettings
 
 logger = logging.getLogger(__name__)
 
 TENANT_ADMIN = "tenant_admin"
 """Role that sees everything of its tenant."""
 
-OPERATOR = "operator"
-"""Role that may read the server's own figures, which are of all tenants."""
 
 MAX_TOKEN = 8192
 MAX_NAME = 200
@@ -194,14 +192,6 @@ def _is_from_here(scope: Mapping[str, Any]) -> bool:
 
 # An address in brackets or a name, and perhaps a port.
 _HOST = re.compile(r"(?:\[([^\]]+)\]|([^:\[\]]+))(?::[0-9]*)?")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost" or host.lower().endswith(".localhost")
 
 
 @cache

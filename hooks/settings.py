@@ -10,6 +10,9 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 Algorithm = Literal["RS256", "ES256", "EdDSA"]
 
+OPERATOR = "operator"
+"""Role that may read the server's own figures, which are of all tenants."""
+
 # RFC 7518: a key of HS256 is at least as long as its hash.
 SECRET_BYTES = 32
 

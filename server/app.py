@@ -15,7 +15,6 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route
 
 from hooks import settings as auth_settings
-from hooks.identity import OPERATOR, Authenticator
 from hooks.thread_settings import ThreadSettings
 from langgraph_runtime_sql import database
 from langgraph_runtime_sql.config_file import read_config
@@ -101,7 +100,7 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
         allow_private_webhooks=settings.allow_private_webhooks,
         studio=studio,
         # They are of all tenants.
-        metrics_permission=OPERATOR if ours else None,
+        metrics_permission=auth_settings.OPERATOR if ours else None,
         env={**(settings.environment() if ours else {}), **ThreadSettings.environment(settings)},
     )
     if settings.app_env != "local_dev" and not auth:
@@ -119,6 +118,9 @@ def check_identity(settings: Settings) -> None:
     Raises:
         AuthenticationMissing: there is no key, or it cannot be read.
     """
+    # Here, because it brings all of cryptography, which other projects never need.
+    from hooks.identity import Authenticator
+
     try:
         Authenticator(settings)
     except ValueError as error:

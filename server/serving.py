@@ -9,7 +9,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hooks.identity import is_loopback
+from hooks.hosts import is_loopback
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from server import logs
 from server.app import create_app

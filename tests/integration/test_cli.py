@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hooks.identity import is_loopback
+from hooks.hosts import is_loopback
 from tests.support.processes import (
     GRAPHS,
     Running,
