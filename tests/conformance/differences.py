@@ -62,7 +62,6 @@ DIFFERENCES: list[Difference] = [
     Difference("state.thread_stream_refused", "$[1].body.detail", WORDS),
     Difference("store.refused", "*.body", JSON_ERRORS),
     Difference("store.refused", "*.headers.content-type", JSON_ERRORS),
-    Difference("a2a.refused", "$[7].*", JSON_RPC),
     Difference("a2a.refused", "$[9].*", JSON_ERRORS),
     Difference("mcp.malformed", "$[0].*", JSON_RPC),
     Difference("mcp.malformed", "$[6].*", JSON_ERRORS),

@@ -14,7 +14,7 @@ import pytest
 from tests.support.garbage import complaint, spoilt
 from tests.support.served import served
 
-SAMPLES = 50
+SAMPLES = 30
 MCP = {"accept": "application/json, text/event-stream"}
 
 
