@@ -77,3 +77,16 @@ def pick(row: Row, select: Iterable[str] | None) -> Row:
         return row
     wanted = set(select)
     return {key: value for key, value in row.items() if key in wanted}
+
+
+def user_fields(user: Any) -> Row:
+    """An authenticated user as data: stored as it is, a plain user object would become null."""
+    for name in ("model_dump", "dict"):
+        export = getattr(user, name, None)
+        if callable(export):
+            return dict(export())
+    return {
+        "identity": user.identity,
+        "is_authenticated": user.is_authenticated,
+        "display_name": user.display_name,
+    }

@@ -23,6 +23,7 @@ from langgraph_runtime_sql import database, json_codec
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import cron_rows, cron_schedule
+from langgraph_runtime_sql.ops.access import user_fields
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import crons
 
@@ -191,18 +192,9 @@ def creator(ctx: Any) -> Row | None:
     base = ctx or get_auth_ctx()
     if base is None or isinstance(base.user, UnauthenticatedUser):
         return None
-    return {"user": _user_fields(base.user), "permissions": list(base.permissions or [])}
-
-
-def _user_fields(user: Any) -> Row:
-    for name in ("model_dump", "dict"):
-        method = getattr(user, name, None)
-        if callable(method):
-            return dict(json_codec.plain(method()))
     return {
-        "identity": user.identity,
-        "is_authenticated": user.is_authenticated,
-        "display_name": user.display_name,
+        "user": json_codec.plain(user_fields(base.user)),
+        "permissions": list(base.permissions or []),
     }
 
 

@@ -14,7 +14,7 @@ from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import assistants, crons, run_rows, thread_rows
-from langgraph_runtime_sql.ops.access import Filter
+from langgraph_runtime_sql.ops.access import Filter, user_fields
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs
 
@@ -211,16 +211,6 @@ def _configurable(config: Mapping[str, Any]) -> Document:
 
 
 def _store_user(configurable: Document) -> None:
-    """Write the authenticated user as data: a plain user object would be stored as null."""
     user = configurable.get("langgraph_auth_user")
-    if user is None or isinstance(user, dict):
-        return
-    for export in ("model_dump", "dict"):
-        if callable(method := getattr(user, export, None)):
-            configurable["langgraph_auth_user"] = method()
-            return
-    configurable["langgraph_auth_user"] = {
-        "identity": user.identity,
-        "display_name": user.display_name,
-        "is_authenticated": user.is_authenticated,
-    }
+    if user is not None and not isinstance(user, dict):
+        configurable["langgraph_auth_user"] = user_fields(user)
