@@ -20,6 +20,7 @@ from langgraph_runtime_sql import database
 from langgraph_runtime_sql.config_file import read_config
 from langgraph_runtime_sql.embed import LangGraphPlatform
 from langgraph_runtime_sql.errors import RuntimeSqlError
+from my_agent import database as product_database
 from server.logs import AccessLog
 from server.routes import ProductRoutes
 from server.settings import Settings
@@ -56,6 +57,7 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
             or without a key for it.
     """
     platform = create_platform(settings, studio=studio)
+    product_database.use(settings.database_url)
     prefix = platform.config.sections["http"].get("mount_prefix") or ""
 
     @asynccontextmanager
