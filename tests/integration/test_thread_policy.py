@@ -236,6 +236,10 @@ GATED = {
     "run, create": _post("/threads/{}/runs", {**RUN, "if_not_exists": "create"}),
     "run, resume": _post("/threads/{}/runs/wait", {**RUN, "command": {"resume": 1}}),
     "run, later": _post("/threads/{}/runs", {**RUN, "after_seconds": 60}),
+    **{
+        f"run, {strategy}": _post("/threads/{}/runs", {**RUN, "multitask_strategy": strategy})
+        for strategy in ("reject", "rollback", "interrupt", "enqueue")
+    },
     "run, other agent": _post("/threads/{}/runs/wait", {"assistant_id": "interrupt", "input": {}}),
     "state": _post("/threads/{}/state", STATE),
     "bulk": _supersteps,
@@ -332,6 +336,15 @@ async def test_a_cron_of_a_locked_thread_starts_nothing(server: Running, ana: Me
         await ana.http.delete(f"/runs/crons/{cron['cron_id']}")
 
 
+async def test_a_locked_thread_without_a_state_says_so_first(ana: Member) -> None:
+    """Whatever else is wrong with the write."""
+    thread = await ana.open()
+    await ana.open()
+    for body in (STATE, {"values": {"nothing of the kind": 1}, "as_node": "nowhere"}):
+        answer = await ana.http.post(f"/threads/{thread}/state", json=body)
+        assert (answer.status_code, answer.json()["error"]) == (409, "thread_locked")
+
+
 async def test_reading_history_and_joining_go_on(ana: Member) -> None:
     thread = await _locked(ana)
     [run] = await ana.get(f"/threads/{thread}/runs")
@@ -362,6 +375,22 @@ async def test_a_thread_at_work_finishes_and_then_locks(ana: Member) -> None:
     assert locked["metadata"]["status"] == "locked"
     assert locked["metadata"]["locked_at"]
     assert locked["values"]["slept"] == 0.7
+
+
+@pytest.mark.parametrize("route", GATED)
+async def test_a_thread_at_work_says_that_it_is_about_to_lock(ana: Member, route: str) -> None:
+    """And not that it is busy, which would have its client wait for nothing."""
+    thread = await ana.open(agent="sleeper")
+    run = await ana.run(thread, "sleeper", {}, after_seconds=3600)
+    await ana.open(agent="sleeper")
+    before = await _everything(ana, thread)
+    answer = await GATED[route](ana, thread)
+    body = answer.json()
+    assert (answer.status_code, body["error"]) == (409, "thread_locked")
+    assert (body["hint"], body["status"]) == ("create_new", "pending_lock")
+    assert await _everything(ana, thread) == before
+    await ana.post(f"/threads/{thread}/runs/{run}/cancel")
+    assert await ana.standing(thread) == "locked"
 
 
 async def test_it_finishes_every_run_that_it_has_taken(ana: Member) -> None:
