@@ -14,7 +14,7 @@ from my_agent.database import ProductDatabaseError, lock
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEADS: frozenset[str] = frozenset()
+HEADS: frozenset[str] = frozenset({"chat_0001", "icp_finder_0001"})
 """The last script of each branch. Here, because reading the scripts would import Alembic."""
 
 # The server's runtime has a version table of its own, in the same database.
