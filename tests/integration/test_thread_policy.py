@@ -1,31 +1,21 @@
 """The thread policy, through the API: contexts, locks, the gate on every route, archives."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 
-from tests.support.policy import Member, member, policy_server
+from tests.support import policy
+from tests.support.policy import RUN, Member, member, policy_server
 from tests.support.processes import Running
 from tests.support.served import PATIENCE
 
-RUN = {"assistant_id": "echo", "input": {"value": "a"}}
+server, ana = policy.server, policy.ana
+
 HELLO = {"role": "user", "content": "hello"}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with policy_server(tmp_path_factory.mktemp("policy")) as started:
-        yield started
-
-
-@pytest.fixture
-async def ana(server: Running) -> Any:
-    async with member(server) as client:
-        yield client
 
 
 # --- opening and locking ----------------------------------------------------

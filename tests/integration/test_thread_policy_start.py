@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,24 +11,21 @@ import pytest
 from langgraph_sdk import get_client, get_sync_client
 from langgraph_sdk.errors import ConflictError
 
-from tests.support.policy import ORIGIN, Member, headers, member, policy_server
+from tests.support import policy
+from tests.support.policy import (
+    ACME,
+    NOWHERE,
+    ORIGIN,
+    RUN,
+    Member,
+    headers,
+    member,
+    policy_server,
+)
 from tests.support.processes import Running
 from tests.support.served import client
 
-RUN = {"assistant_id": "echo", "input": {"value": "a"}}
-ACME = {"agent": "echo", "website": "acme.com"}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with policy_server(tmp_path_factory.mktemp("start")) as started:
-        yield started
-
-
-@pytest.fixture
-async def ana(server: Running) -> Any:
-    async with member(server) as each:
-        yield each
+server, ana = policy.server, policy.ana
 
 
 async def _resolve(ana: Member, **body: Any) -> Any:
@@ -139,40 +135,6 @@ async def test_settings_of_resuming(tmp_path_factory: pytest.TempPathFactory) ->
             assert f"/threads/{last}/" in answer.headers["content-location"]
 
 
-# --- resume -----------------------------------------------------------------
-
-
-async def test_a_locked_thread_is_resumed_in_a_new_one(ana: Member) -> None:
-    first = await ana.open("https://acme.com", title="First")
-    second = await ana.open()
-    answer = await ana.post(f"/threads/{first}/resume")
-    assert answer["action"] == "create"
-    third = answer["thread_id"]
-    assert await ana.standings(first, second, third) == ["locked", "locked", "open"]
-    metadata = await ana.metadata(third)
-    assert metadata["context_key"] == "domain:acme.com"
-    assert metadata["resumed_from"] == first
-    assert "title" not in metadata
-    opened = await ana.post(f"/threads/{third}/resume")
-    assert opened == {"action": "resume", "thread_id": third}
-
-
-async def test_what_cannot_be_resumed(server: Running, ana: Member) -> None:
-    mine = await ana.open()
-    await ana.open()
-    nowhere = "01a20000-0000-7000-8000-00000000dead"
-    async with member(server) as bob:
-        foreign = await bob.http.post(f"/threads/{mine}/resume")
-        absent = await bob.http.post(f"/threads/{nowhere}/resume")
-        assert foreign.status_code == absent.status_code == 404
-        assert foreign.text.replace(mine, "") == absent.text.replace(nowhere, "")
-        assert await bob.found() == []
-    assert (await ana.http.post("/threads/nonsense/resume")).status_code == 422
-    other = await ana.thread(agent="interrupt")
-    answer = await ana.http.post(f"/threads/{other}/resume")
-    assert (answer.status_code, answer.json()["error"]) == (409, "no_thread_policy")
-
-
 # --- runs without a thread --------------------------------------------------
 
 
@@ -267,7 +229,7 @@ async def test_other_agents_runs_stay_without_a_thread(ana: Member) -> None:
         {"input": {}},
         {"assistant_id": 7},
         {"assistant_id": "nowhere"},
-        {"assistant_id": "01a20000-0000-7000-8000-00000000dead"},
+        {"assistant_id": NOWHERE},
         {**RUN, "multitask_strategy": "nonsense"},
         {**RUN, "stream_mode": 7},
         {**RUN, "webhook": "http://127.0.0.1/"},
@@ -392,10 +354,10 @@ def test_the_sdk_sync(server: Running) -> None:
         ("/threads/resolve", ACME),
         ("/threads/resolve", {"agent": 7}),
         ("/threads/resolve", {"agent": "interrupt"}),
-        ("/threads/01a20000-0000-7000-8000-00000000dead/resume", {}),
+        (f"/threads/{NOWHERE}/resume", {}),
         ("/runs", RUN),
         ("/runs/wait", RUN),
-        ("/runs/stream", {**RUN, "assistant_id": "01a20000-0000-7000-8000-00000000dead"}),
+        ("/runs/stream", {**RUN, "assistant_id": NOWHERE}),
         ("/threads/search", {"include_archived": True}),
         ("/threads/search", {"include_archived": 7}),
         ("/threads/count", {"include_archived": True}),

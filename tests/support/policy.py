@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import httpx
 import jwt
+import pytest
 
 from tests.support.processes import (
     GRAPHS,
@@ -22,6 +23,9 @@ from tests.support.processes import (
 )
 from tests.support.served import PATIENCE, Api
 
+RUN = {"assistant_id": "echo", "input": {"value": "a"}}
+ACME = {"agent": "echo", "website": "acme.com"}
+NOWHERE = "01a20000-0000-7000-8000-00000000dead"
 SECRET = "a secret that only these tests know, long enough"
 ORIGIN = "https://app.example"
 _numbers: Iterator[int] = count()
@@ -120,3 +124,20 @@ async def member(
         limits=httpx.Limits(max_connections=200),
     ) as http:
         yield Member(http, name)
+
+
+# Fixtures: a test module that wants them says `server, ana = policy.server, policy.ana`.
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server with the thread policy, for all tests of a module."""
+    with policy_server(tmp_path_factory.mktemp("policy")) as started:
+        yield started
+
+
+@pytest.fixture
+async def ana(server: Running) -> AsyncIterator[Member]:
+    """Somebody new, of tenant t1."""
+    async with member(server) as client:
+        yield client
