@@ -143,6 +143,10 @@ class Request:
         await self.forward("POST", path, body, send)
         return held if held.messages else None
 
+    async def send(self, message: Message) -> None:
+        """Answer with one ASGI message."""
+        await self._send(message)
+
     async def relay(self, answer: Answer) -> None:
         """Answer as the platform has."""
         for message in answer.messages:
