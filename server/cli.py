@@ -153,6 +153,22 @@ def token(tenant: str, user: str, roles: tuple[str, ...], ttl: str) -> None:
     click.echo(sign(load_settings(), tenant, user, roles, lifetime))
 
 
+@main.command()
+@database_option
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--tenant", help="Whose it is to be.  [default: shared by all tenants]")
+def ingest(path: Path, tenant: str | None, database_url: str | None) -> None:
+    """Bring PATH into the database: a folder of documents, or one file.
+
+    Documents are Markdown, text, HTML and PDF. Doing it again updates what has changed.
+    """
+    from my_agent import database
+    from server.ingest import ingest as bring_in
+
+    database.use(load_settings(database_url=database_url).database_url)
+    bring_in(path, tenant)
+
+
 def load_settings(**given: Any) -> Settings:
     """Settings from the environment; what the command line gives is stronger.
 
