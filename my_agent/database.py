@@ -6,6 +6,7 @@ row has a tenant, and every statement asks for it.
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -100,6 +101,7 @@ def lock(connection: Connection, name: str) -> None:
 
 
 _chosen: str | None = None
+_opening = threading.Lock()
 
 
 def use(url: str | None) -> None:
@@ -114,7 +116,9 @@ def database() -> ProductDatabase:
     Raises:
         ProductDatabaseError: it cannot be used.
     """
-    return _opened(_chosen or os.environ.get("DATABASE_URL") or DEFAULT_URL)
+    # One at a time, or else each of many first callers would open its own.
+    with _opening:
+        return _opened(_chosen or os.environ.get("DATABASE_URL") or DEFAULT_URL)
 
 
 @lru_cache(maxsize=8)
