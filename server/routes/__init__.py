@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 import my_agent
 from langgraph_runtime_sql import hooks
-from server.routes import runs, threads
+from server.routes import a2a, runs, threads
 from server.routes.forwarding import Request
 
 Handler = Callable[[Request], Awaitable[None]]
@@ -25,6 +25,8 @@ POLICY: dict[str, PolicyHandler] = {
     "POST /runs": runs.start,
     "POST /runs/wait": runs.start,
     "POST /runs/stream": runs.start,
+    "POST /a2a/{assistant_id}": a2a.send,
+    "POST /a2a/{assistant_id}/": a2a.send,
 }
 """Method and path below the mount to what answers, where the project has the thread policy."""
 

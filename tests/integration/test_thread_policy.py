@@ -1,6 +1,7 @@
 """The thread policy, through the API: contexts, locks, the gate on every route, archives."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import uuid4
@@ -278,21 +279,47 @@ async def test_the_event_stream_protocol_is_gated(ana: Member) -> None:
     assert await _everything(ana, thread) == before
 
 
-async def test_agents_that_speak_a2a_are_gated(ana: Member) -> None:
+async def _said(ana: Member, method: str, **more: Any) -> dict[str, Any]:
+    """The first answer to a message over A2A."""
+    [assistant] = await ana.post("/assistants/search", {"graph_id": "echo"})
+    message = {"role": "user", "messageId": "m", "parts": [{"kind": "text", "text": "hello"}]}
+    params = {"message": {**message, **more}}
+    rpc = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    path = f"/a2a/{assistant['assistant_id']}"
+    if method == "message/send":
+        found: dict[str, Any] = await ana.post(path, rpc)
+        return found
+    accept = {"accept": "text/event-stream"}
+    events = await ana.events("POST", path, rpc, accept)
+    first: dict[str, Any] = json.loads(events[0].data)
+    return first
+
+
+A2A = ["message/send", "message/stream"]
+
+
+@pytest.mark.parametrize("method", A2A)
+async def test_agents_that_speak_a2a_are_gated(ana: Member, method: str) -> None:
     thread = await _locked(ana)
     before = await _everything(ana, thread)
-    [assistant] = await ana.post("/assistants/search", {"graph_id": "echo"})
-    part = {"kind": "text", "text": "hello"}
-    message = {"role": "user", "messageId": "m", "contextId": thread, "parts": [part]}
-    said = []
-    for method in ("message/send", "message/stream"):
-        rpc = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": message}}
-        answer = await ana.http.post(f"/a2a/{assistant['assistant_id']}", json=rpc)
-        assert answer.status_code < 500
-        assert '"error"' in answer.text
-        said.append(answer.text)
-    assert "thread_locked" in said[0]
+    answer = await _said(ana, method, contextId=thread)
+    assert answer["id"] == 1
+    assert "thread_locked" in answer["error"]["message"]
+    assert answer["error"]["data"]["hint"] == "create_new"
+    assert answer["error"]["data"]["thread_id"] == thread
     assert await _everything(ana, thread) == before
+
+
+@pytest.mark.parametrize("method", A2A)
+async def test_a_message_without_a_context_opens_a_thread(ana: Member, method: str) -> None:
+    """In A2A that is a new conversation; so what was open of its context locks."""
+    first = (await _said(ana, method))["result"]["contextId"]
+    assert await ana.standing(first) == "open"
+    again = (await _said(ana, method, contextId=first))["result"]["contextId"]
+    assert again == first
+    second = (await _said(ana, method))["result"]["contextId"]
+    assert await ana.standings(first, second) == ["locked", "open"]
+    assert "error" in await _said(ana, method, contextId=first)
 
 
 async def test_a_tool_call_over_mcp_runs_beside_the_threads(ana: Member) -> None:
@@ -303,6 +330,26 @@ async def test_a_tool_call_over_mcp_runs_beside_the_threads(ana: Member) -> None
     answer = await ana.http.post("/mcp", json=rpc, headers=accept)
     assert "slept" in answer.json()["result"]["content"][0]["text"]
     assert [row["thread_id"] for row in await ana.found()] == [thread]
+
+
+async def test_a_graph_hands_on_what_its_own_thread_says(ana: Member) -> None:
+    """To a thread of another context, which the policy opens."""
+    theirs = await ana.open("beta.io")
+    thread = await ana.open(agent="loopback")
+    given = {"value": "x", "by": "remote"}
+    done = await ana.post(
+        f"/threads/{thread}/runs/wait", {"assistant_id": "loopback", "input": given}
+    )
+    assert (done["told"]["status"], done["told"]["context_key"]) == ("open", "domain:acme.com")
+    assert done["answer"]["value"] == "x"
+    changes = {"agent": "echo", "graph_id": "echo", "website": "beta.io"}
+    given = {"value": "x", "by": "thread", "changes": changes}
+    done = await ana.post(
+        f"/threads/{thread}/runs/wait", {"assistant_id": "loopback", "input": given}
+    )
+    made = await ana.metadata(done["thread"]["thread_id"])
+    assert (made["status"], made["context_key"]) == ("open", "domain:beta.io")
+    assert await ana.standings(theirs, thread) == ["locked", "open"]
 
 
 async def test_a_cron_of_a_locked_thread_starts_nothing(server: Running, ana: Member) -> None:

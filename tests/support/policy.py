@@ -33,9 +33,11 @@ _numbers: Iterator[int] = count()
 
 @contextmanager
 def policy_server(folder: Path, *, prefix: str | None = None, **env: str) -> Iterator[Running]:
-    """A server in `folder` with the policy for `echo` and `sleeper`, not for `interrupt`."""
+    """A server in `folder` with the policy for its graphs but `interrupt`."""
     config = folder / "langgraph.json"
-    graphs = {name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "sleeper", "interrupt")}
+    graphs = {
+        name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "sleeper", "interrupt", "loopback")
+    }
     config.write_text(
         json.dumps(
             {
@@ -47,7 +49,7 @@ def policy_server(folder: Path, *, prefix: str | None = None, **env: str) -> Ite
         )
     )
     env = {
-        "THREAD_POLICY_AGENTS": "echo,sleeper",
+        "THREAD_POLICY_AGENTS": "echo,sleeper,loopback",
         "JWT_SECRET": SECRET,
         "CORS_ALLOW_ORIGINS": ORIGIN,
         "CRON_SCHEDULER_SLEEP_TIME": "1",
