@@ -5,9 +5,11 @@ import random
 
 import pytest
 
-pytest_plugins = ["tests.support.openai_server"]
+pytest_plugins = ["tests.support.openai_server", "tests.support.products"]
 
 SEED = int(os.environ.get("THREADHOLD_SEED") or random.SystemRandom().randrange(2**32))
+# The processes that tests are spread over share it.
+os.environ["THREADHOLD_SEED"] = str(SEED)
 
 
 def pytest_report_header() -> str:

@@ -5,8 +5,14 @@ import unicodedata
 
 WORD = re.compile(r"\w+")
 
-# What asks or joins but names nothing, in English and Portuguese, without accents.
-_FUNCTION_WORDS = """
+
+def listed(words: str) -> frozenset[str]:
+    """Words with white space between them."""
+    return frozenset(words.split())
+
+
+FUNCTION_WORDS = listed(
+    """
     a about after all also am an and any are as at be been before being between both but by can
     could did do does doing each either for from had has have having he her hers him his how i if
     in into is it its just like many may me might mine more most much must my no nor not of off on
@@ -22,8 +28,9 @@ _FUNCTION_WORDS = """
     no nos nossa nosso num numa o onde os ou para pela pelas pelo pelos por porque qual quais
     quando quanta quantas quanto quantos que quem sao se seja sem ser seu seus so sobre sua suas
     tal tambem te tem ter teve tinha toda todas todo todos tu um uma umas uns voce voces
-"""
-FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+    """
+)
+"""What asks or joins but names nothing, in English and Portuguese, without accents."""
 
 
 def fold(text: str) -> str:
