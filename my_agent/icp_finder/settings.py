@@ -1,8 +1,12 @@
 """Settings of the ICP finder."""
 
-from pydantic import Field
+from ipaddress import IPv4Network, IPv6Network
+
+from pydantic import Field, field_validator
 
 from my_agent.settings import EnvironmentSettings
+
+Network = IPv4Network | IPv6Network
 
 
 class IcpSettings(EnvironmentSettings):
@@ -29,3 +33,21 @@ class IcpSettings(EnvironmentSettings):
         le=1000,
         description="Candidates after those that a background job enriches; 0 for no job",
     )
+    icp_site_seconds: float = Field(
+        default=10.0, gt=0, le=120, description="Seconds that reading a website may take"
+    )
+    icp_private_networks: tuple[Network, ...] = Field(
+        default=(),
+        description="Networks such as `10.1.0.0/16` whose websites are read although they are "
+        "private, separated by commas",
+    )
+    icp_web_search: bool = Field(
+        default=True, description="Search the web for candidates and their websites"
+    )
+
+    @field_validator("icp_private_networks", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(network.strip() for network in value.split(",") if network.strip())
+        return value
