@@ -216,6 +216,14 @@ async def test_items_lie_under_tenant_and_user(ada: Api, bob: Api, admin: Api, e
     ] == WEATHER
 
 
+async def test_a_tenant_may_be_called_what_stores_keep_for_themselves(server: Running) -> None:
+    async for api in user(server, "langgraph", "ada"):
+        body = {"namespace": ["notes"], "key": "k", "value": WEATHER}
+        assert (await api.http.put("/store/items", json=body)).status_code == 204
+        found = await api.get("/store/items", params={"namespace": "notes", "key": "k"})
+        assert found["value"] == WEATHER
+
+
 async def test_graphs_are_told_where_their_users_items_are(server: Running) -> None:
     async for api in user(server, "acme.org", "ada@acme.org"):
         body = {"namespace": ["notes"], "key": "k", "value": WEATHER}
