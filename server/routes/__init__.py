@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 import my_agent
 from langgraph_runtime_sql import hooks
-from server.routes import a2a, runs, threads
+from server.routes import a2a, ask, runs, threads, tutor
 from server.routes.forwarding import Request
 
 Handler = Callable[[Request], Awaitable[None]]
@@ -30,7 +30,10 @@ POLICY: dict[str, PolicyHandler] = {
 }
 """Method and path below the mount to what answers, where the project has the thread policy."""
 
-PRODUCTS: dict[str, dict[str, Handler]] = {}
+PRODUCTS: dict[str, dict[str, Handler]] = {
+    ask.GRAPH: ask.ROUTES,
+    tutor.GRAPH: tutor.ROUTES,
+}
 """A graph's id to its routes; they are offered where the project serves our graph by that id."""
 
 
