@@ -16,6 +16,9 @@ class ChatSettings(EnvironmentSettings):
         default="gpt-4o-mini",
         description="Model that makes a follow-up question complete, before documents are searched",
     )
+    question_max_length: int = Field(
+        default=4000, gt=0, description="Longest question of `/api/ask`, in characters"
+    )
     passages: int = Field(
         default=6, ge=1, le=50, description="Passages of documents that an answer is given"
     )

@@ -3,10 +3,11 @@
 import os
 from collections.abc import Iterator, Sequence
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 DIMENSIONS = 384
 # Of a text that is searched for, in characters: the model reads 512 tokens at a time.
@@ -14,7 +15,7 @@ QUESTION_LENGTH = 2000
 # Passages in one call: enough to keep its threads busy, few enough to show that it goes on.
 BATCH = 8
 
-Vectors = NDArray[np.float32]
+Vectors: TypeAlias = "NDArray[np.float32]"
 
 _one_at_a_time = Lock()
 
@@ -41,6 +42,8 @@ def to_bytes(vector: Vectors) -> bytes:
 
 def from_bytes(rows: Sequence[bytes]) -> Vectors:
     """The vectors of rows, one below the other."""
+    import numpy as np
+
     return np.frombuffer(b"".join(rows), dtype="<f4").reshape(len(rows), DIMENSIONS)
 
 
@@ -59,6 +62,8 @@ def _clean(text: str) -> str:
 
 
 def _finite(vectors: Vectors) -> Vectors:
+    import numpy as np
+
     if not np.isfinite(vectors).all():
         raise ArithmeticError("The embedding model answered with no numbers")
     return vectors

@@ -4,7 +4,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from threading import Lock
 
-import numpy as np
 from sqlalchemy import Connection
 
 from my_agent.chat.documents import embedding, index
@@ -70,6 +69,8 @@ def nearest(
 
 
 def _best(ids: Sequence[int], scores: Vectors, most: int) -> list[tuple[float, int]]:
+    import numpy as np
+
     count = min(most, len(ids))
     chosen = np.argpartition(scores, -count)[-count:]
     return [(float(scores[place]), ids[place]) for place in chosen]
