@@ -31,9 +31,39 @@ def documents(path: Path, tenant: str | None) -> None:
     click.echo(str(report))
 
 
+def register(path: Path, tenant: str | None) -> None:
+    """A CSV file of companies in the format of Singapore's register, for the graph `icp_finder`.
+
+    Args:
+        tenant: whose they are to be; None: shared by all tenants.
+
+    Raises:
+        click.ClickException: it is no such file.
+    """
+    from my_agent.icp_finder.register import BadRow, RegisterError
+    from my_agent.icp_finder.register import ingest as bring_in
+
+    skipped: list[BadRow] = []
+
+    def note(row: BadRow) -> None:
+        if len(skipped) < SHOWN:
+            skipped.append(row)
+
+    try:
+        with click.progressbar(length=path.stat().st_size, label="Reading") as bar:
+            done = bring_in(path, tenant or "", report=note, progress=bar.update)
+    except RegisterError as error:
+        raise click.ClickException(str(error)) from error
+    for row in skipped:
+        click.echo(f"skipped line {row.line}: {row.why}", err=True)
+    if (more := done.bad - len(skipped)) > 0:
+        click.echo(f"and {more} more lines were skipped", err=True)
+    click.echo(f"{path}: {done.kept:,} companies, {done.bad:,} lines skipped")
+
+
 Reader = Callable[[Path, str | None], None]
 
-READERS: dict[str, Reader] = {}
+READERS: dict[str, Reader] = {".csv": register}
 """What reads a file by its suffix, if it is no document."""
 
 

@@ -11,12 +11,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 # How sure a way of matching is. What is below MINIMUM is a coincidence of words.
 WHOLE, PHRASE, WORD, PART = 1.0, 0.9, 0.8, 0.7
 MINIMUM = 0.4
+# What is less sure than a text's surest by more than this is not what the text means.
+CLOSE = 0.15
 # A site is about an industry whose words it says so often, and no less than half as often as others'.
 MENTIONS = 3.0
 # Saying one phrase again and again proves little.
@@ -84,11 +86,7 @@ def find(text: str, limit: int = 3) -> list[Match]:
     code = text.strip().upper()
     if _CODE.fullmatch(code):
         return [Match(code, title(code), WHOLE, code)] if title(code) else []
-    words = _words(text)
-    said = _phrases_of(words)
-    found = [match for entry in industries() if (match := _match(entry, words, said))]
-    found.sort(key=lambda match: (-match.score, -len(match.code), match.code))
-    return found[:limit]
+    return list(_found(_words(text))[:limit])
 
 
 def codes(texts: Sequence[str], limit: int = 8) -> list[str]:
@@ -99,8 +97,10 @@ def codes(texts: Sequence[str], limit: int = 8) -> list[str]:
         limit: how many at most.
     """
     best: dict[str, float] = {}
-    for match in (match for text in texts for match in find(text)):
-        best[match.code] = max(match.score, best.get(match.code, 0.0))
+    for found in map(find, texts):
+        for match in found:
+            if match.score >= found[0].score - CLOSE:
+                best[match.code] = max(match.score, best.get(match.code, 0.0))
     return sorted(best, key=lambda code: -best[code])[:limit]
 
 
@@ -177,6 +177,13 @@ def industries() -> tuple[Industry, ...]:
 @cache
 def _by_code() -> dict[str, Industry]:
     return {entry.code: entry for entry in industries()}
+
+
+@lru_cache(maxsize=1024)
+def _found(words: Words) -> tuple[Match, ...]:
+    said = _phrases_of(words)
+    found = [match for entry in industries() if (match := _match(entry, words, said))]
+    return tuple(sorted(found, key=lambda match: (-match.score, -len(match.code), match.code)))
 
 
 def _match(entry: Industry, words: Words, said: Counter[Words]) -> Match | None:
