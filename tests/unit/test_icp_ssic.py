@@ -109,4 +109,7 @@ def test_a_sites_text_is_about_the_industries_whose_words_it_says() -> None:
     assert ssic.industries_in(text)[0] == "Storage and services to transport"
     assert ssic.industries_in("Welcome. We love our customers, and they love our team.") == []
     assert ssic.industries_in("") == []
-    assert len(ssic.industries_in(text + " banks bank hotel hotels clinic dental clinic", limit=1)) == 1
+    assert (
+        len(ssic.industries_in(text + " banks bank hotel hotels clinic dental clinic", limit=1))
+        == 1
+    )
