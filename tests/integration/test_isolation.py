@@ -244,13 +244,13 @@ async def test_graphs_are_told_where_their_users_items_are(server: Running) -> N
 ID = "00000000-0000-4000-8000-000000000001"
 
 
-def writes(key: str, value: str = "x") -> list[tuple[str, str, dict[str, Any], str]]:
+def writes(key: str, value: str = "x") -> list[tuple[str, str, Any, str]]:
     """Every way to write a metadata key: method, path, body, and what the refusal calls it."""
     bad = {"metadata": {key: value}}
     run = {"assistant_id": "echo", "input": {}}
     cron = {**run, "schedule": FOREVER}
     inside = {"config": {"metadata": {key: value}}}
-    found = [
+    found: list[tuple[str, str, Any, str]] = [
         ("POST", "/threads", bad, "metadata"),
         ("POST", "/threads", {**bad, "thread_id": ID, "if_exists": "do_nothing"}, "metadata"),
         ("PATCH", "/threads/{thread}", bad, "metadata"),
@@ -264,6 +264,8 @@ def writes(key: str, value: str = "x") -> list[tuple[str, str, dict[str, Any], s
         ("PATCH", "/runs/crons/{cron}", bad, "metadata"),
         ("PATCH", "/runs/crons/{cron}", inside, "config.metadata"),
     ]
+    for extra, place in ((bad, "metadata"), (inside, "config.metadata")):
+        found.append(("POST", "/runs/batch", [run, {**run, **extra}], place))
     for path in ("/threads/{thread}/runs", "/runs"):
         for kind in ("", "/wait", "/stream"):
             found += [
@@ -294,6 +296,12 @@ async def test_the_policys_keys_are_not_a_clients_to_write(
         answer = await ada.http.request(method, path.format(**things), json=body)
         assert answer.status_code == 422, f"{method} {path} {body}: {answer.text}"
         assert f"`{place}.{key}`" in answer.json()["detail"].replace("payload.", "")
+    for said in ({"metadata": {key: "x"}}, {"config": {"metadata": {key: "x"}}}):
+        params = {"assistant_id": "echo", "input": {}, **said}
+        command = {"id": 1, "method": "run.start", "params": params}
+        answer = await ada.http.post(f"/threads/{things['thread']}/commands", json=command)
+        assert answer.json()["type"] == "error", answer.text
+        assert f"metadata.{key}` is reserved" in answer.json()["message"]
     thread = await ada.get(f"/threads/{things['thread']}")
     assert thread["metadata"].keys() == {"tenant_id", "user_id"}
     assert await ada.get(f"/threads/{things['thread']}/runs") == []

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -245,7 +246,19 @@ OUTSIDERS: dict[str, tuple[str, dict[str, str]]] = {
     "host": ("", {"host": "127.0.0.1", "x-forwarded-host": "localhost"}),
     "host with a path": ("", {"host": "localhost/ok?x="}),
 }
-STRANGERS = {"other tenant": ("globex", "ada"), "same tenant": ("acme", "bob")}
+STRANGERS = {
+    "other tenant": ("globex", "ada"),
+    "same tenant": ("acme", "bob"),
+    "other administrator": ("globex", "root", "tenant_admin"),
+}
+# In the other way to reach the app.
+ELSEWHERE = {"other administrator": PREFIX}
+
+
+def stranger(who: str) -> dict[str, str]:
+    """The headers of a stranger's requests."""
+    tenant, user, *roles = STRANGERS[who]
+    return {**ACCEPT, **bearer(token(tenant_id=tenant, sub=user, roles=roles))}
 
 
 @dataclass(frozen=True)
@@ -382,8 +395,8 @@ def test_nothing_opens_without_a_valid_token(world: World, trick: str) -> None:
             if path in PUBLIC or method == "WEBSOCKET":
                 continue
             row = f"{method} {path}"
-            for ids in (world.ids, nothing()):
-                status, text = send(client, row, ROWS.get(row, NOTHING)[0], ids, before)
+            for ask, ids in product(ROWS.get(row, NOTHING), (world.ids, nothing())):
+                status, text = send(client, row, ask, ids, before)
                 if status not in REFUSED or MARK in text:
                     wrong.append(f"{row}: {status} {text[:80]}")
                 if status == 401 and method != "HEAD":
@@ -418,12 +431,11 @@ CASES = sorted(
 def test_what_is_anothers_is_as_if_it_were_not(
     world: World, row: str, number: int, who: str
 ) -> None:
-    ask, (tenant, user) = ROWS[row][number], STRANGERS[who]
+    ask, before_path = ROWS[row][number], ELSEWHERE.get(who, "")
     shared = who == "same tenant" and row in SHARED
-    headers = {**ACCEPT, **bearer(token(tenant_id=tenant, sub=user))}
-    with httpx.Client(base_url=world.url, headers=headers, timeout=20) as client:
+    with httpx.Client(base_url=world.url, headers=stranger(who), timeout=20) as client:
         before = world.dump()
-        status, text = send(client, row, ask, world.ids)
+        status, text = send(client, row, ask, world.ids, before_path)
         after = world.dump()
         assert world.first <= after, "something of Ada's was changed or deleted"
         if not ask.creates and not shared:
@@ -433,7 +445,7 @@ def test_what_is_anothers_is_as_if_it_were_not(
         assert MARK not in text
         if status in REFUSED or NOT_FOUND in text:
             return
-        absent = send(client, row, ask, nothing())
+        absent = send(client, row, ask, nothing(), before_path)
     # What was made for oneself has times and such of its own.
     assert status == absent[0]
     assert ask.creates or text == absent[1]
@@ -441,12 +453,11 @@ def test_what_is_anothers_is_as_if_it_were_not(
 
 @pytest.mark.parametrize("who", STRANGERS)
 def test_a_web_socket_of_anothers_thread_tells_nothing(world: World, who: str) -> None:
-    tenant, user = STRANGERS[who]
-    headers = bearer(token(tenant_id=tenant, sub=user))
+    headers = {"authorization": stranger(who)["authorization"]}
     kept = world.dump()
     told = []
     for ids in (world.ids, nothing()):
-        url = f"ws{world.url[4:]}/threads/{ids['thread_id']}/stream/events"
+        url = f"ws{world.url[4:]}{ELSEWHERE.get(who, '')}/threads/{ids['thread_id']}/stream/events"
         told.append((normalised(listened(url, headers), ids), normalised(asked(url, headers), ids)))
     assert told[0] == told[1]
     assert MARK not in str(told[0])

@@ -279,6 +279,24 @@ async def test_the_event_stream_protocol_is_gated(ana: Member) -> None:
     assert await _everything(ana, thread) == before
 
 
+async def test_an_answer_to_a_question_of_a_locked_thread_is_gated(ana: Member) -> None:
+    thread = await ana.open()
+    asked = {"assistant_id": "interrupt", "input": {}}
+    state = await ana.post(f"/threads/{thread}/runs/wait", asked)
+    await ana.open()
+    before = await _everything(ana, thread)
+    [question] = state["__interrupt__"]
+    params = {"interrupt_id": question["id"], "namespace": [], "response": "yes"}
+    command = {"id": 1, "method": "input.respond", "params": params}
+    answer = await ana.http.post(f"/threads/{thread}/commands", json=command)
+    assert answer.status_code < 500
+    assert "thread_locked" in answer.text
+    resumed = {**asked, "command": {"resume": "yes"}}
+    answer = await ana.http.post(f"/threads/{thread}/runs/wait", json=resumed)
+    assert (answer.status_code, answer.json()["error"]) == (409, "thread_locked")
+    assert await _everything(ana, thread) == before
+
+
 async def _said(ana: Member, method: str, **more: Any) -> dict[str, Any]:
     """The first answer to a message over A2A."""
     [assistant] = await ana.post("/assistants/search", {"graph_id": "echo"})
