@@ -194,7 +194,7 @@ async def test_bad_input_is_refused(db: Database) -> None:
     assert await Assistants.count(None) == 1
 
 
-@pytest.mark.parametrize("missing", [uuid4(), str(uuid4())])
+@pytest.mark.parametrize("missing", [uuid4(), str(uuid4())], ids=["uuid", "text"])
 async def test_what_is_missing(db: Database, missing: Any) -> None:
     assert await rows(Assistants.get(None, missing)) == []
     for operation in (
