@@ -166,12 +166,12 @@ def _read(website: str, html: bytes) -> Page:
         raise SiteUnreadable(f"{_shown(website)} has no text that can be read.")
     tree = load_html(html)
     title = _line(tree.findtext(".//title")) if tree is not None else ""
-    name = _name(title) or sites.readable(sites.domain(website))
+    name = name_in(title) or sites.readable(sites.domain(website))
     return Page(website, name, about[:ABOUT_LENGTH].strip(), text)
 
 
-def _name(title: str) -> str:
-    """The company's part of a title such as `Home | Acme`."""
+def name_in(title: str) -> str:
+    """The company's part of a page's title, such as `Home | Acme`; empty if it has none."""
     parts = [part.strip() for part in _BETWEEN.split(title)]
     telling = [part for part in parts if part.lower() not in ("", "home", "homepage", "welcome")]
     return telling[0][:NAME_LENGTH] if telling else ""
