@@ -50,16 +50,13 @@ def content_words(text: str) -> list[str]:
     return list(dict.fromkeys(each for each in words(text) if fold(each) not in FUNCTION_WORDS))
 
 
+_ENDINGS = (("oes", "ao"), ("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
+
+
 def stem(word: str) -> str:
     """A folded word without the endings of plurals and such; equal for most forms of one word."""
-    for ending, rest in (
-        ("oes", "ao"),
-        ("ies", "y"),
-        ("ing", ""),
-        ("ed", ""),
-        ("es", ""),
-        ("s", ""),
-    ):
+    for ending, rest in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)] + rest
+            word = word.removesuffix(ending) + rest
+            break
     return word[:-1] if len(word) > 4 and word[-1] in "aeo" else word
