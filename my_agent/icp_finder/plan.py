@@ -57,11 +57,13 @@ def plan(state: State, heard: Heard) -> Plan:
         known = {each["domain"]: each for each in state.get("customers", [])}
         for website in heard["sites"]:
             _add(made, Place(website, known.get(domain(website))), taken)
-        return made
-    for place in _exchanged(state.get("customers", []), heard, made.notes):
-        _add(made, place, taken)
-    for website in others:
-        _add(made, Place(website), taken)
+    else:
+        for place in _exchanged(state.get("customers", []), heard, made.notes):
+            _add(made, place, taken)
+        for website in others:
+            _add(made, Place(website), taken)
+    if made.left_out:
+        made.notes.append(prompts.too_many(made.left_out))
     return made
 
 
@@ -84,7 +86,9 @@ def _exchanged(customers: list[Site], heard: Heard, notes: list[str]) -> list[Pl
     known = {site["domain"] for site in customers}
     strangers = [domain(old) for old, _ in heard["swaps"] if domain(old) not in known]
     notes += [prompts.no_customer(each) for each in strangers]
-    after = {domain(old): new for old, new in heard["swaps"]}
+    after = {domain(old): new for old, new in heard["swaps"] if domain(new) not in known}
+    twice = [domain(new) for old, new in heard["swaps"] if domain(new) in known - {domain(old)}]
+    notes += [prompts.known_customer(each) for each in twice]
     return [Place(after.get(site["domain"], site["website"]), site) for site in customers]
 
 

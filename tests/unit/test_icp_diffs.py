@@ -64,7 +64,7 @@ def test_order_case_and_repetition_do_not_matter(one: Any, random: Any) -> None:
 def test_a_hash_is_short_and_does_not_depend_on_what_is_read(one: Any) -> None:
     company, icp = one
     of = basis(company, icp)
-    renamed = {**company, "site": {**company["site"], "name": "other", "about": "text"}}
+    renamed: Company = {**company, "site": {**company["site"], "name": "other", "about": "text"}}
     assert len(icp_hash(of)) == HASH_DIGITS
     assert icp_hash(basis(renamed, icp)) == icp_hash(of)
 
