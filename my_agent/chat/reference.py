@@ -124,7 +124,13 @@ def _phrases(question: str) -> list[tuple[str, bool]]:
             together = True
         else:
             together = False
-    return [(" ".join(words), is_name) for words, is_name in found]
+    return [(_trimmed(words), is_name) for words, is_name in found]
+
+
+def _trimmed(words: list[str]) -> str:
+    """A name of several words without what follows it: "Skarra Light burn" is none."""
+    capitals = [place for place, word in enumerate(words, 1) if word[0].isupper()]
+    return " ".join(words[: capitals[-1]] if len(capitals) > 1 else words)
 
 
 def _means_something(token: str) -> bool:
