@@ -1,8 +1,9 @@
-"""The thread policy, through the API: contexts, locks, the gate on every route, archives."""
+"""The thread policy, through the API: contexts, locks, the gate on every route, races."""
 
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -300,9 +301,9 @@ async def test_an_answer_to_a_question_of_a_locked_thread_is_gated(ana: Member) 
 async def _said(ana: Member, method: str, **more: Any) -> dict[str, Any]:
     """The first answer to a message over A2A."""
     [assistant] = await ana.post("/assistants/search", {"graph_id": "echo"})
-    message = {"role": "user", "messageId": "m", "parts": [{"kind": "text", "text": "hello"}]}
-    params = {"message": {**message, **more}}
-    rpc = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    parts = [{"kind": "text", "text": "hello"}]
+    message = {"role": "user", "messageId": "m", "parts": parts, **more}
+    rpc: Any = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": message}}
     path = f"/a2a/{assistant['assistant_id']}"
     if method == "message/send":
         found: dict[str, Any] = await ana.post(path, rpc)
@@ -354,7 +355,7 @@ async def test_a_graph_hands_on_what_its_own_thread_says(ana: Member) -> None:
     """To a thread of another context, which the policy opens."""
     theirs = await ana.open("beta.io")
     thread = await ana.open(agent="loopback")
-    given = {"value": "x", "by": "remote"}
+    given: dict[str, Any] = {"value": "x", "by": "remote"}
     done = await ana.post(
         f"/threads/{thread}/runs/wait", {"assistant_id": "loopback", "input": given}
     )
@@ -416,20 +417,21 @@ async def test_reading_history_and_joining_go_on(ana: Member) -> None:
 # --- a run in flight --------------------------------------------------------
 
 
-async def test_a_thread_at_work_finishes_and_then_locks(ana: Member) -> None:
-    thread = await ana.open(agent="sleeper")
-    run = await ana.run(thread, "sleeper", {"seconds": 0.7})
+async def test_a_thread_at_work_finishes_and_then_locks(ana: Member, tmp_path: Path) -> None:
+    thread, morning = await ana.open(agent="sleeper"), tmp_path / "morning"
+    run = await ana.run(thread, "sleeper", {"seconds": 60, "until": str(morning)})
     await ana.open(agent="sleeper")
     pending = await ana.metadata(thread)
     assert pending["status"] == "pending_lock"
     assert "locked_at" not in pending
     answer = await ana.http.post(f"/threads/{thread}/runs", json=RUN)
     assert (answer.status_code, answer.json()["status"]) == (409, "pending_lock")
+    morning.touch()
     assert await ana.ended(thread, run) == "success"
     locked = await ana.get(f"/threads/{thread}")
     assert locked["metadata"]["status"] == "locked"
     assert locked["metadata"]["locked_at"]
-    assert locked["values"]["slept"] == 0.7
+    assert locked["values"]["slept"] == 60
 
 
 @pytest.mark.parametrize("route", GATED)
@@ -448,10 +450,12 @@ async def test_a_thread_at_work_says_that_it_is_about_to_lock(ana: Member, route
     assert await ana.standing(thread) == "locked"
 
 
-async def test_it_finishes_every_run_that_it_has_taken(ana: Member) -> None:
-    thread = await ana.open(agent="sleeper")
-    runs = [await ana.run(thread, "sleeper", {"seconds": 0.2}) for _ in range(3)]
+async def test_it_finishes_every_run_that_it_has_taken(ana: Member, tmp_path: Path) -> None:
+    thread, morning = await ana.open(agent="sleeper"), tmp_path / "morning"
+    asked = {"seconds": 60, "until": str(morning)}
+    runs = [await ana.run(thread, "sleeper", asked) for _ in range(3)]
     await ana.open(agent="sleeper")
+    morning.touch()
     assert [await ana.ended(thread, run) for run in runs] == ["success"] * 3
     assert await ana.standing(thread) == "locked"
 
@@ -473,69 +477,6 @@ async def test_it_locks_however_its_run_ends(ana: Member, how: str, when: str) -
         await ana.post(f"{path}/cancel?wait=true&action={action}")
     await ana.ended(thread, run)
     assert await ana.standing(thread) == "locked"
-
-
-# --- archives ---------------------------------------------------------------
-
-
-async def test_stale_threads_are_archived_and_left_out_of_searches(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    folder = tmp_path_factory.mktemp("stale")
-    with policy_server(folder, THREAD_STALE_DAYS="0") as server:
-        async with member(server) as ana:
-            old = [await ana.open() for _ in range(4)]
-            last = old.pop()
-            assert await ana.standings(*old, last) == ["archived"] * 3 + ["open"]
-            metadata = await ana.metadata(old[0])
-            assert metadata["locked_at"]
-            assert metadata["archived_at"]
-            assert metadata["reason"] == "superseded"
-            await _assert_hidden(ana, old, last)
-            answer = await ana.http.post(f"/threads/{old[0]}/runs", json=RUN)
-            assert (answer.status_code, answer.json()["status"]) == (409, "archived")
-
-
-async def _assert_hidden(ana: Member, old: list[str], last: str) -> None:
-    def ids(rows: Any) -> set[str]:
-        return {row["thread_id"] for row in rows}
-
-    assert ids(await ana.found()) == {last}
-    assert ids(await ana.found(metadata={"agent": "echo"})) == {last}
-    assert ids(await ana.found(ids=[*old, last])) == {last}
-    assert ids(await ana.found(include_archived=False)) == {last}
-    assert ids(await ana.found(include_archived=True)) == {*old, last}
-    assert ids(await ana.found(metadata={"status": "archived"})) == set(old)
-    assert ids(await ana.found(metadata={"status": "open"})) == {last}
-    assert await ana.found("/threads/count") == 1
-    assert await ana.found("/threads/count", include_archived=True) == 4
-    assert await ana.found("/threads/count", metadata={"status": "archived"}) == 3
-    answer = await ana.http.post("/threads/search", json={"limit": 1})
-    assert "x-pagination-next" not in answer.headers
-    body = {"limit": 1, "include_archived": True}
-    answer = await ana.http.post("/threads/search", json=body)
-    assert answer.headers["x-pagination-next"] == "1"
-    answer = await ana.http.post("/threads/search", json={"include_archived": "yes"})
-    assert answer.status_code == 422
-    assert (await ana.get(f"/threads/{old[0]}"))["thread_id"] == old[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("AUTO_ARCHIVE_STALE_LOCKED", "false", ["locked", "locked", "open"]),
-        ("SINGLE_THREAD_PER_CONTEXT", "false", ["open", "open", "open"]),
-        ("MAX_OPEN_THREADS_PER_AGENT", "2", ["archived", "open", "open"]),
-    ],
-)
-async def test_settings_of_the_rule(
-    tmp_path_factory: pytest.TempPathFactory, name: str, value: str, expected: list[str]
-) -> None:
-    folder = tmp_path_factory.mktemp("setting")
-    with policy_server(folder, **{"THREAD_STALE_DAYS": "0", name: value}) as server:
-        async with member(server) as ana:
-            threads = [await ana.open() for _ in range(3)]
-            assert await ana.standings(*threads) == expected
 
 
 # --- races and restarts -----------------------------------------------------
@@ -580,7 +521,9 @@ async def test_the_policy_survives_the_death_of_the_process(
         async with member(server, "ana") as ana:
             locked, thread = await ana.open("beta.io"), await ana.open(agent="sleeper")
             await ana.open("beta.io")
-            run = await ana.run(thread, "sleeper", {"seconds": 1.5})
+            morning = folder / "morning"
+            asked = {"seconds": 60, "until": str(morning)}
+            run = await ana.run(thread, "sleeper", asked)
             await ana.until(thread, run, "running")
             await ana.open(agent="sleeper")
             server.process.kill()
@@ -591,5 +534,6 @@ async def test_the_policy_survives_the_death_of_the_process(
             assert (answer.status_code, answer.json()["status"]) == (409, "locked")
             answer = await ana.http.post(f"/threads/{thread}/runs", json=RUN)
             assert answer.status_code == 409
+            morning.touch()
             assert await ana.ended(thread, run) == "success"
             assert await ana.standing(thread) == "locked"
