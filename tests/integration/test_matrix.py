@@ -103,7 +103,15 @@ NOTHING = [Ask()]
 PAGE = [Ask(), Ask({"limit": 1000, "metadata": {}}), Ask({"metadata": {"mark": MARK}})]
 START = {"assistant_id": "echo", "input": {"value": 1}}
 
+# Graphs of ours that bring routes of their own.
+OURS = ("chat",)
+
 ROWS: dict[str, list[Ask]] = {
+    "POST /api/ask": [
+        Ask({"question": "Who are you?"}, creates=True),
+        Ask({"question": "Who are you?", "thread_id": "{thread_id}"}),
+        Ask({"question": ""}),
+    ],
     "GET /metrics": NOTHING,
     "POST /assistants": [
         Ask({"graph_id": "echo", "assistant_id": "{assistant_id}", "if_exists": how}, creates=True)
@@ -289,7 +297,10 @@ class World:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder, port = tmp_path_factory.mktemp("matrix"), free_port()
     config = {
-        "graphs": {name: f"{GRAPHS}/echo.py:graph" for name in ("echo", "icp_finder")},
+        "graphs": {
+            **{name: f"{GRAPHS}/echo.py:graph" for name in ("echo", "icp_finder")},
+            **{name: f"{ROOT}/my_agent/{name}/graph.py:graph" for name in OURS},
+        },
         **{key: json.loads((ROOT / "langgraph.json").read_text())[key] for key in ("auth", "sql")},
     }
     (folder / "langgraph.json").write_text(json.dumps(config))
