@@ -109,7 +109,7 @@ def test_keys_are_changed_without_a_restart(behind: Running, jwks: Published) ->
 
 
 def test_unknown_keys_make_no_flood_of_requests(behind: Running, jwks: Published) -> None:
-    """CVE-2026-48524."""
+    """CVE-2026-48524, GHSA-fhv5-28vv-h8m8."""
     first, started = jwks.asked, time.monotonic()
     sent = issued("RS256", "unknown")
     with httpx.Client(base_url=behind.url, headers=bearer(sent), timeout=30) as client:

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from websockets.asyncio.client import connect
 
 from tests.support import policy
 from tests.support.policy import RUN, Member, member, policy_server
@@ -278,6 +279,30 @@ async def test_the_event_stream_protocol_is_gated(ana: Member) -> None:
     assert answer.status_code < 500
     assert "thread_locked" in answer.text
     assert await _everything(ana, thread) == before
+
+
+async def test_a_web_socket_is_gated(server: Running, ana: Member) -> None:
+    thread = await _locked(ana)
+    before = await _everything(ana, thread)
+    url = f"ws{server.url[4:]}/threads/{thread}/stream/events"
+    params = {"assistant_id": "echo", "input": {"value": "a"}}
+    async with connect(url, additional_headers=policy.headers("t1", ana.name)) as socket:
+        await socket.send(json.dumps({"id": 1, "method": "run.start", "params": params}))
+        async with asyncio.timeout(PATIENCE):
+            while (answer := json.loads(await socket.recv())).get("id") != 1:
+                pass
+    assert answer["type"] == "error"
+    assert "thread_locked" in answer["message"]
+    assert await _everything(ana, thread) == before
+
+
+async def test_a_thread_of_the_event_stream_protocol_opens_like_others(ana: Member) -> None:
+    first, second = await ana.open(), str(uuid4())
+    params = {"assistant_id": "echo", "input": {}, "metadata": {"website": "acme.com"}}
+    command = {"id": 1, "method": "run.start", "params": params}
+    started = await ana.post(f"/threads/{second}/commands", command)
+    assert started["type"] == "success"
+    assert await ana.standings(first, second) == ["locked", "open"]
 
 
 async def test_an_answer_to_a_question_of_a_locked_thread_is_gated(ana: Member) -> None:

@@ -113,7 +113,8 @@ async def test_the_same_context_in_other_words_goes_on(ana: Member) -> None:
     for website in ("acme.com", "HTTPS://shop.Acme.com:443/x"):
         answer = await _resume(ana, thread, website=website)
         assert answer == {"action": "resume", "thread_id": thread}
-    assert await _resume(ana, thread, website=None) == answer
+    for nothing in (None, "", " "):
+        assert await _resume(ana, thread, website=nothing, rule_name=nothing) == answer
     assert len(await ana.found()) == 1
 
 
