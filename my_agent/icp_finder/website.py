@@ -22,6 +22,7 @@ from my_agent.icp_finder.transport import CheckedTransport, PrivateAddressError
 MAX_BYTES = 2**20
 MAX_REDIRECTS = 5
 ABOUT_LENGTH = 2000
+TEXT_LENGTH = 200_000
 NAME_LENGTH = 120
 # A page whose main part is shorter has its text elsewhere, as many first pages do.
 ENOUGH = 200
@@ -59,7 +60,7 @@ class Page:
         website: URL that it was asked for by.
         name: what it calls itself, or else the domain.
         about: its main text, shortened.
-        text: all of its text.
+        text: all of its text, up to a bound.
     """
 
     website: str
@@ -167,7 +168,7 @@ def _read(website: str, html: bytes) -> Page:
     tree = load_html(html)
     title = _line(tree.findtext(".//title")) if tree is not None else ""
     name = name_in(title) or sites.readable(sites.domain(website))
-    return Page(website, name, about[:ABOUT_LENGTH].strip(), text)
+    return Page(website, name, about[:ABOUT_LENGTH].strip(), text[:TEXT_LENGTH])
 
 
 def name_in(title: str) -> str:
