@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from langgraph_runtime_sql import hooks
 from langgraph_runtime_sql.embed import LangGraphPlatform
+from my_agent.chat.settings import ChatSettings
 from my_agent.models import ModelSettings
 from server.cli import main
 from server.settings import Settings
@@ -66,6 +67,7 @@ def rows(settings: type[BaseModel], prefix: str) -> dict[str, list[str]]:
     [
         ("Settings", Settings, Settings.model_config.get("env_prefix", "")),
         ("Models", ModelSettings, ModelSettings.PREFIX),
+        ("Documents", ChatSettings, ChatSettings.PREFIX),
     ],
 )
 def test_settings_table_is_the_settings_class(
