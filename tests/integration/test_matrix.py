@@ -104,7 +104,8 @@ PAGE = [Ask(), Ask({"limit": 1000, "metadata": {}}), Ask({"metadata": {"mark": M
 START = {"assistant_id": "echo", "input": {"value": 1}}
 
 # Graphs of ours that bring routes of their own.
-OURS = ("chat",)
+OURS = ("chat", "tutor")
+TUTORED = ("messages", "corrections", "summary")
 
 ROWS: dict[str, list[Ask]] = {
     "POST /api/ask": [
@@ -112,6 +113,12 @@ ROWS: dict[str, list[Ask]] = {
         Ask({"question": "Who are you?", "thread_id": "{thread_id}"}),
         Ask({"question": ""}),
     ],
+    "POST /tutor/chat": [
+        Ask({"message": "Hello there."}, creates=True),
+        Ask({"message": "Hello there.", "thread_id": "{thread_id}"}),
+        Ask({"message": ""}),
+    ],
+    **{f"GET /tutor/threads/{{thread_id}}/{what}": NOTHING for what in TUTORED},
     "GET /metrics": NOTHING,
     "POST /assistants": [
         Ask({"graph_id": "echo", "assistant_id": "{assistant_id}", "if_exists": how}, creates=True)
@@ -337,12 +344,16 @@ def furnish(url: str) -> dict[str, str]:
         [done] = make(f"/threads/{thread}/runs", None, "GET")
         make(f"/threads/{thread}/runs", {**run, "after_seconds": 86400})
         make("/threads/resolve", {"agent": "icp_finder", "website": "ada.example"})
+        lesson = make("/threads", {})["thread_id"]
+        said = {"messages": [{"role": "user", "content": f"I has a {MARK}."}]}
+        make(f"/threads/{lesson}/runs/wait", {"assistant_id": "tutor", "input": said})
         cron = make(f"/threads/{thread}/runs/crons", {**CRON, **mark})
         make("/runs/crons", {**CRON, **mark})
         item = {"namespace": ["notes"], "key": "note", "value": {"mark": MARK}}
         make("/store/items", item, "PUT")
     return {
         "thread_id": thread,
+        "lesson_id": lesson,
         "run_id": done["run_id"],
         "assistant_id": assistant["assistant_id"],
         "cron_id": cron["cron_id"],
@@ -353,7 +364,7 @@ def furnish(url: str) -> dict[str, str]:
 
 def nothing() -> dict[str, str]:
     """Ids of nothing at all."""
-    names = ("thread_id", "run_id", "assistant_id", "cron_id", "checkpoint_id")
+    names = ("thread_id", "lesson_id", "run_id", "assistant_id", "cron_id", "checkpoint_id")
     return {**{name: str(uuid4()) for name in names}, "namespace": "echo"}
 
 
@@ -370,6 +381,9 @@ def send(
 ) -> tuple[int, str]:
     """Ask; the status and the body, in which ids and times are all the same."""
     method, path = row.split(" ", 1)
+    if path.startswith("/tutor/"):
+        # Its routes are for its own threads alone.
+        ids = {**ids, "thread_id": ids["lesson_id"]}
     url = before + filled(path, ids) + (f"?{filled(ask.query, ids)}" if ask.query else "")
     body = None if method in ("GET", "HEAD") else filled(ask.body, ids)
     answer = client.request(method, url, json=body)
