@@ -234,6 +234,7 @@ GATED = {
         for strategy in ("reject", "rollback", "interrupt", "enqueue")
     },
     "run, other agent": _post("/threads/{}/runs/wait", {"assistant_id": "interrupt", "input": {}}),
+    "cron": _post("/threads/{}/runs/crons", {**RUN, "schedule": "0 0 1 1 *"}),
     "state": _post("/threads/{}/state", STATE),
     "bulk": _supersteps,
 }
@@ -268,6 +269,7 @@ async def test_a_locked_thread_refuses_writes_and_stays_as_it_was(ana: Member, r
         "status": "locked",
     }
     assert await _everything(ana, thread) == before
+    assert await ana.post("/runs/crons/search", {"thread_id": thread}) == []
 
 
 async def test_the_event_stream_protocol_is_gated(ana: Member) -> None:
