@@ -182,6 +182,19 @@ async def test_the_same_website_in_other_words_is_no_change(ana: Member) -> None
     assert await ana.standing(thread) == "open"
 
 
+async def test_a_graph_that_learns_of_a_website_moves_its_own_thread(ana: Member) -> None:
+    there = await ana.open("beta.io", agent="loopback")
+    moving = await ana.thread(agent="loopback")
+    given = {"by": "move", "changes": {"website": "https://beta.io/about"}}
+    body = {"assistant_id": "loopback", "input": given}
+    done = await ana.post(f"/threads/{moving}/runs/wait", body)
+    assert done["thread"]["metadata"]["context_key"] == "domain:beta.io"
+    assert await ana.standings(there, moving) == ["locked", "open"]
+    # The next run is told.
+    done = await ana.post(f"/threads/{moving}/runs/wait", body)
+    assert done["told"]["context_key"] == "domain:beta.io"
+
+
 async def test_a_locked_threads_context_is_settled_and_the_rest_is_not(ana: Member) -> None:
     first = await ana.open()
     await ana.open()
