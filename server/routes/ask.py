@@ -105,10 +105,7 @@ async def _answer(request: Request, thread_id: str, run: Json) -> None:
         await request.relay(waited)
         return
     state = waited.content
-    error = state.get("__error__") if isinstance(state, dict) else UNFINISHED
-    if error is None and state["messages"][-1]["type"] != "ai":
-        error = UNFINISHED
-    if error is not None:
+    if (error := _failure(state)) is not None:
         failed = {**error, "detail": error["message"], "thread_id": thread_id}
         await request.answer(failed, waited, status=502)
         return
@@ -118,6 +115,17 @@ async def _answer(request: Request, thread_id: str, run: Json) -> None:
         "citations": state["citations"],
     }
     await request.answer(told, waited)
+
+
+def _failure(state: Any) -> Json | None:
+    """Why a run has ended without an answer, if it has."""
+    if not isinstance(state, dict):
+        return UNFINISHED
+    if "__error__" in state:
+        error: Json = state["__error__"]
+        return error
+    messages = state.get("messages")
+    return None if messages and messages[-1]["type"] == "ai" else UNFINISHED
 
 
 def _problem(question: str) -> str | None:

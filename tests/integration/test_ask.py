@@ -185,6 +185,27 @@ async def test_a_failed_run_says_why(ada: Api, model: OpenAIServer, reply: Reply
     assert again["answer"] == f"About {SECOND} [1]."
 
 
+@pytest.mark.parametrize("action", ["interrupt", "rollback"])
+async def test_a_run_that_is_stopped_has_no_answer(
+    ada: Api, model: OpenAIServer, action: str
+) -> None:
+    gate, thread = model.gate(), await ada.thread(graph_id="chat")
+    model.fallback = say("one two", gate=gate)
+    body = {"question": FIRST, "thread_id": thread}
+    asking = asyncio.create_task(ada.http.post("/api/ask", json=body))
+    hearing = asyncio.create_task(hear(ada, **body))
+    async with asyncio.timeout(30):
+        # One runs, and one waits for it.
+        while len(runs := await ada.get(f"/threads/{thread}/runs")) < 2 or not model.requests:
+            await asyncio.sleep(0.02)
+    for run in runs:
+        await ada.http.post(f"/threads/{thread}/runs/{run['run_id']}/cancel?action={action}")
+    answer, heard = await asking, await hearing
+    assert answer.status_code == 502
+    assert answer.json()["thread_id"] == thread and answer.json()["detail"]
+    assert heard[-1].name == "error" and "citations" not in [each.name for each in heard]
+
+
 BAD: list[tuple[Any, str]] = [
     ({"question": ""}, "Ask something"),
     ({"question": " \n"}, "Ask something"),
