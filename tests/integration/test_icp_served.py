@@ -143,11 +143,15 @@ async def test_a_thread_learns_its_website_from_the_conversation(
 async def test_nobody_says_whose_the_run_is_but_the_server(
     ann: Person, model: OpenAIServer
 ) -> None:
-    message = {"role": "user", "content": "Hello"}
+    forged: Any = {
+        "messages": [{"role": "user", "content": "Hello"}],
+        "tenant_id": "acme",
+        "thread_id": "other",
+    }
     values: Any = await ann.sdk.runs.wait(
         ann.thread or "",
         AGENT,
-        input={"messages": [message], "tenant_id": "acme", "thread_id": "other"},
+        input=forged,
         metadata={"tenant_id": "acme"},
         config={"configurable": {"tenant_id": "acme"}},
     )
