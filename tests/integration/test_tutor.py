@@ -387,6 +387,13 @@ async def test_another_graphs_thread_is_not_taken_over(ada: Member, model: OpenA
     assert model.requests == []
 
 
+async def test_a_thread_that_is_meant_for_another_agent_is_not_taken_over(ada: Member) -> None:
+    thread = await ada.thread(agent="echo")
+    answer = await ada.http.post("/tutor/chat", json={"message": "hi", "thread_id": thread})
+    assert answer.status_code == 409
+    assert "'echo'" in answer.json()["detail"]
+
+
 async def test_a_thread_without_runs_is_an_empty_conversation(ada: Member) -> None:
     thread = await ada.thread(topic="fruit")
     assert await view(ada, thread, "messages") == {"thread_id": thread, "messages": []}
