@@ -78,13 +78,18 @@ def test_words_are_compared_without_accents_and_endings() -> None:
 
 
 def test_fusion_puts_first_what_both_lists_have() -> None:
-    assert fuse([1, 2, 3], [4, 2, 5]) == [2, 1, 4, 3, 5]
-    # Equals in the order in which they came.
-    assert fuse([1], [2]) == [1, 2]
-    assert fuse([], [7, 8]) == [7, 8]
-    assert fuse([], []) == []
-    # The sum of what each place is worth decides.
-    assert fuse([9, 1], [2, 9], [2, 3]) == [2, 9, 1, 3]
+    assert fuse([1, 2], [3, 2, 4]) == [2, 3, 4, 1]
+    # Meaning counts more than words, place for place.
+    assert fuse([1, 2], [2, 1]) == [2, 1]
+    assert fuse([1], [2]) == [2, 1]
+    # What is first by words is above what is far down by meaning.
+    assert fuse([9], list(range(30)))[:4] == [0, 9, 1, 2]
+    assert fuse([99], list(range(30))).index(99) < 8
+
+
+@pytest.mark.parametrize("one", [[], [7, 8]])
+def test_fusion_of_one_list_is_that_list(one: list[int]) -> None:
+    assert fuse([], one) == fuse(one, []) == fuse(one, one) == one
 
 
 PASSAGES = [
