@@ -43,21 +43,33 @@ async def chat(request: Request) -> None:
         if found is None:
             return
         thread_id = found
-    message_id = str(uuid4())
+    message = _sent(asked.message)
     run = {
         "assistant_id": GRAPH,
-        "input": {"messages": [{"role": "user", "content": asked.message, "id": message_id}]},
+        "input": {"messages": [message]},
         "stream_mode": ["messages-tuple", "updates"],
         "multitask_strategy": "enqueue",
     }
     if asked.thread_id is None:
         run["if_not_exists"] = "create"
-    await tell(request, f"/threads/{thread_id}/runs/stream", run, Lesson(message_id))
+    await tell(request, f"/threads/{thread_id}/runs/stream", run, Lesson(message["id"]))
+
+
+def _sent(text: str) -> Json:
+    """A message of the user's, of this moment: it may have to wait for its turn."""
+    # Here, since it brings the graph, and other projects have another one.
+    from my_agent.tutor.state import TIMESTAMP, now
+
+    return {
+        "type": "human",
+        "id": str(uuid4()),
+        "content": text,
+        "additional_kwargs": {TIMESTAMP: now()},
+    }
 
 
 def _problem(message: str) -> str | None:
     """What is wrong with a message, if anything."""
-    # Here, since it brings the graph, and other projects have another one.
     from my_agent.tutor.settings import TutorSettings
 
     longest = TutorSettings.from_environment().max_message_length

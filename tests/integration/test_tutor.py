@@ -284,6 +284,9 @@ async def test_two_messages_at_once_are_both_answered_in_their_order(
         "I has a dog.",
         "He have a cat.",
     ]
+    # Each has the time when it was sent, not when its turn came.
+    kept = (await view(ada, thread, "messages"))["messages"]
+    assert kept[4]["timestamp"] <= kept[3]["timestamp"]
 
 
 async def test_who_leaves_finds_the_answer_in_the_thread(ada: Member, model: OpenAIServer) -> None:
