@@ -1,8 +1,10 @@
 """Export: `GET /export/latest_scores.csv`, the tenant's latest scores of the ICP finder, streamed."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from starlette.responses import StreamingResponse
+from starlette.types import Scope
 
 from langgraph_runtime_sql.embed import LangGraphPlatform
 from my_agent.icp_finder.export import latest_scores
@@ -24,7 +26,9 @@ async def scores(request: Request) -> None:
     if probe.status != 200:
         await request.relay(probe)
         return
-    tenant_id = await _tenant(request)
+    platform = request.platform
+    auth = platform.config.sections["auth"] if isinstance(platform, LangGraphPlatform) else None
+    tenant_id = None if auth is None else await tenant_of(auth, request.scope)
     if tenant_id is None:
         await request.pass_on()
         return
@@ -32,18 +36,21 @@ async def scores(request: Request) -> None:
     await request.respond(response, probe.headers)
 
 
-async def _tenant(request: Request) -> str | None:
+async def tenant_of(auth: Mapping[str, Any], scope: Scope) -> str | None:
     """Whose scores the caller may have; None where the project's own auth knows tenants otherwise.
 
-    Raises as `Authenticator.identify`: not where the platform has let the caller in.
+    Args:
+        auth: the section of the project's configuration.
+        scope: of the request, which the platform has let in.
+
+    Raises:
+        NotAuthenticated: it would not let it in now.
     """
-    platform = request.platform
-    auth = platform.config.sections["auth"] if isinstance(platform, LangGraphPlatform) else {}
     if has_our_identity(auth):
         # Here, because it brings all of cryptography, which other projects never need.
         from hooks.identity import authenticator
 
-        return (await authenticator().identify(request.scope))["tenant_id"]
+        return (await authenticator().identify(scope))["tenant_id"]
     return None if auth else LOCAL_TENANT
 
 

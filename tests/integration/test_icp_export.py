@@ -189,6 +189,15 @@ async def test_another_projects_graph_of_that_name_has_no_export(tmp_path: Path)
     assert route not in offered({})
 
 
+async def test_whose_scores_they_are_is_known_of_our_own_auth_only() -> None:
+    from server.routes.export import tenant_of
+
+    scope = {"type": "http", "headers": []}
+    # Where nobody is told apart, as on one's own machine, everything is the local tenant's.
+    assert await tenant_of({}, scope) == "local"
+    assert await tenant_of({"path": "./their_auth.py:auth"}, scope) is None
+
+
 @pytest.mark.parametrize(
     ("cell", "shown"),
     [
