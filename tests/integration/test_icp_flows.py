@@ -191,6 +191,25 @@ async def change_and_new_session(ann: Person) -> AsyncIterator[None]:
     await _is_locked(ann, old)
 
 
+async def change_of_icp_and_new_session(ann: Person) -> AsyncIterator[None]:
+    """Another ICP of the same company: the new session knows it, and asks only for the search."""
+    await ann.settle()
+    await ann.answer("later")
+    await ann.say("Industries: software development")
+    request = ann.question["details"]["new_session"]
+    await ann.answer({"choice": "new"})
+    old = ann.thread or ""
+    ann.thread = (await ann.sdk.http.post(request["path"], json=request["body"]))["thread_id"]
+    await _is_locked(ann, old)
+    yield
+    said = await ann.say("Hello")
+    assert "Welcome back" in said
+    assert "Re-run discovery, because the industries changed?" in said
+    await ann.answer("yes")
+    assert ann.asked == "enrich"
+    assert ann.values["icp"]["industries"] == ["software development"]
+
+
 async def stale_discovery(ann: Person) -> AsyncIterator[None]:
     """What is out of date is searched for again, if the user agrees."""
     await ann.settle()
@@ -238,6 +257,7 @@ FLOWS: list[Flow] = [
     new_thread_for_the_same,
     change_and_continue,
     change_and_new_session,
+    change_of_icp_and_new_session,
     stale_discovery,
     enrichment,
 ]
