@@ -240,7 +240,8 @@ async def test_a_job_enriches_all_and_says_so(world: World, ada: Member) -> None
     assert seen is not None
     assert (seen.id, seen.status, seen.done, seen.created) == (job["id"], "done", 5, False)
     # Asking again is asking for what is done.
-    assert (await ask(ada, keys))["status"] == "done"
+    again = await ask(ada, [*keys, "domain:unknown.com"])
+    assert (again["status"], again["created"], again["total"]) == ("done", False, 5)
     assert len(await runs(ada)) == 1
 
 
@@ -486,7 +487,7 @@ async def test_the_run_of_a_colleague_counts_as_over_after_a_long_silence(
     assert (job.user_id, job.thread_id) == ("bob", threads[1])
     # What was taken for over may do nothing any more.
     with pytest.raises(jobs.JobError, match="started again elsewhere"):
-        await jobs.next_step(tenant, job.job_id, threads[0])
+        await jobs.next_step(tenant, job.job_id, threads[0], None)
     with pytest.raises(asyncio.CancelledError):
         async with jobs.noting_the_end(tenant, job.job_id, threads[0]):
             raise asyncio.CancelledError
@@ -506,7 +507,7 @@ async def test_what_fails_is_noted_with_its_reason(
     failed = await row(tenant)
     assert (failed.status, failed.reason) == ("failed", "it is broken")
     # A run that is tried again takes the job up again.
-    step = await jobs.next_step(tenant, job.job_id, job.thread_id)
+    step = await jobs.next_step(tenant, job.job_id, job.thread_id, "run-2")
     assert (step.done, step.total) == (0, 1)
     going_on = await row(tenant)
-    assert (going_on.status, going_on.reason) == ("running", None)
+    assert (going_on.status, going_on.reason, going_on.run_id) == ("running", None, "run-2")
