@@ -62,7 +62,7 @@ def model(endpoint: OpenAIServer) -> OpenAIServer:
 @pytest.fixture
 async def ann(server: Running, sites: Sites, folder: Path) -> AsyncIterator[Person]:
     person = Person(sites, folder)
-    async with get_client(url=server.url, timeout=PATIENCE * 2) as person.sdk:
+    async with get_client(url=server.url, timeout=PATIENCE * 4) as person.sdk:
         await person.open(website=person.website)
         yield person
 

@@ -91,6 +91,8 @@ def icp_server(
         "JWT_SECRET": SECRET,
         "ICP_PRIVATE_NETWORKS": "127.0.0.0/8",
         "ICP_WEB_SEARCH": "false",
+        # The first page waits for a library to be imported, on a machine that may be busy.
+        "ICP_SITE_SECONDS": str(PATIENCE),
         "OPENAI_API_KEY": "",
         "OPENAI_BASE_URL": "",
         **env,
@@ -140,7 +142,7 @@ class Person:
     async def at(self, server: Running) -> AsyncIterator[None]:
         """Talk to a server for a while."""
         who = headers(self.tenant, self.name)
-        async with get_client(url=server.url, headers=who, timeout=PATIENCE * 2) as self.sdk:
+        async with get_client(url=server.url, headers=who, timeout=PATIENCE * 4) as self.sdk:
             yield
 
     async def open(self, **metadata: Any) -> str:
