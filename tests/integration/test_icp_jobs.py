@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy import select
 
 from my_agent import database
+from my_agent.enrichment.graph import graph
 from my_agent.icp_finder import background, jobs, records
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored
 from my_agent.icp_finder.statements import run
@@ -492,6 +493,20 @@ async def test_the_run_of_a_colleague_counts_as_over_after_a_long_silence(
         async with jobs.noting_the_end(tenant, job.job_id, threads[0]):
             raise asyncio.CancelledError
     assert (await row(tenant)).status == "queued"
+
+
+async def test_the_graph_works_without_a_server(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = uuid4().hex
+    starting(monkeypatch, "run-1")
+    job = await enqueue(tenant, await found(world, tenant, 3))
+    known = {"identity": "ada", "tenant_id": tenant}
+    thread = {"thread_id": (await row(tenant)).thread_id, "langgraph_auth_user": known}
+    told = graph.astream({"job_id": job.id}, {"configurable": thread}, stream_mode="values")
+    progress = [(state.get("done"), state.get("total")) async for state in told]
+    assert progress == [(None, None), (1, 3), (2, 3), (3, 3), (3, 3)]
+    assert (await row(tenant)).status == "done"
 
 
 async def test_what_fails_is_noted_with_its_reason(
