@@ -245,7 +245,7 @@ async def enrichment(ann: Person) -> AsyncIterator[None]:
     assert ann.values["enrichment"]["job"] == done["job"]
     count = select(func.count()).select_from(jobs).where(jobs.c.tenant_id == ann.tenant)
     assert await ann.work(lambda c: c.scalar(count)) == 1
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(2 * PATIENCE):
         while "is done" not in await ann.say("How far is it?"):
             await asyncio.sleep(0.2)
 
