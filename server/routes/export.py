@@ -7,7 +7,6 @@ from starlette.responses import StreamingResponse
 from starlette.types import Scope
 
 from langgraph_runtime_sql.embed import LangGraphPlatform
-from my_agent.icp_finder.export import latest_scores
 from my_agent.user import LOCAL_TENANT
 from server.project import has_our_identity
 from server.routes.forwarding import Request
@@ -21,6 +20,9 @@ HEADERS = {
 
 async def scores(request: Request) -> None:
     """Answer with the CSV, or as the platform does who may not ask."""
+    # Here, so that a server which nobody asks for it starts without the ICP finder.
+    from my_agent.icp_finder.export import latest_scores
+
     # Whoever the platform refuses is refused in its words; everybody else gets this far.
     probe = await request.ask("POST", "/threads/count", {})
     if probe.status != 200:
