@@ -17,12 +17,6 @@ HAS = ("agreement", "has", "have")
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def launched(endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
     folder = tmp_path_factory.mktemp("tutor")
     victim = Victim(

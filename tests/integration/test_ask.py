@@ -50,12 +50,6 @@ def echo(received: Received) -> Reply:
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def server(endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """With documents that were ingested while it ran."""
     folder = tmp_path_factory.mktemp("ask")

@@ -31,12 +31,6 @@ def served(folder: Path, **variables: str) -> Iterator[Running]:
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def online(endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     variables = {
         "OPENAI_API_KEY": endpoint.api_key,

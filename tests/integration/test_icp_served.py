@@ -32,12 +32,6 @@ def sites() -> Iterator[Sites]:
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("icp-served")
 

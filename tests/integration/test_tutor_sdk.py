@@ -28,12 +28,6 @@ HAS = ("agreement", "has", "have")
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def online(endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with tutoring(tmp_path_factory.mktemp("tutor"), **of_endpoint(endpoint)) as server:
         yield server

@@ -274,6 +274,13 @@ def openai_server() -> Iterator[OpenAIServer]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[OpenAIServer]:
+    """The same for a module, whose server has it as its model."""
+    with OpenAIServer() as server:
+        yield server
+
+
 @pytest.fixture
 async def model_endpoint(
     openai_server: OpenAIServer, no_model: pytest.MonkeyPatch
