@@ -21,7 +21,7 @@ from langgraph_runtime_sql.embed import LangGraphPlatform
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from my_agent import database as product_database
 from server.logs import AccessLog
-from server.project import has_our_identity
+from server.project import check_graphs, has_our_identity
 from server.routes import ProductRoutes, offered
 from server.settings import Settings
 
@@ -48,8 +48,10 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
         ConfigError: the project cannot be served.
         AuthenticationMissing: outside `local_dev`, without `auth` in the project
             or without a key for it.
+        BadSetting: a setting of one of our graphs has a value it cannot have.
     """
     platform = create_platform(settings, studio=studio)
+    check_graphs(platform.config.graphs)
     product_database.use(settings.database_url)
     prefix = platform.config.sections["http"].get("mount_prefix") or ""
     products = Middleware(

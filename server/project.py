@@ -1,15 +1,29 @@
 """What the project that is served says of itself in its langgraph.json."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
+import my_agent
 from hooks import settings as auth_settings
+from langgraph_runtime_sql.errors import RuntimeSqlError
+from my_agent.settings import EnvironmentSettings
 
 IDENTITY = (
     "hooks.auth:auth",
     f"{Path(auth_settings.__file__).resolve().with_name('auth.py')}:auth",
 )
+
+
+# The settings of our graphs, each in the graph's `settings.py`.
+SETTINGS = {"chat": "ChatSettings", "icp_finder": "IcpSettings", "tutor": "TutorSettings"}
+
+
+class BadSetting(RuntimeSqlError):
+    """A setting of a graph has a value that it cannot have."""
 
 
 def has_our_identity(auth: Mapping[str, Any]) -> bool:
@@ -19,3 +33,37 @@ def has_our_identity(auth: Mapping[str, Any]) -> bool:
         auth: the section of that name.
     """
     return auth.get("path") in IDENTITY
+
+
+def is_our_graph(graph: str, spec: Any) -> bool:
+    """Whether `spec`, such as `/path/graph.py:graph`, is the graph of that id in `my_agent`."""
+    target = str(spec["path"] if isinstance(spec, dict) else spec).rpartition(":")[0]
+    package = Path(my_agent.__file__).resolve().parent / graph
+    files = {str(package / name) for name in ("graph.py", "__init__.py")}
+    return target in files | {f"my_agent.{graph}", f"my_agent.{graph}.graph"}
+
+
+def check_graphs(graphs: Mapping[str, Any]) -> None:
+    """Refuse to start with settings of our graphs that would fail each of their runs.
+
+    Args:
+        graphs: those that the project serves, as its configuration names them.
+
+    Raises:
+        BadSetting: a variable does not parse; the message names it.
+    """
+    for graph, name in SETTINGS.items():
+        if is_our_graph(graph, graphs.get(graph)):
+            # Only then, because the graph comes with it.
+            _check(getattr(import_module(f"my_agent.{graph}.settings"), name))
+
+
+def _check(settings: type[EnvironmentSettings]) -> None:
+    try:
+        settings.from_environment()
+    except ValidationError as error:
+        problems = [
+            f"{settings.PREFIX}{each['loc'][0]}".upper() + f": {each['msg']}"
+            for each in error.errors()
+        ]
+        raise BadSetting("\n".join(problems)) from error

@@ -3,14 +3,13 @@
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-import my_agent
 from langgraph_runtime_sql import hooks
+from server.project import is_our_graph
 from server.routes import ask, closed, export, runs, threads, tutor
 from server.routes.forwarding import Request
 
@@ -44,17 +43,9 @@ def offered(graphs: Mapping[str, Any]) -> dict[str, Handler]:
     return {
         route: handler
         for graph, routes in PRODUCTS.items()
-        if _is_ours(graph, graphs.get(graph))
+        if is_our_graph(graph, graphs.get(graph))
         for route, handler in routes.items()
     }
-
-
-def _is_ours(graph: str, spec: Any) -> bool:
-    """Whether `spec`, such as `/path/graph.py:graph`, is the graph of that id in `my_agent`."""
-    target = str(spec["path"] if isinstance(spec, dict) else spec).rpartition(":")[0]
-    package = Path(my_agent.__file__).resolve().parent / graph
-    files = {str(package / name) for name in ("graph.py", "__init__.py")}
-    return target in files | {f"my_agent.{graph}", f"my_agent.{graph}.graph"}
 
 
 class ProductRoutes:

@@ -19,6 +19,7 @@ import pytest
 from hooks.hosts import is_loopback
 from tests.support.processes import (
     GRAPHS,
+    ROOT,
     Running,
     environment,
     free_port,
@@ -208,6 +209,15 @@ def test_a_project_that_cannot_be_served_is_one_sentence(
     ended = run(command("serve", path, project, free_port()), project)
     assert ended.returncode == 1
     assert f"Error: {path}: {said}" in ended.stdout
+    assert "Traceback" not in ended.stdout
+
+
+def test_a_graphs_setting_it_cannot_have_is_one_sentence(tmp_path: Path) -> None:
+    line = command("serve", ROOT / "langgraph.json", tmp_path, free_port())
+    ended = run(line, tmp_path, CHAT_PASSAGES="many", CHAT_QUESTION_MAX_LENGTH="0")
+    assert ended.returncode == 1
+    assert "Error: CHAT_QUESTION_MAX_LENGTH: Input should be greater than 0" in ended.stdout
+    assert "CHAT_PASSAGES: Input should be a valid integer" in ended.stdout
     assert "Traceback" not in ended.stdout
 
 
