@@ -54,11 +54,6 @@ class ProductDatabase:
         self.engine = _engine(_parse(url))
         migrations.upgrade(self.engine)
 
-    @property
-    def dialect(self) -> str:
-        """`sqlite` or `postgresql`."""
-        return self.engine.dialect.name
-
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A connection that sees one moment and writes nothing."""

@@ -12,9 +12,9 @@ from uuid import uuid4
 from langgraph_sdk.schema import StreamPart
 from pydantic import BaseModel, ConfigDict
 
-from server.routes.conversation import UNFINISHED, Json, find_thread, read_body, text_of
+from server.routes.conversation import UNFINISHED, Json, find_thread, text_of
 from server.routes.events import Event, tell
-from server.routes.forwarding import Request
+from server.routes.forwarding import Request, read_body
 
 GRAPH = "chat"
 

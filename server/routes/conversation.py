@@ -1,13 +1,10 @@
 """Conversations: what the routes of those graphs have in common with which one talks."""
 
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
-
-from pydantic import BaseModel, ValidationError
 
 from server.routes.forwarding import Request
 
-Body = TypeVar("Body", bound=BaseModel)
 Json = dict[str, Any]
 
 UNFINISHED = {
@@ -15,18 +12,6 @@ UNFINISHED = {
     "message": "The run was stopped, or goes on elsewhere: read the thread later",
 }
 """What is said where a stream ends and its run has not."""
-
-
-async def read_body(request: Request, model: type[Body]) -> Body | None:
-    """The body as a `model`; None once the request is refused."""
-    try:
-        return model.model_validate_json(request.body)
-    except ValidationError as error:
-        problems = [
-            f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in error.errors()
-        ]
-        await request.refuse(422, {"detail": "; ".join(problems)})
-        return None
 
 
 async def find_thread(request: Request, thread_id: str, graph: str) -> UUID | None:

@@ -3,14 +3,16 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+from pydantic import BaseModel, ValidationError
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 # How many times too large a body may be before it is cut off.
 PATIENCE = 4
 
+Body = TypeVar("Body", bound=BaseModel)
 Headers = list[tuple[bytes, bytes]]
 
 # They describe the body that is replaced.
@@ -176,6 +178,18 @@ class Request:
         # What has not been read of the body would be taken for the next request.
         close = [(b"connection", b"close")] if self.is_too_large else []
         await self.respond(JSONResponse(content, status), [*probe.headers, *close])
+
+
+async def read_body(request: Request, model: type[Body], otherwise: bytes = b"") -> Body | None:
+    """The body, or `otherwise` where there is none, as a `model`; None once the request is refused."""
+    try:
+        return model.model_validate_json(request.body or otherwise)
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in error.errors()
+        ]
+        await request.refuse(422, {"detail": "; ".join(problems)})
+        return None
 
 
 def parse(body: bytes) -> Any:

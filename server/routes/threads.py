@@ -8,14 +8,14 @@ for a locked one's context, or for another one, when an open thread locks.
 Searches and counts take `include_archived`.
 """
 
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from hooks.decisions import decided
 from langgraph_runtime_sql.hooks import noting
-from server.routes.forwarding import Answer, Request, parse
+from server.routes.forwarding import Answer, Request, parse, read_body
 
 RESOLVED = "thread_resolved"
 # What a thread's metadata says that its successor is about, too.
@@ -44,9 +44,6 @@ class Start(Context):
     agent: str
 
 
-Body = TypeVar("Body", bound=BaseModel)
-
-
 def resolution(answer: Answer) -> dict[str, Any] | None:
     """What to do instead of creating a thread, if the policy said so."""
     content = answer.content if answer.status == 409 else None
@@ -57,7 +54,7 @@ def resolution(answer: Answer) -> dict[str, Any] | None:
 
 async def resolve(request: Request, agents: frozenset[str]) -> None:
     """Answer `{"action": "resume" | "choose" | "create", ...}`."""
-    start = await _body(request, Start)
+    start = await read_body(request, Start)
     if start is None:
         return
     if start.agent not in agents:
@@ -73,7 +70,7 @@ async def resume(request: Request, agents: frozenset[str]) -> None:
 
     A thread that is open and of the context asked for is answered itself.
     """
-    wanted = await _body(request, Context, otherwise=b"{}")
+    wanted = await read_body(request, Context, otherwise=b"{}")
     if wanted is None:
         return
     found = await request.ask("GET", f"/threads/{request.names['thread_id']}")
@@ -107,18 +104,6 @@ async def search(request: Request, agents: frozenset[str]) -> None:
         return
     with noting(include_archived=wanted):
         await request.relay(await request.ask("POST", request.path, body))
-
-
-async def _body(request: Request, model: type[Body], otherwise: bytes = b"") -> Body | None:
-    """The request's body; None once it is refused."""
-    try:
-        return model.model_validate_json(request.body or otherwise)
-    except ValidationError as error:
-        problems = [
-            f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in error.errors()
-        ]
-        await request.refuse(422, {"detail": "; ".join(problems)})
-        return None
 
 
 async def _resolved(request: Request, answer: Answer) -> None:
