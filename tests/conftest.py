@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-pytest_plugins = ["tests.support.openai_server"]
+pytest_plugins = ["tests.support.openai_server", "tests.support.databases"]
 
 SEED = int(os.environ.get("THREADHOLD_SEED") or random.SystemRandom().randrange(2**32))
 

@@ -268,6 +268,10 @@ class _guarded:
         _refuse_in_flight(conn, self._thread_id)
         if not self._asked:
             hooks.call("before_state_update", conn, self._caller, thread_rows.public(row))
+        # Asked again where this write is undone.
+        conn.after_commit(self._note_asked)
+
+    def _note_asked(self) -> None:
         self._asked = True
 
 
