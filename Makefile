@@ -14,6 +14,8 @@ PY := $(VENV)/bin/python
 # they pinned: no isolated build that would fetch something unpinned.
 INSTALL_LOCK = $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r
 INSTALL_SELF = $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+# Tests of a file share servers, so they stay in one process.
+SPREAD = -n auto --maxprocesses 4 --dist loadfile
 PACKAGES = $(wildcard langgraph_runtime_sql hooks my_agent server)
 LOCK = $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-header $(ARGS)
@@ -33,7 +35,7 @@ dev: $(VENV)/.runtime-stamp ## start it with reload and print the LangGraph Stud
 	$(PY) -m server dev $(ARGS)
 
 test: $(VENV)/.dev-stamp ## run the tests (make test ARGS="tests/unit -k store")
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest $(SPREAD) $(ARGS)
 
 lint: $(VENV)/.dev-stamp ## check style, formatting, types and the import rules
 	$(PY) -m ruff check .

@@ -70,8 +70,12 @@ def make_user(tenant: str, user: str, roles: Iterable[str] = ()) -> User:
 
 def label(name: str) -> str:
     """A name as a label of a store namespace, which has no periods. No two names share one."""
-    return quote(name, safe="@").replace(".", "%2E")
+    text = quote(name, safe="@").replace(".", "%2E")
+    return f"%{ord(text[0]):X}{text[1:]}" if text == _STORES_OWN else text
 
+
+# The one root under which stores let nobody put anything.
+_STORES_OWN = "langgraph"
 
 DEVELOPER = make_user("local", "developer", (TENANT_ADMIN, OPERATOR))
 """Who acts in `local_dev` without a token."""
@@ -160,8 +164,18 @@ def _named(claim: Any) -> str:
 
 
 def is_name(text: Any) -> bool:
-    """Whether a tenant or user may be called that: up to 200 characters, all printable."""
-    return isinstance(text, str) and 0 < len(text) <= MAX_NAME and text.isprintable()
+    """Whether a tenant or user may be called that.
+
+    Up to 200 printable characters, with no blank at the ends, and none of them `*`,
+    which stands for any label where namespaces are matched.
+    """
+    return (
+        isinstance(text, str)
+        and 0 < len(text) <= MAX_NAME
+        and text.isprintable()
+        and text == text.strip()
+        and "*" not in text
+    )
 
 
 def _roles(claim: Any) -> list[str]:

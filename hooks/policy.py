@@ -9,7 +9,7 @@ A thread under the policy has `agent`, `status` and `context_key` in its metadat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from hooks.context_key import context_key, readable
 from hooks.thread_settings import ThreadSettings
@@ -23,7 +23,8 @@ RESERVED = ("status", "context_key", *ENDINGS)
 # What a thread is about, as clients say it.
 CONTEXT = ("website", "rule_name", "payload")
 
-SUPERSEDED = "superseded"
+# Why a thread was closed: a newer one of its context, or its user went on to another context.
+SUPERSEDED, CONTEXT_CHANGED = "superseded", "context_changed"
 CANDIDATES = 3
 
 Metadata = Mapping[str, Any]
@@ -76,8 +77,12 @@ class Session:
 
     @property
     def name(self) -> str:
-        """A name for a lock."""
-        return repr((self.owner.tenant_id, self.owner.user_id, self.agent, self.key))
+        """A name for a lock. It is the same for all contexts, between which threads move."""
+        return repr((self.owner.tenant_id, self.owner.user_id, self.agent))
+
+    def may_follow(self, other: "Session") -> bool:
+        """Whether a thread of this may take the place of one of `other`, if that is closed."""
+        return (self.owner.tenant_id, self.agent) == (other.owner.tenant_id, other.agent)
 
 
 def agent_of(metadata: Metadata) -> str | None:
@@ -127,13 +132,29 @@ def surplus(open_threads: Sequence[Any], settings: ThreadSettings) -> Sequence[A
     return open_threads[settings.max_open_threads_per_agent - 1 :]
 
 
+def succession(status: str, *, same_context: bool) -> Literal["resume", "replace", "follow"]:
+    """What a user gets who asks for a session in place of a thread of that status.
+
+    `resume`: the thread itself. `replace`: a new thread, and it closes. `follow`: a new
+    thread; it is closed already.
+    """
+    if status != OPEN:
+        return "follow"
+    return "resume" if same_context else "replace"
+
+
 def closing(
-    updated_at: datetime, moment: datetime, settings: ThreadSettings, *, in_flight: bool
+    updated_at: datetime,
+    moment: datetime,
+    settings: ThreadSettings,
+    *,
+    in_flight: bool,
+    reason: str = SUPERSEDED,
 ) -> Changes:
     """What becomes of an open thread that makes room: it locks, once its runs have ended."""
     if in_flight:
-        return {"status": PENDING_LOCK, "reason": SUPERSEDED}
-    changes = {**locking(moment), "reason": SUPERSEDED}
+        return {"status": PENDING_LOCK, "reason": reason}
+    changes = {**locking(moment), "reason": reason}
     if settings.auto_archive_stale_locked and is_stale(updated_at, moment, settings):
         changes |= archiving(moment)
     return changes

@@ -1,8 +1,9 @@
 """Reserved keys: what in metadata and config is ours to write, and never a client's."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
+from langgraph.config import get_config
 from langgraph_sdk import Auth
 
 POLICY_KEYS = (
@@ -27,12 +28,29 @@ def refuse_metadata(
 ) -> None:
     """Refuse metadata of a client that hold a reserved key.
 
+    What a graph hands on, as this server has told its run, is left out instead.
+
     Raises:
         Auth.exceptions.HTTPException: (422) it names the key.
     """
-    for key in keys:
-        if isinstance(metadata, Mapping) and key in metadata:
+    held = [key for key in keys if isinstance(metadata, Mapping) and key in metadata]
+    told = _told() if held else {}
+    for key in held:
+        handed_on = key in told and told[key] == metadata[key]
+        if not handed_on or not isinstance(metadata, MutableMapping):
             raise _refusal(f"{place}.{key}")
+        del metadata[key]
+
+
+def _told() -> Mapping[str, Any]:
+    """The metadata in the config of the run whose graph asks, from inside of this process.
+
+    A client's request has none: it comes with the context of no run.
+    """
+    try:
+        return get_config().get("metadata") or {}
+    except RuntimeError:
+        return {}
 
 
 def refuse_config(

@@ -37,7 +37,9 @@ class ThreadPolicy:
 
     Where the host's middleware notes `resolve=True` about a request, a thread is
     only created if none could be resumed: else the request is refused with what
-    to do instead, `{"error": "thread_resolved", "action": ...}`. With
+    to do instead, `{"error": "thread_resolved", "action": ...}`. `replaces=<thread id>`
+    has the new thread take the place of that one, which closes; if that one is open and
+    of the same context, the request is refused in the same way. With
     `include_archived=True`, searches find archived threads as well.
 
     Args:
@@ -114,6 +116,8 @@ class ThreadPolicy:
             owner = _owner(tx.caller)
         session = self._session(metadata, agent, owner)
         tx.lock(session.name)
+        if (replaced := tx.caller.note.get("replaces")) is not None:
+            self._succeed(tx, session, thread_id, replaced)
         if tx.caller.note.get("resolve"):
             self._resolve(tx, session, any_context=not rules.names_context(metadata))
         self._make_room(tx, session, thread_id)
@@ -149,15 +153,28 @@ class ThreadPolicy:
         decided(action, session.agent, found.get("thread_id"), candidates=len(eligible))
         raise Reject(409, {"error": RESOLVED, **found})
 
+    def _succeed(self, tx: Transaction, session: Session, thread_id: UUID, replaced: UUID) -> None:
+        """Close the thread whose place a new one takes, unless its user can go on with it."""
+        row = tx.get_thread(replaced)
+        before = None if row is None else _session_of(row["metadata"])
+        if row is None or before is None or not session.may_follow(before):
+            raise Reject(404, {"detail": f"Thread with ID {replaced} not found"})
+        what = rules.succession(row["metadata"]["status"], same_context=before.key == session.key)
+        if what == "resume":
+            decided("thread_resumed", session.agent, replaced)
+            raise Reject(409, {"error": RESOLVED, "action": what, "thread_id": str(replaced)})
+        if what == "replace":
+            if before.owner != session.owner:
+                raise Reject(403, {"detail": "Only its own user can leave a thread for another"})
+            self._close(tx, row, thread_id, rules.CONTEXT_CHANGED)
+
     def _make_room(self, tx: Transaction, session: Session, thread_id: UUID) -> None:
         """Close the session's open threads but for the last ones that may stay beside one more."""
         tx.lock(session.name)
         moment = _now()
         rivals = [row for row in _of(tx, session, rules.OPEN) if row["thread_id"] != thread_id]
         for row in rules.surplus(rivals, self.thread_settings):
-            busy = tx.in_flight(row["thread_id"])
-            changes = rules.closing(row["updated_at"], moment, self.thread_settings, in_flight=busy)
-            self._change(tx, row, changes, by=str(thread_id))
+            self._close(tx, row, thread_id, rules.SUPERSEDED)
         if not self.thread_settings.auto_archive_stale_locked:
             return
         for row in tx.find_threads(
@@ -166,6 +183,13 @@ class ThreadPolicy:
             stale = rules.is_stale(row["updated_at"], moment, self.thread_settings)
             if stale and Owner.of(row["metadata"]) == session.owner:
                 self._change(tx, row, rules.archiving(moment))
+
+    def _close(self, tx: Transaction, row: Row, successor: UUID, reason: str) -> None:
+        busy = tx.in_flight(row["thread_id"])
+        changes = rules.closing(
+            row["updated_at"], _now(), self.thread_settings, in_flight=busy, reason=reason
+        )
+        self._change(tx, row, changes, by=str(successor), reason=reason)
 
     def _change(self, tx: Transaction, row: Row, changes: Changes, **particulars: Any) -> None:
         tx.patch_thread(row["thread_id"], changes)
@@ -180,6 +204,13 @@ class ThreadPolicy:
             thread_id, status = thread["thread_id"], metadata["status"]
             decided("run_gated", str(metadata.get("agent")), thread_id, status=status, what=what)
             raise Reject(409, rules.refusal(thread_id, status))
+
+
+def _session_of(metadata: Row) -> Session | None:
+    """The session of a thread that is under the policy."""
+    if not rules.is_governed(metadata):
+        return None
+    return Session(Owner.of(metadata), metadata["agent"], metadata["context_key"])
 
 
 def _of(tx: Transaction, session: Session, status: str) -> Iterator[Row]:

@@ -1,6 +1,7 @@
 """Connection: what an operation gets to read and write with, inside its transaction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy.engine import Dialect
@@ -56,6 +57,19 @@ class Connection:
         cursor = self.raw.cursor()
         cursor.executemany(compiled.sql, [compiled.bind(each) for each in params])
         cursor.close()
+
+    @contextmanager
+    def undoing(self) -> Iterator[None]:
+        """Undo what is written in here, and forget its `after_commit`.
+
+        What is raised in here goes on, and undoes the whole operation.
+        """
+        noted = len(self._committed)
+        self.raw.execute("SAVEPOINT undoing")
+        yield
+        self.raw.execute("ROLLBACK TO undoing")
+        self.raw.execute("RELEASE undoing")
+        del self._committed[noted:]
 
     def after_commit(self, fn: Callable[[], None]) -> None:
         """Call `fn`, which must not fail or wait, once this transaction is committed."""

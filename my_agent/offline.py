@@ -38,12 +38,12 @@ def offline_answer(messages: list[BaseMessage]) -> str:
     )
 
 
-def tokens(messages: list[BaseMessage]) -> list[str]:
-    return re.findall(r"\S+\s*", offline_answer(messages))
-
-
 class OfflineChatModel(BaseChatModel):
-    """Streams `offline_answer` word by word; deterministic, touches neither network nor clock."""
+    """Streams its `answer` word by word; deterministic, touches neither network nor clock."""
+
+    def answer(self, messages: list[BaseMessage]) -> str:
+        """The whole answer to a conversation."""
+        return offline_answer(messages)
 
     @property
     def _llm_type(self) -> str:
@@ -56,7 +56,7 @@ class OfflineChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        answer = AIMessage(offline_answer(messages), response_metadata=FINISHED)
+        answer = AIMessage(self.answer(messages), response_metadata=FINISHED)
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
     def _stream(
@@ -66,7 +66,7 @@ class OfflineChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        for token in tokens(messages):
+        for token in re.findall(r"\S+\s*", self.answer(messages)):
             yield ChatGenerationChunk(message=AIMessageChunk(content=token))
         yield ChatGenerationChunk(message=AIMessageChunk(content="", response_metadata=FINISHED))
 

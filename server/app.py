@@ -20,8 +20,9 @@ from langgraph_runtime_sql import database
 from langgraph_runtime_sql.config_file import read_config
 from langgraph_runtime_sql.embed import LangGraphPlatform
 from langgraph_runtime_sql.errors import RuntimeSqlError
+from my_agent import database as product_database
 from server.logs import AccessLog
-from server.routes import ProductRoutes
+from server.routes import ProductRoutes, offered
 from server.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -56,7 +57,13 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
             or without a key for it.
     """
     platform = create_platform(settings, studio=studio)
+    product_database.use(settings.database_url)
     prefix = platform.config.sections["http"].get("mount_prefix") or ""
+    products = Middleware(
+        ProductRoutes,
+        max_body_bytes=settings.max_body_bytes,
+        products=offered(platform.config.graphs),
+    )
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -67,11 +74,7 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
     app = Starlette(
         routes=[
             Route("/health", health),
-            Mount(
-                prefix or "/",
-                app=platform,
-                middleware=[Middleware(ProductRoutes, max_body_bytes=settings.max_body_bytes)],
-            ),
+            Mount(prefix or "/", app=platform, middleware=[products]),
         ],
         middleware=[Middleware(AccessLog)],
         exception_handlers={HTTPException: refused},

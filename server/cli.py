@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from langgraph_runtime_sql.config_file import read_config
 from langgraph_runtime_sql.errors import RuntimeSqlError
+from my_agent.database import ProductDatabaseError
 from server.settings import Settings
 
 STUDIO = "https://smith.langchain.com/studio/"
@@ -36,7 +37,7 @@ class Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except RuntimeSqlError as error:
+        except (RuntimeSqlError, ProductDatabaseError) as error:
             raise click.ClickException(str(error)) from error
 
 
@@ -90,9 +91,11 @@ def dev(langgraph_json: Path | None, database_url: str | None, host: str, port: 
 def migrate(database_url: str | None) -> None:
     """Bring the database's schema up to date, without starting anything."""
     from langgraph_runtime_sql import database
+    from my_agent.database import ProductDatabase
 
     settings = load_settings(database_url=database_url)
     database.migrate(settings.database_url)
+    ProductDatabase(settings.database_url).close()
     click.echo(f"{settings.database_url} is up to date")
 
 
@@ -148,6 +151,22 @@ def token(tenant: str, user: str, roles: tuple[str, ...], ttl: str) -> None:
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--ttl") from error
     click.echo(sign(load_settings(), tenant, user, roles, lifetime))
+
+
+@main.command()
+@database_option
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--tenant", help="Whose it is to be.  [default: shared by all tenants]")
+def ingest(path: Path, tenant: str | None, database_url: str | None) -> None:
+    """Bring PATH into the database: a folder of documents, or one file.
+
+    Documents are Markdown, text, HTML and PDF. Doing it again updates what has changed.
+    """
+    from my_agent import database
+    from server.ingest import ingest as bring_in
+
+    database.use(load_settings(database_url=database_url).database_url)
+    bring_in(path, tenant)
 
 
 def load_settings(**given: Any) -> Settings:

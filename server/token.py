@@ -33,7 +33,10 @@ def sign(
         CannotSign: there is no JWT_SECRET, or nobody may have these names.
     """
     if not is_name(tenant) or not is_name(user):
-        raise CannotSign("Names of tenants and users are of 1 to 200 printable characters")
+        raise CannotSign(
+            "Names of tenants and users have 1 to 200 printable characters, none of them `*` "
+            "and no blanks at the ends"
+        )
     if settings.jwt_secret is None:
         raise CannotSign(
             "JWT_SECRET is not set, so there is nothing to sign a token with. Where JWT_JWKS_URL "

@@ -1,13 +1,25 @@
 """What every kind of test shares: the event loop and a seed that is printed."""
 
+import functools
 import os
 import random
+import ssl
 
 import pytest
 
-pytest_plugins = ["tests.support.openai_server", "tests.support.databases"]
+pytest_plugins = [
+    "tests.support.databases",
+    "tests.support.openai_server",
+    "tests.support.products",
+]
 
 SEED = int(os.environ.get("THREADHOLD_SEED") or random.SystemRandom().randrange(2**32))
+# The processes that tests are spread over share it.
+os.environ["THREADHOLD_SEED"] = str(SEED)
+
+# Every client that a test opens would read all the world's certificates anew, which takes longer
+# than most tests, and hardly a server here speaks TLS.
+ssl.create_default_context = functools.cache(ssl.create_default_context)  # type: ignore[assignment]
 
 
 def pytest_report_header() -> str:

@@ -65,12 +65,15 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     if thread is not None and not filters.allows(request.thread_filter, thread["metadata"]):
         return []
     others = [] if thread is None else _others(conn, request)
-    if others and request.reject_if_in_flight:
-        return [run_rows.public(row) for row in others]
     row = _row(request, assistant, thread)
+    if thread is not None and others and request.reject_if_in_flight:
+        with conn.undoing():
+            # A hook may know a better reason to refuse than that the thread is busy.
+            _ask(conn, request, thread, row)
+        return [run_rows.public(other) for other in others]
     if thread is None:
         thread = _new_thread(conn, request, assistant)
-    hooks.call("before_run_create", conn, request.caller, thread_rows.public(thread), row)
+    _ask(conn, request, thread, row)
     if thread["status"] != "busy":
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
@@ -85,6 +88,10 @@ def _others(conn: Connection, request: RunRequest) -> list[Row]:
         # A run that waits its turn does nothing about those before it, and they may be many.
         return []
     return run_rows.in_flight(conn, request.thread_id)
+
+
+def _ask(conn: Connection, request: RunRequest, thread: Row, run: Row) -> None:
+    hooks.call("before_run_create", conn, request.caller, thread_rows.public(thread), run)
 
 
 def _announce(conn: Connection, row: Row) -> None:

@@ -43,10 +43,14 @@ class Stream:
     ) -> AsyncIterator[Delivered]:
         """A run's events until it ends; those kept after `last_event_id` first, if given.
 
+        Args:
+            ignore_404: The caller has made the run, whose thread goes when it ends: both may be
+                gone already.
+
         Raises:
             HTTPException: (404) a handler's filter hides the thread.
         """
-        if await _is_elsewhere(run_id, thread_id, ctx):
+        if await _is_elsewhere(run_id, thread_id, ctx, may_be_gone=ignore_404):
             # Its events are its own thread's: what follows is as of no run at all.
             stream_channel.close()
             run_id = uuid4()
@@ -84,7 +88,9 @@ class Stream:
         )
 
 
-async def _is_elsewhere(run_id: Any, thread_id: Any, ctx: Any) -> bool:
+async def _is_elsewhere(
+    run_id: Any, thread_id: Any, ctx: Any, *, may_be_gone: bool = False
+) -> bool:
     """Whether a filter applies, and the run is of another thread than the one it admits.
 
     Raises:
@@ -97,6 +103,8 @@ async def _is_elsewhere(run_id: Any, thread_id: Any, ctx: Any) -> bool:
 
     def fn(conn: Connection) -> bool:
         if thread_rows.find_permitted(conn, thread, permitted) is None:
+            if may_be_gone and thread_rows.find(conn, thread) is None:
+                return False
             raise HTTPException(404, "Thread not found")
         row = run_rows.find(conn, run)
         return row is not None and row["thread_id"] != thread

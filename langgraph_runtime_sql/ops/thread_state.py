@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import bus, checkpoint, database, filters, hooks, json_codec
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.hooks import Caller
+from langgraph_runtime_sql.hooks import Caller, Reject
 from langgraph_runtime_sql.ops import run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import as_uuid, authorize, caller
 from langgraph_runtime_sql.statements import Prepared, Row
@@ -74,17 +74,18 @@ class State:
         Raises:
             HTTPException: (404) no such thread, (409) a run is in flight, (400) no graph yet.
         """
-        row, graph_id = await _writable(config, ctx)
-        configurable = config["configurable"]
-        configurable.setdefault("graph_id", graph_id)
-        target = {
-            **config,
-            "configurable": {
-                **configurable,
-                "checkpoint_ns": configurable.get("checkpoint_ns") or "",
-            },
-        }
-        with _guarded(row["thread_id"], caller(ctx)):
+        row = await _writable(config, ctx)
+        async with _guarded(row["thread_id"], caller(ctx)):
+            graph_id = await _resting_graph(row)
+            configurable = config["configurable"]
+            configurable.setdefault("graph_id", graph_id)
+            target = {
+                **config,
+                "configurable": {
+                    **configurable,
+                    "checkpoint_ns": configurable.get("checkpoint_ns") or "",
+                },
+            }
             async with _graph(row, graph_id, config, "threads.update") as graph:
                 with _applying():
                     written = await graph.aupdate_state(target, values, as_node=as_node)
@@ -104,14 +105,15 @@ class State:
         Raises:
             HTTPException: as `post`.
         """
-        row, graph_id = await _writable(config, ctx)
-        config["configurable"].setdefault("graph_id", graph_id)
-        config["configurable"].setdefault("checkpoint_ns", "")
-        updates = [
-            [_state_update(update) for update in superstep.get("updates", [])]
-            for superstep in supersteps
-        ]
-        with _guarded(row["thread_id"], caller(ctx)):
+        row = await _writable(config, ctx)
+        async with _guarded(row["thread_id"], caller(ctx)):
+            graph_id = await _resting_graph(row)
+            config["configurable"].setdefault("graph_id", graph_id)
+            config["configurable"].setdefault("checkpoint_ns", "")
+            updates = [
+                [_state_update(update) for update in superstep.get("updates", [])]
+                for superstep in supersteps
+            ]
             async with _graph(row, graph_id, config, "threads.update") as graph:
                 with _applying():
                     written = await graph.abulk_update_state(config, updates)
@@ -214,12 +216,23 @@ def _graph_id(conn: Connection, row: Row) -> str | None:
     return kwargs["config"]["configurable"]["graph_id"] if kwargs else None
 
 
-async def _writable(config: dict[str, Any], ctx: Any) -> tuple[Row, str]:
+async def _writable(config: dict[str, Any], ctx: Any) -> Row:
+    """The thread that `config` names, if the caller may change it."""
     row, _ = await _permitted(config, ctx, "read")
     thread_id = row["thread_id"]
     permitted = await authorize(ctx, "threads", "update", {"thread_id": thread_id})
     if not filters.allows(permitted, row["metadata"]):
         raise HTTPException(403, "Forbidden")
+    return row
+
+
+async def _resting_graph(row: Row) -> str:
+    """The graph of a thread that has no runs in flight.
+
+    Raises:
+        HTTPException: (409) it has some, (400) it has no graph.
+    """
+    thread_id = row["thread_id"]
 
     def fn(conn: Connection) -> str | None:
         _refuse_in_flight(conn, thread_id)
@@ -228,7 +241,7 @@ async def _writable(config: dict[str, Any], ctx: Any) -> tuple[Row, str]:
     graph_id = await database.current().read(fn)
     if graph_id is None:
         raise HTTPException(400, NO_GRAPH.format(thread_id))
-    return row, graph_id
+    return graph_id
 
 
 def _in_flight(conn: Connection, thread_id: UUID) -> list[str]:
@@ -245,31 +258,45 @@ def _refuse_in_flight(conn: Connection, thread_id: UUID) -> None:
 
 
 class _guarded:
-    """While this is entered, the first checkpoint written asks the gates, in its transaction."""
+    """While this is entered, the first checkpoint written asks the hook, in its transaction.
+
+    Where nothing is written because something else is wrong, the hook is asked all the
+    same: it may know a better reason to refuse.
+    """
 
     def __init__(self, thread_id: UUID, who: Caller) -> None:
         self._thread_id = thread_id
         self._caller = who
         self._asked = False
 
-    def __enter__(self) -> None:
+    async def __aenter__(self) -> None:
         self._guard = checkpoint.write_guard.set(self._ask)
         # A graph may write another thread's state: that is its client's doing, not its run's.
         self._claim = checkpoint.claim.set(None)
 
-    def __exit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         checkpoint.write_guard.reset(self._guard)
         checkpoint.claim.reset(self._claim)
+        by_us = isinstance(error, HTTPException) and not isinstance(error, Reject)
+        if by_us and not self._asked and hooks.active("before_state_update"):
+            await database.current().write(self._ask_in_vain)
 
     def _ask(self, conn: Connection) -> None:
+        row = self._row(conn)
+        if not self._asked:
+            hooks.call("before_state_update", conn, self._caller, row)
+            conn.after_commit(self._note_asked)
+        _refuse_in_flight(conn, self._thread_id)
+
+    def _ask_in_vain(self, conn: Connection) -> None:
+        with conn.undoing():
+            hooks.call("before_state_update", conn, self._caller, self._row(conn))
+
+    def _row(self, conn: Connection) -> Row:
         row = thread_rows.find(conn, self._thread_id)
         if row is None:
             raise HTTPException(404, f"Thread {self._thread_id} not found.")
-        _refuse_in_flight(conn, self._thread_id)
-        if not self._asked:
-            hooks.call("before_state_update", conn, self._caller, thread_rows.public(row))
-        # Asked again where this write is undone.
-        conn.after_commit(self._note_asked)
+        return thread_rows.public(row)
 
     def _note_asked(self) -> None:
         self._asked = True

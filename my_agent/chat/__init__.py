@@ -1,4 +1,4 @@
-"""A conversation with one model: the smallest of the graphs."""
+"""A conversation over documents: follow-up questions, and answers that say what they rest on."""
 
 from my_agent.chat.graph import graph
 

@@ -14,5 +14,52 @@ class Input(TypedDict):
     messages: Annotated[list[AnyMessage], add_messages]
 
 
-class State(Input):
-    """What a thread keeps: the whole conversation, each answer appended by `generate`."""
+class Found(TypedDict):
+    """A passage of a document, as the thread keeps it."""
+
+    # Its place in the document, from 1.
+    number: int
+    title: str
+    section: str
+    text: str
+
+
+class Citation(TypedDict):
+    """A passage that the last answer names."""
+
+    # Between brackets in the answer.
+    number: int
+    title: str
+    section: str
+    # Its place in the document, from 1.
+    passage: int
+    text: str
+
+
+class State(Input, total=False):
+    """What a thread keeps: the whole conversation, and what the last answer rests on."""
+
+    # The last question, standing by itself: what documents are searched for.
+    main_question: str
+    passages: list[Found]
+    citations: list[Citation]
+
+
+class Rewritten(TypedDict):
+    """What `rewrite` writes."""
+
+    main_question: str
+
+
+class Retrieved(TypedDict):
+    """What `retrieve` writes. No citation, since the answer that had some was another one."""
+
+    passages: list[Found]
+    citations: list[Citation]
+
+
+class Answered(TypedDict):
+    """What `generate` writes; the answer is appended, with its citations beside its text."""
+
+    messages: list[AnyMessage]
+    citations: list[Citation]

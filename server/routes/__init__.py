@@ -1,62 +1,121 @@
-"""Product routes: what stands before the platform for agents that have the thread policy."""
+"""Product routes: what stands before the platform, and asks it on behalf of the caller."""
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
 
+from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+import my_agent
 from langgraph_runtime_sql import hooks
-from server.routes import runs, threads
+from server.routes import a2a, ask, runs, threads, tutor
 from server.routes.forwarding import Request
 
-Handler = Callable[[Request, frozenset[str]], Awaitable[None]]
+Handler = Callable[[Request], Awaitable[None]]
+PolicyHandler = Callable[[Request, frozenset[str]], Awaitable[None]]
 
-ROUTES: dict[str, Handler] = {
-    "/threads/resolve": threads.resolve,
-    "/threads/{thread_id}/resume": threads.resume,
-    "/threads/search": threads.search,
-    "/threads/count": threads.search,
-    "/runs": runs.start,
-    "/runs/wait": runs.start,
-    "/runs/stream": runs.start,
+POLICY: dict[str, PolicyHandler] = {
+    "POST /threads/resolve": threads.resolve,
+    "POST /threads/{thread_id}/resume": threads.resume,
+    "POST /threads/search": threads.search,
+    "POST /threads/count": threads.search,
+    "POST /runs": runs.start,
+    "POST /runs/wait": runs.start,
+    "POST /runs/stream": runs.start,
+    "POST /a2a/{assistant_id}": a2a.send,
+    "POST /a2a/{assistant_id}/": a2a.send,
 }
-"""Path below the mount to what answers a POST there."""
+"""Method and path below the mount to what answers, where the project has the thread policy."""
+
+PRODUCTS: dict[str, dict[str, Handler]] = {
+    ask.GRAPH: ask.ROUTES,
+    tutor.GRAPH: tutor.ROUTES,
+}
+"""A graph's id to its routes; they are offered where the project serves our graph by that id."""
+
+
+def offered(graphs: Mapping[str, Any]) -> dict[str, Handler]:
+    """The product routes of a project that serves `graphs`, as its configuration names them."""
+    return {
+        route: handler
+        for graph, routes in PRODUCTS.items()
+        if _is_ours(graph, graphs.get(graph))
+        for route, handler in routes.items()
+    }
+
+
+def _is_ours(graph: str, spec: Any) -> bool:
+    """Whether `spec`, such as `/path/graph.py:graph`, is the graph of that id in `my_agent`."""
+    target = str(spec["path"] if isinstance(spec, dict) else spec).rpartition(":")[0]
+    package = Path(my_agent.__file__).resolve().parent / graph
+    files = {str(package / name) for name in ("graph.py", "__init__.py")}
+    return target in files | {f"my_agent.{graph}", f"my_agent.{graph}.graph"}
 
 
 class ProductRoutes:
-    """Middleware around the platform: answers `ROUTES`, and passes on everything else.
+    """Middleware around the platform: answers its routes, and passes on everything else.
 
-    It asks the platform with the caller's own headers, so that authentication
-    and authorization are the platform's, and does nothing where the project's
+    They ask the platform with the caller's own headers, so that authentication and
+    authorization are the platform's. Those of `POLICY` do nothing where the project's
     hooks are not the thread policy.
 
     Args:
         app: The platform.
         max_body_bytes: Larger bodies are refused, as the platform does.
+        products: Product routes, as `offered` finds them.
     """
 
-    def __init__(self, app: ASGIApp, *, max_body_bytes: int) -> None:
+    def __init__(
+        self, app: ASGIApp, *, max_body_bytes: int, products: Mapping[str, Handler]
+    ) -> None:
         self._app = app
         self._max_body_bytes = max_body_bytes
+        self._policy = _Table(POLICY)
+        self._products = _Table(products)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        handler = self._handler(scope)
-        settings = getattr(hooks.configured(), "thread_settings", None)
-        if handler is None or settings is None or not settings.thread_policy_agents:
+        handler, names = self._find(scope)
+        if handler is None:
             await self._app(scope, receive, send)
             return
         request = await Request.read(self._app, scope, receive, send, limit=self._max_body_bytes)
+        request.names = names
         if request.whole:
-            await handler(request, frozenset(settings.thread_policy_agents))
+            await handler(request)
         elif request.is_too_large:
             detail = f"Request body too large (limit: {self._max_body_bytes} bytes)"
             await request.refuse(413, {"detail": detail})
 
-    @staticmethod
-    def _handler(scope: Scope) -> Handler | None:
-        if scope["type"] != "http" or scope["method"] != "POST":
-            return None
+    def _find(self, scope: Scope) -> tuple[Handler | None, dict[str, str]]:
+        """What answers, and the path's names with their values."""
+        if scope["type"] != "http":
+            return None, {}
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        parts = path.split("/")
-        if len(parts) == 4 and parts[1] == "threads" and parts[3] == "resume":
-            path = "/threads/{thread_id}/resume"
-        return ROUTES.get(path)
+        handler, names = self._products.find(scope["method"], path)
+        if handler is not None:
+            return handler, names
+        policy, names = self._policy.find(scope["method"], path)
+        settings = getattr(hooks.configured(), "thread_settings", None)
+        if policy is None or settings is None or not settings.thread_policy_agents:
+            return None, {}
+        return partial(policy, agents=frozenset(settings.thread_policy_agents)), names
+
+
+class _Table:
+    """Handlers by method and path."""
+
+    def __init__(self, routes: Mapping[str, Any]) -> None:
+        self._routes: dict[str, list[tuple[re.Pattern[str], Any]]] = {}
+        for route, handler in routes.items():
+            method, _, path = route.partition(" ")
+            self._routes.setdefault(method, []).append((compile_path(path)[0], handler))
+
+    def find(self, method: str, path: str) -> tuple[Any, dict[str, str]]:
+        """The handler, or None, and the path's names with their values."""
+        for pattern, handler in self._routes.get(method, ()):
+            if (found := pattern.fullmatch(path)) is not None:
+                return handler, found.groupdict()
+        return None, {}

@@ -58,6 +58,7 @@ class Request:
         whole: Whether all of the body is here.
         is_too_large: Whether the rest was not read because there is too much.
         body: What is here of it.
+        names: What stands in the path where the route has names in braces.
     """
 
     _app: ASGIApp
@@ -67,6 +68,7 @@ class Request:
     _messages: list[Message]
     whole: bool
     is_too_large: bool
+    names: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     async def read(
@@ -140,6 +142,10 @@ class Request:
 
         await self.forward("POST", path, body, send)
         return held if held.messages else None
+
+    async def send(self, message: Message) -> None:
+        """Answer with one ASGI message."""
+        await self._send(message)
 
     async def relay(self, answer: Answer) -> None:
         """Answer as the platform has."""

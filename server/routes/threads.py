@@ -3,31 +3,42 @@
 `POST /threads/resolve {agent, website? | rule_name?, payload?}` answers what
 starting without a thread means: `resume` the only one that can be resumed,
 `choose` among several, or `create`, which has been done.
-`POST /threads/{thread_id}/resume` opens a new thread for a locked one's context.
+`POST /threads/{thread_id}/resume {website? | rule_name?, payload?}` opens a new thread
+for a locked one's context, or for another one, when an open thread locks.
 Searches and counts take `include_archived`.
 """
 
-from typing import Any
+from typing import Any, TypeVar
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from hooks.decisions import decided
 from langgraph_runtime_sql.hooks import noting
 from server.routes.forwarding import Answer, Request, parse
 
 RESOLVED = "thread_resolved"
 # What a thread's metadata says that its successor is about, too.
-CONTEXT = ("agent", "website", "rule_name", "payload")
+CONTEXT = ("website", "rule_name", "payload")
 
 
-class Start(BaseModel):
-    """Who wants to start, and about what."""
+class Context(BaseModel):
+    """What a session is about."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    agent: str
     website: str | None = None
     rule_name: str | None = None
     payload: Any = None
+
+
+class Start(Context):
+    """Who wants to start, and about what."""
+
+    agent: str
+
+
+Body = TypeVar("Body", bound=BaseModel)
 
 
 def resolution(answer: Answer) -> dict[str, Any] | None:
@@ -40,44 +51,42 @@ def resolution(answer: Answer) -> dict[str, Any] | None:
 
 async def resolve(request: Request, agents: frozenset[str]) -> None:
     """Answer `{"action": "resume" | "choose" | "create", ...}`."""
-    try:
-        start = Start.model_validate_json(request.body)
-    except ValidationError as error:
-        problems = [
-            f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in error.errors()
-        ]
-        await request.refuse(422, {"detail": "; ".join(problems)})
+    start = await _body(request, Start)
+    if start is None:
         return
     if start.agent not in agents:
         await request.refuse(422, _no_policy(f"Agent {start.agent!r}"))
         return
     with noting(resolve=True):
-        answer = await request.ask(
-            "POST", "/threads", {"metadata": start.model_dump(exclude_none=True)}
-        )
-    if (found := resolution(answer)) is not None:
-        await request.answer(found, answer)
-    else:
-        await _created(request, answer)
+        body = {"metadata": start.model_dump(exclude_none=True)}
+        await _resolved(request, await request.ask("POST", "/threads", body))
 
 
 async def resume(request: Request, agents: frozenset[str]) -> None:
-    """Open a new thread for a locked one's context; one that is open is answered itself."""
-    thread_id = request.path.split("/")[2]
-    found = await request.ask("GET", f"/threads/{thread_id}")
+    """Open a new thread in place of one that is locked, or whose user goes on to another context.
+
+    A thread that is open and of the context asked for is answered itself.
+    """
+    wanted = await _body(request, Context, otherwise=b"{}")
+    if wanted is None:
+        return
+    found = await request.ask("GET", f"/threads/{request.names['thread_id']}")
     if found.status != 200:
         await request.relay(found)
         return
-    metadata = found.content["metadata"]
-    if metadata.get("agent") not in agents or "context_key" not in metadata:
+    thread_id, metadata = found.content["thread_id"], found.content["metadata"]
+    agent, context = metadata.get("agent"), wanted.model_dump(exclude_none=True)
+    if agent not in agents or "context_key" not in metadata:
         await request.answer(_no_policy(f"Thread {thread_id}"), found, status=409)
         return
-    if metadata["status"] == "open":
+    if not context and metadata["status"] == "open":
+        decided("thread_resumed", agent, thread_id)
         await request.answer({"action": "resume", "thread_id": thread_id}, found)
         return
-    context = {key: metadata[key] for key in CONTEXT if metadata.get(key) is not None}
-    body = {"metadata": {**context, "resumed_from": thread_id}}
-    await _created(request, await request.ask("POST", "/threads", body))
+    context = context or {key: metadata[key] for key in CONTEXT if metadata.get(key) is not None}
+    body = {"metadata": {"agent": agent, **context, "resumed_from": thread_id}}
+    with noting(replaces=UUID(thread_id)):
+        await _resolved(request, await request.ask("POST", "/threads", body))
 
 
 async def search(request: Request, agents: frozenset[str]) -> None:
@@ -94,12 +103,27 @@ async def search(request: Request, agents: frozenset[str]) -> None:
         await request.relay(await request.ask("POST", request.path, body))
 
 
-async def _created(request: Request, answer: Answer) -> None:
-    """Answer with the new thread, or with why there is none."""
-    if answer.status != 200:
+async def _body(request: Request, model: type[Body], otherwise: bytes = b"") -> Body | None:
+    """The request's body; None once it is refused."""
+    try:
+        return model.model_validate_json(request.body or otherwise)
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in error.errors()
+        ]
+        await request.refuse(422, {"detail": "; ".join(problems)})
+        return None
+
+
+async def _resolved(request: Request, answer: Answer) -> None:
+    """Answer with the thread to go on with, the new one, or why there is neither."""
+    if (found := resolution(answer)) is not None:
+        await request.answer(found, answer)
+    elif answer.status == 200:
+        made = {"action": "create", "thread_id": answer.content["thread_id"]}
+        await request.answer(made, answer)
+    else:
         await request.relay(answer)
-        return
-    await request.answer({"action": "create", "thread_id": answer.content["thread_id"]}, answer)
 
 
 def _no_policy(what: str) -> dict[str, str]:

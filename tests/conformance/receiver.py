@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from .servers import free_port
+from tests.support.processes import free_port
 
 
 class Receiver:

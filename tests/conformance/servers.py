@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+
+from tests.support.processes import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 GRAPHS_CONFIG = ROOT / "tests" / "graphs" / "langgraph.json"
@@ -41,14 +42,6 @@ class Server:
     def tail(self, lines: int = 40) -> str:
         """The end of the server's log, for a failure message."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
-
-
-def free_port() -> int:
-    """A TCP port that nothing listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def write_config(directory: Path, auth: Path | None) -> Path:

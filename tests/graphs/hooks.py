@@ -1,7 +1,11 @@
-"""Hooks that write down what they are asked, and refuse what says `refuse` in its metadata."""
+"""Hooks that write down what they are asked, and refuse what says `refuse` in its metadata.
+
+Threads that say `patches` are patched, and so is the record once that is committed.
+"""
 
 import json
 import os
+from functools import partial
 from typing import Any
 
 from langgraph_runtime_sql.hooks import Reject, Transaction
@@ -29,10 +33,12 @@ class Recording:
         self, tx: Transaction, thread: dict[str, Any], run: dict[str, Any]
     ) -> None:
         self._record("before_run_create", tx, thread)
+        self._patch("run", tx, thread)
         self._refuse("run", thread)
 
     def before_state_update(self, tx: Transaction, thread: dict[str, Any]) -> None:
         self._record("before_state_update", tx, thread)
+        self._patch("state", tx, thread)
         self._refuse("state", thread)
 
     def after_run_end(
@@ -49,11 +55,22 @@ class Recording:
         if thread["metadata"].get("refuse") == what:
             raise Reject(409, {"error": "refused", "what": what, "id": str(thread["thread_id"])})
 
-    @staticmethod
-    def _record(name: str, tx: Transaction, thread: dict[str, Any] | None) -> None:
+    def _patch(self, what: str, tx: Transaction, thread: dict[str, Any]) -> None:
+        if thread["metadata"].get("patches"):
+            times = thread["metadata"].get("patched", 0) + 1
+            tx.patch_thread(thread["thread_id"], {"patched": times})
+            line = {"committed": what, "thread": str(thread["thread_id"])}
+            tx.after_commit(partial(self._write, line))
+
+    @classmethod
+    def _record(cls, name: str, tx: Transaction, thread: dict[str, Any] | None) -> None:
         line = {"hook": name, "thread": str(thread["thread_id"]) if thread else None}
+        cls._write({**line, "caller": tx.caller.identity})
+
+    @staticmethod
+    def _write(line: dict[str, Any]) -> None:
         with open(os.environ["HOOKS_RECORD"], "a") as file:
-            file.write(json.dumps({**line, "caller": tx.caller.identity}) + "\n")
+            file.write(json.dumps(line) + "\n")
 
 
 policy = Recording()

@@ -1,6 +1,7 @@
 """Sleeps, and tells in a file how its sleep ended."""
 
 import asyncio
+import os
 
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
@@ -10,6 +11,7 @@ class Input(TypedDict, total=False):
     seconds: float
     stopping: float  # seconds it takes to stop when it is cancelled
     record: str  # path of a file
+    until: str  # path of a file that ends the sleep once it is there
 
 
 class State(Input, total=False):
@@ -22,11 +24,20 @@ def append(path: str | None, line: str) -> None:
             file.write(f"{line}\n".encode())
 
 
+async def sleep(seconds: float, until: str | None) -> None:
+    if until is None:
+        await asyncio.sleep(seconds)
+        return
+    async with asyncio.timeout(seconds):
+        while not await asyncio.to_thread(os.path.exists, until):
+            await asyncio.sleep(0.02)
+
+
 async def sleeper(state: State) -> State:
     seconds, record = state.get("seconds", 1.0), state.get("record")
     await asyncio.to_thread(append, record, "started")
     try:
-        await asyncio.sleep(seconds)
+        await sleep(seconds, state.get("until"))
     except asyncio.CancelledError:
         await asyncio.to_thread(append, record, "cancelled")
         await asyncio.sleep(state.get("stopping", 0.0))

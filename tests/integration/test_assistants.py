@@ -29,6 +29,7 @@ ANN, BOB = user("ann"), user("bob")
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
+
 @pytest.fixture(scope="module", autouse=True)
 def settings() -> Iterator[None]:
     with api_settings():
@@ -196,7 +197,7 @@ async def test_bad_input_is_refused(db: Database) -> None:
     assert await Assistants.count(None) == 1
 
 
-@pytest.mark.parametrize("missing", [uuid4(), str(uuid4())])
+@pytest.mark.parametrize("missing", [uuid4(), str(uuid4())], ids=["uuid", "text"])
 async def test_what_is_missing(db: Database, missing: Any) -> None:
     assert await rows(Assistants.get(None, missing)) == []
     for operation in (

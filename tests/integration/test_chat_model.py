@@ -17,6 +17,8 @@ from my_agent.models import chat_model
 from tests.support.openai_replies import Answer, Ending, Failure, Reply, rate_limited, say
 from tests.support.openai_server import OpenAIServer
 
+pytestmark = pytest.mark.usefixtures("product_database")
+
 HELLO: Any = {"messages": [HumanMessage("hello")]}
 
 

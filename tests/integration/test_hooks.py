@@ -27,7 +27,14 @@ class Hooked:
     def called(self, thread_id: str) -> list[str]:
         """The hooks called about a thread, in order."""
         lines = [json.loads(line) for line in self.record.read_text().splitlines()]
-        return [line["hook"] for line in lines if line["thread"] == thread_id]
+        named = [line for line in lines if line["thread"] == thread_id]
+        return [line["hook"] for line in named if "hook" in line]
+
+    def committed(self, thread_id: str) -> list[str]:
+        """What hooks have heard the commit of."""
+        lines = [json.loads(line) for line in self.record.read_text().splitlines()]
+        named = [line for line in lines if line["thread"] == thread_id]
+        return [line["committed"] for line in named if "committed" in line]
 
     async def post(self, path: str, body: Any = None) -> Any:
         answer = await self.client.post(path, json={} if body is None else body)
@@ -118,6 +125,40 @@ async def test_a_refused_run_leaves_no_trace(hooked: Hooked, route: str) -> None
     assert found["status"] == "idle"
     assert "graph_id" not in found["metadata"]
     assert (await hooked.client.get(f"/threads/{thread}/runs")).json() == []
+
+
+async def test_hooks_speak_before_a_refusal_for_runs_in_flight(hooked: Hooked) -> None:
+    later = {**RUN, "after_seconds": 3600}
+    rejected = {**RUN, "multitask_strategy": "reject"}
+    state = {"values": {"value": "x"}}
+    for refuses in ("run", "state"):
+        thread = await hooked.thread(graph_id="echo")
+        await hooked.post(f"/threads/{thread}/runs", later)
+        marked = {"metadata": {"refuse": refuses}}
+        await hooked.client.patch(f"/threads/{thread}", json=marked)
+        answers = {
+            "run": await hooked.client.post(f"/threads/{thread}/runs", json=rejected),
+            "state": await hooked.client.post(f"/threads/{thread}/state", json=state),
+        }
+        assert {answer.status_code for answer in answers.values()} == {409}
+        assert answers.pop(refuses).json()["error"] == "refused"
+        [(other, answer)] = answers.items()
+        said = {"run": "already running a task", "state": "has runs in flight"}
+        assert said[other] in answer.json()["detail"]
+
+
+async def test_what_a_hook_does_for_a_run_that_is_refused_is_undone(hooked: Hooked) -> None:
+    thread = await hooked.thread(patches=True)
+    await hooked.post(f"/threads/{thread}/runs", {**RUN, "after_seconds": 3600})
+    found = (await hooked.client.get(f"/threads/{thread}")).json()
+    assert found["metadata"]["patched"] == 1
+    rejected = {**RUN, "multitask_strategy": "reject"}
+    answer = await hooked.client.post(f"/threads/{thread}/runs", json=rejected)
+    assert answer.status_code == 409
+    answer = await hooked.client.post(f"/threads/{thread}/state", json={"values": {"value": "x"}})
+    assert answer.status_code == 409
+    assert (await hooked.client.get(f"/threads/{thread}")).json() == found
+    assert hooked.committed(thread) == ["run"]
 
 
 async def test_runs_that_make_their_thread_ask_for_both(hooked: Hooked) -> None:

@@ -209,7 +209,10 @@ def test_on_ones_own_machine_one_is_the_developer(local: Running) -> None:
         {"host": "evil.example:8123", "origin": "http://evil.example:8123"},
         {"x-forwarded-for": "203.0.113.7"},
     ],
-    ids=str,
+    ids=[
+        *("no token", "expired", "empty", "basic", "another host", "another origin"),
+        "forwarded",
+    ],
 )
 def test_on_ones_own_machine_a_token_counts_and_so_does_where_it_comes_from(
     local: Running, headers: dict[str, str]

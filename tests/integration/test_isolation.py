@@ -216,6 +216,14 @@ async def test_items_lie_under_tenant_and_user(ada: Api, bob: Api, admin: Api, e
     ] == WEATHER
 
 
+async def test_a_tenant_may_be_called_what_stores_keep_for_themselves(server: Running) -> None:
+    async for api in user(server, "langgraph", "ada"):
+        body = {"namespace": ["notes"], "key": "k", "value": WEATHER}
+        assert (await api.http.put("/store/items", json=body)).status_code == 204
+        found = await api.get("/store/items", params={"namespace": "notes", "key": "k"})
+        assert found["value"] == WEATHER
+
+
 async def test_graphs_are_told_where_their_users_items_are(server: Running) -> None:
     async for api in user(server, "acme.org", "ada@acme.org"):
         body = {"namespace": ["notes"], "key": "k", "value": WEATHER}
@@ -236,13 +244,13 @@ async def test_graphs_are_told_where_their_users_items_are(server: Running) -> N
 ID = "00000000-0000-4000-8000-000000000001"
 
 
-def writes(key: str) -> list[tuple[str, str, dict[str, Any], str]]:
+def writes(key: str, value: str = "x") -> list[tuple[str, str, Any, str]]:
     """Every way to write a metadata key: method, path, body, and what the refusal calls it."""
-    bad = {"metadata": {key: "x"}}
+    bad = {"metadata": {key: value}}
     run = {"assistant_id": "echo", "input": {}}
     cron = {**run, "schedule": FOREVER}
-    inside = {"config": {"metadata": {key: "x"}}}
-    found = [
+    inside = {"config": {"metadata": {key: value}}}
+    found: list[tuple[str, str, Any, str]] = [
         ("POST", "/threads", bad, "metadata"),
         ("POST", "/threads", {**bad, "thread_id": ID, "if_exists": "do_nothing"}, "metadata"),
         ("PATCH", "/threads/{thread}", bad, "metadata"),
@@ -256,6 +264,8 @@ def writes(key: str) -> list[tuple[str, str, dict[str, Any], str]]:
         ("PATCH", "/runs/crons/{cron}", bad, "metadata"),
         ("PATCH", "/runs/crons/{cron}", inside, "config.metadata"),
     ]
+    for extra, place in ((bad, "metadata"), (inside, "config.metadata")):
+        found.append(("POST", "/runs/batch", [run, {**run, **extra}], place))
     for path in ("/threads/{thread}/runs", "/runs"):
         for kind in ("", "/wait", "/stream"):
             found += [
@@ -286,6 +296,12 @@ async def test_the_policys_keys_are_not_a_clients_to_write(
         answer = await ada.http.request(method, path.format(**things), json=body)
         assert answer.status_code == 422, f"{method} {path} {body}: {answer.text}"
         assert f"`{place}.{key}`" in answer.json()["detail"].replace("payload.", "")
+    for said in ({"metadata": {key: "x"}}, {"config": {"metadata": {key: "x"}}}):
+        params = {"assistant_id": "echo", "input": {}, **said}
+        command = {"id": 1, "method": "run.start", "params": params}
+        answer = await ada.http.post(f"/threads/{things['thread']}/commands", json=command)
+        assert answer.json()["type"] == "error", answer.text
+        assert f"metadata.{key}` is reserved" in answer.json()["message"]
     thread = await ada.get(f"/threads/{things['thread']}")
     assert thread["metadata"].keys() == {"tenant_id", "user_id"}
     assert await ada.get(f"/threads/{things['thread']}/runs") == []
@@ -434,10 +450,47 @@ async def test_a_graph_that_calls_its_own_server_acts_as_its_user(
     thread = await ada.thread()
     body = {"assistant_id": "loopback", "input": {"value": "x"}}
     answer = await ada.post(f"/threads/{thread}/runs/wait", body)
-    assert answer["answer"]["value"] == "x"
+    assert answer.get("answer", {}).get("value") == "x", answer
     for api in (bob, eve):
         found = await api.post("/threads/search", {"values": {"value": "x"}})
         assert found == []
+
+
+@pytest.mark.parametrize("by", ["remote", "thread"])
+async def test_what_a_graph_hands_on_of_its_own_run_is_true(ada: Api, by: str) -> None:
+    thread = await ada.thread(topic="calls")
+    body = {"assistant_id": "loopback", "input": {"value": "x", "by": by}}
+    done = await ada.post(f"/threads/{thread}/runs/wait", body)
+    assert (done["told"]["tenant_id"], done["told"]["user_id"]) == ("acme", "ada")
+    assert done["answer"]["value"] == "x"
+    if by == "thread":
+        made = await ada.get(f"/threads/{done['thread']['thread_id']}")
+        assert (made["metadata"]["tenant_id"], made["metadata"]["user_id"]) == ("acme", "ada")
+        assert made["metadata"]["topic"] == "calls"
+
+
+@pytest.mark.parametrize("by", ["remote", "thread"])
+@pytest.mark.parametrize("lie", [{"tenant_id": "acm"}, {"user_id": "bob"}, {"status": "open"}])
+async def test_a_graph_says_nothing_else_of_itself(
+    ada: Api, bob: Api, by: str, lie: dict[str, str]
+) -> None:
+    thread, mark = await ada.thread(), uuid4().hex
+    given = {"value": "x", "by": by, "changes": {**lie, "mark": mark}}
+    run = await ada.run(thread, "loopback", given)
+    assert await ada.ended(thread, run) == "error"
+    for api in (ada, bob):
+        assert await api.post("/threads/search", {"metadata": {"mark": mark}}) == []
+
+
+@pytest.mark.parametrize("key", ["tenant_id", "user_id"])
+async def test_clients_do_not_even_say_the_truth(
+    ada: Api, things: dict[str, str], key: str
+) -> None:
+    truth = {"tenant_id": "acme", "user_id": "ada"}[key]
+    for method, path, body, place in writes(key, truth):
+        answer = await ada.http.request(method, path.format(**things), json=body)
+        assert answer.status_code == 422, f"{method} {path} {body}: {answer.text}"
+        assert f"`{place}.{key}`" in answer.json()["detail"].replace("payload.", "")
 
 
 CALL = {"jsonrpc": "2.0", "id": 1}

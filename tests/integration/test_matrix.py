@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -102,7 +103,15 @@ NOTHING = [Ask()]
 PAGE = [Ask(), Ask({"limit": 1000, "metadata": {}}), Ask({"metadata": {"mark": MARK}})]
 START = {"assistant_id": "echo", "input": {"value": 1}}
 
+# Graphs of ours that bring routes of their own.
+OURS = ("chat",)
+
 ROWS: dict[str, list[Ask]] = {
+    "POST /api/ask": [
+        Ask({"question": "Who are you?"}, creates=True),
+        Ask({"question": "Who are you?", "thread_id": "{thread_id}"}),
+        Ask({"question": ""}),
+    ],
     "GET /metrics": NOTHING,
     "POST /assistants": [
         Ask({"graph_id": "echo", "assistant_id": "{assistant_id}", "if_exists": how}, creates=True)
@@ -171,7 +180,7 @@ ROWS: dict[str, list[Ask]] = {
         Ask({"agent": "icp_finder", "website": "ada.example"}, creates=True),
         Ask({"agent": "echo"}),
     ],
-    "POST /threads/{thread_id}/resume": NOTHING,
+    "POST /threads/{thread_id}/resume": [Ask(), Ask({"website": "other.example"})],
     "GET /threads/{thread_id}": NOTHING,
     "PATCH /threads/{thread_id}": [Ask({"metadata": {"a": 1}}), Ask({"metadata": {}})],
     "DELETE /threads/{thread_id}": NOTHING,
@@ -245,7 +254,19 @@ OUTSIDERS: dict[str, tuple[str, dict[str, str]]] = {
     "host": ("", {"host": "127.0.0.1", "x-forwarded-host": "localhost"}),
     "host with a path": ("", {"host": "localhost/ok?x="}),
 }
-STRANGERS = {"other tenant": ("globex", "ada"), "same tenant": ("acme", "bob")}
+STRANGERS = {
+    "other tenant": ("globex", "ada"),
+    "same tenant": ("acme", "bob"),
+    "other administrator": ("globex", "root", "tenant_admin"),
+}
+# In the other way to reach the app.
+ELSEWHERE = {"other administrator": PREFIX}
+
+
+def stranger(who: str) -> dict[str, str]:
+    """The headers of a stranger's requests."""
+    tenant, user, *roles = STRANGERS[who]
+    return {**ACCEPT, **bearer(token(tenant_id=tenant, sub=user, roles=roles))}
 
 
 @dataclass(frozen=True)
@@ -276,7 +297,10 @@ class World:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder, port = tmp_path_factory.mktemp("matrix"), free_port()
     config = {
-        "graphs": {name: f"{GRAPHS}/echo.py:graph" for name in ("echo", "icp_finder")},
+        "graphs": {
+            **{name: f"{GRAPHS}/echo.py:graph" for name in ("echo", "icp_finder")},
+            **{name: f"{ROOT}/my_agent/{name}/graph.py:graph" for name in OURS},
+        },
         **{key: json.loads((ROOT / "langgraph.json").read_text())[key] for key in ("auth", "sql")},
     }
     (folder / "langgraph.json").write_text(json.dumps(config))
@@ -382,8 +406,8 @@ def test_nothing_opens_without_a_valid_token(world: World, trick: str) -> None:
             if path in PUBLIC or method == "WEBSOCKET":
                 continue
             row = f"{method} {path}"
-            for ids in (world.ids, nothing()):
-                status, text = send(client, row, ROWS.get(row, NOTHING)[0], ids, before)
+            for ask, ids in product(ROWS.get(row, NOTHING), (world.ids, nothing())):
+                status, text = send(client, row, ask, ids, before)
                 if status not in REFUSED or MARK in text:
                     wrong.append(f"{row}: {status} {text[:80]}")
                 if status == 401 and method != "HEAD":
@@ -418,12 +442,11 @@ CASES = sorted(
 def test_what_is_anothers_is_as_if_it_were_not(
     world: World, row: str, number: int, who: str
 ) -> None:
-    ask, (tenant, user) = ROWS[row][number], STRANGERS[who]
+    ask, before_path = ROWS[row][number], ELSEWHERE.get(who, "")
     shared = who == "same tenant" and row in SHARED
-    headers = {**ACCEPT, **bearer(token(tenant_id=tenant, sub=user))}
-    with httpx.Client(base_url=world.url, headers=headers, timeout=20) as client:
+    with httpx.Client(base_url=world.url, headers=stranger(who), timeout=20) as client:
         before = world.dump()
-        status, text = send(client, row, ask, world.ids)
+        status, text = send(client, row, ask, world.ids, before_path)
         after = world.dump()
         assert world.first <= after, "something of Ada's was changed or deleted"
         if not ask.creates and not shared:
@@ -433,7 +456,7 @@ def test_what_is_anothers_is_as_if_it_were_not(
         assert MARK not in text
         if status in REFUSED or NOT_FOUND in text:
             return
-        absent = send(client, row, ask, nothing())
+        absent = send(client, row, ask, nothing(), before_path)
     # What was made for oneself has times and such of its own.
     assert status == absent[0]
     assert ask.creates or text == absent[1]
@@ -441,22 +464,38 @@ def test_what_is_anothers_is_as_if_it_were_not(
 
 @pytest.mark.parametrize("who", STRANGERS)
 def test_a_web_socket_of_anothers_thread_tells_nothing(world: World, who: str) -> None:
-    tenant, user = STRANGERS[who]
-    headers = bearer(token(tenant_id=tenant, sub=user))
+    headers = {"authorization": stranger(who)["authorization"]}
     kept = world.dump()
-    said = []
+    told = []
     for ids in (world.ids, nothing()):
-        url = f"ws{world.url[4:]}/threads/{ids['thread_id']}/stream/events"
+        url = f"ws{world.url[4:]}{ELSEWHERE.get(who, '')}/threads/{ids['thread_id']}/stream/events"
+        told.append((normalised(listened(url, headers), ids), normalised(asked(url, headers), ids)))
+    assert told[0] == told[1]
+    assert MARK not in str(told[0])
+    assert world.dump() == kept
+
+
+def listened(url: str, headers: dict[str, str]) -> str:
+    """How a WebSocket ends on which nothing is asked."""
+    try:
+        with connect(url, additional_headers=headers) as socket:
+            return str(socket.recv(timeout=20))
+    except (InvalidStatus, ConnectionClosed) as refused:
+        return str(refused)
+
+
+def asked(url: str, headers: dict[str, str]) -> str:
+    """What a WebSocket answers. It is closed meanwhile, and at times before it has answered."""
+    command = json.dumps({"id": 1, "method": "agent.getTree", "params": {}})
+    refusal = ""
+    for _ in range(50):
         try:
             with connect(url, additional_headers=headers) as socket:
-                asked = {"id": 1, "method": "agent.getTree", "params": {}}
-                socket.send(json.dumps(asked))
-                said.append(normalised(str(socket.recv(timeout=20)), ids))
+                socket.send(command)
+                return str(socket.recv(timeout=20))
         except (InvalidStatus, ConnectionClosed) as refused:
-            said.append(str(refused))
-    assert said[0] == said[1]
-    assert MARK not in said[0]
-    assert world.dump() == kept
+            refusal = str(refused)
+    return refusal
 
 
 def test_ada_herself_is_answered(world: World) -> None:

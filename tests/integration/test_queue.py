@@ -12,13 +12,14 @@ from uuid import UUID, uuid4
 import pytest
 from langgraph.graph import END, START, StateGraph
 from sqlalchemy import select
+from starlette.exceptions import HTTPException
 from typing_extensions import TypedDict
 
 from langgraph_runtime_sql import bus, database, options, queue
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import DatabaseBusy
 from langgraph_runtime_sql.isolated import IsolatedLoops
-from langgraph_runtime_sql.ops import run_claim
+from langgraph_runtime_sql.ops import run_claim, run_stream
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.ops.threads import Threads
 from langgraph_runtime_sql.statements import Row
@@ -481,6 +482,41 @@ async def test_a_follower_that_came_before_the_run_misses_nothing(db: database.D
             ]
     assert events[0] == b"metadata"
     assert b"values" in events
+
+
+# langgraph's own warning about every run that keeps nothing.
+@pytest.mark.filterwarnings("ignore:`durability` has no effect:UserWarning")
+async def test_a_temporary_run_that_is_gone_already_is_still_told_to_its_maker(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread went with it before it was read; for anybody else there is no such thread."""
+
+    async def only_own(*_: Any) -> dict[str, str]:
+        return {"user_id": "ada"}
+
+    monkeypatch.setattr(run_stream, "authorize", only_own)
+    run_id = uuid4()
+    channels = [await Runs.Stream.subscribe(run_id) for _ in range(2)]
+    from langgraph_api.models.run import create_valid_run
+
+    async with runtime.working(), asyncio.timeout(runtime.PATIENCE):
+        body: Any = {"assistant_id": "echo", "input": {"value": 7}}
+        run = await create_valid_run(None, None, body, {}, run_id=run_id)  # type: ignore[arg-type]
+        assert await runtime.ended(run_id) is None
+        assert await runtime.thread(run["thread_id"]) is None
+
+        async def follow(ignore_404: bool) -> list[bytes]:
+            joined = Runs.Stream.join(
+                run_id,
+                stream_channel=channels.pop(),
+                thread_id=run["thread_id"],
+                ignore_404=ignore_404,
+            )
+            return [name async for name, _, _ in joined]
+
+        assert b"values" in await follow(ignore_404=True)
+        with pytest.raises(HTTPException, match="Thread not found"):
+            await follow(ignore_404=False)
 
 
 async def test_prune_keeps_one_checkpoint_however_often_it_is_asked(db: database.Database) -> None:

@@ -264,7 +264,7 @@ FILTERS: list[tuple[dict[str, Any], set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("filter", "expected"), FILTERS, ids=str)
+@pytest.mark.parametrize(("filter", "expected"), FILTERS, ids=[str(asked) for asked, _ in FILTERS])
 async def test_filters(db: database.Database, filter: dict[str, Any], expected: set[str]) -> None:
     await Store().abatch(
         [

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import httpx
 import pytest
 
 from tests.support import databases
+from tests.support.processes import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -88,9 +88,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         },
     }
     (folder / "langgraph.json").write_text(json.dumps(config))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "server", "serve", "--port", str(port)]
     command += ["--config", str(folder / "langgraph.json")]
     command += ["--database-url", databases.url(folder / "store.db")]

@@ -1,31 +1,23 @@
-"""The thread policy, through the API: contexts, locks, the gate on every route, archives."""
+"""The thread policy, through the API: contexts, locks, the gate on every route, races."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 
-from tests.support.policy import Member, member, policy_server
+from tests.support import policy
+from tests.support.policy import RUN, Member, member, policy_server
 from tests.support.processes import Running
 from tests.support.served import PATIENCE
 
-RUN = {"assistant_id": "echo", "input": {"value": "a"}}
+server, ana = policy.server, policy.ana
+
 HELLO = {"role": "user", "content": "hello"}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with policy_server(tmp_path_factory.mktemp("policy")) as started:
-        yield started
-
-
-@pytest.fixture
-async def ana(server: Running) -> Any:
-    async with member(server) as client:
-        yield client
 
 
 # --- opening and locking ----------------------------------------------------
@@ -236,6 +228,10 @@ GATED = {
     "run, create": _post("/threads/{}/runs", {**RUN, "if_not_exists": "create"}),
     "run, resume": _post("/threads/{}/runs/wait", {**RUN, "command": {"resume": 1}}),
     "run, later": _post("/threads/{}/runs", {**RUN, "after_seconds": 60}),
+    **{
+        f"run, {strategy}": _post("/threads/{}/runs", {**RUN, "multitask_strategy": strategy})
+        for strategy in ("reject", "rollback", "interrupt", "enqueue")
+    },
     "run, other agent": _post("/threads/{}/runs/wait", {"assistant_id": "interrupt", "input": {}}),
     "state": _post("/threads/{}/state", STATE),
     "bulk": _supersteps,
@@ -284,21 +280,65 @@ async def test_the_event_stream_protocol_is_gated(ana: Member) -> None:
     assert await _everything(ana, thread) == before
 
 
-async def test_agents_that_speak_a2a_are_gated(ana: Member) -> None:
+async def test_an_answer_to_a_question_of_a_locked_thread_is_gated(ana: Member) -> None:
+    thread = await ana.open()
+    asked = {"assistant_id": "interrupt", "input": {}}
+    state = await ana.post(f"/threads/{thread}/runs/wait", asked)
+    await ana.open()
+    before = await _everything(ana, thread)
+    [question] = state["__interrupt__"]
+    params = {"interrupt_id": question["id"], "namespace": [], "response": "yes"}
+    command = {"id": 1, "method": "input.respond", "params": params}
+    answer = await ana.http.post(f"/threads/{thread}/commands", json=command)
+    assert answer.status_code < 500
+    assert "thread_locked" in answer.text
+    resumed = {**asked, "command": {"resume": "yes"}}
+    answer = await ana.http.post(f"/threads/{thread}/runs/wait", json=resumed)
+    assert (answer.status_code, answer.json()["error"]) == (409, "thread_locked")
+    assert await _everything(ana, thread) == before
+
+
+async def _said(ana: Member, method: str, **more: Any) -> dict[str, Any]:
+    """The first answer to a message over A2A."""
+    [assistant] = await ana.post("/assistants/search", {"graph_id": "echo"})
+    parts = [{"kind": "text", "text": "hello"}]
+    message = {"role": "user", "messageId": "m", "parts": parts, **more}
+    rpc: Any = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": message}}
+    path = f"/a2a/{assistant['assistant_id']}"
+    if method == "message/send":
+        found: dict[str, Any] = await ana.post(path, rpc)
+        return found
+    accept = {"accept": "text/event-stream"}
+    events = await ana.events("POST", path, rpc, accept)
+    first: dict[str, Any] = json.loads(events[0].data)
+    return first
+
+
+A2A = ["message/send", "message/stream"]
+
+
+@pytest.mark.parametrize("method", A2A)
+async def test_agents_that_speak_a2a_are_gated(ana: Member, method: str) -> None:
     thread = await _locked(ana)
     before = await _everything(ana, thread)
-    [assistant] = await ana.post("/assistants/search", {"graph_id": "echo"})
-    part = {"kind": "text", "text": "hello"}
-    message = {"role": "user", "messageId": "m", "contextId": thread, "parts": [part]}
-    said = []
-    for method in ("message/send", "message/stream"):
-        rpc = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": message}}
-        answer = await ana.http.post(f"/a2a/{assistant['assistant_id']}", json=rpc)
-        assert answer.status_code < 500
-        assert '"error"' in answer.text
-        said.append(answer.text)
-    assert "thread_locked" in said[0]
+    answer = await _said(ana, method, contextId=thread)
+    assert answer["id"] == 1
+    assert "thread_locked" in answer["error"]["message"]
+    assert answer["error"]["data"]["hint"] == "create_new"
+    assert answer["error"]["data"]["thread_id"] == thread
     assert await _everything(ana, thread) == before
+
+
+@pytest.mark.parametrize("method", A2A)
+async def test_a_message_without_a_context_opens_a_thread(ana: Member, method: str) -> None:
+    """In A2A that is a new conversation; so what was open of its context locks."""
+    first = (await _said(ana, method))["result"]["contextId"]
+    assert await ana.standing(first) == "open"
+    again = (await _said(ana, method, contextId=first))["result"]["contextId"]
+    assert again == first
+    second = (await _said(ana, method))["result"]["contextId"]
+    assert await ana.standings(first, second) == ["locked", "open"]
+    assert "error" in await _said(ana, method, contextId=first)
 
 
 async def test_a_tool_call_over_mcp_runs_beside_the_threads(ana: Member) -> None:
@@ -309,6 +349,26 @@ async def test_a_tool_call_over_mcp_runs_beside_the_threads(ana: Member) -> None
     answer = await ana.http.post("/mcp", json=rpc, headers=accept)
     assert "slept" in answer.json()["result"]["content"][0]["text"]
     assert [row["thread_id"] for row in await ana.found()] == [thread]
+
+
+async def test_a_graph_hands_on_what_its_own_thread_says(ana: Member) -> None:
+    """To a thread of another context, which the policy opens."""
+    theirs = await ana.open("beta.io")
+    thread = await ana.open(agent="loopback")
+    given: dict[str, Any] = {"value": "x", "by": "remote"}
+    done = await ana.post(
+        f"/threads/{thread}/runs/wait", {"assistant_id": "loopback", "input": given}
+    )
+    assert (done["told"]["status"], done["told"]["context_key"]) == ("open", "domain:acme.com")
+    assert done["answer"]["value"] == "x"
+    changes = {"agent": "echo", "graph_id": "echo", "website": "beta.io"}
+    given = {"value": "x", "by": "thread", "changes": changes}
+    done = await ana.post(
+        f"/threads/{thread}/runs/wait", {"assistant_id": "loopback", "input": given}
+    )
+    made = await ana.metadata(done["thread"]["thread_id"])
+    assert (made["status"], made["context_key"]) == ("open", "domain:beta.io")
+    assert await ana.standings(theirs, thread) == ["locked", "open"]
 
 
 async def test_a_cron_of_a_locked_thread_starts_nothing(server: Running, ana: Member) -> None:
@@ -332,6 +392,15 @@ async def test_a_cron_of_a_locked_thread_starts_nothing(server: Running, ana: Me
         await ana.http.delete(f"/runs/crons/{cron['cron_id']}")
 
 
+async def test_a_locked_thread_without_a_state_says_so_first(ana: Member) -> None:
+    """Whatever else is wrong with the write."""
+    thread = await ana.open()
+    await ana.open()
+    for body in (STATE, {"values": {"nothing of the kind": 1}, "as_node": "nowhere"}):
+        answer = await ana.http.post(f"/threads/{thread}/state", json=body)
+        assert (answer.status_code, answer.json()["error"]) == (409, "thread_locked")
+
+
 async def test_reading_history_and_joining_go_on(ana: Member) -> None:
     thread = await _locked(ana)
     [run] = await ana.get(f"/threads/{thread}/runs")
@@ -348,26 +417,45 @@ async def test_reading_history_and_joining_go_on(ana: Member) -> None:
 # --- a run in flight --------------------------------------------------------
 
 
-async def test_a_thread_at_work_finishes_and_then_locks(ana: Member) -> None:
-    thread = await ana.open(agent="sleeper")
-    run = await ana.run(thread, "sleeper", {"seconds": 0.7})
+async def test_a_thread_at_work_finishes_and_then_locks(ana: Member, tmp_path: Path) -> None:
+    thread, morning = await ana.open(agent="sleeper"), tmp_path / "morning"
+    run = await ana.run(thread, "sleeper", {"seconds": 60, "until": str(morning)})
     await ana.open(agent="sleeper")
     pending = await ana.metadata(thread)
     assert pending["status"] == "pending_lock"
     assert "locked_at" not in pending
     answer = await ana.http.post(f"/threads/{thread}/runs", json=RUN)
     assert (answer.status_code, answer.json()["status"]) == (409, "pending_lock")
+    morning.touch()
     assert await ana.ended(thread, run) == "success"
     locked = await ana.get(f"/threads/{thread}")
     assert locked["metadata"]["status"] == "locked"
     assert locked["metadata"]["locked_at"]
-    assert locked["values"]["slept"] == 0.7
+    assert locked["values"]["slept"] == 60
 
 
-async def test_it_finishes_every_run_that_it_has_taken(ana: Member) -> None:
+@pytest.mark.parametrize("route", GATED)
+async def test_a_thread_at_work_says_that_it_is_about_to_lock(ana: Member, route: str) -> None:
+    """And not that it is busy, which would have its client wait for nothing."""
     thread = await ana.open(agent="sleeper")
-    runs = [await ana.run(thread, "sleeper", {"seconds": 0.2}) for _ in range(3)]
+    run = await ana.run(thread, "sleeper", {}, after_seconds=3600)
     await ana.open(agent="sleeper")
+    before = await _everything(ana, thread)
+    answer = await GATED[route](ana, thread)
+    body = answer.json()
+    assert (answer.status_code, body["error"]) == (409, "thread_locked")
+    assert (body["hint"], body["status"]) == ("create_new", "pending_lock")
+    assert await _everything(ana, thread) == before
+    await ana.post(f"/threads/{thread}/runs/{run}/cancel")
+    assert await ana.standing(thread) == "locked"
+
+
+async def test_it_finishes_every_run_that_it_has_taken(ana: Member, tmp_path: Path) -> None:
+    thread, morning = await ana.open(agent="sleeper"), tmp_path / "morning"
+    asked = {"seconds": 60, "until": str(morning)}
+    runs = [await ana.run(thread, "sleeper", asked) for _ in range(3)]
+    await ana.open(agent="sleeper")
+    morning.touch()
     assert [await ana.ended(thread, run) for run in runs] == ["success"] * 3
     assert await ana.standing(thread) == "locked"
 
@@ -389,69 +477,6 @@ async def test_it_locks_however_its_run_ends(ana: Member, how: str, when: str) -
         await ana.post(f"{path}/cancel?wait=true&action={action}")
     await ana.ended(thread, run)
     assert await ana.standing(thread) == "locked"
-
-
-# --- archives ---------------------------------------------------------------
-
-
-async def test_stale_threads_are_archived_and_left_out_of_searches(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    folder = tmp_path_factory.mktemp("stale")
-    with policy_server(folder, THREAD_STALE_DAYS="0") as server:
-        async with member(server) as ana:
-            old = [await ana.open() for _ in range(4)]
-            last = old.pop()
-            assert await ana.standings(*old, last) == ["archived"] * 3 + ["open"]
-            metadata = await ana.metadata(old[0])
-            assert metadata["locked_at"]
-            assert metadata["archived_at"]
-            assert metadata["reason"] == "superseded"
-            await _assert_hidden(ana, old, last)
-            answer = await ana.http.post(f"/threads/{old[0]}/runs", json=RUN)
-            assert (answer.status_code, answer.json()["status"]) == (409, "archived")
-
-
-async def _assert_hidden(ana: Member, old: list[str], last: str) -> None:
-    def ids(rows: Any) -> set[str]:
-        return {row["thread_id"] for row in rows}
-
-    assert ids(await ana.found()) == {last}
-    assert ids(await ana.found(metadata={"agent": "echo"})) == {last}
-    assert ids(await ana.found(ids=[*old, last])) == {last}
-    assert ids(await ana.found(include_archived=False)) == {last}
-    assert ids(await ana.found(include_archived=True)) == {*old, last}
-    assert ids(await ana.found(metadata={"status": "archived"})) == set(old)
-    assert ids(await ana.found(metadata={"status": "open"})) == {last}
-    assert await ana.found("/threads/count") == 1
-    assert await ana.found("/threads/count", include_archived=True) == 4
-    assert await ana.found("/threads/count", metadata={"status": "archived"}) == 3
-    answer = await ana.http.post("/threads/search", json={"limit": 1})
-    assert "x-pagination-next" not in answer.headers
-    body = {"limit": 1, "include_archived": True}
-    answer = await ana.http.post("/threads/search", json=body)
-    assert answer.headers["x-pagination-next"] == "1"
-    answer = await ana.http.post("/threads/search", json={"include_archived": "yes"})
-    assert answer.status_code == 422
-    assert (await ana.get(f"/threads/{old[0]}"))["thread_id"] == old[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("AUTO_ARCHIVE_STALE_LOCKED", "false", ["locked", "locked", "open"]),
-        ("SINGLE_THREAD_PER_CONTEXT", "false", ["open", "open", "open"]),
-        ("MAX_OPEN_THREADS_PER_AGENT", "2", ["archived", "open", "open"]),
-    ],
-)
-async def test_settings_of_the_rule(
-    tmp_path_factory: pytest.TempPathFactory, name: str, value: str, expected: list[str]
-) -> None:
-    folder = tmp_path_factory.mktemp("setting")
-    with policy_server(folder, **{"THREAD_STALE_DAYS": "0", name: value}) as server:
-        async with member(server) as ana:
-            threads = [await ana.open() for _ in range(3)]
-            assert await ana.standings(*threads) == expected
 
 
 # --- races and restarts -----------------------------------------------------
@@ -496,7 +521,9 @@ async def test_the_policy_survives_the_death_of_the_process(
         async with member(server, "ana") as ana:
             locked, thread = await ana.open("beta.io"), await ana.open(agent="sleeper")
             await ana.open("beta.io")
-            run = await ana.run(thread, "sleeper", {"seconds": 1.5})
+            morning = folder / "morning"
+            asked = {"seconds": 60, "until": str(morning)}
+            run = await ana.run(thread, "sleeper", asked)
             await ana.until(thread, run, "running")
             await ana.open(agent="sleeper")
             server.process.kill()
@@ -507,5 +534,6 @@ async def test_the_policy_survives_the_death_of_the_process(
             assert (answer.status_code, answer.json()["status"]) == (409, "locked")
             answer = await ana.http.post(f"/threads/{thread}/runs", json=RUN)
             assert answer.status_code == 409
+            morning.touch()
             assert await ana.ended(thread, run) == "success"
             assert await ana.standing(thread) == "locked"

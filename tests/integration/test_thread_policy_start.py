@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,24 +10,20 @@ import pytest
 from langgraph_sdk import get_client, get_sync_client
 from langgraph_sdk.errors import ConflictError
 
-from tests.support.policy import ORIGIN, Member, headers, member, policy_server
+from tests.support import policy
+from tests.support.policy import (
+    ACME,
+    NOWHERE,
+    ORIGIN,
+    RUN,
+    Member,
+    headers,
+    member,
+)
 from tests.support.processes import Running
 from tests.support.served import client
 
-RUN = {"assistant_id": "echo", "input": {"value": "a"}}
-ACME = {"agent": "echo", "website": "acme.com"}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with policy_server(tmp_path_factory.mktemp("start")) as started:
-        yield started
-
-
-@pytest.fixture
-async def ana(server: Running) -> Any:
-    async with member(server) as each:
-        yield each
+server, ana = policy.server, policy.ana
 
 
 async def _resolve(ana: Member, **body: Any) -> Any:
@@ -118,59 +112,6 @@ async def test_of_fifty_that_resolve_at_once_one_creates(ana: Member) -> None:
     assert sorted(each["action"] for each in answers) == ["create"] + ["resume"] * 49
     assert len({each["thread_id"] for each in answers}) == 1
     assert len(await ana.found()) == 1
-
-
-async def test_settings_of_resuming(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("window")
-    with policy_server(folder, THREAD_RESUME_WINDOW_DAYS="0") as server:
-        async with member(server) as ana:
-            first = await _resolve(ana, **ACME)
-            second = await _resolve(ana, **ACME)
-            assert [first["action"], second["action"]] == ["create", "create"]
-            found = await ana.standings(first["thread_id"], second["thread_id"])
-            assert found == ["locked", "open"]
-    folder = tmp_path_factory.mktemp("lenient")
-    with policy_server(folder, RETURN_USER_STRICT="false") as server:
-        async with member(server) as ana:
-            await ana.open()
-            last = await ana.open("beta.io")
-            assert await _resolve(ana, agent="echo") == {"action": "resume", "thread_id": last}
-            answer = await ana.http.post("/runs/wait", json=RUN)
-            assert f"/threads/{last}/" in answer.headers["content-location"]
-
-
-# --- resume -----------------------------------------------------------------
-
-
-async def test_a_locked_thread_is_resumed_in_a_new_one(ana: Member) -> None:
-    first = await ana.open("https://acme.com", title="First")
-    second = await ana.open()
-    answer = await ana.post(f"/threads/{first}/resume")
-    assert answer["action"] == "create"
-    third = answer["thread_id"]
-    assert await ana.standings(first, second, third) == ["locked", "locked", "open"]
-    metadata = await ana.metadata(third)
-    assert metadata["context_key"] == "domain:acme.com"
-    assert metadata["resumed_from"] == first
-    assert "title" not in metadata
-    opened = await ana.post(f"/threads/{third}/resume")
-    assert opened == {"action": "resume", "thread_id": third}
-
-
-async def test_what_cannot_be_resumed(server: Running, ana: Member) -> None:
-    mine = await ana.open()
-    await ana.open()
-    nowhere = "01a20000-0000-7000-8000-00000000dead"
-    async with member(server) as bob:
-        foreign = await bob.http.post(f"/threads/{mine}/resume")
-        absent = await bob.http.post(f"/threads/{nowhere}/resume")
-        assert foreign.status_code == absent.status_code == 404
-        assert foreign.text.replace(mine, "") == absent.text.replace(nowhere, "")
-        assert await bob.found() == []
-    assert (await ana.http.post("/threads/nonsense/resume")).status_code == 422
-    other = await ana.thread(agent="interrupt")
-    answer = await ana.http.post(f"/threads/{other}/resume")
-    assert (answer.status_code, answer.json()["error"]) == (409, "no_thread_policy")
 
 
 # --- runs without a thread --------------------------------------------------
@@ -267,7 +208,7 @@ async def test_other_agents_runs_stay_without_a_thread(ana: Member) -> None:
         {"input": {}},
         {"assistant_id": 7},
         {"assistant_id": "nowhere"},
-        {"assistant_id": "01a20000-0000-7000-8000-00000000dead"},
+        {"assistant_id": NOWHERE},
         {**RUN, "multitask_strategy": "nonsense"},
         {**RUN, "stream_mode": 7},
         {**RUN, "webhook": "http://127.0.0.1/"},
@@ -392,10 +333,10 @@ def test_the_sdk_sync(server: Running) -> None:
         ("/threads/resolve", ACME),
         ("/threads/resolve", {"agent": 7}),
         ("/threads/resolve", {"agent": "interrupt"}),
-        ("/threads/01a20000-0000-7000-8000-00000000dead/resume", {}),
+        (f"/threads/{NOWHERE}/resume", {}),
         ("/runs", RUN),
         ("/runs/wait", RUN),
-        ("/runs/stream", {**RUN, "assistant_id": "01a20000-0000-7000-8000-00000000dead"}),
+        ("/runs/stream", {**RUN, "assistant_id": NOWHERE}),
         ("/threads/search", {"include_archived": True}),
         ("/threads/search", {"include_archived": 7}),
         ("/threads/count", {"include_archived": True}),
@@ -417,82 +358,6 @@ async def test_another_origin_may_ask_if_it_is_listed(ana: Member) -> None:
         answer = await ana.http.post("/threads/resolve", json=body, headers={"origin": ORIGIN})
         assert answer.headers["access-control-allow-origin"] == ORIGIN
         assert "content-location" in answer.headers["access-control-expose-headers"]
-
-
-async def test_the_routes_are_where_the_platform_is(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    folder = tmp_path_factory.mktemp("prefix")
-    with policy_server(folder, prefix="/api") as server:
-        async with member(server) as ana:
-            made = await ana.post("/api/threads/resolve", ACME)
-            assert made["action"] == "create"
-            answer = await ana.http.post("/api/runs/wait", json=RUN)
-            assert answer.json()["value"] == "a"
-            assert made["thread_id"] in answer.headers["content-location"]
-            assert (await ana.http.post("/threads/resolve", json=ACME)).status_code == 404
-
-
-async def test_without_the_policy_nothing_is_different(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    folder = tmp_path_factory.mktemp("off")
-    with policy_server(folder, THREAD_POLICY_AGENTS="-") as server:
-        async with member(server) as ana:
-            answer = await ana.http.post("/threads/resolve", json=ACME)
-            assert answer.status_code in (404, 405)
-            threads = [await ana.open() for _ in range(2)]
-            for thread in threads:
-                assert "status" not in await ana.metadata(thread)
-            await ana.post("/runs/wait", RUN)
-            assert len(await ana.found()) == 2
-
-
-# --- decisions --------------------------------------------------------------
-
-
-async def test_decisions_are_logged_and_counted(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder: Path = tmp_path_factory.mktemp("decisions")
-    with policy_server(folder, THREAD_STALE_DAYS="0") as server:
-        async with member(server, None, "t1", "operator") as ana:
-            first = await ana.open(agent="sleeper")
-            run = await ana.run(first, "sleeper", {"seconds": 0.3})
-            second = await ana.open(agent="sleeper")
-            await ana.ended(first, run)
-            refused = await ana.http.post(f"/threads/{first}/runs", json=RUN)
-            assert refused.status_code == 409
-            await _resolve(ana, agent="sleeper")
-            await ana.open("beta.io", agent="sleeper")
-            await _resolve(ana, agent="sleeper")
-            bad = await ana.http.post("/threads", json={"metadata": {**ACME, "website": "not one"}})
-            assert bad.status_code == 422
-            fourth = await ana.open(agent="sleeper")
-            lines = [json.loads(line) for line in server.log.read_text().splitlines()]
-            decided = [line for line in lines if line["event"] == "Thread policy"]
-            logged = [(line["action"], line["thread_id"]) for line in decided]
-            assert logged[:5] == [
-                ("thread_created", first),
-                ("thread_pending_lock", first),
-                ("thread_created", second),
-                ("thread_locked", first),
-                ("run_gated", first),
-            ]
-            assert logged[5] == ("thread_resumed", second)
-            assert [action for action, _ in logged[6:8]] == ["thread_created", "thread_choice"]
-            assert sorted(logged[8:]) == sorted(
-                [
-                    ("thread_archived", first),
-                    ("thread_archived", second),
-                    ("thread_created", fourth),
-                ]
-            )
-            assert all(line["agent"] == "sleeper" for line in decided)
-            assert decided[4]["status"] == "locked"
-            metrics = (await ana.http.get("/metrics")).text
-            for action in {action for action, _ in logged}:
-                number = float(sum(each == action for each, _ in logged))
-                line = "threadhold_thread_decisions_total"
-                assert f'{line}{{action="{action}",agent="sleeper"}} {number}' in metrics
 
 
 async def test_a_run_that_is_retried_sees_no_leftover_of_the_resolution(ana: Member) -> None:

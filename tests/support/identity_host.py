@@ -16,7 +16,7 @@ from starlette.routing import Mount
 
 from langgraph_runtime_sql.embed import LangGraphPlatform
 from server.app import create_app
-from server.routes import ROUTES
+from server.routes import POLICY, offered
 from server.settings import Settings
 
 PREFIX = "/langgraph"
@@ -29,7 +29,9 @@ def walk(routes: Iterable[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
         inner = getattr(route, "_base_app", None)
         if isinstance(inner, LangGraphPlatform):
             yield from walk(inner.app.routes, path)
-            yield from (("POST", path + ours) for ours in ROUTES)
+            for ours in (*POLICY, *offered(inner.config.graphs)):
+                method, _, below = ours.partition(" ")
+                yield method, path + below
         elif getattr(route, "routes", None):
             yield from walk(route.routes, path)
         elif isinstance(route, Mount):

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import httpx
 import jwt
+import pytest
 
 from tests.support import databases
 from tests.support.processes import (
@@ -23,6 +24,9 @@ from tests.support.processes import (
 )
 from tests.support.served import PATIENCE, Api
 
+RUN = {"assistant_id": "echo", "input": {"value": "a"}}
+ACME = {"agent": "echo", "website": "acme.com"}
+NOWHERE = "01a20000-0000-7000-8000-00000000dead"
 SECRET = "a secret that only these tests know, long enough"
 ORIGIN = "https://app.example"
 _numbers: Iterator[int] = count()
@@ -30,9 +34,11 @@ _numbers: Iterator[int] = count()
 
 @contextmanager
 def policy_server(folder: Path, *, prefix: str | None = None, **env: str) -> Iterator[Running]:
-    """A server in `folder` with the policy for `echo` and `sleeper`, not for `interrupt`."""
+    """A server in `folder` with the policy for its graphs but `interrupt`."""
     config = folder / "langgraph.json"
-    graphs = {name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "sleeper", "interrupt")}
+    graphs = {
+        name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "sleeper", "interrupt", "loopback")
+    }
     config.write_text(
         json.dumps(
             {
@@ -44,7 +50,7 @@ def policy_server(folder: Path, *, prefix: str | None = None, **env: str) -> Ite
         )
     )
     env = {
-        "THREAD_POLICY_AGENTS": "echo,sleeper",
+        "THREAD_POLICY_AGENTS": "echo,sleeper,loopback",
         "JWT_SECRET": SECRET,
         "CORS_ALLOW_ORIGINS": ORIGIN,
         "CRON_SCHEDULER_SLEEP_TIME": "1",
@@ -121,3 +127,20 @@ async def member(
         limits=httpx.Limits(max_connections=200),
     ) as http:
         yield Member(http, name)
+
+
+# Fixtures: a test module that wants them says `server, ana = policy.server, policy.ana`.
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server with the thread policy, for all tests of a module."""
+    with policy_server(tmp_path_factory.mktemp("policy")) as started:
+        yield started
+
+
+@pytest.fixture
+async def ana(server: Running) -> AsyncIterator[Member]:
+    """Somebody new, of tenant t1."""
+    async with member(server) as client:
+        yield client

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,10 +41,26 @@ class Running:
 
 
 def free_port() -> int:
-    """A TCP port that nothing listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A TCP port that nothing listens on, and that nobody else is about to take.
+
+    Below those that the system gives to connections, and each process of a test
+    run has some of its own: between this and the server's start pass seconds.
+    """
+    while True:
+        port = next(_ports)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+def _own_ports() -> Iterator[int]:
+    size = 500
+    first = 10_000 + os.getpid() % 44 * size
+    while True:
+        yield from range(first, first + size)
+
+
+_ports = _own_ports()
 
 
 def environment(**extra: str) -> dict[str, str]:

@@ -89,7 +89,19 @@ def test_without_a_secret_there_is_nothing_to_sign_with(
     assert "Error: JWT_SECRET is not set" in ended.output
 
 
-@pytest.mark.parametrize("names", [("", "ada"), ("acme", ""), ("a\nb", "ada"), ("x" * 201, "ada")])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("", "ada"),
+        ("acme", ""),
+        ("a\nb", "ada"),
+        ("x" * 201, "ada"),
+        ("*", "ada"),
+        ("acme", "*"),
+        ("acme", "a*"),
+        ("acme", "ada "),
+    ],
+)
 def test_a_name_that_no_token_may_have_is_refused(
     monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
 ) -> None:

@@ -193,7 +193,7 @@ async def test_who_gives_up_waiting_leaves_the_reading_to_others(clock: Clock) -
         None,
         5,
     ],
-    ids=lambda bad: str(bad)[:40],
+    ids=lambda bad: ",".join(bad)[:40] if isinstance(bad, dict) else str(bad),
 )
 def test_only_public_keys_for_signatures_are_taken(bad: Any) -> None:
     good = public_jwk("EdDSA", "good")

@@ -14,7 +14,7 @@ from my_agent.chat import graph, prompts
 from my_agent.chat.context import Context
 from my_agent.chat.nodes import generate
 
-pytestmark = pytest.mark.usefixtures("no_model")
+pytestmark = pytest.mark.usefixtures("no_model", "product_database")
 
 
 def test_the_package_exports_the_graph_alone() -> None:
@@ -23,10 +23,12 @@ def test_the_package_exports_the_graph_alone() -> None:
     assert graph.name == "chat"
 
 
-def test_the_graph_is_one_step() -> None:
+def test_the_graph_is_a_line() -> None:
     drawn = graph.get_graph()
     assert {(edge.source, edge.target) for edge in drawn.edges} == {
-        ("__start__", "generate"),
+        ("__start__", "rewrite"),
+        ("rewrite", "retrieve"),
+        ("retrieve", "generate"),
         ("generate", "__end__"),
     }
 

@@ -133,13 +133,20 @@ def test_a_thread_is_governed_only_with_a_key_and_a_status_of_ours() -> None:
 
 def test_sessions_of_different_owners_never_share_a_name() -> None:
     parts = ["a", "b", "a', 'b", None, "None", 1, "1"]
-    sessions = [
-        Session(Owner(tenant, user), "agent", key)
-        for tenant in parts
-        for user in parts
-        for key in ("a", "b")
-    ]
-    assert len({session.name for session in sessions}) == len(sessions)
+    owners = [Owner(tenant, user) for tenant in parts for user in parts]
+    names = [{Session(owner, "agent", key).name for key in ("a", "b")} for owner in owners]
+    # Threads move between contexts, so that one lock is for all of them.
+    assert [len(each) for each in names] == [1] * len(owners)
+    assert len(set.union(*names)) == len(owners)
+
+
+def test_a_thread_follows_those_of_its_agent_and_tenant() -> None:
+    session = Session(Owner("t", "u"), "agent", "a")
+    assert session.may_follow(Session(Owner("t", "u"), "agent", "b"))
+    # An administrator sees those of others, too.
+    assert session.may_follow(Session(Owner("t", "v"), "agent", "a"))
+    assert not session.may_follow(Session(Owner("s", "u"), "agent", "a"))
+    assert not session.may_follow(Session(Owner("t", "u"), "other", "a"))
 
 
 @given(st.integers(0, 6), st.integers(1, 4), st.booleans())
@@ -169,6 +176,30 @@ def test_a_thread_at_work_waits_for_its_lock() -> None:
     stale = NOW - timedelta(days=99)
     changes = policy.closing(stale, NOW, settings(), in_flight=True)
     assert changes == {"status": "pending_lock", "reason": "superseded"}
+
+
+def test_a_thread_says_why_it_was_closed() -> None:
+    for in_flight, status in ((False, "locked"), (True, "pending_lock")):
+        closed = policy.closing(
+            NOW, NOW, settings(), in_flight=in_flight, reason=policy.CONTEXT_CHANGED
+        )
+        assert (closed["status"], closed["reason"]) == (status, "context_changed")
+
+
+@pytest.mark.parametrize(
+    ("status", "same_context", "expected"),
+    [
+        ("open", True, "resume"),
+        ("open", False, "replace"),
+        *(
+            (status, same, "follow")
+            for status in ("pending_lock", "locked", "archived")
+            for same in (True, False)
+        ),
+    ],
+)
+def test_what_comes_after_a_thread(status: str, same_context: bool, expected: str) -> None:
+    assert policy.succession(status, same_context=same_context) == expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,132 @@
+"""`python -m bench.retrieval`: how well questions find the passage that answers them.
+
+Questions with known answers, on the corpus of this folder; recall@5 is the share of questions
+whose answer is among the first five passages, MRR the mean of one over its place.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from bench.report import Line, table
+from my_agent import database
+from my_agent.chat.documents import embedding, index, keywords
+from my_agent.chat.documents.embedding import Vectors
+from my_agent.chat.documents.ingestion import ingest
+from my_agent.chat.documents.search import DEPTH, fuse
+from my_agent.chat.documents.vectors import VectorCache, nearest
+from my_agent.chat.tables import SHARED
+
+CORPUS = Path(__file__).parent / "corpus"
+FIRST = 5
+# What the shipped corpus owes; a change that makes search worse fails here.
+OWED = 0.9
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, and words that only its answer has."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class Figures:
+    """How well one way of searching did."""
+
+    recall: float
+    mrr: float
+
+
+Search = Callable[[Connection, str, Vectors], Sequence[int]]
+
+
+def by_words(connection: Connection, question: str, vector: Vectors) -> Sequence[int]:
+    return keywords.find(connection, question, SHARED, DEPTH)
+
+
+def by_meaning(connection: Connection, question: str, vector: Vectors) -> Sequence[int]:
+    return nearest(connection, _CACHE, vector, SHARED, DEPTH)
+
+
+def by_both(connection: Connection, question: str, vector: Vectors) -> Sequence[int]:
+    return fuse(by_words(connection, question, vector), by_meaning(connection, question, vector))
+
+
+WAYS: dict[str, Search] = {"keyword": by_words, "vector": by_meaning, "hybrid": by_both}
+_CACHE = VectorCache(2**28)
+
+
+def measure(documents: Path, questions: Sequence[Question]) -> dict[str, Figures]:
+    """Ingest a folder into a database of its own, and ask."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
+        database.use(f"sqlite:///{scratch}/data.db")
+        try:
+            ingest(documents, SHARED)
+            vectors = [embedding.of_question(each.question) for each in questions]
+            with database.database().read() as connection:
+                return {
+                    way: _figures(
+                        [
+                            _place(connection, search(connection, each.question, vector), each)
+                            for each, vector in zip(questions, vectors, strict=True)
+                        ]
+                    )
+                    for way, search in WAYS.items()
+                }
+        finally:
+            database.database().close()
+            database.use(None)
+
+
+def _place(connection: Connection, ids: Sequence[int], question: Question) -> int | None:
+    found = index.fetch(connection, SHARED, ids)
+    right = (place for place, each in enumerate(ids, 1) if question.answer in found[each].text)
+    return next(right, None)
+
+
+def _figures(places: Sequence[int | None]) -> Figures:
+    within = [place for place in places if place is not None and place <= FIRST]
+    worth = [1 / place for place in places if place is not None]
+    return Figures(len(within) / len(places), sum(worth) / len(places))
+
+
+def lines(name: str, found: dict[str, Figures], owed: float | None = None) -> list[Line]:
+    """The rows of the table."""
+    rows = []
+    for way, figures in found.items():
+        limit = owed if way == "hybrid" else None
+        rows.append(
+            Line(f"recall@5, {name}, {way}", figures.recall, "", limit=limit, better="higher")
+        )
+        rows.append(Line(f"MRR, {name}, {way}", figures.mrr, "", better="higher"))
+    return rows
+
+
+def questions() -> list[Question]:
+    """Those of the shipped corpus."""
+    asked = json.loads((CORPUS / "questions.json").read_text(encoding="utf-8"))
+    return [Question(each["question"], each["answer"]) for each in asked]
+
+
+def main() -> int:
+    """Return the exit status: 0, or 1 when the corpus's questions find too little."""
+    begun = time.monotonic()
+    asked = questions()
+    found = lines(
+        f"{len(asked)} questions of ours", measure(CORPUS / "documents", asked), owed=OWED
+    )
+    print(table(found))
+    print(f"{time.monotonic() - begun:.0f} s", file=sys.stderr)
+    return 0 if all(line.holds for line in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

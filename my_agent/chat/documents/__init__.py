@@ -1,0 +1,1 @@
+"""What the chat answers from: documents, and how passages of them are found."""

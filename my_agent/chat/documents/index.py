@@ -1,0 +1,183 @@
+"""The index: what is written to it, and what is read of it by id.
+
+Plain functions of a connection; each statement names the tenant.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from uuid import uuid4
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select, update
+
+from my_agent.chat.documents.chunking import Passage
+from my_agent.chat.documents.embedding import Vectors, from_bytes, to_bytes
+from my_agent.chat.tables import SHARED, documents, files, passages, versions
+from my_agent.database import lock
+
+# Vectors that are read at a time: 6 MB.
+BLOCK = 4096
+
+Block = tuple[list[int], Vectors]
+
+
+def version(connection: Connection, tenant: str) -> str | None:
+    """What names the state of a tenant's index; None where there never was any."""
+    found: str | None = connection.scalar(
+        select(versions.c.version).where(versions.c.tenant_id == tenant)
+    )
+    return found
+
+
+def is_empty(connection: Connection, tenant: str) -> bool:
+    """Whether there is no passage that the tenant may read."""
+    readable = passages.c.tenant_id.in_({tenant, SHARED})
+    return (
+        connection.execute(select(passages.c.passage_id).where(readable).limit(1)).first() is None
+    )
+
+
+def size(connection: Connection, tenant: str) -> int:
+    """How many passages of its own a tenant has."""
+    return (
+        connection.scalar(
+            select(func.count()).select_from(passages).where(passages.c.tenant_id == tenant)
+        )
+        or 0
+    )
+
+
+def blocks(connection: Connection, tenant: str) -> Iterator[Block]:
+    """Ids and vectors of a tenant's own passages, `BLOCK` at a time."""
+    wanted = select(passages.c.passage_id, passages.c.vector).order_by(passages.c.passage_id)
+    wanted = wanted.where(passages.c.tenant_id == tenant).limit(BLOCK)
+    last = 0
+    while rows := connection.execute(wanted.where(passages.c.passage_id > last)).all():
+        last = rows[-1].passage_id
+        yield [row.passage_id for row in rows], from_bytes([row.vector for row in rows])
+
+
+def fetch(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, Passage]:
+    """Passages by their ids, those that the tenant may read."""
+    columns = passages.c
+    wanted = select(
+        columns.passage_id, columns.number, columns.title, columns.section, columns.text
+    ).where(columns.passage_id.in_(ids), columns.tenant_id.in_({tenant, SHARED}))
+    return {row[0]: Passage(*row[1:]) for row in connection.execute(wanted)}
+
+
+def known_files(connection: Connection, tenant: str, root: Path) -> dict[str, str]:
+    """Path to digest of what was ingested of a folder, or of one file."""
+    wanted = (
+        select(files.c.path, documents.c.digest)
+        .join(documents, documents.c.document_id == files.c.document_id)
+        .where(files.c.tenant_id == tenant, _below(root))
+    )
+    return {row.path: row.digest for row in connection.execute(wanted)}
+
+
+def point(connection: Connection, tenant: str, path: str, digest: str) -> bool:
+    """Say that a file has the content of a document that is here already; whether one is."""
+    _hold(connection, tenant)
+    found = _document(connection, tenant, digest)
+    if found is not None:
+        _assign(connection, tenant, path, found)
+    return found is not None
+
+
+def add(
+    connection: Connection,
+    tenant: str,
+    path: str,
+    digest: str,
+    content: Mapping[Passage, Vectors],
+) -> None:
+    """Say that a file has the content of a new document."""
+    if point(connection, tenant, path, digest):
+        return
+    document_id = str(uuid4())
+    connection.execute(
+        insert(documents).values(document_id=document_id, tenant_id=tenant, digest=digest)
+    )
+    rows = (
+        {
+            "tenant_id": tenant,
+            "document_id": document_id,
+            "number": passage.number,
+            "title": passage.title,
+            "section": passage.section,
+            "text": passage.text,
+            "vector": to_bytes(vector),
+        }
+        for passage, vector in content.items()
+    )
+    while some := list(islice(rows, 100)):
+        connection.execute(insert(passages), some)
+    _assign(connection, tenant, path, document_id)
+
+
+def forget(connection: Connection, tenant: str, paths: Sequence[str]) -> None:
+    """Drop files, and documents that no file has any more."""
+    _hold(connection, tenant)
+    for path in paths:
+        held = _held(connection, tenant, path)
+        connection.execute(delete(files).where(_is(tenant, path)))
+        _drop_unused(connection, tenant, held)
+    _renew(connection, tenant)
+
+
+def _assign(connection: Connection, tenant: str, path: str, document_id: str) -> None:
+    held = _held(connection, tenant, path)
+    new = {"tenant_id": tenant, "path": path, "document_id": document_id}
+    if held is None:
+        connection.execute(insert(files).values(new))
+    else:
+        connection.execute(update(files).where(_is(tenant, path)).values(new))
+    _drop_unused(connection, tenant, held)
+    _renew(connection, tenant)
+
+
+def _held(connection: Connection, tenant: str, path: str) -> str | None:
+    """The document that a file has the content of."""
+    found: str | None = connection.scalar(select(files.c.document_id).where(_is(tenant, path)))
+    return found
+
+
+def _drop_unused(connection: Connection, tenant: str, document_id: str | None) -> None:
+    """Delete a document, its passages with it, unless a file has it."""
+    used = select(files.c.path).where(files.c.document_id == documents.c.document_id)
+    connection.execute(
+        delete(documents).where(
+            documents.c.tenant_id == tenant,
+            documents.c.document_id == document_id,
+            ~used.exists(),
+        )
+    )
+
+
+def _renew(connection: Connection, tenant: str) -> None:
+    """Name the new state of the index."""
+    connection.execute(delete(versions).where(versions.c.tenant_id == tenant))
+    connection.execute(insert(versions).values(tenant_id=tenant, version=uuid4().hex))
+
+
+def _document(connection: Connection, tenant: str, digest: str) -> str | None:
+    found: str | None = connection.scalar(
+        select(documents.c.document_id).where(
+            documents.c.tenant_id == tenant, documents.c.digest == digest
+        )
+    )
+    return found
+
+
+def _hold(connection: Connection, tenant: str) -> None:
+    lock(connection, f"chat documents of {tenant}")
+
+
+def _is(tenant: str, path: str) -> ColumnElement[bool]:
+    return and_(files.c.tenant_id == tenant, files.c.path == path)
+
+
+def _below(root: Path) -> ColumnElement[bool]:
+    folder = f"{root}/".replace("//", "/")
+    return or_(files.c.path == str(root), func.substr(files.c.path, 1, len(folder)) == folder)

@@ -1,0 +1,169 @@
+"""Ingestion: a folder's documents into the index, and out of it what the folder no longer has.
+
+Each document is one short transaction, after its passages are embedded. So the server goes on
+writing beside it, and what was cut off goes on where it was.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from my_agent.chat.documents import embedding, index, reading
+from my_agent.chat.documents.chunking import chunk
+from my_agent.chat.documents.embedding import Vectors
+from my_agent.chat.documents.reading import Unreadable
+from my_agent.chat.settings import ChatSettings
+from my_agent.database import database
+
+# Part of every digest: another number has everything read again, after a change of how it is.
+READER = "1"
+
+Progress = Callable[[int, int], None]
+"""Told how many bytes are done, of how many."""
+
+
+@dataclass
+class Report:
+    """What came of it, in files.
+
+    Attributes:
+        passages: that were embedded.
+        skipped: path and reason.
+    """
+
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    passages: int = 0
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        counts = ("added", "changed", "unchanged", "removed")
+        said = [f"{getattr(self, name)} {name}" for name in counts]
+        return f"{', '.join(said)}, {len(self.skipped)} skipped; {self.passages} passages embedded"
+
+
+def _silent(done: int, of: int) -> None:
+    """Progress that nobody watches."""
+
+
+def ingest(root: Path, tenant: str, progress: Progress = _silent) -> Report:
+    """Bring the documents of a folder, or one document, up to date. Blocks.
+
+    Args:
+        root: the folder, or the document.
+        tenant: whose they are; empty: shared by all.
+        progress: told about each step.
+    """
+    run = _Ingestion(root.resolve(), tenant)
+    found = list(run.found())
+    of, done = sum(size for _, size in found), 0
+    for path, size in found:
+        for part in run.take(path):
+            progress(done + int(size * part), of)
+        done += size
+        progress(done, of)
+    run.remove()
+    return run.report
+
+
+class _Ingestion:
+    """One reading of a folder."""
+
+    def __init__(self, root: Path, tenant: str) -> None:
+        self.report = Report()
+        self._root, self._tenant = root, tenant
+        self._largest = ChatSettings.from_environment().document_max_bytes
+        with database().read() as connection:
+            self._known = index.known_files(connection, tenant, root)
+        self._gone = set(self._known)
+
+    def found(self) -> Iterator[tuple[Path, int]]:
+        """Files that may be documents, and their sizes in bytes."""
+        for path in [self._root] if self._root.is_file() else _walk(self._root, self._skip):
+            if path.suffix.lower() not in reading.suffixes():
+                self._skip(path, "documents are " + ", ".join(sorted(reading.suffixes())))
+            elif not _real(path).is_relative_to(self._root):
+                self._skip(path, "it is a link out of the folder")
+            else:
+                try:
+                    yield path, path.stat().st_size
+                except OSError as error:
+                    self._keep(path, error)
+
+    def take(self, path: Path) -> Iterator[float]:
+        """Bring one file up to date; how much of it is done, from 0 to 1."""
+        try:
+            content = reading.load(_real(path), self._largest)
+            digest = hashlib.sha256(f"{READER}\n".encode() + content).hexdigest()
+            if self._known.get(str(path)) == digest:
+                self.report.unchanged += 1
+            else:
+                yield from self._store(path, content, digest)
+        except Unreadable as error:
+            self._skip(path, str(error))
+        except OSError as error:
+            self._keep(path, error)
+        else:
+            self._gone.discard(str(path))
+
+    def remove(self) -> None:
+        """Forget the files that are there no more, or say nothing any more."""
+        if not self._gone:
+            return
+        with database().write() as connection:
+            index.forget(connection, self._tenant, sorted(self._gone))
+        self.report.removed = len(self._gone)
+
+    def _store(self, path: Path, content: bytes, digest: str) -> Iterator[float]:
+        with database().write() as connection:
+            known = index.point(connection, self._tenant, str(path), digest)
+        if not known:
+            passages = chunk(reading.parse(path, content))
+            vectors: list[Vectors] = []
+            for batch in embedding.of_passages([each.in_context for each in passages]):
+                vectors += list(batch)
+                yield len(vectors) / len(passages)
+            with database().write() as connection:
+                embedded = dict(zip(passages, vectors, strict=True))
+                index.add(connection, self._tenant, str(path), digest, embedded)
+            self.report.passages += len(passages)
+        if str(path) in self._known:
+            self.report.changed += 1
+        else:
+            self.report.added += 1
+
+    def _skip(self, path: Path, why: str) -> None:
+        self.report.skipped.append((_printable(path.relative_to(self._root.parent)), why))
+
+    def _keep(self, path: Path, error: OSError) -> None:
+        """Skip a file that is there; what was read of it before stays."""
+        if not isinstance(error, FileNotFoundError):
+            self._gone.discard(str(path))
+        self._skip(path, error.strerror or type(error).__name__)
+
+
+def _walk(folder: Path, skip: Callable[[Path, str], None]) -> Iterator[Path]:
+    """The files in a folder and below, in order; hidden ones and linked folders aside."""
+
+    def failed(error: OSError) -> None:
+        skip(Path(error.filename), error.strerror or type(error).__name__)
+
+    for where, folders, names in os.walk(folder, onerror=failed):
+        for name in folders:
+            if (Path(where) / name).is_symlink():
+                skip(Path(where) / name, "it is a link to a folder")
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(where) / name for name in sorted(names) if not name.startswith("."))
+
+
+def _printable(path: Path) -> str:
+    return str(path).encode("utf-8", "replace").decode()
+
+
+def _real(path: Path) -> Path:
+    """Where the links lead that a path has; a loop of them leads nowhere."""
+    return Path(os.path.realpath(path))

@@ -1,0 +1,75 @@
+"""Keywords: passages found by the words of a question, with each database's own full-text search.
+
+All that differs between the databases is here.
+"""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, text
+
+from my_agent.chat.documents.words import content_words, words
+
+# A question has fewer; a text pasted in its place need not be searched for word by word.
+MOST_WORDS = 64
+
+_SQLITE = (
+    # The words alone: titles and texts stay in the table. Endings are cut as in English, which
+    # does well enough by Portuguese plurals.
+    """CREATE VIRTUAL TABLE chat_passage_words USING fts5(
+        title, section, text, content='chat_passage', content_rowid='passage_id',
+        tokenize='porter unicode61 remove_diacritics 2')""",
+    """CREATE TRIGGER chat_passage_added AFTER INSERT ON chat_passage BEGIN
+        INSERT INTO chat_passage_words (rowid, title, section, text)
+        VALUES (new.passage_id, new.title, new.section, new.text);
+    END""",
+    """CREATE TRIGGER chat_passage_removed AFTER DELETE ON chat_passage BEGIN
+        INSERT INTO chat_passage_words (chat_passage_words, rowid, title, section, text)
+        VALUES ('delete', old.passage_id, old.title, old.section, old.text);
+    END""",
+)
+_FIND_SQLITE = text(
+    """SELECT p.passage_id FROM chat_passage_words
+    JOIN chat_passage AS p ON p.passage_id = chat_passage_words.rowid
+    WHERE chat_passage_words MATCH :words AND p.tenant_id IN (:tenant, '')
+    ORDER BY bm25(chat_passage_words, 2.0, 1.5, 1.0), p.passage_id LIMIT :most"""
+)
+
+_ACCENTED, _PLAIN = "áàâãäéèêëíìîïóòôõöúùûüçñ", "aaaaaeeeeiiiiooooouuuucn"
+# Of constants and immutable functions only, so that an index can hold it.
+_VECTOR = "to_tsvector('english', translate(lower({}), '{}', '{}'))"
+_TITLES = _VECTOR.format("title || ' ' || section", _ACCENTED, _PLAIN)
+_TEXT = _VECTOR.format("text", _ACCENTED, _PLAIN)
+_WEIGHTED = f"(setweight({_TITLES}, 'A') || setweight({_TEXT}, 'D'))"
+_POSTGRES = (f"CREATE INDEX chat_passage_words ON chat_passage USING gin ({_WEIGHTED})",)
+_FIND_POSTGRES = text(
+    f"""SELECT passage_id FROM chat_passage,
+        to_tsquery('english', translate(lower(:words), '{_ACCENTED}', '{_PLAIN}')) AS query
+    WHERE {_WEIGHTED} @@ query AND tenant_id IN (:tenant, '')
+    ORDER BY ts_rank('{{0.5, 0.5, 0.5, 1.0}}', {_WEIGHTED}, query, 1) DESC, passage_id
+    LIMIT :most"""
+)
+
+
+def create(connection: Connection) -> None:
+    """Make the full-text index of the passages; for their migration."""
+    for statement in _SQLITE if connection.dialect.name == "sqlite" else _POSTGRES:
+        connection.exec_driver_sql(statement)
+
+
+def find(connection: Connection, question: str, tenant: str, most: int) -> Sequence[int]:
+    """Ids of passages with words of the question, the best first.
+
+    Args:
+        question: any text; nothing in it is an operator.
+        tenant: whose passages count, beside the shared ones.
+        most: so many at most.
+    """
+    wanted = (content_words(question) or words(question))[:MOST_WORDS]
+    if not wanted:
+        return []
+    if connection.dialect.name == "sqlite":
+        find, joined = _FIND_SQLITE, " OR ".join(f'"{word}"' for word in wanted)
+    else:
+        find, joined = _FIND_POSTGRES, " | ".join(f"'{word}'" for word in wanted)
+    parameters = {"words": joined, "tenant": tenant, "most": most}
+    return [int(row[0]) for row in connection.execute(find, parameters)]

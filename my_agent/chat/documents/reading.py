@@ -1,0 +1,213 @@
+"""Reading: a file to its title and the text of its sections."""
+
+import logging
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Callable, Iterator
+from configparser import ConfigParser
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+# Of text, in characters. What is longer is no document for anybody to read.
+LONGEST_TEXT = 20_000_000
+
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*")
+_FENCE = re.compile(r" {0,3}(```|~~~)")
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
+_TITLE = re.compile(r"^title:[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE)
+# What text files do not have: control characters but for white space.
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+
+
+class Unreadable(Exception):
+    """A file is no document; the message says why."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a document under one heading.
+
+    Attributes:
+        heading: with those above it, up to the document's title; empty before the first.
+    """
+
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a file says."""
+
+    title: str
+    sections: tuple[Section, ...]
+
+
+def suffixes() -> frozenset[str]:
+    """Endings of the files that can be read."""
+    return frozenset(_PARSERS)
+
+
+def load(path: Path, largest: int) -> bytes:
+    """The bytes of a regular file.
+
+    Raises:
+        Unreadable: it is something else, empty, or larger than `largest` bytes.
+        OSError: it cannot be read.
+    """
+    # Neither waits for the other end of a pipe nor goes where a link put here meanwhile leads.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise Unreadable("it is no regular file")
+        content = file.read(largest + 1)
+    if not content:
+        raise Unreadable("it is empty")
+    if len(content) > largest:
+        raise Unreadable(f"it is larger than {largest:,} bytes (CHAT_DOCUMENT_MAX_BYTES)")
+    return content
+
+
+def parse(path: Path, content: bytes) -> Document:
+    """What a file says, which has this content.
+
+    Raises:
+        Unreadable: it has no text that could be found.
+    """
+    document = _PARSERS[path.suffix.lower()](content, path.stem)
+    if sum(len(section.text) for section in document.sections) > LONGEST_TEXT:
+        raise Unreadable(f"it has more than {LONGEST_TEXT:,} characters")
+    sections = tuple(section for section in document.sections if section.text.strip())
+    if not sections:
+        raise Unreadable("it has no text")
+    return Document(_line(document.title) or path.stem, sections)
+
+
+def decode(content: bytes) -> str:
+    """The text in a text file.
+
+    Raises:
+        Unreadable: it is binary.
+    """
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        text = content.decode("utf-16", "replace")
+    else:
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            # What older editors wrote; it has a letter for nearly every byte.
+            text = content.decode("cp1252", "replace")
+    if _CONTROL.search(text):
+        raise Unreadable("it is binary")
+    return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def markdown(text: str, name: str) -> Document:
+    """What Markdown says; its title is the first heading of the first rank, or else `name`."""
+    title, body = "", text
+    if front := _FRONT_MATTER.match(text):
+        title = found[1] if (found := _TITLE.search(front[1])) else ""
+        body = text[front.end() :]
+    above: dict[int, str] = {}
+    sections: list[Section] = []
+    for heading, rank, lines in _parts(body):
+        above = {each: words for each, words in above.items() if each < rank}
+        if heading and rank == 1 and not title:
+            title = heading
+        elif heading and heading != title:
+            above[rank] = heading
+        sections.append(Section(" > ".join(above.values()), "\n".join(lines).strip()))
+    return Document(title or name, tuple(sections))
+
+
+def _parts(text: str) -> Iterator[tuple[str, int, list[str]]]:
+    """Heading, its rank (0: none) and the lines below it."""
+    heading, rank, lines, fence = "", 0, list[str](), ""
+    for line in text.split("\n"):
+        if found := _FENCE.match(line):
+            fence = "" if fence == found[1] else fence or found[1]
+        if not fence and (found := _HEADING.fullmatch(line)):
+            yield heading, rank, lines
+            heading, rank, lines = _line(found[2]), len(found[1]), []
+        else:
+            lines.append(line)
+    yield heading, rank, lines
+
+
+def _markdown(content: bytes, name: str) -> Document:
+    return markdown(decode(content), name)
+
+
+def _text(content: bytes, name: str) -> Document:
+    return Document(name, (Section("", decode(content)),))
+
+
+def _html(content: bytes, name: str) -> Document:
+    from trafilatura import extract, extract_metadata
+
+    if b"<body" not in content.lower():
+        content = b"<html><body>" + content + b"</body></html>"
+    text = extract(content, output_format="markdown", include_comments=False, config=_short_pages())
+    if not text:
+        raise Unreadable("it has no text")
+    found = markdown(text, "")
+    return Document(extract_metadata(content).title or found.title or name, found.sections)
+
+
+@cache
+def _short_pages() -> ConfigParser:
+    """What has trafilatura keep the headings of pages that it would think too short."""
+    from trafilatura.settings import use_config
+
+    config = use_config()
+    for size in ("MIN_EXTRACTED_SIZE", "MIN_OUTPUT_SIZE"):
+        config["DEFAULT"][size] = "1"
+    return config
+
+
+def _pdf(content: bytes, name: str) -> Document:
+    from io import BytesIO
+
+    from pypdf import PdfReader
+    from pypdf.errors import FileNotDecryptedError
+
+    # It logs what it makes of each oddity, and there are many.
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+    try:
+        reader = PdfReader(BytesIO(content))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Unreadable("it is encrypted")
+        pages = [page.extract_text() for page in reader.pages]
+        title = str(reader.metadata.title or "") if reader.metadata else ""
+    except Unreadable:
+        raise
+    except FileNotDecryptedError as error:
+        raise Unreadable("it is encrypted") from error
+    except Exception as error:
+        # Whatever a damaged file makes the parser do, the files after it are read.
+        raise Unreadable(f"it is damaged ({type(error).__name__})") from error
+    sections = (Section(f"p. {number}", _clean(page)) for number, page in enumerate(pages, 1))
+    return Document(title or name, tuple(sections))
+
+
+def _clean(text: str) -> str:
+    return unicodedata.normalize("NFC", _CONTROL.sub(" ", text))
+
+
+def _line(text: str) -> str:
+    return " ".join(_CONTROL.sub(" ", text).split())[:200]
+
+
+_PARSERS: dict[str, Callable[[bytes, str], Document]] = {
+    ".md": _markdown,
+    ".markdown": _markdown,
+    ".txt": _text,
+    ".text": _text,
+    ".html": _html,
+    ".htm": _html,
+    ".xhtml": _html,
+    ".pdf": _pdf,
+}

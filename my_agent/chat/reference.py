@@ -1,0 +1,140 @@
+"""References: what "it", "ele" or "the previous one" stands for, by the topics asked about before.
+
+It knows words, not grammar: enough for the search, where no model can be asked.
+"""
+
+import re
+from collections.abc import Sequence
+
+from my_agent.chat.documents.words import FUNCTION_WORDS, WORD, fold, listed
+
+# Folded words that stand for something that was named before.
+POINTERS = listed(
+    """
+    it they them he she him this that these those
+    ele ela eles elas dele dela deles delas nele nela neles nelas esse essa esses essas este esta
+    estes estas isso isto disso disto nisso nisto desse dessa desses dessas deste desta destes
+    destas nesse nessa neste nesta aquele aquela aqueles aquelas daquele daquela naquele naquela
+    """
+)
+# They may as well stand for what the same question names.
+OWNERS = listed("its their his her seu sua seus suas lhe lhes")
+BACKWARDS = listed("previous former earlier anterior anteriores primeiro primeira")
+# What often stands beside a topic, and is none.
+ASKING = listed(
+    """
+    many much long tall high big old far often compare describe explain list show name give kind
+    mean happen happens happened work works compara compare comparar descreva explique liste mostre
+    diga fale conte cite significa acontece aconteceu funciona altura tamanho
+    """
+)
+
+_ELLIPTIC = re.compile(
+    r"(?:and|what about|how about|and what about|e|e quanto a|e sobre|mas e)\b[\s,]+"
+    r"(?:(?:the|of|in|for|o|a|os|as|ao|aos|do|da|dos|das|no|na|de|em|para)\s+)*(?P<rest>[^?.!]+)[?.!]*",
+    re.IGNORECASE,
+)
+_EMPTY_IT = re.compile(r"\bis it (?:true|possible|necessary|allowed|safe|worth)\b(?: that\b)?")
+_JOINTS = listed("de do da dos das of e del")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def resolve(question: str, earlier: Sequence[str]) -> str:
+    """The question with what it refers to; the question itself where it refers to nothing.
+
+    Args:
+        question: as it was asked.
+        earlier: the questions before it, the oldest first.
+    """
+    topics, last = _told(earlier)
+    if not topics:
+        return question
+    if other := _names_only(question):
+        return last.replace(topics[-1], other)
+    if not _refers(question):
+        return question
+    wanted = topics[-2:] if BACKWARDS & _folded(question) else topics[-1:]
+    missing = [each for each in wanted if fold(each) not in fold(question)]
+    return f"{question} ({', '.join(missing)})" if missing else question
+
+
+def topic(question: str) -> str:
+    """What a question is about, in its own words: the last name in it, or the longest phrase."""
+    phrases = _phrases(question)
+    named = [phrase for phrase, is_name in phrases if is_name]
+    if named:
+        return named[-1]
+    return max((phrase for phrase, _ in phrases), key=lambda each: each.count(" "), default="")
+
+
+def _told(earlier: Sequence[str]) -> tuple[list[str], str]:
+    """What was asked about, the latest last, and the last question that stands by itself."""
+    topics: list[str] = []
+    last = ""
+    for asked in earlier:
+        if topics and (other := _names_only(asked)):
+            last, about = last.replace(topics[-1], other), other
+        elif topics and _refers(asked):
+            about = topic(asked) if _names(asked) else ""
+        else:
+            last, about = asked, topic(asked)
+        if about:
+            topics = [*(each for each in topics if each != about), about]
+    return topics, last
+
+
+def _refers(question: str) -> bool:
+    """Whether it says nothing without what was said before."""
+    found = _folded(_EMPTY_IT.sub("", fold(question)))
+    points = found & (POINTERS | BACKWARDS) or (found & OWNERS and not _names(question))
+    return bool(points) or not _phrases(question)
+
+
+def _names_only(question: str) -> str:
+    """What a question names that has nothing else, such as "And the Brennick light?"."""
+    found = _ELLIPTIC.fullmatch(question.strip())
+    rest = found["rest"].strip() if found else ""
+    return rest if not _refers(question) and topic(rest) == rest else ""
+
+
+def _names(question: str) -> list[str]:
+    return [phrase for phrase, is_name in _phrases(question) if is_name]
+
+
+def _folded(text: str) -> set[str]:
+    return set(WORD.findall(fold(text)))
+
+
+def _phrases(question: str) -> list[tuple[str, bool]]:
+    """Words that stand together and name something; and whether with a capital, so a name."""
+    found: list[tuple[list[str], bool]] = []
+    tokens = _TOKEN.findall(question)
+    together = False
+    for place, token in enumerate(tokens):
+        following = tokens[place + 1] if place + 1 < len(tokens) else ""
+        if together and fold(token) in _JOINTS and following[:1].isupper():
+            found[-1][0].append(token)
+        elif _means_something(token):
+            # The first word of a sentence has a capital whatever it is.
+            is_name = token[0].isupper() and place > 0 and tokens[place - 1] not in ".?!"
+            if together:
+                found[-1] = ([*found[-1][0], token], found[-1][1] or is_name)
+            else:
+                found.append(([token], is_name))
+            together = True
+        else:
+            together = False
+    return [(_trimmed(words), is_name) for words, is_name in found]
+
+
+def _trimmed(words: list[str]) -> str:
+    """A name of several words without what follows it: "Skarra Light burn" is none."""
+    capitals = [place for place, word in enumerate(words, 1) if word[0].isupper()]
+    return " ".join(words[: capitals[-1]] if len(capitals) > 1 else words)
+
+
+def _means_something(token: str) -> bool:
+    word = fold(token)
+    return bool(WORD.fullmatch(token)) and not (
+        word in FUNCTION_WORDS or word in POINTERS | OWNERS | BACKWARDS | ASKING
+    )

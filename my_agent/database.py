@@ -1,0 +1,163 @@
+"""The database of what the graphs keep beside their threads: documents, profiles, candidates, jobs.
+
+It is the one that the server keeps its threads in, so that one copy of it holds everything. Every
+row has a tenant, and every statement asks for it.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, MetaData, create_engine, event, make_url, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError
+
+T = TypeVar("T")
+
+metadata = MetaData()
+"""Every table; each graph's package has its own in `tables.py`."""
+
+DEFAULT_URL = "sqlite:///./data/threadhold.db"
+# The server writes to the same file: long enough for its longest turn.
+BUSY_SECONDS = 30.0
+DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
+
+
+class ProductDatabaseError(RuntimeError):
+    """The database cannot be used; the message says why, and what to do.
+
+    A RuntimeError, since the API hides from its callers the message of any class it does not know.
+    """
+
+
+class ProductDatabase:
+    """Transactions of one database.
+
+    The methods block: call them from a thread, or through `run`. On SQLite a write holds up every
+    other write of the server for as long as it lasts, so it does its reading of files, its model
+    calls and its sums beforehand.
+
+    Args:
+        url: such as `sqlite:///data/app.db` or `postgresql://host/name`.
+
+    Raises:
+        ProductDatabaseError: no such database is known, or it is newer than this code.
+    """
+
+    def __init__(self, url: str) -> None:
+        from my_agent import migrations
+
+        self.engine = _engine(_parse(url))
+        migrations.upgrade(self.engine)
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        return self.engine.dialect.name
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A connection that sees one moment and writes nothing."""
+        with self.engine.connect() as connection:
+            yield connection.execution_options(reads_only=True)
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A connection in a transaction, committed at the end unless something is raised."""
+        with self.engine.begin() as connection:
+            yield connection
+
+    async def run(self, work: Callable[[Connection], T], *, write: bool = False) -> T:
+        """What `work` returns, from a thread, of one transaction.
+
+        Args:
+            work: called with the connection; must not keep it.
+            write: whether it writes.
+        """
+
+        def call() -> T:
+            with self.write() if write else self.read() as connection:
+                return work(connection)
+
+        return await asyncio.to_thread(call)
+
+    def close(self) -> None:
+        """Close every connection that is not in use."""
+        self.engine.dispose()
+
+
+def lock(connection: Connection, name: str) -> None:
+    """Hold a lock of this name until the transaction ends; others who ask for it wait.
+
+    On SQLite a transaction that writes has the whole file to itself already.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": name})
+
+
+_chosen: str | None = None
+_opening = threading.Lock()
+
+
+def use(url: str | None) -> None:
+    """Keep everything at `url` from now on; None: where `DATABASE_URL` says."""
+    global _chosen
+    _chosen = url
+
+
+def database() -> ProductDatabase:
+    """The database in use, opened and brought up to date the first time. Blocks then.
+
+    Raises:
+        ProductDatabaseError: it cannot be used.
+    """
+    # One at a time, or else each of many first callers would open its own.
+    with _opening:
+        return _opened(_chosen or os.environ.get("DATABASE_URL") or DEFAULT_URL)
+
+
+@lru_cache(maxsize=8)
+def _opened(url: str) -> ProductDatabase:
+    return ProductDatabase(url)
+
+
+def _parse(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise ProductDatabaseError("DATABASE_URL is no URL of a database") from error
+    driver = DRIVERS.get(parsed.get_backend_name())
+    if driver is None:
+        raise ProductDatabaseError(
+            f"DATABASE_URL names {parsed.get_backend_name()}: give sqlite:///path or postgresql://..."
+        )
+    return parsed.set(drivername=driver)
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() != "sqlite":
+        return create_engine(url, pool_pre_ping=True)
+    if url.database:
+        Path(url.database).expanduser().absolute().parent.mkdir(parents=True, exist_ok=True)
+    # Without an isolation level the driver leaves BEGIN to `_begin`.
+    options = {"timeout": BUSY_SECONDS, "check_same_thread": False, "isolation_level": None}
+    engine = create_engine(url, connect_args=options)
+    event.listen(engine, "connect", _set_up)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _set_up(raw: Any, record: Any) -> None:
+    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+        raw.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin(connection: Connection) -> None:
+    # A write takes its turn at once: one that read first could find that it has to start again.
+    reads = connection.get_execution_options().get("reads_only")
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")

@@ -1,0 +1,1 @@
+"""The ICP finder: from a company and its best customers to companies like those."""

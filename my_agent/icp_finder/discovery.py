@@ -1,0 +1,154 @@
+"""Discovery: candidates, and websites of candidates, by searching the web.
+
+Where there is no network, or the search engines refuse, nothing is found; the log says so.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterable
+from itertools import product
+from typing import Any
+
+import httpx
+
+from my_agent.icp_finder import sites
+from my_agent.icp_finder.model import Candidate, Company, Icp
+from my_agent.icp_finder.settings import IcpSettings
+from my_agent.icp_finder.website import name_in
+
+logger = logging.getLogger(__name__)
+
+# Seconds of one engine, and of everything that one call of this module asks.
+ENGINE_SECONDS, SEARCH_SECONDS = 5, 15.0
+QUERIES = 4
+RESULTS = 20
+# Sites about companies, of which none is one's own.
+NOT_COMPANIES = frozenset(
+    (
+        *("wikipedia.org", "linkedin.com", "facebook.com", "instagram.com", "youtube.com"),
+        *("x.com", "twitter.com", "reddit.com", "quora.com", "medium.com", "tiktok.com"),
+        *("crunchbase.com", "glassdoor.com", "glassdoor.sg", "indeed.com", "jobstreet.com.sg"),
+        *("yelp.com", "yellowpages.com", "yellowpages.com.sg", "clutch.co", "g2.com"),
+        *("capterra.com", "trustpilot.com", "tripadvisor.com", "amazon.com", "google.com"),
+        *("bloomberg.com", "forbes.com", "sgpbusiness.com", "recordowl.com", "grokipedia.com"),
+        *("companieshouse.gov.uk", "data.gov.sg", "acra.gov.sg", "statista.com"),
+    )
+)
+# Pages that list companies.
+_LIST = re.compile(r"^\W*(the\s+)?(top|best|leading|list|\d+)\b", re.IGNORECASE)
+_LEGAL_FORM = re.compile(
+    r"\b(pte|private|limited|ltd|llp|lp|inc|corp|corporation|co|gmbh|company|plc|sdn|bhd)\b\.?",
+    re.IGNORECASE,
+)
+
+Result = dict[str, Any]
+
+
+async def discover(company: Company, icp: Icp, *, limit: int) -> list[Candidate]:
+    """Candidates that the web knows, each company once.
+
+    Args:
+        company: the tenant's; neither it nor its customers are candidates.
+        icp: what is asked for.
+        limit: how many at most.
+    """
+    known = {company["site"]["domain"], *(site["domain"] for site in company["customers"])}
+    found: dict[str, Candidate] = {}
+    for result in await _search(queries(company, icp)):
+        candidate = _candidate(result, icp["regions"])
+        if candidate is not None and candidate.key.removeprefix("domain:") not in known:
+            found.setdefault(candidate.key, candidate)
+    return list(found.values())[: max(limit, 0)]
+
+
+async def website_of(name: str, region: str) -> str | None:
+    """A company's own website, if the web knows one whose domain is its name.
+
+    Args:
+        name: as the register has it.
+        region: where it is; may be empty.
+    """
+    plain = " ".join(_LEGAL_FORM.sub(" ", name).split())
+    squashed = _squashed(plain)
+    for result in await _search([f"{plain} {region}".strip()]):
+        website, domain = _site(result)
+        label = _squashed(domain.partition(".")[0])
+        if len(label) > 3 and (label in squashed or squashed in label):
+            return website
+    return None
+
+
+def queries(company: Company, icp: Icp) -> list[str]:
+    """What is searched for: each industry in each region, with the first keywords."""
+    words = " ".join(icp["keywords"][:3])
+    places = icp["regions"] or [""]
+    asked = [
+        " ".join(f"{industry} companies {place} {words}".split())
+        for place, industry in product(places, icp["industries"])
+    ]
+    if not asked and words:
+        asked = [" ".join(f"{words} companies {place}".split()) for place in places]
+    if not asked:
+        asked = [f"companies like {site['name']}" for site in company["customers"]]
+    return asked[:QUERIES]
+
+
+async def _search(asked: Iterable[str]) -> list[Result]:
+    """The results of several queries, one after the other, until one fails."""
+    found: list[Result] = []
+    if not IcpSettings.from_environment().icp_web_search:
+        return found
+    try:
+        async with asyncio.timeout(SEARCH_SECONDS):
+            for query in asked:
+                found += await asyncio.to_thread(_ask, query)
+    except (TimeoutError, ConnectionError) as error:
+        logger.info("No web search: %s", str(error) or "it takes too long")
+    return found
+
+
+def _ask(query: str) -> list[Result]:
+    """Blocks. Raises ConnectionError: no engine answers."""
+    # Here and not above: it takes its time, which a start would wait for.
+    from ddgs import DDGS
+    from ddgs.exceptions import DDGSException
+
+    try:
+        return DDGS(timeout=ENGINE_SECONDS).text(query, max_results=RESULTS)
+    except DDGSException as error:
+        if "no results" in str(error).lower():
+            return []
+        raise ConnectionError(str(error)[:200]) from error
+
+
+def _candidate(result: Result, regions: Iterable[str]) -> Candidate | None:
+    title, body = str(result.get("title") or ""), str(result.get("body") or "")
+    website, domain = _site(result)
+    if not domain or _LIST.match(title):
+        return None
+    said = f"{title} {body}".casefold()
+    return Candidate(
+        key=f"domain:{domain}",
+        name=name_in(title) or sites.readable(domain),
+        source="web",
+        website=website,
+        region=next((region for region in regions if region.casefold() in said), ""),
+        about=" ".join(body.split()),
+    )
+
+
+def _site(result: Result) -> tuple[str, str]:
+    """The website of a result and its domain; empty where it is none of a company."""
+    link = str(result.get("href") or "")
+    try:
+        url, domain = httpx.URL(link), sites.domain(link)
+    except (httpx.InvalidURL, ValueError):
+        return "", ""
+    if url.scheme not in ("http", "https") or domain in NOT_COMPANIES:
+        return "", ""
+    return f"{url.scheme}://{url.netloc.decode()}", domain
+
+
+def _squashed(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name.casefold())

@@ -1,0 +1,237 @@
+"""Heard: what a message says of the company, its customers, the ICP, and what to do. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any, Literal, cast
+
+from typing_extensions import TypedDict
+
+from my_agent.icp_finder.model import SIZES, Icp
+from my_agent.icp_finder.sites import Mention, distinct, mentions, websites
+
+Wish = Literal["enrich", "rerun"]
+
+MAX_TEXT = 20_000
+MAX_WORDS = 12
+MAX_WORD_LENGTH = 80
+
+_OWN = re.compile(
+    r"\b(?:our|my)\s+(?:\w+\s+){0,2}?(?:web\s?site|site|page|homepage|domain|company|url)\b"
+    r"|\bwe(?:'re|\s+are)\b|\bwe\s+(?:have\s+)?moved\b|\b(?:web\s?site|company)\s*(?:is|=|:)",
+    re.IGNORECASE,
+)
+_OWN_AFTER = re.compile(r"\s*(?:is|=|\()\s*(?:now\s+)?(?:our|my|us|ours|mine)\b", re.IGNORECASE)
+_CUSTOMERS = re.compile(r"\b(?:customers?|clients?|buyers?)\b", re.IGNORECASE)
+_CUSTOMERS_AFTER = re.compile(
+    r"\s*(?:is|are)\s+(?:\w+\s+){0,2}?(?:customers?|clients?|buyers?)\b", re.IGNORECASE
+)
+_REPLACE = re.compile(r"\b(?:replace|swap|exchange)\s*$", re.IGNORECASE)
+_BY = re.compile(r"\s*(?:with|by|for)\s*$", re.IGNORECASE)
+_INSTEAD = re.compile(r"\s*(?:instead\s+of|in\s+place\s+of)\s*$", re.IGNORECASE)
+
+_FIELDS: dict[str, str] = {
+    "industries": r"industr(?:y|ies)|sectors?|verticals?",
+    "sizes": r"(?:company\s+)?sizes?|employees|head\s?count",
+    "regions": r"regions?|countr(?:y|ies)|locations?|markets?",
+    "keywords": r"keywords?",
+}
+_LABEL = re.compile(
+    r"\b(?:"
+    + "|".join(f"(?P<{name}>{words})" for name, words in _FIELDS.items())
+    + r")\s*(?::|=|\bare\b|\bis\b)\s*",
+    re.IGNORECASE,
+)
+_SEPARATOR = re.compile(r"\s*(?:[,;/|•\n]|\band\b|&)\s*", re.IGNORECASE)
+_END_OF_FIELD = re.compile(r"[;\n]|\.(?:\s|$)")
+_RANGE = re.compile(r"([0-9][0-9,.]*)\s*(?:-|\u2013|to)\s*([0-9][0-9,.]*)|([0-9][0-9,.]*)\s*(\+?)")
+_ANY = frozenset({"any", "all", "none", "everywhere", "anything", "-"})
+
+_WISHES: dict[Wish, re.Pattern[str]] = {
+    "enrich": re.compile(r"\b(?:run|start|do)?\s*(?:the\s+)?enrich(?:ment)?\b", re.IGNORECASE),
+    "rerun": re.compile(
+        r"\bre-?\s?run\b|\brefresh\b|\b(?:search|discover|look)\s+again\b|\bdiscovery\s+again\b",
+        re.IGNORECASE,
+    ),
+}
+_NEGATION = re.compile(r"\b(?:no|not|don'?t|never|without)\b", re.IGNORECASE)
+
+
+class Heard(TypedDict):
+    """What a message says.
+
+    Attributes:
+        website: what it calls the company's own website.
+        sites: other websites, each company's once.
+        customers: whether it calls the first of those a customer.
+        swaps: customers to take out, each with the one to put in.
+        icp: fields of the ICP that it gives; an empty list means any.
+        wish: what it asks for.
+        text: the message, shortened.
+    """
+
+    website: str | None
+    sites: list[str]
+    customers: bool
+    swaps: list[list[str]]
+    icp: dict[str, list[str]]
+    wish: Wish | None
+    text: str
+
+
+NOTHING: Heard = {
+    "website": None,
+    "sites": [],
+    "customers": False,
+    "swaps": [],
+    "icp": {},
+    "wish": None,
+    "text": "",
+}
+
+
+def listen(text: str) -> Heard:
+    """What a message says."""
+    text = text[:MAX_TEXT]
+    swaps, rest = _swaps(text, list(mentions(text)))
+    own, others = _own(text, rest)
+    return {
+        "website": own,
+        "sites": distinct(website for website, _ in others),
+        "customers": bool(others) and others[0][1],
+        "swaps": swaps,
+        "icp": fields(text),
+        "wish": _wish(text),
+        "text": text,
+    }
+
+
+def told(values: Mapping[str, Any]) -> Heard:
+    """What a structured reply says: `website`, `customers`, and the ICP's fields or `icp`."""
+    icp = values.get("icp", values)
+    lists = {
+        field: clean(field, given)
+        for field in _FIELDS
+        if isinstance(icp, Mapping) and (given := _texts(icp.get(field))) is not None
+    }
+    website = [each.website for each in mentions(" ".join(_texts(values.get("website")) or ()))]
+    customers = _texts(values.get("customers")) or []
+    return {
+        **NOTHING,
+        "website": website[0] if website else None,
+        "sites": websites("\n".join(customers)[:MAX_TEXT]),
+        "customers": bool(customers),
+        "icp": lists,
+    }
+
+
+def says_something(heard: Heard) -> bool:
+    """Whether there is anything in it to work with."""
+    return {**heard, "text": "", "customers": False} != NOTHING
+
+
+def fields(text: str) -> dict[str, list[str]]:
+    """The ICP's fields that a text labels: `industries: logistics, food; regions: Singapore`."""
+    labels = list(_LABEL.finditer(text))
+    found: dict[str, list[str]] = {}
+    ends = [*(label.start() for label in labels[1:]), len(text)]
+    for label, end in zip(labels, ends, strict=False):
+        field = str(label.lastgroup)
+        found[field] = values(field, _END_OF_FIELD.split(text[label.end() : end], maxsplit=1)[0])
+    return found
+
+
+def values(field: str, text: str) -> list[str]:
+    """The values that a text lists for a field of the ICP; none for `any`."""
+    return clean(field, [] if text.strip().lower() in _ANY else _SEPARATOR.split(text))
+
+
+def clean(field: str, words: Iterable[str]) -> list[str]:
+    """Values of a field in their usual form, each once; what cannot be one is left out."""
+    if field == "sizes":
+        return _sizes(words)
+    tidy = (" ".join(word.split()).strip(" .:!?\"'") for word in words)
+    unique = {word.casefold(): word for word in tidy if 1 < len(word) <= MAX_WORD_LENGTH}
+    return list(unique.values())[:MAX_WORDS]
+
+
+def merged(icp: Icp | None, given: Mapping[str, list[str]]) -> Icp:
+    """An ICP with some of its fields replaced."""
+    old: Any = icp or {"industries": [], "sizes": [], "regions": [], "keywords": []}
+    new: Any = {**old, **given}
+    return cast("Icp", new)
+
+
+def given_fields(icp: Icp) -> dict[str, list[str]]:
+    """The fields of an ICP that are not `any`."""
+    every: dict[str, Any] = {**icp}
+    return {field: given for field, given in every.items() if given}
+
+
+def _texts(value: Any) -> list[str] | None:
+    """A text or a list of texts as a list; None for anything else."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        return None
+    return [text[:MAX_TEXT] for text in texts]
+
+
+def _sizes(words: Iterable[str]) -> list[str]:
+    """The ranges of `SIZES` that the given numbers of employees touch."""
+    touched = set()
+    for word in words:
+        for found in _RANGE.finditer(word):
+            low = _number(found[1] or found[3])
+            high = _number(found[2]) if found[2] else 10**9 if found[4] else low
+            touched |= {size for size in SIZES if _touches(size, low, high)}
+    return [size for size in SIZES if size in touched]
+
+
+def _touches(size: str, low: int, high: int) -> bool:
+    first, _, last = size.rstrip("+").partition("-")
+    top = int(last) if last else 10**9
+    return int(first) <= low <= top if low == high else low < top and high > int(first)
+
+
+def _number(text: str) -> int:
+    # More digits than any company has people, and more than int() would take.
+    return int(re.sub(r"\D", "", text)[:9] or 0)
+
+
+def _wish(text: str) -> Wish | None:
+    if _NEGATION.search(text):
+        return None
+    return next((wish for wish, words in _WISHES.items() if words.search(text)), None)
+
+
+def _swaps(text: str, found: list[Mention]) -> tuple[list[list[str]], list[Mention]]:
+    """Pairs as in `replace a.com with b.com`, and the mentions that are in none."""
+    swaps: list[list[str]] = []
+    paired: set[int] = set()
+    for at, (one, two) in enumerate(pairwise(found)):
+        between = text[one.end : two.start]
+        if _BY.fullmatch(between) and _REPLACE.search(text[: one.start]):
+            swaps.append([one.website, two.website])
+        elif _INSTEAD.fullmatch(between):
+            swaps.append([two.website, one.website])
+        else:
+            continue
+        paired |= {at, at + 1}
+    return swaps, [each for at, each in enumerate(found) if at not in paired]
+
+
+def _own(text: str, found: list[Mention]) -> tuple[str | None, list[tuple[str, bool]]]:
+    """The website that a text calls the company's own; the others, and which are customers'."""
+    own: str | None = None
+    others = []
+    before = 0
+    for mention in found:
+        lead, after = text[before : mention.start], text[mention.end : mention.end + 60]
+        mine = _OWN.search(lead) or _OWN_AFTER.match(after)
+        theirs = _CUSTOMERS.search(lead) or _CUSTOMERS_AFTER.match(after)
+        if own is None and mine and not theirs:
+            own = mention.website
+        else:
+            others.append((mention.website, theirs is not None))
+        before = mention.end
+    return own, others

@@ -1,0 +1,1 @@
+"""The steps of the ICP finder, in the order of its graph."""

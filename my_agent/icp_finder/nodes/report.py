@@ -1,0 +1,117 @@
+"""What was found, what becomes of it, and the last word of a run."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command
+
+from my_agent.icp_finder import jobs, prompts, records
+from my_agent.icp_finder.answers import question
+from my_agent.icp_finder.heard import NOTHING
+from my_agent.icp_finder.log import noted
+from my_agent.icp_finder.model import Scored
+from my_agent.icp_finder.settings import IcpSettings
+from my_agent.icp_finder.state import Enrichment, Shown, State
+from my_agent.user import caller
+
+
+async def progress_report(
+    state: State, config: RunnableConfig
+) -> Command[Literal["choose", "enrich", "finalize"]]:
+    """Shows the best candidates, once, and asks whether to enrich them."""
+    found, settings = state.get("found"), IcpSettings.from_environment()
+    best: list[Scored] = []
+    tenant_id = caller(config).tenant_id
+    if found is not None:
+        limit = settings.run_now_limit + settings.run_later_limit
+        best = await records.best_candidates(tenant_id, **found, limit=limit)
+    notes = list(state.get("notes", []))
+    if found is None or not best:
+        notes.append(prompts.NO_CANDIDATES)
+        return Command(goto="finalize", update={"candidates": [], "notes": notes})
+    update: dict[str, object] = {"candidates": [_shown(each) for each in best], "reported": found}
+    answer = state.get("answer")
+    chosen = answer["value"] if answer and answer["kind"] == "enrich" else None
+    if chosen == "enrich" or state.get("heard", NOTHING)["wish"] == "enrich":
+        return Command(goto="enrich", update={**update, "answer": None})
+    job = await jobs.find(tenant_id, **found)
+    if state.get("reported") != found:
+        notes.append(prompts.report(best[: settings.run_now_limit], len(best)))
+    if job is not None:
+        notes.append(prompts.progress(job))
+        return Command(goto="finalize", update={**update, "notes": notes})
+    if chosen == "later":
+        notes.append(prompts.NOT_ENRICHED)
+        return Command(goto="finalize", update={**update, "notes": notes, "answer": None})
+    if state.get("reported") == found and not state.get("unclear"):
+        return Command(goto="finalize", update={**update, "notes": notes})
+    if state.get("unclear"):
+        notes.append(prompts.UNCLEAR)
+    words = prompts.ask_enrichment(len(best), settings.run_now_limit, settings.run_later_limit)
+    asking = question("enrich", words, candidates=len(best))
+    update |= {"asking": asking, "notes": [], "messages": [AIMessage("\n\n".join([*notes, words]))]}
+    return Command(goto="choose", update=update)
+
+
+async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
+    """Enriches the best candidates at once, and hands the next ones to a background job.
+
+    What is enriched already is not done again, and for the same ICP and rule there is one job.
+
+    Raises:
+        ValueError: there are no candidates.
+    """
+    found, settings = state.get("found"), IcpSettings.from_environment()
+    if found is None:
+        raise ValueError("There is nothing to enrich: no candidates have been found")
+    keys = [each["key"] for each in state.get("candidates", [])]
+    now, later = keys[: settings.run_now_limit], keys[settings.run_now_limit :]
+    done = await jobs.enrich_now(caller(config).tenant_id, **found, keys=now)
+    noted("enriched", state.get("thread_id"), candidates=len(done), **found)
+    enrichment: Enrichment = {"now": now, "job": None, "queued": 0}
+    notes = [*state.get("notes", []), prompts.enriched(done)]
+    later = later[: settings.run_later_limit]
+    if later:
+        notes.append(await _enqueue(state, config, later, enrichment))
+    return {"enrichment": enrichment, "notes": notes}
+
+
+async def _enqueue(
+    state: State, config: RunnableConfig, keys: Sequence[str], enrichment: Enrichment
+) -> str:
+    """Queue the job, or find the one that is there; what to say about it."""
+    found, thread_id = state.get("found"), state.get("thread_id")
+    if found is None:
+        raise ValueError("There is nothing to enrich: no candidates have been found")
+    try:
+        job = await jobs.enqueue(config, **found, keys=keys)
+    except jobs.JobError as error:
+        # What was enriched at once is kept; the user can ask for the rest again.
+        noted("job_refused", thread_id, problem=str(error))
+        return prompts.not_queued(str(error))
+    noted("job_queued" if job.created else "job_merged", thread_id, job=job.id, **found)
+    enrichment["job"], enrichment["queued"] = job.id, job.total
+    return prompts.queued(job)
+
+
+async def finalize(state: State) -> State:
+    """Says what is left to say."""
+    notes = state.get("notes", []) or [prompts.UNCHANGED]
+    noted("finished", state.get("thread_id"), candidates=len(state.get("candidates", [])))
+    return {"messages": [AIMessage("\n\n".join(notes))], "notes": [], "consent": False}
+
+
+def _shown(scored: Scored) -> Shown:
+    candidate = scored.candidate
+    return {
+        "key": candidate.key,
+        "name": candidate.name,
+        "website": candidate.website,
+        "industry": candidate.industry,
+        "region": candidate.region,
+        "source": candidate.source,
+        "score": round(scored.score.total, 3),
+        "parts": {name: round(part, 3) for name, part in scored.score.parts.items()},
+    }

@@ -1,0 +1,156 @@
+"""The ICP finder's tables. Every row has a tenant; register rows that all tenants share have ''."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    Float,
+    Index,
+    Integer,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+
+from my_agent.database import metadata
+
+SHARED = ""
+"""The tenant of what is everybody's to read: no tenant has an empty name."""
+
+
+class Moment(TypeDecorator[datetime]):
+    """An aware datetime. SQLite has no time zones, so it is kept in UTC."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.replace(tzinfo=value.tzinfo or UTC)
+
+
+def _text(name: str, *, key: bool = False, null: bool = False) -> Column[str]:
+    return Column(name, Text, primary_key=key, nullable=null)
+
+
+profiles = Table(
+    "tenant_company_profiles",
+    metadata,
+    _text("tenant_id", key=True),
+    _text("domain", key=True),
+    # `model.Company`: its website, and its customers'.
+    Column("company", JSON, nullable=False),
+    Column("confirmed", Boolean, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+)
+
+rules = Table(
+    "icp_rules",
+    metadata,
+    _text("tenant_id", key=True),
+    _text("domain", key=True),
+    _text("name", key=True),
+    Column("icp", JSON, nullable=False),
+    Column("confirmed", Boolean, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+)
+
+discoveries = Table(
+    "icp_discoveries",
+    metadata,
+    _text("tenant_id", key=True),
+    _text("rule_name", key=True),
+    _text("icp_hash", key=True),
+    # Of the tenant's company: it is in `basis`, too, and is looked for here.
+    _text("domain"),
+    Column("basis", JSON, nullable=False),
+    Column("discovered_at", Moment, nullable=False),
+    Index("ix_icp_discoveries_latest", "tenant_id", "domain", "discovered_at"),
+)
+
+candidates = Table(
+    "icp_candidates",
+    metadata,
+    _text("tenant_id", key=True),
+    _text("rule_name", key=True),
+    _text("icp_hash", key=True),
+    _text("key", key=True),
+    _text("name"),
+    _text("source"),
+    _text("website", null=True),
+    _text("uen", null=True),
+    Column("ssic", JSON, nullable=False),
+    _text("industry"),
+    _text("region"),
+    _text("about"),
+    # What enrichment has found; until it has been there, `enriched_at` is NULL.
+    Column("details", JSON, nullable=False),
+    Column("found_at", Moment, nullable=False),
+    Column("enriched_at", Moment, nullable=True),
+)
+
+scores = Table(
+    "icp_scores",
+    metadata,
+    _text("tenant_id", key=True),
+    _text("rule_name", key=True),
+    _text("icp_hash", key=True),
+    _text("key", key=True),
+    Column("total", Float, nullable=False),
+    # What each feature adds to the total, by its name.
+    Column("parts", JSON, nullable=False),
+    Column("scored_at", Moment, nullable=False),
+    Index("ix_icp_scores_best", "tenant_id", "rule_name", "icp_hash", "total"),
+)
+
+jobs = Table(
+    "enrichment_jobs",
+    metadata,
+    _text("job_id", key=True),
+    _text("tenant_id"),
+    _text("user_id"),
+    _text("rule_name"),
+    _text("icp_hash"),
+    _text("status"),
+    # Keys of the candidates, in the order in which they are enriched.
+    Column("keys", JSON, nullable=False),
+    Column("done", Integer, nullable=False),
+    # The thread that the job's run is on; a run on any other may not touch the job.
+    _text("thread_id"),
+    _text("run_id", null=True),
+    _text("reason", null=True),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    UniqueConstraint("tenant_id", "icp_hash", "rule_name", name="uq_enrichment_jobs_key"),
+)
+
+companies = Table(
+    "companies",
+    metadata,
+    _text("tenant_id", key=True),
+    _text("uen", key=True),
+    _text("name"),
+    _text("entity_type"),
+    # In the register's words, and whether they say that it is in business.
+    _text("status"),
+    Column("is_live", Boolean, nullable=False),
+    _text("registered_on"),
+    # Five digits, or nothing.
+    _text("primary_ssic"),
+    _text("primary_activity"),
+    _text("secondary_ssic"),
+    _text("secondary_activity"),
+    _text("address"),
+    _text("postal_code"),
+    Column("updated_at", Moment, nullable=False),
+    Index("ix_companies_primary", "tenant_id", "is_live", "primary_ssic"),
+    Index("ix_companies_secondary", "tenant_id", "is_live", "secondary_ssic"),
+)

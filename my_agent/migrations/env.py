@@ -1,0 +1,13 @@
+"""Alembic's entry: runs the scripts on the connection that `upgrade` gives."""
+
+from alembic import context
+
+from my_agent.database import metadata
+from my_agent.migrations import VERSIONS
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table=VERSIONS,
+)
+context.run_migrations()

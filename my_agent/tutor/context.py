@@ -1,0 +1,25 @@
+"""What a caller may choose for one run."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from my_agent.tutor import prompts
+
+
+@dataclass(kw_only=True, frozen=True, config=ConfigDict(extra="forbid"))
+class Context:
+    """Values of one run; a value given here wins over the environment."""
+
+    model: Annotated[
+        str | None,
+        Field(min_length=1, description="Name of the model that answers; none: OPENAI_MODEL"),
+    ] = None
+    correction_model: Annotated[
+        str | None,
+        Field(min_length=1, description="Name of the one that corrects; none: as the settings say"),
+    ] = None
+    system_prompt: Annotated[
+        str, Field(description="What the model that answers is told first")
+    ] = prompts.SYSTEM

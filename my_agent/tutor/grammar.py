@@ -1,0 +1,206 @@
+"""Harper: what a grammar checker finds in a text, without a model and without a network."""
+
+import calendar
+import re
+from difflib import SequenceMatcher
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from my_agent.tutor.corrections import Issue, IssueType, merge
+
+if TYPE_CHECKING:
+    from harper import Lint, Linter
+
+# What Harper calls a kind. Those that are missing are about style: what they find is no mistake.
+KINDS: dict[str, IssueType] = {
+    "Agreement": "agreement",
+    "BoundaryError": "spelling",
+    "Capitalization": "capitalization",
+    "Eggcorn": "word_choice",
+    "Formatting": "punctuation",
+    "Grammar": "grammar",
+    "Malapropism": "word_choice",
+    "Miscellaneous": "grammar",
+    "Nonstandard": "word_choice",
+    "Punctuation": "punctuation",
+    "Redundancy": "grammar",
+    "Repetition": "repetition",
+    "Spelling": "spelling",
+    "Typo": "spelling",
+    "Usage": "word_choice",
+    "WordChoice": "word_choice",
+    "WordOrder": "word_order",
+}
+# Rules that say more than their kind does.
+RULES: dict[str, IssueType] = {
+    "AnA": "article",
+    "MassNouns": "grammar",
+    "SinceDuration": "preposition",
+}
+# The rule that names the forms of an irregular verb in any order.
+IRREGULAR = "RegularIrregulars"
+# Rules that flag what is correct, if not what everybody would write, or that guess badly.
+UNWANTED = re.compile(
+    r"Redundant\w+|OkToOkay|OxfordComma|SplitWords|WrongNegative|\w*Dash(es)?|\w*Ellipsis\w*"
+)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Words of a chat that no dictionary has.
+INFORMAL = _words("ok lol omg btw haha hahaha hehe uni wow yay hmm hm")
+# Words with a capital that people misspell; any other unknown one in a sentence is a name.
+CAPITALS = frozenset([*calendar.day_name, *calendar.month_name[1:]]) | _words(
+    "English American British Portuguese Spanish French German Italian Christmas"
+)
+CONTRACTED = _words("it that what who where there here how he she let")
+# Frequent words of languages that learners write in; none is English.
+FOREIGN = _words(
+    """
+    ich und nicht ist wie auf ein eine mit für wir bist heute
+    je tu est les une et pas vous nous avec bonjour merci dans qui au
+    el los las una y es está hola gracias cómo qué muy por para del
+    os um uma em não você eu é muito tudo bem olá obrigado obrigada se diz como vai
+    il lo gli di che sono ciao grazie
+    """
+)
+
+# How much alike a word and its correction are, from 0 to 1: what is further off is another word.
+ALIKE = 0.75
+# Letters around a remedy that show whether it fits.
+CONTEXT = 60
+
+WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+BEGINNING = re.compile(r"(?:^|[.!?:]\s+|\n\s*)[\"'\u201c\u2018(]*$")
+# What a participle follows.
+PERFECT = re.compile(
+    r"\b(?:have|has|had|having|be|been|being|am|is|are|was|were|n't|'ve|not|never|ever|just)\s+$",
+    re.IGNORECASE,
+)
+
+
+def check(text: str) -> list[Issue]:
+    """The mistakes in an English text; none in one of another language. Blocks for milliseconds.
+
+    The first call in a process loads a dictionary, which takes the better part of a second.
+    """
+    with _lock:
+        american, british = _linters()
+        lints, others = _lints(american, text), _lints(british, text)
+        # What is right on one side of the Atlantic is right.
+        lints = {key: lint for key, lint in lints.items() if key in others}
+        if _is_foreign(text, [lint.problem_text for lint in lints.values() if _is_unknown(lint)]):
+            return []
+        issues = [_issue(american, text, rule, lint) for (rule, *_), lint in lints.items()]
+    return merge(issue for issue in issues if issue is not None)
+
+
+# A linter refuses to be used by two threads at once.
+_lock = Lock()
+
+
+@cache
+def _linters() -> "tuple[Linter, Linter]":
+    from harper import Dialect, Linter, get_default_lint_config
+
+    default = get_default_lint_config()
+    config = {rule: on and not UNWANTED.fullmatch(rule) for rule, on in default.items()}
+    american, british = Linter(Dialect.AMERICAN), Linter(Dialect.BRITISH)
+    for linter in (american, british):
+        linter.set_lint_config({**config})
+        linter.import_words(sorted(INFORMAL))
+    return american, british
+
+
+def _lints(linter: "Linter", text: str) -> "dict[tuple[str, int, int], Lint]":
+    """What a linter finds, by rule and place."""
+    return {
+        (rule, lint.span.start, lint.span.end): lint
+        for rule, lints in linter.organized_lints(text).items()
+        for lint in lints
+    }
+
+
+def _is_unknown(lint: "Lint") -> bool:
+    return lint.lint_kind == "Spelling"
+
+
+def _issue(linter: "Linter", text: str, rule: str, lint: "Lint") -> Issue | None:
+    """What a lint means to a learner; None where it is no mistake or has no remedy."""
+    original, kind = lint.problem_text, RULES.get(rule) or KINDS.get(lint.lint_kind)
+    if kind is None or original.lower() in INFORMAL:
+        return None
+    remedy = _spelling(text, lint) if _is_unknown(lint) else _remedy(linter, text, rule, lint)
+    if remedy is None:
+        return None
+    if remedy.lower() == original.lower():
+        kind = "capitalization"
+    return Issue(
+        type=kind,
+        start=lint.span.start,
+        end=lint.span.end,
+        original=original,
+        replacement=remedy,
+        message=lint.message,
+        sources=["harper"],
+    )
+
+
+def _spelling(text: str, lint: "Lint") -> str | None:
+    """How a word is spelt, unless it is a name or one of another language."""
+    word = lint.problem_text
+    # English is written in ASCII letters, and a capital in the middle is a product's.
+    if not word.isascii() or word[1:] != word[1:].lower() or word.lower() in FOREIGN:
+        return None
+    is_name = word[:1].isupper() and not BEGINNING.search(text[: lint.span.start])
+    for suggestion in lint.suggestions:
+        remedy = suggestion.replacement_text
+        if SequenceMatcher(None, word.lower(), remedy.lower()).ratio() < ALIKE:
+            continue
+        # A plural that does not exist is no genitive.
+        if remedy.endswith("'s") and remedy[:-2].lower() not in CONTRACTED:
+            continue
+        return None if is_name and remedy not in CAPITALS else remedy
+    return None
+
+
+def _remedy(linter: "Linter", text: str, rule: str, lint: "Lint") -> str | None:
+    """What stands in the place of a mistake: the first suggestion that is not a mistake itself."""
+    start, end = lint.span.start, lint.span.end
+    remedies = []
+    for suggestion in lint.suggestions:
+        remedied = linter.apply_suggestion(text, lint, suggestion)
+        remedies.append(remedied[start : len(remedied) - (len(text) - end)])
+    if len(remedies) < 2:
+        return remedies[0] if remedies else None
+    before, after = text[max(0, start - CONTEXT) : start], text[end : end + CONTEXT]
+    if rule == IRREGULAR:
+        remedies = _in_tense(linter, before, remedies)
+    for remedy in remedies:
+        left, right = len(before), len(before) + len(remedy)
+        found = linter.lint(before + remedy + after)
+        if not any(each.span.start < right and left < each.span.end for each in found):
+            return remedy
+    return None
+
+
+def _in_tense(linter: "Linter", before: str, forms: list[str]) -> list[str]:
+    """Forms of an irregular verb, the one that belongs after `before` first."""
+    perfect = PERFECT.search(before) is not None
+
+    def belongs(form: str) -> bool:
+        # Harper knows which form a perfect tense does not take.
+        return perfect == (not linter.lint(f"I have {form} there."))
+
+    return sorted(forms, key=lambda form: (not belongs(form), form))
+
+
+def _is_foreign(text: str, unknown: list[str]) -> bool:
+    """Whether a text is in another language, going by its words and those that are unknown."""
+    # Names are in any language.
+    words = [word.lower() for word in WORD.findall(text) if word.isascii() or word.islower()]
+    foreign = sum(word in FOREIGN or not word.isascii() for word in words)
+    return len(unknown) > max(2, len(words) / 2) or foreign > max(1, len(words) / 4)

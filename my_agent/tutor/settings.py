@@ -1,0 +1,32 @@
+"""How the tutor works, wherever it runs."""
+
+from typing import ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from my_agent.settings import EnvironmentSettings
+
+
+class TutorSettings(EnvironmentSettings):
+    """Limits of a conversation; each field is an environment variable."""
+
+    PREFIX: ClassVar = "TUTOR_"
+
+    correction_model: str | None = Field(
+        default=None, description="Model that corrects; none: the one that answers"
+    )
+    max_message_length: int = Field(
+        default=4000, gt=0, description="Longest message, in characters"
+    )
+    window_turns: int = Field(
+        default=20, ge=0, description="Earlier turns that the model reads with a message"
+    )
+    window_length: int = Field(
+        default=24_000, gt=0, description="Most that it reads of a conversation, in characters"
+    )
+
+    @model_validator(mode="after")
+    def _a_message_fits(self) -> Self:
+        if self.window_length < self.max_message_length:
+            raise ValueError("TUTOR_WINDOW_LENGTH must be at least TUTOR_MAX_MESSAGE_LENGTH")
+        return self

@@ -1,0 +1,380 @@
+"""Asking documents through `POST /api/ask` and the plain API, of a server as it is shipped."""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+
+from my_agent.chat.window import PAIRS
+from tests.support.issuer import SECRET, bearer, token
+from tests.support.openai_replies import Answer, Failure, Reply, say
+from tests.support.openai_server import OpenAIServer, Received
+from tests.support.processes import ROOT, Running, environment, threadhold
+from tests.support.served import Api, Event, client, served
+
+CONFIG = ROOT / "langgraph.json"
+EVENTS = {"accept": "text/event-stream"}
+DOCUMENTS = {
+    "": {"skarra.md": "# Skarra Light\n\n## Tower\n\nIt has six levels.\n"},
+    "acme": {"plan.md": "# Plan of Acme\n\nAcme will paint the tower violet.\n"},
+    "globex": {"plan.md": "# Plan of Globex\n\nGlobex will sink the tower.\n"},
+}
+FIRST, SECOND = "How tall is Skarra Light?", "How many levels does it have?"
+
+
+def ingest(folder: Path, database: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """`threadhold ingest`, in a process of its own."""
+    command = threadhold("ingest", folder, "--database-url", f"sqlite:///{database}", *options)
+    return subprocess.run(
+        command, cwd=folder.parent, env=environment(), capture_output=True, text=True, check=False
+    )
+
+
+def echo(received: Received) -> Reply:
+    """A model that rewrites nothing, and answers with the question."""
+    last = str(received.body["messages"][-1]["content"])
+    asked = last.rpartition("Last question: ")[2]
+    return say(asked if asked != last else f"About {last} [1].")
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """With documents that were ingested while it ran."""
+    folder = tmp_path_factory.mktemp("ask")
+    settings = {
+        "APP_ENV": "production",
+        "JWT_SECRET": SECRET,
+        "OPENAI_API_KEY": endpoint.api_key,
+        "OPENAI_BASE_URL": endpoint.base_url,
+        "OPENAI_MAX_RETRIES": "0",
+        "CHAT_QUESTION_MAX_LENGTH": "100",
+    }
+    with served(folder, CONFIG, **settings) as running:
+        for tenant, documents in DOCUMENTS.items():
+            (own := folder / f"documents of {tenant}").mkdir()
+            for name, text in documents.items():
+                (own / name).write_text(text)
+            done = ingest(own, folder / "data.db", *(["--tenant", tenant] if tenant else []))
+            assert done.returncode == 0, done.stderr
+            assert "1 added" in done.stdout
+        yield running
+
+
+@pytest.fixture
+def model(endpoint: OpenAIServer) -> OpenAIServer:
+    """The scripted endpoint behind the server, with nothing of an earlier test in it."""
+    endpoint.reset()
+    endpoint.fallback = echo
+    return endpoint
+
+
+@pytest.fixture
+async def ada(server: Running) -> AsyncIterator[Api]:
+    async with client(server, **bearer(token())) as api:
+        yield api
+
+
+@asynccontextmanager
+async def someone(server: Running, tenant: str, user: str) -> AsyncIterator[Api]:
+    async with client(server, **bearer(token(tenant_id=tenant, sub=user))) as api:
+        yield api
+
+
+async def ask(api: Api, question: str, thread_id: str | None = None) -> Any:
+    """The answer to a question, which must be good."""
+    body = {"question": question, **({"thread_id": thread_id} if thread_id else {})}
+    return await api.post("/api/ask", body)
+
+
+async def hear(api: Api, **body: Any) -> list[Event]:
+    """The events of an answer."""
+    return await api.events("POST", "/api/ask", body, EVENTS)
+
+
+async def test_a_question_begins_a_conversation_that_goes_on(ada: Api, model: OpenAIServer) -> None:
+    model.enqueue(say("Forty."), say("How many levels does Skarra Light have?"), say("Six [1]."))
+    first = await ask(ada, FIRST)
+    assert first.keys() == {"thread_id", "answer", "citations"}
+    assert (first["answer"], first["citations"]) == ("Forty.", [])
+    second = await ask(ada, SECOND, first["thread_id"])
+    assert (second["thread_id"], second["answer"]) == (first["thread_id"], "Six [1].")
+    assert second["citations"] == [
+        {
+            "number": 1,
+            "title": "Skarra Light",
+            "section": "Tower",
+            "passage": 1,
+            "text": "It has six levels.",
+        }
+    ]
+    state = await ada.get(f"/threads/{first['thread_id']}/state")
+    assert state["values"]["main_question"] == "How many levels does Skarra Light have?"
+    assert [each["type"] for each in state["values"]["messages"]] == ["human", "ai"] * 2
+
+
+async def test_without_a_thread_each_question_is_alone(ada: Api, model: OpenAIServer) -> None:
+    one, two = await ask(ada, FIRST), await ask(ada, SECOND)
+    assert one["thread_id"] != two["thread_id"]
+    assert two["answer"] == f"About {SECOND} [1]."
+    # No rewrite, and nothing of the other question.
+    assert [len(body["messages"]) for body in model.bodies] == [2, 2]
+
+
+async def test_an_answer_is_streamed(ada: Api, model: OpenAIServer) -> None:
+    model.enqueue(say("It has six levels [1]."))
+    heard = await hear(ada, question=SECOND)
+    assert [each.name for each in heard] == [
+        "thread_id",
+        *["token"] * 5,
+        "citations",
+        "end",
+    ]
+    data = [json.loads(each.data) for each in heard]
+    assert "".join(each["content"] for each in data[1:6]) == "It has six levels [1]."
+    assert [each["title"] for each in data[6]["citations"]] == ["Skarra Light"]
+    assert data[7] == {"answer": "It has six levels [1]."}
+    # The conversation goes on where the first event says.
+    model.enqueue(say("The rewrite"), say("Two words"))
+    again = await hear(ada, question="And?", thread_id=data[0]["thread_id"])
+    told = [json.loads(each.data) for each in again]
+    assert told[0]["thread_id"] == data[0]["thread_id"]
+    assert [each["content"] for each in told[1:-2]] == ["Two ", "words"]
+
+
+async def test_the_thread_is_known_before_the_answer_is(ada: Api, model: OpenAIServer) -> None:
+    gate = model.gate()
+    model.enqueue(say("one two", gate=gate))
+    body = {"question": FIRST}
+    async with asyncio.timeout(30), ada.stream("POST", "/api/ask", body, EVENTS) as stream:
+        # The model says nothing until its gate opens: had anything waited for it, so would this.
+        assert (await anext(stream)).name == "thread_id"
+        gate.open()
+        assert json.loads((await anext(stream)).data) == {"content": "one "}
+        gate.open()
+        assert [each.name async for each in stream] == ["token", "citations", "end"]
+
+
+@pytest.mark.parametrize(
+    "reply", [Failure(status=404, message="No model x"), Answer(tokens=["half "], ending="closed")]
+)
+async def test_a_failed_run_says_why(ada: Api, model: OpenAIServer, reply: Reply) -> None:
+    model.enqueue(reply, reply)
+    heard = await hear(ada, question=FIRST)
+    assert (heard[0].name, heard[-1].name) == ("thread_id", "error")
+    assert "end" not in [each.name for each in heard]
+    assert json.loads(heard[-1].data)["message"].startswith("The model")
+    answer = await ada.http.post("/api/ask", json={"question": FIRST})
+    assert answer.status_code == 502
+    assert answer.json()["detail"].startswith("The model")
+    # The conversation is not lost.
+    again = await ask(ada, SECOND, answer.json()["thread_id"])
+    assert again["answer"] == f"About {SECOND} [1]."
+
+
+BAD: list[tuple[Any, str]] = [
+    ({"question": ""}, "Ask something"),
+    ({"question": " \n"}, "Ask something"),
+    ({"question": "x" * 101}, "At most 100 characters, this has 101"),
+    ({"question": 5}, "valid string"),
+    ({"question": None}, "valid string"),
+    ({}, "Field required"),
+    ({"question": "q", "thread": "t"}, "not permitted"),
+    ({"question": "q", "thread_id": 5}, "valid string"),
+    ([], "object"),
+    ("q", "object"),
+]
+
+
+@pytest.mark.parametrize("accept", [{}, EVENTS])
+@pytest.mark.parametrize(("body", "why"), BAD)
+async def test_a_bad_question_is_refused(
+    ada: Api, model: OpenAIServer, body: Any, why: str, accept: dict[str, str]
+) -> None:
+    answer = await ada.http.post("/api/ask", json=body, headers=accept)
+    assert answer.status_code == 422
+    assert why in answer.json()["detail"]
+    assert model.requests == []
+
+
+async def test_a_body_that_is_no_json_is_refused(ada: Api) -> None:
+    for content in (b"", b"{", b"\xff", b'{"question": "\\ud800"}', b"[" * 5000):
+        answer = await ada.http.post("/api/ask", content=content)
+        assert answer.status_code == 422, content
+        assert answer.json()["detail"]
+
+
+@pytest.mark.parametrize("accept", [{}, EVENTS])
+async def test_an_unknown_thread_is_no_new_one(
+    ada: Api, model: OpenAIServer, accept: dict[str, str]
+) -> None:
+    for thread_id in (str(uuid4()), "nonsense", "", "../threads"):
+        body = {"question": FIRST, "thread_id": thread_id}
+        answer = await ada.http.post("/api/ask", json=body, headers=accept)
+        assert answer.status_code == 404, thread_id
+    assert model.requests == []
+    assert len(await ada.post("/threads/search", {"ids": [str(uuid4())]})) == 0
+
+
+async def test_a_thread_of_somebody_else_is_unknown(
+    server: Running, ada: Api, model: OpenAIServer
+) -> None:
+    mine = (await ask(ada, FIRST))["thread_id"]
+    for tenant, user in (("globex", "ada"), ("acme", "bob")):
+        async with someone(server, tenant, user) as stranger:
+            body = {"question": FIRST, "thread_id": mine}
+            for accept in ({}, EVENTS):
+                answer = await stranger.http.post("/api/ask", json=body, headers=accept)
+                assert answer.status_code == 404
+    state = await ada.get(f"/threads/{mine}/state")
+    assert len(state["values"]["messages"]) == 2
+
+
+async def test_a_conversation_with_another_graph_is_left_alone(ada: Api) -> None:
+    thread = await ada.thread(graph_id="tutor")
+    answer = await ada.http.post("/api/ask", json={"question": FIRST, "thread_id": thread})
+    assert answer.status_code == 409
+    assert "tutor" in answer.json()["detail"]
+
+
+async def test_without_a_token_nothing_is_answered(server: Running, model: OpenAIServer) -> None:
+    async with client(server) as nobody:
+        for body in ({"question": FIRST}, {"question": ""}, {}):
+            assert (await nobody.http.post("/api/ask", json=body)).status_code == 401
+    assert model.requests == []
+
+
+async def test_two_questions_at_once_are_answered_one_after_the_other(
+    ada: Api, model: OpenAIServer
+) -> None:
+    thread = (await ask(ada, FIRST))["thread_id"]
+    questions = [f"Question {number}?" for number in range(3)]
+    answers = await asyncio.gather(*(ask(ada, question, thread) for question in questions))
+    assert [each["answer"] for each in answers] == [f"About {each} [1]." for each in questions]
+    state = await ada.get(f"/threads/{thread}/state")
+    said = [each["content"] for each in state["values"]["messages"]]
+    pairs = list(zip(said[::2], said[1::2], strict=True))
+    assert sorted(pairs[1:]) == [(each, f"About {each} [1].") for each in questions]
+
+
+async def test_each_tenant_is_told_of_its_own_documents(
+    server: Running, model: OpenAIServer
+) -> None:
+    told = {}
+    for tenant in ("acme", "globex", "initech"):
+        async with someone(server, tenant, "ada") as api:
+            await ask(api, "What is the plan for the tower?")
+            told[tenant] = model.bodies[-1]["messages"][0]["content"]
+    assert ["violet" in told[each] for each in told] == [True, False, False]
+    assert ["sink" in told[each] for each in told] == [False, True, False]
+    assert all("It has six levels." in each for each in told.values())
+
+
+async def test_nobody_can_say_that_they_are_another_tenant(ada: Api, model: OpenAIServer) -> None:
+    """Neither in what they ask nor beside it."""
+    user = {"identity": "ada", "tenant_id": "globex"}
+    run = {
+        "assistant_id": "chat",
+        "input": {"messages": [{"role": "user", "content": "What is the plan for the tower?"}]},
+    }
+    for lie in (
+        {"metadata": {"tenant": "globex"}},
+        {"config": {"configurable": {"langgraph_auth_user": user, "tenant_id": "globex"}}},
+    ):
+        await ada.http.post("/runs/wait", json={**run, **lie})
+    assert not any("sink" in str(body) for body in model.bodies)
+
+
+@asynccontextmanager
+async def sdk(server: Running) -> AsyncIterator[LangGraphClient]:
+    async with get_client(url=server.url, headers=bearer(token())) as client:
+        yield client
+
+
+async def test_the_plain_api_gives_the_same(server: Running, model: OpenAIServer) -> None:
+    model.enqueue(say("Forty."), say("How many levels does Skarra Light have?"), say("Six [1]."))
+    async with sdk(server) as api:
+        thread = (await api.threads.create())["thread_id"]
+        for question in (FIRST, SECOND):
+            asked: Any = {"messages": [{"role": "user", "content": question}]}
+            values: Any = await api.runs.wait(thread, "chat", input=asked)
+    assert values["main_question"] == "How many levels does Skarra Light have?"
+    assert [each["title"] for each in values["citations"]] == ["Skarra Light"]
+    assert values["messages"][-1]["additional_kwargs"]["citations"] == values["citations"]
+
+
+async def test_two_hundred_turns_are_answered_within_the_window(
+    server: Running, ada: Api, model: OpenAIServer
+) -> None:
+    talk = [
+        {"role": role, "content": f"{role} {turn}"}
+        for turn in range(200)
+        for role in ("user", "assistant")
+    ]
+    async with sdk(server) as api:
+        thread = (await api.threads.create(graph_id="chat"))["thread_id"]
+        await api.threads.update_state(thread, {"messages": talk}, as_node="generate")
+    for question in (FIRST, SECOND):
+        assert (await ask(ada, question, thread))["answer"] == f"About {question} [1]."
+    rewriting, answering = model.bodies[-2:]
+    said = [each["content"] for each in answering["messages"][1:]]
+    # The last pair is the question just before this one.
+    turns = range(201 - PAIRS, 200)
+    assert said == [
+        *(f"{role} {turn}" for turn in turns for role in ("user", "assistant")),
+        *(FIRST, f"About {FIRST} [1].", SECOND),
+    ]
+    [transcript] = [each["content"] for each in rewriting["messages"][1:]]
+    assert transcript.count("User: ") == transcript.count("Assistant: ") == PAIRS
+    assert f"user {turns[0]}" in transcript and f"user {turns[0] - 1}" not in transcript
+    state = await ada.get(f"/threads/{thread}/state")
+    assert len(state["values"]["messages"]) == 404
+
+
+async def test_offline_a_conversation_goes_on_after_kill_9(tmp_path: Path) -> None:
+    (folder := tmp_path / "documents").mkdir()
+    (folder / "skarra.md").write_text(DOCUMENTS[""]["skarra.md"])
+    (folder / "binary.md").write_bytes(b"\x00")
+    done = ingest(folder, tmp_path / "data.db")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == (
+        "1 added, 0 changed, 0 unchanged, 0 removed, 1 skipped; 1 passages embedded"
+    )
+    assert done.stderr.splitlines() == ["skipped documents/binary.md: it is binary"]
+    with served(tmp_path, CONFIG) as first:
+        async with client(first) as api:
+            begun = await ask(api, FIRST)
+        first.process.kill()
+        first.process.wait()
+    assert "no language model is configured" in begun["answer"]
+    with served(tmp_path, CONFIG) as second:
+        async with client(second) as api:
+            answer = await ask(api, SECOND, begun["thread_id"])
+            state = await api.get(f"/threads/{begun['thread_id']}/state")
+    assert state["values"]["main_question"] == f"{SECOND} (Skarra Light)"
+    assert len(state["values"]["messages"]) == 4
+    assert "“It has six levels.” [1]" in answer["answer"]
+    assert [each["text"] for each in answer["citations"]] == ["It has six levels."]
+
+
+def test_what_cannot_be_ingested_is_said_in_a_sentence(tmp_path: Path) -> None:
+    gone = ingest(tmp_path / "gone", tmp_path / "data.db")
+    assert gone.returncode == 2
+    assert "does not exist" in gone.stderr
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG")
+    picture = ingest(tmp_path / "picture.png", tmp_path / "data.db")
+    assert picture.returncode == 0
+    assert "skipped picture.png: documents are .htm" in picture.stderr

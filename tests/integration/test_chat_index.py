@@ -1,0 +1,395 @@
+"""The index of documents: what ingesting a folder does to it, and what is found in it."""
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete, func, select, text
+
+from my_agent.chat.documents import embedding, index, keywords
+from my_agent.chat.documents.chunking import Passage
+from my_agent.chat.documents.ingestion import Report, ingest
+from my_agent.chat.documents.search import has_documents, search
+from my_agent.chat.documents.vectors import BYTES, VectorCache, nearest
+from my_agent.chat.tables import SHARED, documents, files, passages, versions
+from my_agent.database import database
+
+pytestmark = pytest.mark.usefixtures("product_database")
+
+SKARRA = "# Skarra Light\n\n## Tower\n\nIt has six levels.\n\n## Lamp\n\nIt burned paraffin.\n"
+VELHO = "# Farol Velho\n\nO farol tem quatro níveis.\n"
+
+
+@pytest.fixture(autouse=True)
+def empty() -> Iterator[None]:
+    """An index with nothing in it, whatever the test before has left."""
+    yield
+    with database().write() as connection:
+        connection.execute(delete(documents))
+        connection.execute(delete(versions))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "documents"
+    (folder / "pt").mkdir(parents=True)
+    (folder / "skarra.md").write_text(SKARRA)
+    (folder / "pt" / "velho.md").write_text(VELHO)
+    return folder
+
+
+def counts(report: Report) -> tuple[int, int, int, int, int]:
+    """Files added, changed, unchanged, removed; passages embedded."""
+    return report.added, report.changed, report.unchanged, report.removed, report.passages
+
+
+def texts(tenant: str = SHARED) -> list[str]:
+    """Every passage of a tenant's own."""
+    wanted = select(passages.c.text).where(passages.c.tenant_id == tenant)
+    with database().read() as connection:
+        return sorted(connection.scalars(wanted))
+
+
+def found(question: str, tenant: str = "acme") -> list[str]:
+    return [each.text for each in search(question, tenant)]
+
+
+def words(question: str, tenant: str = "acme") -> list[str]:
+    """What keywords alone find."""
+    with database().read() as connection:
+        ids = keywords.find(connection, question, tenant, 10)
+        known = index.fetch(connection, tenant, ids)
+    return [known[each].text for each in ids]
+
+
+def test_a_folder_is_ingested_once(folder: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    report = ingest(folder, SHARED, lambda done, of: seen.append((done, of)))
+    assert counts(report) == (2, 0, 0, 0, 3)
+    assert report.skipped == []
+    size = len(SKARRA.encode()) + len(VELHO.encode())
+    assert seen == sorted(seen) and seen[-1] == (size, size)
+    assert counts(ingest(folder, SHARED)) == (0, 0, 2, 0, 0)
+    assert texts() == ["It burned paraffin.", "It has six levels.", "O farol tem quatro níveis."]
+
+
+def test_passages_keep_what_they_are_under(folder: Path) -> None:
+    ingest(folder, SHARED)
+    [best, *_] = search("How many levels does Skarra have?", "acme")
+    assert best == Passage(1, "Skarra Light", "Tower", "It has six levels.")
+
+
+def test_only_what_changed_is_read_again(folder: Path) -> None:
+    ingest(folder, SHARED)
+    with database().read() as connection:
+        before = index.version(connection, SHARED)
+    (folder / "skarra.md").write_text("# Skarra Light\n\nIt burned down.\n")
+    assert counts(ingest(folder, SHARED)) == (0, 1, 1, 0, 1)
+    assert texts() == ["It burned down.", "O farol tem quatro níveis."]
+    assert words("paraffin") == []
+    with database().read() as connection:
+        assert index.version(connection, SHARED) != before
+
+
+def test_what_the_folder_no_longer_has_goes(folder: Path) -> None:
+    ingest(folder, SHARED)
+    (folder / "skarra.md").unlink()
+    assert counts(ingest(folder, SHARED)) == (0, 0, 1, 1, 0)
+    assert texts() == ["O farol tem quatro níveis."]
+    assert words("paraffin") == []
+    (folder / "pt" / "velho.md").unlink()
+    assert counts(ingest(folder, SHARED)) == (0, 0, 0, 1, 0)
+    assert not has_documents("acme")
+    assert found("níveis") == []
+
+
+def test_other_folders_are_left_alone(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "documents-2"
+    other.mkdir()
+    (other / "a.txt").write_text("Something else.")
+    ingest(other, SHARED)
+    ingest(folder, SHARED)
+    # A folder below has a say about its own files only, and one above about all.
+    (folder / "skarra.md").unlink()
+    assert counts(ingest(folder / "pt", SHARED)) == (0, 0, 1, 0, 0)
+    assert len(texts()) == 4
+    assert counts(ingest(tmp_path, SHARED)) == (0, 0, 2, 1, 0)
+
+
+def test_the_same_content_is_kept_once(folder: Path) -> None:
+    (folder / "copy.md").write_text(SKARRA)
+    assert counts(ingest(folder, SHARED)) == (3, 0, 0, 0, 3)
+    assert len(texts()) == 3
+    # It stays as long as one file has it, also under another name.
+    (folder / "skarra.md").rename(folder / "moved.md")
+    (folder / "copy.md").unlink()
+    assert counts(ingest(folder, SHARED)) == (1, 0, 1, 2, 0)
+    assert len(texts()) == 3
+
+
+def test_one_file_is_ingested_alone(folder: Path) -> None:
+    assert counts(ingest(folder / "skarra.md", SHARED)) == (1, 0, 0, 0, 2)
+    assert counts(ingest(folder, SHARED)) == (1, 0, 1, 0, 1)
+    assert counts(ingest(folder / "skarra.md", SHARED)) == (0, 0, 1, 0, 0)
+    assert len(texts()) == 3
+
+
+def test_what_cannot_be_read_is_reported_and_skipped(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHAT_DOCUMENT_MAX_BYTES", "1000")
+    (folder / "big.txt").write_text("x" * 1001)
+    (folder / "binary.md").write_bytes(b"\x00\x01")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.4 and no more")
+    (folder / "empty.txt").touch()
+    (folder / "picture.png").write_bytes(b"\x89PNG")
+    (folder / ".hidden.md").write_text("# Hidden")
+    (folder / "\udcff.txt").write_bytes(b"A name that is not UTF-8.\xff\x00")
+    os.mkfifo(folder / "pipe.txt")
+    report = ingest(folder, SHARED)
+    assert counts(report) == (2, 0, 0, 0, 3)
+    reasons = {name.removeprefix("documents/"): why for name, why in report.skipped}
+    assert reasons.pop("picture.png").startswith("documents are .htm, .html")
+    assert reasons == {
+        "big.txt": "it is larger than 1,000 bytes (CHAT_DOCUMENT_MAX_BYTES)",
+        "binary.md": "it is binary",
+        "broken.pdf": "it is damaged (PdfStreamError)",
+        "empty.txt": "it is empty",
+        "pipe.txt": "it is no regular file",
+        "?.txt": "it is binary",
+    }
+    assert str(report).endswith("7 skipped; 3 passages embedded")
+
+
+def test_links_out_of_the_folder_are_not_followed(folder: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.md").write_text("# Secret\n\nNot for you.")
+    (folder / "file.md").symlink_to(outside / "secret.md")
+    (folder / "folder").symlink_to(outside)
+    (folder / "loop.md").symlink_to("loop.md")
+    (folder / "nowhere.md").symlink_to(folder / "gone.md")
+    (folder / "inside.md").symlink_to("skarra.md")
+    report = ingest(folder, SHARED)
+    assert counts(report) == (3, 0, 0, 0, 3)
+    assert [name for name, _ in sorted(report.skipped)] == [
+        f"documents/{name}" for name in ("file.md", "folder", "loop.md", "nowhere.md")
+    ]
+    assert "Not for you." not in texts()
+
+
+def test_a_file_that_says_nothing_any_more_is_forgotten(folder: Path) -> None:
+    ingest(folder, SHARED)
+    (folder / "skarra.md").write_text("")
+    report = ingest(folder, SHARED)
+    assert counts(report) == (0, 0, 1, 1, 0)
+    assert report.skipped == [("documents/skarra.md", "it is empty")]
+
+
+def test_a_file_that_cannot_be_read_now_is_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingest(folder, SHARED)
+
+    def fails(path: Path, largest: int) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("my_agent.chat.documents.reading.load", fails)
+    report = ingest(folder, SHARED)
+    assert counts(report) == (0, 0, 0, 0, 0)
+    assert [why for _, why in report.skipped] == ["Permission denied"] * 2
+    assert len(texts()) == 3
+
+
+def test_what_was_cut_off_goes_on_where_it_was(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_passages = embedding.of_passages
+
+    def dies(told: list[str]) -> Iterator[embedding.Vectors]:
+        if "Farol" in told[0]:
+            raise KeyboardInterrupt
+        return of_passages(told)
+
+    monkeypatch.setattr(embedding, "of_passages", dies)
+    with pytest.raises(KeyboardInterrupt):
+        ingest(folder, SHARED)
+    monkeypatch.setattr(embedding, "of_passages", of_passages)
+    assert len(texts()) == 2
+    assert counts(ingest(folder, SHARED)) == (1, 0, 1, 0, 1)
+
+
+def test_nobody_reads_another_tenants_documents(folder: Path, tmp_path: Path) -> None:
+    ingest(folder, "acme")
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "a.md").write_text("# Globex\n\nGlobex has ten levels.")
+    ingest(own, "globex")
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "a.md").write_text("# All\n\nEverybody has levels.")
+    ingest(shared, SHARED)
+    mine, theirs, everybodys = (
+        "It has six levels.",
+        "Globex has ten levels.",
+        "Everybody has levels.",
+    )
+    question = "Globex Skarra levels"
+    assert mine in found(question, "acme") and theirs not in found(question, "acme")
+    assert theirs in found(question, "globex") and mine not in found(question, "globex")
+    assert words("levels", "acme") and theirs not in words("levels", "acme")
+    for tenant in ("acme", "globex", "initech", SHARED, "acme' OR 1=1 --", "%"):
+        assert everybodys in found(question, tenant)
+    for stranger in ("initech", SHARED, "acme' OR 1=1 --", "%", "ACME"):
+        assert found(question, stranger) == [everybodys]
+        assert words("levels", stranger) == [everybodys]
+    with database().read() as connection:
+        ids = list(connection.scalars(select(passages.c.passage_id)))
+        assert len(index.fetch(connection, "initech", ids)) == 1
+
+
+def test_tenants_do_not_touch_each_others_documents(folder: Path) -> None:
+    ingest(folder, "acme")
+    ingest(folder, "globex")
+    assert texts("acme") == texts("globex") and len(texts("acme")) == 3
+    (folder / "skarra.md").unlink()
+    ingest(folder, "globex")
+    assert (len(texts("acme")), len(texts("globex"))) == (3, 1)
+
+
+def test_what_is_shared_and_ones_own_is_found_once(folder: Path) -> None:
+    ingest(folder, SHARED)
+    ingest(folder, "acme")
+    assert len(found("levels of Skarra")) == len(set(found("levels of Skarra"))) == 3
+
+
+HOSTILE = [
+    'six AND NOT levels"',
+    "six* NEAR(levels, 2)",
+    "title:six",
+    "- ^six {levels} \\ ' ; DROP TABLE chat_passage; --",
+    "six) OR (levels",
+    "%_ six",
+    "six\x00levels",
+    "\udcff six",
+    "six | levels & ! <-> :*",
+]
+
+
+@pytest.mark.parametrize("question", HOSTILE)
+def test_no_question_is_an_operator(folder: Path, question: str) -> None:
+    ingest(folder, SHARED)
+    assert words(question) == ["It has six levels."] or "six" not in question
+    assert "It has six levels." in found(question)
+
+
+@pytest.mark.parametrize("question", ["", " \n", "?!", "😀", "' \" * ( ) : -", "NOT"])
+def test_a_question_without_words_is_no_error(folder: Path, question: str) -> None:
+    ingest(folder, SHARED)
+    assert words(question) == []
+    assert isinstance(found(question), list)
+
+
+def test_words_are_found_whatever_their_accents_and_endings(folder: Path) -> None:
+    ingest(folder, SHARED)
+    assert words("NIVEIS") == words("níveis") == ["O farol tem quatro níveis."]
+    assert words("level") == ["It has six levels."]
+    # Titles and sections count.
+    assert words("lamp") == ["It burned paraffin."]
+    assert words("word " * 5000 + "levels") == ["It has six levels."]
+
+
+def test_meaning_is_found_in_another_language(folder: Path) -> None:
+    ingest(folder, SHARED)
+    question = "Qual era o combustível da lâmpada?"
+    assert words(question) == []
+    assert found(question)[0] == "It burned paraffin."
+
+
+def vectors(count: int, rng: random.Random) -> list[embedding.Vectors]:
+    import numpy as np
+
+    made = np.array([[rng.gauss(0, 1) for _ in range(embedding.DIMENSIONS)] for _ in range(count)])
+    return list((made / np.linalg.norm(made, axis=1, keepdims=True)).astype("float32"))
+
+
+def fill(tenant: str, path: str, made: list[embedding.Vectors]) -> None:
+    content = {
+        Passage(number, path, "", f"{path} {number}"): vector for number, vector in enumerate(made)
+    }
+    with database().write() as connection:
+        index.add(connection, tenant, path, path, content)
+
+
+def nearest_ids(cache: VectorCache, question: embedding.Vectors, tenant: str) -> list[int]:
+    with database().read() as connection:
+        return nearest(connection, cache, question, tenant, 5)
+
+
+def test_the_cache_answers_as_the_table_does(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read in blocks or at once, kept or not."""
+    made = vectors(50, rng)
+    fill("acme", "a", made[:30])
+    fill(SHARED, "b", made[30:])
+    question = vectors(1, rng)[0]
+    with database().read() as connection:
+        order = select(passages.c.passage_id).order_by(passages.c.passage_id)
+        ids = list(connection.scalars(order))
+    by_hand = sorted(zip(ids, made, strict=True), key=lambda each: -float(each[1] @ question))
+    expected = [passage for passage, _ in by_hand[:5]]
+    roomy, none = VectorCache(10**6), VectorCache(0)
+    assert nearest_ids(roomy, question, "acme") == expected
+    monkeypatch.setattr(index, "BLOCK", 7)
+    assert nearest_ids(none, question, "acme") == expected
+    assert nearest_ids(VectorCache(10**6), question, "acme") == expected
+    assert (roomy.bytes, none.bytes) == (50 * BYTES, 0)
+
+
+def test_the_table_is_not_read_for_each_question(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill("acme", "a", vectors(3, rng))
+    read: list[str] = []
+    blocks = index.blocks
+    monkeypatch.setattr(
+        index,
+        "blocks",
+        lambda connection, tenant: read.append(tenant) or blocks(connection, tenant),
+    )
+    cache, question = VectorCache(10**6), vectors(1, rng)[0]
+    first = nearest_ids(cache, question, "acme")
+    assert nearest_ids(cache, question, "acme") == first
+    assert read == ["acme"]
+    # Until something changes, in this process or another.
+    fill("acme", "b", [question])
+    assert nearest_ids(cache, question, "acme")[0] not in first
+    assert read == ["acme", "acme"]
+    # Others' changes are nothing to it.
+    fill("globex", "c", [question])
+    nearest_ids(cache, question, "acme")
+    assert read == ["acme", "acme"]
+
+
+def test_the_cache_stays_within_its_bound(rng: random.Random) -> None:
+    for tenant in ("a", "b", "c", "d"):
+        fill(tenant, tenant, vectors(10, rng))
+    cache, question = VectorCache(25 * BYTES), vectors(1, rng)[0]
+    for tenant in ("a", "b", "a", "c", "d", "b"):
+        assert len(nearest_ids(cache, question, tenant)) == 5
+        assert cache.bytes <= cache.most_bytes
+
+
+def test_the_full_text_index_agrees_with_the_passages(folder: Path) -> None:
+    ingest(folder, SHARED)
+    (folder / "skarra.md").write_text("# Other\n\nOther words.")
+    ingest(folder, SHARED)
+    with database().write() as connection:
+        if connection.dialect.name == "sqlite":
+            check = "INSERT INTO chat_passage_words (chat_passage_words) VALUES ('integrity-check')"
+            connection.execute(text(check))
+        kept = connection.scalar(select(func.count()).select_from(files))
+    assert kept == 2

@@ -1,0 +1,184 @@
+"""What the ICP finder keeps of companies, rules and candidates, in a real database."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from my_agent import database
+from my_agent.icp_finder import records
+from my_agent.icp_finder.diffs import basis, icp_hash
+from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site, Snapshot
+from my_agent.icp_finder.statements import run
+
+RULE = "Default ICP"
+
+
+@pytest.fixture(autouse=True)
+def product(tmp_path: Path) -> Iterator[None]:
+    database.use(f"sqlite:///{tmp_path}/data.db")
+    yield
+    database.database().close()
+    database.use(None)
+
+
+def site(domain: str) -> Site:
+    return {"website": f"https://{domain}", "domain": domain, "name": domain, "about": ""}
+
+
+def company(domain: str = "acme.com", *customers: str) -> Company:
+    return {"site": site(domain), "customers": [site(each) for each in customers]}
+
+
+def icp(*industries: str) -> Icp:
+    return {"industries": list(industries), "sizes": [], "regions": [], "keywords": []}
+
+
+def found(name: str, total: float) -> Scored:
+    candidate = Candidate(key=f"domain:{name}.com", name=name, source="web", ssic=["62011"])
+    return Scored(candidate, Score(total, {"industry": total}))
+
+
+async def discover(tenant: str, of: Company, ask: Icp, *those: Scored, rule: str = RULE) -> str:
+    asked = basis(of, ask)
+    await records.save_discovery(tenant, rule, icp_hash(asked), asked, those)
+    return icp_hash(asked)
+
+
+async def names(tenant: str, of: str, limit: int = 10) -> list[str]:
+    best = await records.best_candidates(tenant, RULE, of, limit=limit)
+    return [each.candidate.name for each in best]
+
+
+async def test_nothing_is_known_of_who_is_new() -> None:
+    assert await records.load_snapshot("t1", domain=None, rule_name=RULE) == Snapshot()
+    assert await records.load_snapshot("t1", domain="acme.com", rule_name=RULE) == Snapshot()
+
+
+async def test_what_was_saved_is_found_again() -> None:
+    await records.save_profile("t1", company("acme.com", "one.com"), confirmed=True)
+    await records.save_rule("t1", "acme.com", RULE, icp("Hotels"), confirmed=False)
+    of = await discover("t1", company("acme.com"), icp("Hotels"), found("a", 0.5), found("b", 0.7))
+    known = await records.load_snapshot("t1", domain="acme.com", rule_name=RULE)
+    assert known.profile is not None
+    assert known.profile.company == company("acme.com", "one.com")
+    assert known.profile.confirmed
+    assert known.rule is not None
+    assert (known.rule.icp, known.rule.confirmed) == (icp("Hotels"), False)
+    assert known.discovery is not None
+    assert known.discovery.candidates == 2
+    assert icp_hash(known.discovery.basis) == of
+    assert known.discovery.at.tzinfo is not None
+    assert known.profile.updated_at <= known.discovery.at
+
+
+async def test_what_is_saved_again_takes_the_place_of_what_was() -> None:
+    await records.save_profile("t1", company("acme.com"), confirmed=True)
+    first = await records.load_snapshot("t1", domain=None, rule_name=RULE)
+    await records.save_profile("t1", company("acme.com", "new.com"), confirmed=False)
+    second = await records.load_snapshot("t1", domain=None, rule_name=RULE)
+    assert first.profile is not None
+    assert second.profile is not None
+    assert second.profile.company == company("acme.com", "new.com")
+    assert not second.profile.confirmed
+    assert second.profile.updated_at > first.profile.updated_at
+
+
+async def test_the_company_saved_last_is_meant_where_none_is_named() -> None:
+    for domain in ("one.com", "two.com", "one.com"):
+        await records.save_profile("t1", company(domain), confirmed=True)
+        await records.save_rule("t1", domain, RULE, icp(domain), confirmed=True)
+    known = await records.load_snapshot("t1", domain=None, rule_name=RULE)
+    assert known.profile is not None
+    assert known.profile.company["site"]["domain"] == "one.com"
+    assert known.rule is not None
+    assert known.rule.icp == icp("one.com")
+
+
+async def test_another_rule_is_found_where_the_one_asked_for_is_not() -> None:
+    await records.save_profile("t1", company(), confirmed=True)
+    await records.save_rule("t1", "acme.com", "Old", icp("x"), confirmed=True)
+    await records.save_rule("t1", "acme.com", "Newer", icp("y"), confirmed=True)
+    known = await records.load_snapshot("t1", domain="acme.com", rule_name="Old")
+    assert known.rule is not None
+    assert known.rule.name == "Old"
+    known = await records.load_snapshot("t1", domain="acme.com", rule_name="Missing")
+    assert known.rule is not None
+    assert known.rule.name == "Newer"
+
+
+async def test_tenants_know_nothing_of_each_other() -> None:
+    await records.save_profile("t1", company(), confirmed=True)
+    await records.save_rule("t1", "acme.com", RULE, icp("x"), confirmed=True)
+    of = await discover("t1", company(), icp("x"), found("a", 0.5))
+    assert await records.load_snapshot("t2", domain="acme.com", rule_name=RULE) == Snapshot()
+    assert await names("t2", of) == []
+    assert await records.count_candidates("t2", RULE, of) == 0
+    await discover("t2", company(), icp("x"), found("theirs", 0.9))
+    assert await names("t1", of) == ["a"]
+
+
+async def test_candidates_come_best_first_then_by_name() -> None:
+    those = [found("c", 0.5), found("a", 0.5), found("b", 0.9), found("d", 0.1)]
+    of = await discover("t1", company(), icp("x"), *those)
+    assert await names("t1", of) == ["b", "a", "c", "d"]
+    assert await names("t1", of, limit=2) == ["b", "a"]
+    [best] = await records.best_candidates("t1", RULE, of, limit=1)
+    assert best == found("b", 0.9)
+
+
+async def test_a_new_discovery_replaces_the_last_but_keeps_what_enrichment_found() -> None:
+    of = await discover("t1", company(), icp("x"), found("a", 0.5), found("b", 0.6))
+    which = ("t1", RULE, of)
+    details = {"emails": ["hello@a.com"]}
+    await run(
+        lambda c: records.save_details(c, which, "domain:a.com", details, Score(0.8, {"x": 0.8})),
+        write=True,
+    )
+    assert await names("t1", of) == ["a", "b"]
+    await discover("t1", company(), icp("x"), found("a", 0.4), found("c", 0.9))
+    best = await records.best_candidates("t1", RULE, of, limit=10)
+    assert [(each.candidate.name, each.candidate.details) for each in best] == [
+        ("c", {}),
+        ("a", details),
+    ]
+    assert await records.count_candidates("t1", RULE, of) == 2
+
+
+async def test_an_empty_discovery_is_one_too() -> None:
+    of = await discover("t1", company(), icp("x"), found("a", 0.5))
+    await discover("t1", company(), icp("x"))
+    known = await records.load_snapshot("t1", domain="acme.com", rule_name=RULE)
+    assert known.discovery is not None
+    assert known.discovery.candidates == 0
+    assert await names("t1", of) == []
+
+
+async def test_adding_candidates_again_changes_nothing() -> None:
+    of = await discover("t1", company(), icp("x"), found("a", 0.5))
+    for _ in range(2):
+        await records.add_candidates("t1", RULE, of, [found("b", 0.6), found("a", 0.5)])
+        assert await names("t1", of) == ["b", "a"]
+    await records.add_candidates("t1", RULE, of, [])
+    await records.add_candidates("t1", RULE, of, [found("a", 0.1), found("a", 0.7)])
+    assert await names("t1", of) == ["a", "b"]
+
+
+async def test_the_last_discovery_of_a_company_counts_whatever_its_rule() -> None:
+    await discover("t1", company("one.com"), icp("x"))
+    await discover("t1", company("one.com"), icp("y"), found("a", 1.0), rule="Other")
+    await discover("t1", company("two.com"), icp("z"))
+    known = await records.load_snapshot("t1", domain="one.com", rule_name=RULE)
+    assert known.discovery is not None
+    assert known.discovery.rule_name == "Other"
+    assert known.discovery.candidates == 1
+
+
+async def test_what_candidates_were_found_for() -> None:
+    of = await discover("t1", company("acme.com"), icp("Hotels"))
+    assert await run(lambda c: records.asked_for(c, ("t1", RULE, of))) is None
+    await records.save_profile("t1", company("acme.com"), confirmed=True)
+    asked = await run(lambda c: records.asked_for(c, ("t1", RULE, of)))
+    assert asked is not None
+    assert asked[0] == company("acme.com")
+    assert asked[1]["industries"] == ["hotels"]

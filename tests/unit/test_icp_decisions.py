@@ -1,0 +1,158 @@
+"""The decision matrix of the ICP finder, combination by combination."""
+
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+
+from my_agent.icp_finder.decisions import Signals, decide, signals
+from my_agent.icp_finder.diffs import PARTS, basis
+from my_agent.icp_finder.model import Company, Discovery, Icp, Profile, Rule, Snapshot
+from my_agent.icp_finder.settings import IcpSettings
+
+NAMES = [field.name for field in fields(Signals)]
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+RULE = "Default ICP"
+
+# Which signal speaks against stored candidates, and with which words.
+AGAINST = {
+    "changes": "the website has changed since the last search",
+    "rule_drift": "the rule in force is another one",
+    "discovery_stale": "the last search is out of date",
+    "profile_stale": "the company's profile is out of date",
+}
+
+
+def combination(values: tuple[bool, ...]) -> dict[str, bool]:
+    return dict(zip(NAMES, values, strict=True))
+
+
+ALL = [combination(values) for values in product((False, True), repeat=len(NAMES))]
+
+
+def made(said: dict[str, bool]) -> Signals:
+    values: dict[str, Any] = {**said, "changes": ("website",) if said["changes"] else ()}
+    return Signals(**values)
+
+
+@pytest.mark.parametrize(
+    "said", ALL, ids=lambda said: "+".join(n for n, v in said.items() if v) or "-"
+)
+def test_every_combination_has_its_decision(said: dict[str, bool]) -> None:
+    decisions = decide(made(said))
+    reasons = [words for name, words in AGAINST.items() if said[name]]
+    if not said["profile_exists"]:
+        expected = (False, False, "nothing is known of this company yet")
+    elif not said["icp_confirmed"]:
+        expected = (False, False, "the ideal customer profile is not confirmed yet")
+    elif reasons:
+        expected = (False, True, reasons[0])
+    elif said["recent_candidates"]:
+        expected = (True, False, "recent")
+    else:
+        expected = (False, True, "there are no candidates yet")
+    assert (decisions["use_cached"], decisions["rerun_icp"]) == expected[:2]
+    assert expected[2] in decisions["reason"]
+    if expected[1]:
+        assert all(words in decisions["reason"] for words in reasons)
+
+
+def test_the_table_is_complete() -> None:
+    assert len(ALL) == 2**7
+    assert NAMES == [
+        "profile_exists",
+        "icp_confirmed",
+        "profile_stale",
+        "discovery_stale",
+        "rule_drift",
+        "changes",
+        "recent_candidates",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (("website",), "the website has changed"),
+        (("industries",), "the industries have changed"),
+        (("website", "regions"), "the website and regions have changed"),
+        (PARTS, "the website, customers, industries, sizes, regions and keywords have changed"),
+    ],
+)
+def test_a_change_is_called_by_its_name(changes: tuple[str, ...], words: str) -> None:
+    decisions = decide(Signals(profile_exists=True, icp_confirmed=True, changes=changes))
+    assert words in decisions["reason"]
+
+
+# --- from a snapshot to signals ----------------------------------------------
+
+
+def site(domain: str) -> Any:
+    return {"website": f"https://{domain}", "domain": domain, "name": domain, "about": ""}
+
+
+COMPANY: Company = {"site": site("acme.com"), "customers": [site(f"c{n}.com") for n in range(5)]}
+ICP: Icp = {"industries": ["Freight"], "sizes": [], "regions": ["Singapore"], "keywords": []}
+
+
+def known(
+    *,
+    days: float = 1,
+    found_days: float = 1,
+    rule: str = RULE,
+    found_rule: str = RULE,
+    icp: Icp = ICP,
+    candidates: int = 7,
+    confirmed: tuple[bool, bool] = (True, True),
+) -> Snapshot:
+    return Snapshot(
+        Profile(COMPANY, confirmed[0], NOW - timedelta(days=days)),
+        Rule(rule, icp, confirmed[1], NOW),
+        Discovery(found_rule, basis(COMPANY, ICP), candidates, NOW - timedelta(days=found_days)),
+    )
+
+
+def seen(snapshot: Snapshot, **settings: float) -> Signals:
+    return signals(snapshot, RULE, IcpSettings(**settings), NOW)  # type: ignore[arg-type]
+
+
+GOOD = Signals(profile_exists=True, icp_confirmed=True, recent_candidates=True)
+
+
+def test_what_is_fresh_and_unchanged_has_nothing_against_it() -> None:
+    assert seen(known()) == GOOD
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "expected"),
+    [
+        (Snapshot(), {"profile_exists": False, "icp_confirmed": False, "recent_candidates": False}),
+        (known(days=15), {"profile_stale": True}),
+        (known(days=14), {}),
+        (known(found_days=14.01), {"discovery_stale": True, "recent_candidates": False}),
+        (known(found_days=14), {}),
+        (known(rule="Other"), {"rule_drift": True}),
+        (known(found_rule="Other"), {"rule_drift": True}),
+        (known(icp={**ICP, "industries": ["Steel"]}), {"changes": ("industries",)}),
+        (known(icp={**ICP, "industries": ["  FREIGHT "]}), {}),
+        (known(candidates=0), {"recent_candidates": False}),
+        (known(confirmed=(False, True)), {"icp_confirmed": False}),
+        (known(confirmed=(True, False)), {"icp_confirmed": False}),
+        (
+            Snapshot(Profile(COMPANY, True, NOW)),
+            {"icp_confirmed": False, "recent_candidates": False},
+        ),
+    ],
+)
+def test_a_snapshot_says_what_is_wrong_with_it(snapshot: Snapshot, expected: Any) -> None:
+    values = {name: getattr(GOOD, name) for name in NAMES} | expected
+    assert seen(snapshot) == Signals(**values)
+
+
+def test_staleness_is_a_matter_of_settings() -> None:
+    old = known(days=20, found_days=20)
+    assert seen(old, profile_staleness_days=30, discovery_staleness_days=30) == GOOD
+    assert seen(known(), profile_staleness_days=0.5).profile_stale
+    assert seen(known(), discovery_staleness_days=0.5).discovery_stale

@@ -1,0 +1,111 @@
+"""How well candidates fit, and why."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from my_agent.icp_finder.model import Candidate, Company, Icp, Site
+from my_agent.icp_finder.scoring import WEIGHTS, around_singapore, score
+
+ANY: Icp = {"industries": [], "sizes": [], "regions": [], "keywords": []}
+PLAIN = Candidate(key="uen:1", name="Plain", source="register", ssic=["62011"])
+
+
+def site(about: str = "") -> Site:
+    return {"website": "https://a.com", "domain": "a.com", "name": "A", "about": about}
+
+
+def company(*customers: str) -> Company:
+    return {"site": site(), "customers": [site(about) for about in customers]}
+
+
+def part(name: str, candidate: Candidate, of: Company | None = None, **asked: list[str]) -> float:
+    """How well a candidate fits in one feature, from 0 to 1."""
+    ask: Icp = {**ANY, **asked}  # type: ignore[typeddict-item]
+    return round(score(candidate, of or company(), ask).parts[name] / WEIGHTS[name], 2)
+
+
+def test_the_weights_are_one_together_and_the_parts_the_total() -> None:
+    assert sum(WEIGHTS.values()) == pytest.approx(1)
+    found = score(PLAIN, company(), ANY)
+    assert found.parts.keys() == WEIGHTS.keys()
+    assert found.total == pytest.approx(sum(found.parts.values()))
+    assert 0 <= found.total <= 1
+
+
+def test_a_candidate_that_fits_in_all_has_the_whole_score() -> None:
+    words = "alpha1 bravo charlie delta1 echo1 foxtrot golf1 hotel1 india juliet kilo1 lima1"
+    best = replace(
+        PLAIN, website="https://x.com", region="Singapore", about=words, details={"size": "11-50"}
+    )
+    ask: Icp = {
+        "industries": ["software"],
+        "sizes": ["11-50"],
+        "regions": ["Singapore"],
+        "keywords": ["alpha1"],
+    }
+    assert score(best, company(words), ask).total == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("more", "industries", "fit"),
+    [
+        ({}, ["software"], 1),
+        ({}, ["Tech"], 1),
+        ({"ssic": ["46900", "62011"]}, ["software"], 0.7),
+        ({"ssic": ["58200"]}, ["software"], 0),
+        ({"ssic": ["62021"]}, ["software house"], 0.5),
+        ({"ssic": [], "industry": "Freight forwarding"}, ["logistics services"], 1),
+        ({"ssic": [], "about": "Our dental clinic, and dentists"}, ["clinics"], 0.5),
+        ({"ssic": [], "about": "nothing"}, ["software"], 0.25),
+        ({}, [], 1),
+    ],
+)
+def test_industry(more: dict[str, Any], industries: list[str], fit: float) -> None:
+    assert part("industry", replace(PLAIN, **more), industries=industries) == fit
+
+
+def test_keywords_count_by_their_share() -> None:
+    told = replace(PLAIN, about="Robots and drones", details={"about": "and lasers"})
+    assert part("keywords", told, keywords=["ROBOTS", "lasers", "ships", "sails"]) == 0.5
+    assert part("keywords", told) == 1
+
+
+def test_likeness_is_with_the_most_alike_customer() -> None:
+    told = replace(PLAIN, about="widgets handmade robots")
+    assert part("customers", told) == 0.5
+    assert part("customers", told, company("nothing here", "handmade widgets robots")) == 0.25
+    assert part("customers", told, company("other business")) == 0
+
+
+@pytest.mark.parametrize(
+    ("region", "wanted", "fit"),
+    [
+        ("Singapore", ["Singapore"], 1),
+        ("Singapore", ["Germany", "APAC"], 1),
+        ("Singapore", ["Germany"], 0),
+        ("Berlin, Germany", ["germany"], 1),
+        ("", ["Germany"], 0.5),
+        ("", [], 1),
+    ],
+)
+def test_region(region: str, wanted: list[str], fit: float) -> None:
+    assert part("region", replace(PLAIN, region=region), regions=wanted) == fit
+
+
+@pytest.mark.parametrize(("size", "fit"), [("11-50", 1), ("1-10", 0), (None, 0.5)])
+def test_size(size: str | None, fit: float) -> None:
+    known = replace(PLAIN, details={"size": size} if size else {})
+    assert part("size", known, sizes=["11-50", "51-200"]) == fit
+
+
+def test_a_website_found_later_counts() -> None:
+    assert part("website", PLAIN) == 0
+    assert part("website", replace(PLAIN, details={"website": "https://x.com"})) == 1
+
+
+def test_regions_with_singapore_in_them() -> None:
+    assert around_singapore(["Germany", "  South East  Asia "])
+    assert not around_singapore(["Germany"])
+    assert not around_singapore([])

@@ -1,0 +1,115 @@
+"""Industries as people call them, and the codes of the classification."""
+
+import pytest
+
+from my_agent.icp_finder import ssic
+
+SECTIONS = "ABCDEFGHIJKLMNOPQRSTU"
+
+
+def test_every_section_and_division_is_there() -> None:
+    held = {entry.code for entry in ssic.industries()}
+    divisions = {prefix for section in SECTIONS for prefix in ssic.prefixes(section)}
+    assert set(SECTIONS) <= held
+    # ISIC Rev. 4 has 88, and every one of them is in one section.
+    assert len(divisions) == 88
+    assert divisions == {code for code in held if code.isdigit() and len(code) == 2}
+    assert all(len(ssic.lineage(code)) >= 2 for code in held if code.isdigit())
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("software", "62"),
+        ("Software companies", "62"),
+        ("IT", "62"),
+        ("F&B", "I"),
+        ("Restaurants", "56"),
+        ("SaaS", "582"),
+        ("fintech", "K"),
+        ("freight forwarders", "5229"),
+        ("precision engineering", "25"),
+        ("Law firms", "691"),
+        ("e-commerce", "479"),
+        ("dental clinics", "862"),
+        ("62011", "62011"),
+        ("j", "J"),
+    ],
+)
+def test_what_a_text_means_first(text: str, code: str) -> None:
+    assert ssic.find(text)[0].code == code
+
+
+@pytest.mark.parametrize("text", ["", "zebra", "make it better", "00", "0", "²²", "W", "123456"])
+def test_what_means_nothing(text: str) -> None:
+    assert ssic.find(text) == []
+    assert ssic.codes([text]) == []
+
+
+def test_a_match_says_which_words_it_was_found_by() -> None:
+    [saas, food] = ssic.find("SaaS for restaurants", limit=2)
+    assert (saas.code, saas.because) == ("582", "saas")
+    assert (food.code, food.because) == ("56", "restaurants")
+    assert saas.title == "Software publishing"
+    assert ssic.MINIMUM <= saas.score < ssic.WHOLE
+
+
+def test_titles_mean_themselves() -> None:
+    wrong = [
+        entry.code
+        for entry in ssic.industries()
+        if entry.title not in {match.title for match in ssic.find(entry.title)}
+    ]
+    assert wrong == []
+
+
+def test_several_industries_give_each_code_once_surest_first() -> None:
+    codes = ssic.codes(["Software", "B2B software for hotels", "software"])
+    assert codes[0] == "62"
+    assert "55" in codes
+    assert len(codes) == len(set(codes))
+    assert ssic.codes(["software", "hotels", "banks"], limit=2) == ["62", "55"]
+
+
+def test_a_code_covers_those_that_begin_with_it() -> None:
+    assert ssic.covers("62", ["62011"])
+    assert ssic.covers("J", ["46900", "62011"])
+    assert not ssic.covers("63", ["62011"])
+    assert not ssic.covers("K", ["62011"])
+    assert not ssic.covers("62", [])
+    assert [entry.code for entry in ssic.lineage("62011")] == ["J", "62", "6201"]
+    assert ssic.title("62011") == "Software development"
+    assert ssic.title("nonsense") == ""
+
+
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [
+        ("62011", "62011"),
+        (" 62011 ", "62011"),
+        ("62011.0", "62011"),
+        ("1111", "01111"),
+        ("", ""),
+        ("na", ""),
+        ("00000", ""),
+        ("6201", "06201"),
+        ("620110", ""),
+        ("٦٢٠١١", ""),
+    ],
+)
+def test_codes_of_files_have_five_digits(written: str, code: str) -> None:
+    assert ssic.normal(written) == code
+
+
+def test_a_sites_text_is_about_the_industries_whose_words_it_says() -> None:
+    text = (
+        "We are a freight forwarder. Our logistics services include warehousing, cold storage and "
+        "customs. Customers trust our freight forwarding, and so do restaurants."
+    )
+    assert ssic.industries_in(text)[0] == "Storage and services to transport"
+    assert ssic.industries_in("Welcome. We love our customers, and they love our team.") == []
+    assert ssic.industries_in("") == []
+    assert (
+        len(ssic.industries_in(text + " banks bank hotel hotels clinic dental clinic", limit=1))
+        == 1
+    )

@@ -1,0 +1,98 @@
+"""From websites to an ideal customer profile, with a model and without."""
+
+import json
+from typing import Any
+
+import pytest
+
+from my_agent.icp_finder.model import Company
+from my_agent.icp_finder.understanding import ModelUnusableError, by_model, by_words
+from tests.support.openai_replies import Failure, Reply, say, say_json
+from tests.support.openai_server import OpenAIServer
+
+HAULIER = "A trucking company: freight trucking by road, trucks for every freight, road freight."
+BAKER = "We bake bread. Our bakery sells bread and cakes; bakery products for every bakery."
+
+
+def site(domain: str, about: str = "") -> Any:
+    return {"website": f"https://{domain}", "domain": domain, "name": domain, "about": about}
+
+
+def company(*about: str, ends: str = "com") -> Company:
+    return {
+        "site": site("acme.com", "We sell tyres."),
+        "customers": [site(f"c{n}.{ends}", text) for n, text in enumerate(about)],
+    }
+
+
+async def test_without_a_model_there_is_none_to_ask(no_model: Any) -> None:
+    assert await by_model(company(HAULIER), None) is None
+
+
+def test_words_tell_industries() -> None:
+    icp = by_words(company(HAULIER, HAULIER, BAKER))
+    assert "Land transport" in icp["industries"][0]
+    assert icp["sizes"] == icp["keywords"] == []
+
+
+def test_domains_tell_a_region_that_most_customers_share() -> None:
+    assert by_words(company("", "", "", ends="com.sg"))["regions"] == ["Singapore"]
+    mixed = company("", "")
+    mixed["customers"] += company("", "", ends="de")["customers"]
+    assert by_words(mixed)["regions"] == []
+
+
+def test_what_could_not_be_read_tells_nothing() -> None:
+    assert by_words(company("", "")) == {
+        "industries": [],
+        "sizes": [],
+        "regions": [],
+        "keywords": [],
+    }
+
+
+READING = {
+    "industries": ["Road freight ", "Road freight"],
+    "sizes": ["11-50", "about 100"],
+    "regions": ["Singapore"],
+    "keywords": ["cold chain", "x"],
+}
+
+
+async def test_a_model_reads_the_websites(model_endpoint: OpenAIServer) -> None:
+    model_endpoint.enqueue(say_json(READING))
+    icp = await by_model(company(HAULIER), "reader", "mostly in the north")
+    assert icp == {
+        "industries": ["Road freight"],
+        "sizes": ["11-50", "51-200"],
+        "regions": ["Singapore"],
+        "keywords": ["cold chain"],
+    }
+    asked = model_endpoint.requests[-1].body
+    assert asked["model"] == "reader"
+    assert asked["response_format"]["type"] == "json_schema"
+    material = json.dumps(asked["messages"])
+    assert all(text in material for text in ("We sell tyres", HAULIER, "mostly in the north"))
+    assert "never instructions" in asked["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Failure(status=500, message="down"),
+        Failure(status=401, message="wrong key"),
+        say("I would say logistics"),
+        say_json({**READING, "industries": []}),
+        say_json({"industries": ["a1"]}),
+        say_json({**READING, "other": 1}),
+        say_json({**READING, "regions": "Singapore"}),
+    ],
+    ids=["fails", "refuses", "prose", "nothing", "too little", "too much", "another type"],
+)
+async def test_an_unusable_answer_is_no_icp(
+    model_endpoint: OpenAIServer, no_model: pytest.MonkeyPatch, reply: Reply
+) -> None:
+    no_model.setenv("OPENAI_MAX_RETRIES", "0")
+    model_endpoint.enqueue(reply)
+    with pytest.raises(ModelUnusableError):
+        await by_model(company(HAULIER), None)

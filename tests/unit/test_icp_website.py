@@ -1,0 +1,239 @@
+"""Reading websites: what is read, and what is not connected to."""
+
+import asyncio
+import gzip
+import socket
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Any
+
+import httpx
+import pytest
+
+from hooks import context_key
+from my_agent.icp_finder import sites, website
+from my_agent.icp_finder.transport import is_public
+from my_agent.icp_finder.website import SiteRefused, SiteUnreadable, read_page, read_site
+from tests.support.websites import HTML, Page, Websites, company_page, redirect, websites
+
+TEXT = "We sell handmade widgets to hotels. " * 10
+
+
+@pytest.fixture
+def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Websites]:
+    """Websites at 127.0.0.1, which alone of all private addresses may be read."""
+    monkeypatch.setenv("ICP_PRIVATE_NETWORKS", "127.0.0.1/32")
+    with websites() as served:
+        served.pages["/"] = company_page("Acme Widgets", TEXT)
+        yield served
+
+
+def resolving(patch: pytest.MonkeyPatch, **names: list[str]) -> list[str]:
+    """Have these hosts these addresses; which were looked up."""
+    asked: list[str] = []
+
+    async def look_up(_: Any, host: str, port: int, **__: Any) -> list[Any]:
+        asked.append(host)
+        found = names.get(host.replace(".", "_"), [host])
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in found]
+
+    patch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", look_up)
+    return asked
+
+
+async def test_a_site_is_read(web: Websites) -> None:
+    site = await read_site(f"{web.url}/")
+    assert site["name"] == "Acme Widgets"
+    assert site["about"].startswith(("Acme Widgets We sell handmade", "We sell handmade"))
+    assert site["domain"] == sites.domain(web.url)
+    assert len(site["about"]) <= website.ABOUT_LENGTH
+
+
+async def test_redirects_are_followed(web: Websites) -> None:
+    web.pages["/old"] = redirect("/older")
+    web.pages["/older"] = redirect(f"{web.url}/")
+    assert (await read_site(f"{web.url}/old"))["name"] == "Acme Widgets"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://127.0.0.2/",
+        "http://10.0.0.1/admin",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://[::1]/",
+        "http://[::ffff:10.0.0.1]/",
+        "http://0.0.0.0/",
+        "//192.168.0.1/",
+    ],
+)
+async def test_a_redirect_to_a_private_address_is_refused(web: Websites, target: str) -> None:
+    web.pages["/leak"] = redirect(target)
+    with pytest.raises(SiteRefused, match="private address"):
+        await read_site(f"{web.url}/leak")
+    assert web.asked == ["/leak"]
+
+
+@pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://example.com/", "gopher://x.com/"])
+async def test_a_redirect_out_of_the_web_is_refused(web: Websites, target: str) -> None:
+    web.pages["/leak"] = redirect(target)
+    with pytest.raises(SiteRefused, match="not an address of the web"):
+        await read_site(f"{web.url}/leak")
+
+
+async def test_private_addresses_are_refused_unless_they_are_allowed(
+    web: Websites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ICP_PRIVATE_NETWORKS")
+    for site in (web.url, f"http://localhost:{web.port}"):
+        with pytest.raises(SiteRefused, match="private address"):
+            await read_site(site)
+    assert web.asked == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0"),
+        *("100.64.0.1", "192.0.2.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255"),
+        *("::1", "::", "fe80::1", "fc00::1", "ff02::1", "2001:db8::1", "::ffff:127.0.0.1"),
+        *("64:ff9b::7f00:1", "64:ff9b::a00:1", "2002:7f00:1::", "2002:a00:1::1"),
+    ],
+)
+def test_addresses_that_are_nobodys_on_the_internet(address: str) -> None:
+    assert not is_public(ip_address(address))
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "64:ff9b::808:808"])
+def test_addresses_of_the_internet(address: str) -> None:
+    assert is_public(ip_address(address))
+
+
+async def test_a_name_of_a_private_address_is_refused(
+    web: Websites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolving(monkeypatch, inside_example=["93.184.216.34", "10.0.0.5"])
+    with pytest.raises(SiteRefused, match=r"inside\.example is at a private address"):
+        await read_site("http://inside.example")
+
+
+async def test_the_address_that_was_checked_is_the_one_connected_to(
+    web: Websites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a name could lead elsewhere the second time that it is looked up."""
+    asked = resolving(monkeypatch, rebinding_example=["127.0.0.1"])
+    site = await read_site(f"http://rebinding.example:{web.port}/")
+    assert site["name"] == "Acme Widgets"
+    # What connects is given the address, which it need not look up; the site sees its name.
+    assert asked.count("rebinding.example") == 1
+    assert web.hosts == [f"rebinding.example:{web.port}"]
+
+
+async def test_another_address_is_tried_where_one_does_not_answer(
+    web: Websites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ICP_PRIVATE_NETWORKS", "127.0.0.0/8")
+    resolving(monkeypatch, two_example=["127.0.0.9", "127.0.0.1"])
+    assert (await read_site(f"http://two.example:{web.port}/"))["name"] == "Acme Widgets"
+
+
+async def test_a_site_without_https_is_read_by_http(
+    web: Websites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def get(_: httpx.AsyncClient, url: str) -> bytes:
+        asked.append(url)
+        if url.startswith("https:"):
+            raise httpx.ConnectError("refused")
+        return company_page("Acme", TEXT).body  # type: ignore[return-value]
+
+    monkeypatch.setattr(website, "_get", get)
+    assert (await read_site("https://plain.example/x"))["name"] == "Acme"
+    assert asked == ["https://plain.example/x", "http://plain.example/x"]
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"),
+    [
+        (Page(b"gone", 404), r"answered with an error \(404\)"),
+        (Page(b"%PDF", headers={"content-type": "application/pdf"}), "no page of text"),
+        (Page(TEXT.encode(), headers={}), "no page of text"),
+        (Page(b""), "has no text"),
+        (Page(b"<html><body><script>x()</script></body></html>"), "has no text"),
+        (Page(b"x", headers={**HTML, "content-encoding": "br"}), "compressed in an unknown way"),
+        (Page(b"no gzip", headers={**HTML, "content-encoding": "gzip"}), "could not be read"),
+        (redirect("/page"), "redirects again and again"),
+    ],
+)
+async def test_what_cannot_be_read_is_said_in_a_sentence(
+    web: Websites, page: Page, sentence: str
+) -> None:
+    web.pages["/page"] = page
+    with pytest.raises(SiteUnreadable, match=rf"^127\.0\.0\.1 .*{sentence}.*\.$"):
+        await read_site(f"{web.url}/page")
+
+
+async def test_a_site_that_nothing_answers_at(web: Websites) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        with pytest.raises(SiteUnreadable, match="could not be read"):
+            await read_site(f"http://127.0.0.1:{closed.getsockname()[1]}")
+
+
+async def test_a_site_that_takes_too_long(web: Websites, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ICP_SITE_SECONDS", "0.2")
+    web.gate.clear()
+    with pytest.raises(SiteUnreadable, match=r"took more than 0\.2 seconds"):
+        await read_site(web.url)
+
+
+async def test_a_large_page_is_read_up_to_a_bound(web: Websites) -> None:
+    head = company_page("Acme", TEXT).body
+    assert isinstance(head, bytes)
+    web.pages["/large"] = Page(head + b"<p>more</p>" * (website.MAX_BYTES // 5))
+    page = await read_page(f"{web.url}/large")
+    assert page.name == "Acme"
+    assert len(page.text) <= website.MAX_BYTES
+
+
+async def test_a_small_answer_that_is_a_large_page_is_read_up_to_the_same_bound(
+    web: Websites,
+) -> None:
+    head = company_page("Acme", TEXT).body
+    assert isinstance(head, bytes)
+    packed = gzip.compress(head + b" " * (50 * website.MAX_BYTES))
+    web.pages["/bomb"] = Page(packed, headers={**HTML, "content-encoding": "gzip"})
+    assert len(packed) < website.MAX_BYTES
+    page = await read_page(f"{web.url}/bomb")
+    assert page.name == "Acme"
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Acme", "Acme"),
+        ("Home | Acme", "Acme"),
+        ("Acme \u2013 Handmade widgets", "Acme"),
+        ("Welcome", "127.0.0.1"),
+        ("", "127.0.0.1"),
+    ],
+)
+async def test_what_a_page_calls_itself(web: Websites, title: str, name: str) -> None:
+    html = f"<html><head><title>{title}</title></head><body><p>{TEXT}</p></body></html>"
+    web.pages["/named"] = Page(html.encode())
+    found = (await read_page(f"{web.url}/named")).name
+    assert found.removesuffix(f":{web.port}") == name
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("acme.co.uk", "ACME.co.uk", "www.acme.co.uk", "shop.eu.acme.co.uk", "b\u00fccher.de"),
+        *("https://www.acme.co.uk/path?q=1#top", "http://acme.co.uk:8443/", "one.myshopify.com"),
+        *("two.myshopify.com", "192.168.0.1", "localhost", "www.xn--bcher-kva.de"),
+    ],
+)
+def test_threads_and_the_graph_tell_companies_apart_alike(written: str) -> None:
+    """`hooks` and `my_agent` may not import each other, so that each has a way of its own."""
+    assert sites.domain(written) == context_key.domain(written)
