@@ -163,6 +163,8 @@ class LocalBus:
         self._logged = 0
         self._thread_logs: dict[str, list[str]] = defaultdict(list)
         self._live: dict[str, bool] = {}
+        # On Postgres the word that a run was created may come after the word that it has ended.
+        self._ended: OrderedDict[str, None] = OrderedDict()
         self._controls: OrderedDict[str, Control] = OrderedDict()
         self._listeners: dict[str, Callable[[Control], None]] = {}
         self._wakers: list[Callable[[], None]] = []
@@ -254,7 +256,9 @@ class LocalBus:
 
     def run_started(self, run_id: str, *, resumable: bool) -> None:
         """A run was committed or claimed: it is live until it ends."""
-        self._live[run_id] = resumable
+        with self._lock:
+            if run_id not in self._ended:
+                self._live[run_id] = resumable
 
     def is_live(self, run_id: str) -> bool:
         """Whether this process knows that the run has not ended yet."""
@@ -267,8 +271,11 @@ class LocalBus:
     def run_ended(self, run_id: str, thread_id: str | None, *, resumable: bool) -> None:
         """Tell followers that nothing more comes. Call once its status is committed."""
         self.publish(run_id, thread_id, CONTROL, DONE, resumable=resumable)
-        self._live.pop(run_id, None)
         with self._lock:
+            self._ended[run_id] = None
+            while len(self._ended) > UNHEARD:
+                self._ended.popitem(last=False)
+            self._live.pop(run_id, None)
             self._controls.pop(run_id, None)
             if (log := self._logs.get(run_id)) is not None:
                 log.expires = time.monotonic() + self._keep

@@ -214,7 +214,12 @@ class Queue:
         """Free the runs that lost their worker; `counted` as for `run_claim.release`."""
         async with self._claiming:
             freed = await database.current().write(
-                partial(run_claim.recover, working=self.working(), counted=counted)
+                partial(
+                    run_claim.recover,
+                    working=self.working(),
+                    counted=counted,
+                    alone=database.current().alone,
+                )
             )
         if freed:
             logger.warning("Freed lost runs", action="runs_recovered", run_ids=freed)
@@ -226,6 +231,8 @@ class Queue:
     async def _hand_back_rest(self) -> None:
         """Free what was claimed, or started, too late to hand itself back."""
         try:
+            # A claim that nobody waits for any more may still be on its way.
+            await database.current().settled()
             await self.sweep(counted=False)
         except Exception:
             # The next start will find them.
@@ -256,4 +263,5 @@ async def sweep() -> None:
 
 async def recover() -> list[str]:
     """At start-up: take back the runs that the last process was working on."""
-    return await database.current().write(lambda conn: run_claim.recover(conn, ()))
+    alone = database.current().alone
+    return await database.current().write(partial(run_claim.recover, working=(), alone=alone))

@@ -7,7 +7,11 @@ import ssl
 
 import pytest
 
-pytest_plugins = ["tests.support.openai_server", "tests.support.products"]
+pytest_plugins = [
+    "tests.support.databases",
+    "tests.support.openai_server",
+    "tests.support.products",
+]
 
 SEED = int(os.environ.get("THREADHOLD_SEED") or random.SystemRandom().randrange(2**32))
 # The processes that tests are spread over share it.

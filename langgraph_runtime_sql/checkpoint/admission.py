@@ -35,13 +35,14 @@ write_guard: ContextVar[Callable[[Connection], None] | None] = ContextVar(
 )
 """Called first in the transaction of each checkpoint write; what it raises undoes the write."""
 
-_OWNED = Prepared(
-    select(runs.c.attempt).where(
-        runs.c.run_id == bindparam("run_id"),
-        runs.c.attempt == bindparam("claimed_attempt"),
-        runs.c.status == RUNNING_LITERAL,
-    )
+_owned_run = select(runs.c.attempt).where(
+    runs.c.run_id == bindparam("run_id"),
+    runs.c.attempt == bindparam("claimed_attempt"),
+    runs.c.status == RUNNING_LITERAL,
 )
+_OWNED = Prepared(_owned_run)
+# Until the write is committed nobody else takes the run over: he would miss it.
+_HELD = Prepared(_owned_run.with_for_update(read=True))
 
 
 def admission() -> Callable[[Connection], None]:
@@ -66,5 +67,6 @@ def admission() -> Callable[[Connection], None]:
 
 
 def _owned(conn: Connection, owner: Claim) -> bool:
-    found = conn.fetchone(_OWNED, {"run_id": owner.run_id, "claimed_attempt": owner.attempt})
+    statement = _HELD if conn.locks else _OWNED
+    found = conn.fetchone(statement, {"run_id": owner.run_id, "claimed_attempt": owner.attempt})
     return found is not None

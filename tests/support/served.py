@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from tests.support import databases
 from tests.support.processes import GRAPHS, Running, environment, free_port, running, threadhold
 
 # Seconds; far above what anything here takes, so that only what hangs meets it.
@@ -28,7 +29,7 @@ def served(folder: Path, config: Path = GRAPHS / "langgraph.json", **env: str) -
     """A server of its own database in `folder`, with `env` in its environment."""
     port = free_port()
     command = threadhold("serve", "--config", config, "--port", str(port))
-    command += ["--database-url", f"sqlite:///{folder}/data.db"]
+    command += ["--database-url", databases.url(folder / "data.db")]
     with running(command, port, folder, environment(**env)) as started:
         yield started
 

