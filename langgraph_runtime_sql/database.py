@@ -177,7 +177,11 @@ async def start_pool() -> None:
         return
     # Before the start, which makes the store's tables as they are configured.
     store.set_store_config(config.STORE_CONFIG)
-    database = Database(str(config.DATABASE_URI), power_loss=options.current().power_loss)
+    database = Database(
+        str(config.DATABASE_URI),
+        power_loss=options.current().power_loss,
+        exclusive=options.redis_url() is None,
+    )
     await database.start()
     _current = database
 

@@ -98,7 +98,8 @@ class LangGraphPlatform:
             `read_config` made of it.
         database_url: `sqlite:///path/to/file.db`, where a relative path counts from
             the working directory, or `postgresql://user:password@host/database`.
-        redis_url: Only for databases that several processes share.
+        redis_url: `redis://host:port/0`, with a Postgres database that several processes
+            share. Without it one process serves a database.
         hooks: The object with the host's hooks (`langgraph_runtime_sql.hooks`),
             or where it is: `./file.py:object` or `module:object`. Overrides
             `sql.hooks` of the config.
@@ -149,7 +150,7 @@ class LangGraphPlatform:
             raise ConfigError(f"durability must be 'process' or 'power-loss', not {durability!r}")
         file = read_config(config)
         if redis_url is not None:
-            raise ConfigError("redis_url: one process serves a database, which needs no Redis")
+            _check_redis(redis_url, database_url)
         self.config = file
         owned = environment(
             file,
@@ -222,6 +223,17 @@ class LangGraphPlatform:
         else:
             detail = "The platform is not running: the host app must enter platform.lifespan"
             await _refuse(503, detail, scope, receive, send)
+
+
+def _check_redis(redis_url: str, database_url: str) -> None:
+    """Refuse a Redis that would be of no use, or none at all."""
+    if not is_postgres(database_url):
+        raise ConfigError(
+            "redis_url: a SQLite file has one process, which needs no Redis. Leave it out, or "
+            "use a postgresql:// database, which several processes may share."
+        )
+    if not redis_url.startswith(("redis://", "rediss://", "unix://")):
+        raise ConfigError("redis_url: must begin with redis://, rediss:// or unix://")
 
 
 def _absolute(database_url: str) -> str:

@@ -6,6 +6,7 @@ RuntimeSqlError
 ├── DatabaseTooNew      migrated by a newer version
 ├── DatabaseClosed      used after stop
 ├── NotStarted          used outside the lifespan
+├── EventsLost          a stream has a hole
 ├── DatabaseBusy        nothing was committed; the same call may succeed now
 ├── DatabaseOverloaded  the disk is full or failing, or the server away: 503
 └── SupersededAttempt   the write belongs to an attempt that no longer owns its run
@@ -58,6 +59,10 @@ class DatabaseBusy(RuntimeSqlError):
 
 class DatabaseOverloaded(RuntimeSqlError):
     """The database cannot take a write now."""
+
+
+class EventsLost(RuntimeSqlError):
+    """Events were lost on their way from another process. What the run has written is not."""
 
 
 class SupersededAttempt(RuntimeSqlError, RuntimeError):

@@ -1,8 +1,9 @@
 """Admission: what must hold, inside its transaction, for a checkpoint write to be let in."""
 
+import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import bindparam, select
 
@@ -20,11 +21,13 @@ class Claim:
         run_id: The run.
         attempt: How many times the run has been started, this one included.
         temporary_thread_id: The run's thread, if it goes when the run does.
+        since: When it began, by the clock that no one can set.
     """
 
     run_id: str
     attempt: int
     temporary_thread_id: str | None = None
+    since: float = field(default_factory=time.monotonic, compare=False)
 
 
 claim: ContextVar[Claim | None] = ContextVar("checkpoint_claim", default=None)

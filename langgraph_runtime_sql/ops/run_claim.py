@@ -153,6 +153,12 @@ _RENEW = Prepared(
     .where(runs.c.claimed_by == bindparam("owner"), runs.c.status == RUNNING_LITERAL)
     .values(lease_until=bindparam("lease"))
 )
+_RENEW_HELD = Prepared(
+    runs.update()
+    .where(runs.c.claimed_by == bindparam("owner"), runs.c.status == RUNNING_LITERAL)
+    .values(lease_until=bindparam("lease"))
+    .returning(runs.c.run_id, runs.c.attempt, runs.c.cancel_action, runs.c.cancel_reason)
+)
 _RUNNING = Prepared(select(runs).where(runs.c.status == RUNNING_LITERAL))
 
 
@@ -224,6 +230,13 @@ def release(conn: Connection, run_id: Any, attempt: int, *, counted: bool = True
 def renew(conn: Connection) -> None:
     """Extend the leases of everything we hold."""
     conn.execute(_RENEW, {"owner": OWNER, "lease": now() + timedelta(seconds=LEASE_SECONDS)})
+
+
+def renew_held(conn: Connection) -> list[Row]:
+    """The same, where others might have taken some over: what is still ours, and told to stop."""
+    return conn.fetchall(
+        _RENEW_HELD, {"owner": OWNER, "lease": now() + timedelta(seconds=LEASE_SECONDS)}
+    )
 
 
 def recover(

@@ -235,6 +235,8 @@ class Runs:
                 return
             conn.execute(_SET_STATUS, {"id": identifier, "new_status": status, "moment": now()})
 
+        # The next attempt's events come after this one's.
+        await bus.current().flush()
         await database.current().write(fn)
 
     @staticmethod
