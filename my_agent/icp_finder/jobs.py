@@ -86,7 +86,8 @@ async def enqueue(
 ) -> Job:
     """Have candidates enriched in the background; once, however often it is asked for.
 
-    Candidates that the job does not have yet are added to it.
+    Candidates that the job does not have yet are added to it. One that is done starts again where
+    any of them is not enriched.
 
     Args:
         config: of the run that asks; the job is its user's.
@@ -222,7 +223,11 @@ def _claim(
         connection.execute(insert(jobs).values(**_new(which, user, keys)))
         return _Claim(_found(connection, which), mine=True)
     more = [key for key in dict.fromkeys(keys) if key not in row.candidate_keys]
-    is_over = row.status in ("failed", "cancelled") or (row.status == "done" and bool(more))
+    is_over = row.status in ("failed", "cancelled")
+    if row.status == "done":
+        # New ones, and those that a later search has found again.
+        due = find_candidates(connection, which, keys).values()
+        is_over = any(each.enriched_at is None for each in due)
     mine = is_over or (dead is not None and row.thread_id == dead.thread_id)
     changes: dict[str, Any] = {"candidate_keys": [*row.candidate_keys, *more]} if more else {}
     if mine:

@@ -158,15 +158,15 @@ def _read(website: str, html: bytes) -> Page:
     found = bare_extraction(html, url=website, favor_recall=True, with_metadata=True)
     main = description = ""
     if found is not None and not isinstance(found, dict):
-        main, description = _line(found.text), _line(found.description)
-    text = _line(html2txt(html))
+        main, description = line(found.text), line(found.description)
+    text = line(html2txt(html))
     about = main if len(main) >= ENOUGH else text or main
     if description and description not in about:
         about = f"{description} {about}"
     if not about.strip():
         raise SiteUnreadable(f"{_shown(website)} has no text that can be read.")
     tree = load_html(html)
-    title = _line(tree.findtext(".//title")) if tree is not None else ""
+    title = line(tree.findtext(".//title")) if tree is not None else ""
     name = name_in(title) or sites.readable(sites.domain(website))
     return Page(website, name, about[:ABOUT_LENGTH].strip(), text[:TEXT_LENGTH])
 
@@ -178,8 +178,10 @@ def name_in(title: str) -> str:
     return telling[0][:NAME_LENGTH] if telling else ""
 
 
-def _line(text: str | None) -> str:
-    return " ".join((text or "").split())
+def line(text: str | None) -> str:
+    """A text on one line."""
+    # Postgres keeps no zero bytes.
+    return " ".join((text or "").replace("\0", "").split())
 
 
 def _shown(website: str) -> str:

@@ -191,6 +191,25 @@ async def change_and_new_session(ann: Person) -> AsyncIterator[None]:
     await _is_locked(ann, old)
 
 
+async def change_of_icp_and_new_session(ann: Person) -> AsyncIterator[None]:
+    """Another ICP of the same company: the new session knows it, and asks only for the search."""
+    await ann.settle()
+    await ann.answer("later")
+    await ann.say("Industries: software development")
+    request = ann.question["details"]["new_session"]
+    await ann.answer({"choice": "new"})
+    old = ann.thread or ""
+    ann.thread = (await ann.sdk.http.post(request["path"], json=request["body"]))["thread_id"]
+    await _is_locked(ann, old)
+    yield
+    said = await ann.say("Hello")
+    assert "Welcome back" in said
+    assert "Re-run discovery, because the industries changed?" in said
+    await ann.answer("yes")
+    assert ann.asked == "enrich"
+    assert ann.values["icp"]["industries"] == ["software development"]
+
+
 async def stale_discovery(ann: Person) -> AsyncIterator[None]:
     """What is out of date is searched for again, if the user agrees."""
     await ann.settle()
@@ -238,6 +257,7 @@ FLOWS: list[Flow] = [
     new_thread_for_the_same,
     change_and_continue,
     change_and_new_session,
+    change_of_icp_and_new_session,
     stale_discovery,
     enrichment,
 ]
@@ -256,16 +276,42 @@ async def test_every_flow_goes_on_after_the_server_was_killed_in_its_middle(
     ingested(tmp_path)
     people = [Person(sites, tmp_path) for _ in FLOWS]
     middles = [flow(person) for flow, person in zip(FLOWS, people, strict=True)]
-    for last in (False, True):
-        with icp_server(tmp_path) as server:
-            async with AsyncExitStack() as stack:
-                for person in people:
-                    await stack.enter_async_context(person.at(server))
-                # All at once: nobody's journey depends on another's.
-                ends = await asyncio.gather(*(anext(each, "end") for each in middles))
-                server.process.kill()
-                server.process.wait()
-        assert ends == ["end" if last else None] * len(FLOWS)
+    reader = Person(sites, tmp_path)
+    async with AsyncExitStack() as stack:
+        server = stack.enter_context(icp_server(tmp_path))
+        for person in (*people, reader):
+            await stack.enter_async_context(person.at(server))
+        # All at once: nobody's journey depends on another's.
+        assert await _steps(middles) == [None] * len(FLOWS)
+        run = await _cut_off(reader, server)
+    async with AsyncExitStack() as stack:
+        server = stack.enter_context(icp_server(tmp_path))
+        for person in (*people, reader):
+            await stack.enter_async_context(person.at(server))
+        # The run that was cut off reads the websites after all.
+        values: Any = await reader.sdk.runs.join(reader.thread or "", run)
+        assert len(values["customers"]) == 5
+        assert values["icp"]["industries"]
+        assert await _steps(middles) == ["end"] * len(FLOWS)
+
+
+async def _steps(flows: list[AsyncIterator[None]]) -> list[Any]:
+    """Each flow up to its middle, or to its end."""
+    return await asyncio.gather(*(anext(each, "end") for each in flows))
+
+
+async def _cut_off(reader: Person, server: Running) -> str:
+    """A run that reads websites while its server is killed."""
+    await reader.open(website=reader.website)
+    await reader.say("Hello")
+    reader.sites.hold()
+    message = _message(reader.customers)
+    run = await reader.sdk.runs.create(reader.thread or "", AGENT, input=message)
+    assert await asyncio.to_thread(reader.sites.asked.wait, PATIENCE)
+    server.process.kill()
+    server.process.wait()
+    reader.sites.release()
+    return run["run_id"]
 
 
 # --- what else users do --------------------------------------------------------

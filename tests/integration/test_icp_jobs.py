@@ -52,7 +52,11 @@ class World:
         command = threadhold("serve", "--config", self.folder / "langgraph.json")
         command += ["--port", str(self.port), "--database-url", self.url]
         env = environment(
-            JWT_SECRET=SECRET, ICP_PRIVATE_NETWORKS="127.0.0.1/32", ICP_WEB_SEARCH="false"
+            JWT_SECRET=SECRET,
+            ICP_PRIVATE_NETWORKS="127.0.0.1/32",
+            ICP_WEB_SEARCH="false",
+            ICP_SITE_SECONDS="60",
+            SHUTDOWN_GRACE_SECONDS="0.5",
         )
         self.server = self._up.enter_context(running(command, self.port, self.folder, env))
 
@@ -82,6 +86,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with websites() as web, pytest.MonkeyPatch.context() as patch:
         patch.setenv("ICP_PRIVATE_NETWORKS", "127.0.0.1/32")
         patch.setenv("ICP_WEB_SEARCH", "false")
+        patch.setenv("ICP_SITE_SECONDS", "60")
         made = World(folder, web)
         made.start()
         database.use(made.url)
@@ -194,6 +199,18 @@ async def test_doing_it_again_reads_nothing_again(world: World) -> None:
     assert sorted(reads(world, tenant)) == list(range(7))
 
 
+async def test_what_a_new_search_finds_again_is_enriched_again(world: World) -> None:
+    tenant = uuid4().hex
+    [key] = await found(world, tenant, 1)
+    [first] = await jobs.enrich_now(tenant, RULE, "h1", [key])
+    await found(world, tenant, 1)
+    [known] = await records.best_candidates(tenant, RULE, "h1", limit=1)
+    assert known.candidate.details == first.details
+    world.web.pages[f"/{tenant}/0"] = company_page("Widgets", "We have 900 employees. " * 9)
+    [second] = await jobs.enrich_now(tenant, RULE, "h1", [key])
+    assert (first.details["size"], second.details["size"]) == ("11-50", "501-1000")
+
+
 async def test_what_cannot_be_read_is_noted(world: World) -> None:
     tenant = uuid4().hex
     keys = await found(world, tenant, 3)
@@ -260,7 +277,8 @@ async def test_more_candidates_are_added_to_the_job(world: World, ada: Member) -
         world.web.gate.set()
     assert (second["id"], second["created"], second["total"]) == (first["id"], False, 3)
     assert (await until(tenant, "done")).done == 3
-    # A job that is done starts again for what it has not done.
+    # A job that is done starts again for what it has not done, and only then.
+    assert not (await ask(ada, keys[:3]))["created"]
     third = await ask(ada, keys)
     assert (third["id"], third["created"], third["total"]) == (first["id"], True, 4)
     assert (await until(tenant, "done")).done == 4
@@ -396,6 +414,21 @@ async def aged(tenant: str, **by: float) -> None:
     when = {"updated_at": records.now() - timedelta(**by)}
     change = table.update().where(table.c.tenant_id == tenant).values(when)
     await run(lambda c: c.execute(change), write=True)
+
+
+async def test_a_job_goes_on_after_a_shutdown(world: World, ada: Member) -> None:
+    tenant = tenant_of(ada)
+    keys = await found(world, tenant, 4)
+    world.web.gate.clear()
+    first = await ask(ada, keys)
+    await reading(world, tenant, 1)
+    # In a thread, since the websites of this process have to let go of the server meanwhile.
+    await asyncio.to_thread(world.stop)
+    world.web.gate.set()
+    await asyncio.to_thread(world.start)
+    done = await until(tenant, "done")
+    assert (done.job_id, done.done) == (first["id"], 4)
+    assert len(await runs(ada)) == 1
 
 
 async def test_where_no_run_can_be_started_the_job_says_so_and_can_be_asked_for_again(

@@ -284,6 +284,9 @@ async def test_two_messages_at_once_are_both_answered_in_their_order(
         "I has a dog.",
         "He have a cat.",
     ]
+    # Each has the time when it was sent, not when its turn came.
+    kept = (await view(ada, thread, "messages"))["messages"]
+    assert kept[4]["timestamp"] <= kept[3]["timestamp"]
 
 
 async def test_who_leaves_finds_the_answer_in_the_thread(ada: Member, model: OpenAIServer) -> None:
@@ -385,6 +388,13 @@ async def test_another_graphs_thread_is_not_taken_over(ada: Member, model: OpenA
         assert (await ada.http.get(f"/tutor/threads/{thread}/{what}")).status_code == 409
     assert await ada.get(f"/threads/{thread}/state") == before
     assert model.requests == []
+
+
+async def test_a_thread_that_is_meant_for_another_agent_is_not_taken_over(ada: Member) -> None:
+    thread = await ada.thread(agent="echo")
+    answer = await ada.http.post("/tutor/chat", json={"message": "hi", "thread_id": thread})
+    assert answer.status_code == 409
+    assert "'echo'" in answer.json()["detail"]
 
 
 async def test_a_thread_without_runs_is_an_empty_conversation(ada: Member) -> None:

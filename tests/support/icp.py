@@ -83,7 +83,9 @@ class Sites:
 
 
 @contextmanager
-def icp_server(folder: Path, **env: str) -> Iterator[Running]:
+def icp_server(
+    folder: Path, config: Path = ROOT / "langgraph.json", **env: str
+) -> Iterator[Running]:
     """The project's own graphs, policy and all, on a database in `folder`; no network, no model."""
     variables = {
         "JWT_SECRET": SECRET,
@@ -94,7 +96,7 @@ def icp_server(folder: Path, **env: str) -> Iterator[Running]:
         **env,
     }
     port = free_port()
-    command = threadhold("serve", "--config", ROOT / "langgraph.json", "--port", str(port))
+    command = threadhold("serve", "--config", config, "--port", str(port))
     command += ["--database-url", url(folder)]
     with running(command, port, folder, environment(**variables), ready="/health") as server:
         yield server

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from langgraph_runtime_sql.config_file import read_config
 from my_agent.tutor import graph
 from my_agent.tutor.nodes import admit, refuse
-from my_agent.tutor.review import InvalidReviewError, read
+from my_agent.tutor.review import FORMAT, InvalidReviewError, read
 from my_agent.tutor.settings import TutorSettings
 from my_agent.tutor.state import TIMESTAMP, keep_messages, unanswered
 from my_agent.tutor.window import window
@@ -207,6 +207,18 @@ def test_a_review_may_find_nothing_or_change_nothing() -> None:
 def test_anything_else_is_no_review(said: str) -> None:
     with pytest.raises(InvalidReviewError):
         read(said, TEXT)
+
+
+def test_strict_endpoints_accept_the_schema() -> None:
+    """They want every field required, nothing else allowed, and know few other words."""
+    known = {"$defs", "$ref", "additionalProperties", "description", "enum", "items", "properties"}
+    known |= {"required", "title", "type"}
+    schema: Any = FORMAT["json_schema"]["schema"]
+    for part in (schema, *schema["$defs"].values()):
+        assert part["additionalProperties"] is False
+        assert part["required"] == list(part["properties"])
+        for each in (part, *part["properties"].values()):
+            assert set(each) <= known
 
 
 # --- all of it, offline

@@ -28,6 +28,8 @@ MISTAKES = [
     ("I want to improve my english.", "I want to improve my English.", ["capitalization"]),
     ("See you on Wendesday.", "See you on Wednesday.", ["spelling"]),
     ("She does a lot of homeworks.", "She does a lot of homework.", ["spelling"]),
+    ("I like teh sea.", "I like the sea.", ["spelling"]),
+    ("It will rain tommorow.", "It will rain tomorrow.", ["spelling"]),
     ("helo freind", "hello friend", ["spelling", "spelling"]),
     ("I goed home.", "I went home.", ["grammar"]),
     ("I have goed home.", "I have gone home.", ["grammar"]),
@@ -58,6 +60,7 @@ CORRECT = [
     "It depends on the weather, doesn't it?",
     "I'm gonna go. Wanna come?",
     "ok thanks",
+    "IMHO it takes 30 ms, and my co-worker is sure of her re-election.",
     "lol that's so funny 😂",
     "No worries, mate! I'll see you at uni tomorrow.",
     # Either side of the Atlantic.
