@@ -35,6 +35,7 @@ class Database:
             write survives the death of the process, not of the machine. Postgres
             decides this for itself.
         exclusive: Refuse to start while another process owns the database.
+        shared: But not while those own it that share it, too. Postgres only.
         connect: Opens the driver's connection; tests inject faults here.
     """
 
@@ -44,10 +45,12 @@ class Database:
         *,
         power_loss: bool = False,
         exclusive: bool = True,
+        shared: bool = False,
         connect: Callable[..., Any] | None = None,
     ) -> None:
         self.url = url
         self._path: Path | None = None
+        self._shared = shared
         self._engine: SqliteEngine | PostgresEngine
         self._ownership: Ownership | PostgresOwnership | None = None
         if is_postgres(url):
@@ -55,7 +58,8 @@ class Database:
             from langgraph_runtime_sql import postgres, postgres_ownership
 
             self._engine = engine = postgres.PostgresEngine(url, connect=connect)
-            self._ownership = postgres_ownership.PostgresOwnership(engine) if exclusive else None
+            if exclusive:
+                self._ownership = postgres_ownership.PostgresOwnership(engine, shared=shared)
         else:
             self._path = path = database_path(url)
             self._engine = SqliteEngine(path, power_loss=power_loss, connect=connect)
@@ -65,7 +69,7 @@ class Database:
     @property
     def alone(self) -> bool:
         """Whether no other process works with this database."""
-        return self._ownership is not None
+        return self._ownership is not None and not self._shared
 
     async def start(self) -> None:
         """Take the database, bring its schema up to date and open the threads.
@@ -180,7 +184,7 @@ async def start_pool() -> None:
     database = Database(
         str(config.DATABASE_URI),
         power_loss=options.current().power_loss,
-        exclusive=options.redis_url() is None,
+        shared=options.redis_url() is not None,
     )
     await database.start()
     _current = database

@@ -1,4 +1,4 @@
-"""Ownership of a Postgres database: without Redis, one process serves it.
+"""Ownership of a Postgres database: without Redis, one process serves it; with Redis, many share it.
 
 A second one would have a queue and an event bus of its own, and clients of one
 would never hear of what the other does.
@@ -29,10 +29,14 @@ class PostgresOwnership:
     After the server has restarted, it is taken again. Should another process have
     been quicker, the engine refuses everything from then on: that process has
     taken over the runs, and ours are fenced off.
+
+    Args:
+        shared: Own it together with other processes that do the same.
     """
 
-    def __init__(self, engine: PostgresEngine) -> None:
+    def __init__(self, engine: PostgresEngine, *, shared: bool = False) -> None:
         self._engine = engine
+        self.shared = shared
         self._raw: Raw | None = None
         self._released = threading.Event()
         self._watcher: threading.Thread | None = None
@@ -49,14 +53,14 @@ class PostgresOwnership:
         except psycopg.OperationalError as error:
             raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not _lock(self._raw):
+        while not self._lock(self._raw):
             if time.monotonic() > deadline:
                 where = f"{self._raw.info.dbname} on {self._raw.info.host or 'localhost'}"
                 self._raw.close()
                 raise DatabaseInUse(
                     f"The Postgres database {where} is in use by another process. Without Redis "
-                    "one process serves a database: stop that process, or give this one a "
-                    "database of its own."
+                    "one process serves a database: stop that process, give all of them the same "
+                    "REDIS_URL, or give this one a database of its own."
                 )
             time.sleep(0.1)
         self._released.clear()
@@ -94,9 +98,9 @@ class PostgresOwnership:
         if self._raw is not None:
             self._raw.close()
         self._raw = self._engine.open()
-        return _lock(self._raw)
+        return self._lock(self._raw)
 
-
-def _lock(raw: Raw) -> bool:
-    row = raw.execute("SELECT pg_try_advisory_lock(%s)", (_KEY,)).fetchone()
-    return bool(row and row[0])
+    def _lock(self, raw: Raw) -> bool:
+        function = "pg_try_advisory_lock_shared" if self.shared else "pg_try_advisory_lock"
+        row = raw.execute(f"SELECT {function}(%s)", (_KEY,)).fetchone()
+        return bool(row and row[0])

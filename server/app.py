@@ -88,6 +88,7 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
     platform = LangGraphPlatform(
         project,
         database_url=settings.database_url,
+        redis_url=settings.redis_url,
         durability=settings.durability,
         n_jobs=settings.n_jobs_per_worker,
         grace_seconds=settings.shutdown_grace_seconds,

@@ -23,6 +23,9 @@ config_option = click.option(
 database_option = click.option(
     "--database-url", help="Such as sqlite:///data/app.db.  [default: DATABASE_URL]"
 )
+redis_option = click.option(
+    "--redis-url", help="Such as redis://127.0.0.1:6379/0, with Postgres.  [default: REDIS_URL]"
+)
 host_option = click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to listen on."
 )
@@ -49,13 +52,22 @@ def main() -> None:
 @main.command()
 @config_option
 @database_option
+@redis_option
 @host_option
 @port_option
-def serve(langgraph_json: Path | None, database_url: str | None, host: str, port: int) -> None:
+def serve(
+    langgraph_json: Path | None,
+    database_url: str | None,
+    redis_url: str | None,
+    host: str,
+    port: int,
+) -> None:
     """Serve a project's graphs."""
     from server import serving
 
-    settings = load_settings(langgraph_json=langgraph_json, database_url=database_url)
+    settings = load_settings(
+        langgraph_json=langgraph_json, database_url=database_url, redis_url=redis_url
+    )
     serving.serve(settings, host, port)
 
 

@@ -25,11 +25,22 @@ class Event(NamedTuple):
 
 
 @contextmanager
-def served(folder: Path, config: Path = GRAPHS / "langgraph.json", **env: str) -> Iterator[Running]:
-    """A server of its own database in `folder`, with `env` in its environment."""
+def served(
+    folder: Path,
+    config: Path = GRAPHS / "langgraph.json",
+    redis_url: str | None = None,
+    **env: str,
+) -> Iterator[Running]:
+    """A server of the database in `folder`, with `env` in its environment.
+
+    Args:
+        redis_url: With it, several may serve the same database.
+    """
     port = free_port()
     command = threadhold("serve", "--config", config, "--port", str(port))
     command += ["--database-url", databases.url(folder / "data.db")]
+    if redis_url is not None:
+        command += ["--redis-url", redis_url]
     with running(command, port, folder, environment(**env)) as started:
         yield started
 
@@ -91,11 +102,16 @@ class Api:
             yield _events(answer)
 
     async def events(
-        self, method: str, path: str, body: Json = None, headers: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Json = None,
+        headers: dict[str, str] | None = None,
+        patience: float = PATIENCE,
     ) -> list[Event]:
         """All events of a stream that ends."""
         async with (
-            asyncio.timeout(PATIENCE),
+            asyncio.timeout(patience),
             self.stream(method, path, body, headers) as stream,
         ):
             return [event async for event in stream]
