@@ -206,6 +206,10 @@ class LocalBus:
     async def stop(self) -> None:
         """Take leave of other processes. Repeatable."""
 
+    def health(self) -> dict[str, str]:
+        """How the way to other processes is, by name."""
+        return {}
+
     # --- streams
 
     @property

@@ -131,6 +131,10 @@ class RedisBus(LocalBus):
                 logger.error("A task of the bus failed", exc_info=error)
         await self.link.close()
 
+    def health(self) -> dict[str, str]:
+        """How Redis is: `ok` or `away`."""
+        return {"redis": "ok" if self.link.well else "away"}
+
     # --- streams
 
     @property

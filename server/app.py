@@ -15,7 +15,7 @@ from starlette.routing import Mount, Route
 
 from hooks import settings as auth_settings
 from hooks.thread_settings import ThreadSettings
-from langgraph_runtime_sql import database
+from langgraph_runtime_sql import bus, database
 from langgraph_runtime_sql.config_file import read_config
 from langgraph_runtime_sql.embed import LangGraphPlatform
 from langgraph_runtime_sql.errors import RuntimeSqlError
@@ -144,10 +144,13 @@ async def refused(request: Request, error: Exception) -> JSONResponse:
 
 
 async def health(request: Request) -> JSONResponse:
-    """200 while the database answers reads and writes, else 503. For load balancers."""
+    """200 while the database answers reads and writes, else 503. For load balancers.
+
+    With Redis it says how that is: `ok` or `away`. Runs go on without it.
+    """
     try:
         await asyncio.wait_for(database.healthcheck(), HEALTH_SECONDS)
     except (RuntimeSqlError, TimeoutError) as error:
         logger.warning("The database does not answer", exc_info=error)
         return JSONResponse({"status": "unavailable", "reason": type(error).__name__}, 503)
-    return JSONResponse({"status": "ok"})
+    return JSONResponse({"status": "ok", **bus.current().health()})

@@ -1,5 +1,6 @@
 """The command `threadhold`."""
 
+import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -55,20 +56,50 @@ def main() -> None:
 @redis_option
 @host_option
 @port_option
+@click.option(
+    "--workers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Processes on the port; more than one takes Postgres and Redis.",
+)
+@click.option("--inherited", hidden=True)
 def serve(
     langgraph_json: Path | None,
     database_url: str | None,
     redis_url: str | None,
     host: str,
     port: int,
+    workers: int,
+    inherited: str | None,
 ) -> None:
     """Serve a project's graphs."""
-    from server import serving
+    from server import processes, serving
 
-    settings = load_settings(
-        langgraph_json=langgraph_json, database_url=database_url, redis_url=redis_url
+    given = {"langgraph_json": langgraph_json, "database_url": database_url, "redis_url": redis_url}
+    settings = load_settings(**given)
+    if inherited is not None:
+        serving.serve(settings, host, port, inherited=processes.inherited(inherited))
+    elif workers == 1:
+        serving.serve(settings, host, port)
+    else:
+        arguments = ["serve", "--host", host, "--port", str(port)]
+        # By the environment, where others cannot read them.
+        os.environ |= {key.upper(): str(value) for key, value in given.items() if value is not None}
+        raise SystemExit(serving.serve_together(settings, host, port, workers, arguments))
+
+
+@main.command()
+@config_option
+@database_option
+@redis_option
+def worker(langgraph_json: Path | None, database_url: str | None, redis_url: str | None) -> None:
+    """Work on runs beside servers of the same database, and answer no requests."""
+    from server.working import work
+
+    work(
+        load_settings(langgraph_json=langgraph_json, database_url=database_url, redis_url=redis_url)
     )
-    serving.serve(settings, host, port)
 
 
 @main.command()

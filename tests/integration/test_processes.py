@@ -68,7 +68,7 @@ async def test_a_run_is_made_here_streamed_there_and_cancelled_elsewhere(
     ):
         await served.lines(Path(record), 1)
         await c.post(f"/threads/{thread}/runs/{run}/cancel?wait=true")
-        assert [event async for event in from_b if event.name == "values"] == []
+        assert [event async for event in from_b if event.name == "error"] == []
         async for event in of_thread:
             if event.name == "metadata" and "run_done" in event.data:
                 break
