@@ -13,14 +13,14 @@ from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.ops.run_claim import LEASE_SECONDS
 from langgraph_runtime_sql.ops.run_rows import is_held
 
-# When a renewal that succeeded was begun, by the clock that no one can set.
-_renewed = 0.0
+# When a renewal that succeeded was begun, by the clock that no one can set, and of what.
+_renewed: tuple[float, frozenset[tuple[str, int]]] = 0.0, frozenset()
 
 
-def renewed(moment: float) -> None:
-    """Note that all leases of this process were renewed, by a write begun at `moment`."""
+def renewed(moment: float, held: frozenset[tuple[str, int]]) -> None:
+    """Note that leases were renewed, of these runs and attempts, by a write begun at `moment`."""
     global _renewed
-    _renewed = moment
+    _renewed = moment, held
 
 
 async def check(claim: checkpoint.Claim) -> None:
@@ -30,11 +30,15 @@ async def check(claim: checkpoint.Claim) -> None:
         SupersededAttempt: it has not.
     """
     here = database.current()
-    if here.alone or time.monotonic() - max(_renewed, claim.since) < LEASE_SECONDS:
+    if here.alone:
+        return
+    moment, held = _renewed
+    sure = max(claim.since, moment if (claim.run_id, claim.attempt) in held else 0.0)
+    if time.monotonic() - sure < LEASE_SECONDS:
         return
 
     def fn(conn: Connection) -> bool:
-        return is_held(conn, claim.run_id, claim.attempt)
+        return is_held(conn, claim.run_id, claim.attempt, claim.owner)
 
     if not await here.read(fn):
         raise SupersededAttempt(

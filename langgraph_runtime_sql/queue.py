@@ -146,7 +146,9 @@ class Queue:
         run_id = run["run_id"]
         temporary = str(run["thread_id"]) if run["kwargs"].get("temporary") else None
         # The fence: everything written in this task's context is checked against it.
-        checkpoint.claim.set(checkpoint.Claim(str(run_id), attempt, temporary))
+        checkpoint.claim.set(
+            checkpoint.Claim(str(run_id), attempt, temporary, owner=run_claim.OWNER)
+        )
         main_loop = asyncio.get_running_loop()
         try:
             result = await self._on_its_loop(run, worker(run, attempt, main_loop))
@@ -179,7 +181,11 @@ class Queue:
             await bus.current().flush()
             await database.current().write(
                 lambda conn: run_claim.release(
-                    conn, run["run_id"], attempt, counted=not self.stopping
+                    conn,
+                    run["run_id"],
+                    attempt,
+                    counted=not self.stopping,
+                    owner=run_claim.OWNER,
                 )
             )
         except Exception:
@@ -222,12 +228,13 @@ class Queue:
             return
         active, began = set(self.active), time.monotonic()
         held = await database.current().write(run_claim.renew_held)
-        leases.renewed(began)
+        kept = frozenset((str(row["run_id"]), row["attempt"]) for row in held)
+        leases.renewed(began, kept)
         for row in held:
             if row["cancel_action"]:
                 control = bus.Control(row["cancel_action"], row["cancel_reason"])
                 bus.current().send_control(str(row["run_id"]), control)
-        gone = active - {(str(row["run_id"]), row["attempt"]) for row in held}
+        gone = active - kept
         # Twice, because one that has just ended is still packing up.
         for key in gone & self._gone:
             if (lost := self.active.get(key)) is not None:

@@ -22,12 +22,15 @@ class Claim:
         attempt: How many times the run has been started, this one included.
         temporary_thread_id: The run's thread, if it goes when the run does.
         since: When it began, by the clock that no one can set.
+        owner: Whose attempt it is. Where attempts are not counted, another process may
+            make one with the same number.
     """
 
     run_id: str
     attempt: int
     temporary_thread_id: str | None = None
     since: float = field(default_factory=time.monotonic, compare=False)
+    owner: str | None = None
 
 
 claim: ContextVar[Claim | None] = ContextVar("checkpoint_claim", default=None)
@@ -38,7 +41,7 @@ write_guard: ContextVar[Callable[[Connection], None] | None] = ContextVar(
 )
 """Called first in the transaction of each checkpoint write; what it raises undoes the write."""
 
-_owned_run = select(runs.c.attempt).where(
+_owned_run = select(runs.c.attempt, runs.c.claimed_by).where(
     runs.c.run_id == bindparam("run_id"),
     runs.c.attempt == bindparam("claimed_attempt"),
     runs.c.status == RUNNING_LITERAL,
@@ -72,4 +75,4 @@ def admission() -> Callable[[Connection], None]:
 def _owned(conn: Connection, owner: Claim) -> bool:
     statement = _HELD if conn.locks else _OWNED
     found = conn.fetchone(statement, {"run_id": owner.run_id, "claimed_attempt": owner.attempt})
-    return found is not None
+    return found is not None and owner.owner in (None, found["claimed_by"])

@@ -204,7 +204,14 @@ def _attempts_before_last() -> int:
     return BG_JOB_MAX_RETRIES - 1 if BG_JOB_MAX_RETRIES > 1 else -1
 
 
-def release(conn: Connection, run_id: Any, attempt: int, *, counted: bool = True) -> bool:
+def release(
+    conn: Connection,
+    run_id: Any,
+    attempt: int,
+    *,
+    counted: bool = True,
+    owner: str | None = None,
+) -> bool:
     """Put a run that we hold back into the queue; False if we no longer hold it.
 
     One that was told to stop, before its worker was lost or stopped, stops now.
@@ -212,8 +219,12 @@ def release(conn: Connection, run_id: Any, attempt: int, *, counted: bool = True
     Args:
         counted: Whether this attempt counts towards the most a run may have.
             One that a shutdown cut short does not.
+        owner: Whose attempt it is. Another process may have taken one with the same
+            number, where the last was not counted.
     """
     run_rows.lock_thread(conn, run_id)
+    if conn.locks and not run_rows.is_held(conn, run_id, attempt, owner):
+        return False
     released = conn.fetchone(
         _RELEASE,
         {"id": run_id, "held": attempt, "uncounted": 0 if counted else 1, "moment": now()},
@@ -263,7 +274,7 @@ def recover(
         str(row["run_id"])
         for row in lost
         # Another process may have been quicker.
-        if release(conn, row["run_id"], row["attempt"], counted=counted)
+        if release(conn, row["run_id"], row["attempt"], counted=counted, owner=row["claimed_by"])
     ]
 
 

@@ -93,7 +93,8 @@ def _claim() -> Any:
 def _check_owned(run: Row, claim: Any) -> None:
     if claim is None or claim.run_id != str(run["run_id"]):
         return
-    if run["status"] != run_rows.RUNNING or run["attempt"] != claim.attempt:
+    ours = run["attempt"] == claim.attempt and claim.owner in (None, run["claimed_by"])
+    if run["status"] != run_rows.RUNNING or not ours:
         raise SupersededAttempt(
             f"Attempt {claim.attempt} of run {claim.run_id} no longer owns the run"
         )

@@ -31,7 +31,11 @@ IN_FLIGHT = or_(runs.c.status == PENDING_LITERAL, runs.c.status == RUNNING_LITER
 
 _BY_ID = Prepared(select(runs).where(runs.c.run_id == bindparam("run_id")))
 _STATUS = Prepared(select(runs.c.status).where(runs.c.run_id == bindparam("run_id")))
-_HELD = Prepared(select(runs.c.status, runs.c.attempt).where(runs.c.run_id == bindparam("run_id")))
+_HELD = Prepared(
+    select(runs.c.status, runs.c.attempt, runs.c.claimed_by).where(
+        runs.c.run_id == bindparam("run_id")
+    )
+)
 _LOCK = Prepared(
     select(runs).where(runs.c.run_id == bindparam("run_id")).with_for_update(key_share=True)
 )
@@ -79,10 +83,15 @@ def status(conn: Connection, run_id: Any) -> str | None:
     return found
 
 
-def is_held(conn: Connection, run_id: Any, attempt: int) -> bool:
-    """Whether an attempt at a run is the one that works on it."""
+def is_held(conn: Connection, run_id: Any, attempt: int, owner: str | None) -> bool:
+    """Whether an attempt at a run, of this owner if one is given, is the one that works on it."""
     row = conn.fetchone(_HELD, {"run_id": run_id})
-    return row is not None and row["status"] == RUNNING and row["attempt"] == attempt
+    return (
+        row is not None
+        and row["status"] == RUNNING
+        and row["attempt"] == attempt
+        and owner in (None, row["claimed_by"])
+    )
 
 
 def in_flight(conn: Connection, thread_id: UUID) -> list[Row]:

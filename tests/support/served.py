@@ -77,13 +77,15 @@ class Api:
         answer = await self.http.get(f"/threads/{thread}/runs/{run}")
         return None if answer.status_code == 404 else str(_json(answer)["status"])
 
-    async def until(self, thread: str, run: str, *statuses: str | None) -> str | None:
+    async def until(
+        self, thread: str, run: str, *statuses: str | None, patience: float = PATIENCE
+    ) -> str | None:
         """Wait until a run has one of `statuses`; which.
 
         Raises:
             TimeoutError: it never had.
         """
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(patience):
             while (found := await self.status(thread, run)) not in statuses:
                 await asyncio.sleep(0.02)
         return found
