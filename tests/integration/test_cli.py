@@ -329,6 +329,6 @@ def test_help_names_each_command_and_no_option_that_does_not_work(tmp_path: Path
 def test_a_file_has_one_process(project: Path, command: tuple[str, ...]) -> None:
     ended = run(threadhold(*command), project)
     assert ended.returncode == 1
-    assert "one process owns a SQLite file" in ended.stderr
-    assert "postgresql://" in ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert "one process owns a SQLite file" in ended.stdout
+    assert "postgresql://" in ended.stdout
+    assert "Traceback" not in ended.stdout
