@@ -5,6 +5,8 @@ would never hear of what the other does.
 """
 
 import logging
+import select
+import socket
 import threading
 import time
 from contextlib import suppress
@@ -21,6 +23,7 @@ _KEY = 7_214_880_111
 # Whoever has just died still holds the lock until the server notices.
 PATIENCE_SECONDS = 2.0
 WATCH_SECONDS = 2.0
+AGAIN_SECONDS = 0.1
 
 
 class PostgresOwnership:
@@ -34,7 +37,9 @@ class PostgresOwnership:
     def __init__(self, engine: PostgresEngine) -> None:
         self._engine = engine
         self._raw: Raw | None = None
-        self._released = threading.Event()
+        self._released = False
+        # What is written to the first ends the watcher's wait at the second.
+        self._alarm: tuple[socket.socket, socket.socket] | None = None
         self._watcher: threading.Thread | None = None
 
     def take(self) -> None:
@@ -59,22 +64,30 @@ class PostgresOwnership:
                     "database of its own."
                 )
             time.sleep(0.1)
-        self._released.clear()
-        self._watcher = threading.Thread(target=self._watch, name="postgres-owner", daemon=True)
+        self._alarm = socket.socketpair()
+        self._watcher = threading.Thread(
+            target=self._watch, args=(self._alarm[1],), name="postgres-owner", daemon=True
+        )
         self._watcher.start()
 
     def release(self) -> None:
         """Let go. Repeatable."""
-        self._released.set()
-        if self._watcher is not None:
+        self._released = True
+        if self._watcher is not None and self._alarm is not None:
+            self._alarm[0].send(b".")
             self._watcher.join()
-            self._watcher = None
+            for end in self._alarm:
+                end.close()
+            self._watcher = self._alarm = None
         if self._raw is not None:
             self._raw.close()
             self._raw = None
 
-    def _watch(self) -> None:
-        while not self._released.wait(WATCH_SECONDS):
+    def _watch(self, alarm: socket.socket) -> None:
+        while True:
+            self._wait(alarm)
+            if self._released:
+                return
             with suppress(psycopg.OperationalError):
                 if not self._holds():
                     reason = DatabaseInUse(
@@ -84,6 +97,13 @@ class PostgresOwnership:
                     logger.critical("%s", reason)
                     self._engine.refuse(reason)
                     return
+
+    def _wait(self, alarm: socket.socket) -> None:
+        """Until the connection says something, which is its end, or some seconds have passed."""
+        waited: list[int | socket.socket] = [alarm]
+        if self._raw is not None and not self._raw.closed:
+            waited.append(self._raw.fileno())
+        select.select(waited, [], [], WATCH_SECONDS if len(waited) > 1 else AGAIN_SECONDS)
 
     def _holds(self) -> bool:
         """Whether the lock is held, by taking it again where the connection was lost."""
