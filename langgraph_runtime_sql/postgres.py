@@ -65,8 +65,8 @@ def translate(error: BaseException) -> BaseException:
     """A driver's error as one of ours, where it is not the operation's own doing."""
     if isinstance(error, _BUSY):
         return DatabaseBusy(_first_line(error))
-    if isinstance(error, psycopg.DataError):
-        # NUL, half a surrogate pair, a number or date that no column can hold.
+    if isinstance(error, psycopg.DataError | errors.ProgramLimitExceeded):
+        # NUL, a number or date that no column can hold, a key that no index can.
         return ValueError(f"A value cannot be stored or compared: {_first_line(error)}")
     if isinstance(error, psycopg.OperationalError | errors.ReadOnlySqlTransaction):
         return DatabaseOverloaded(_first_line(error))

@@ -42,8 +42,11 @@ class PostgresOwnership:
         self._alarm: tuple[socket.socket, socket.socket] | None = None
         self._watcher: threading.Thread | None = None
 
-    def take(self) -> None:
+    def take(self, patience: float = PATIENCE_SECONDS) -> None:
         """Own the database.
+
+        Args:
+            patience: How many seconds to wait for whoever owns it to let it go.
 
         Raises:
             DatabaseInUse: somebody else does.
@@ -53,9 +56,9 @@ class PostgresOwnership:
             self._raw = self._engine.open()
         except psycopg.OperationalError as error:
             raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + patience
         while not _lock(self._raw):
-            if time.monotonic() > deadline:
+            if time.monotonic() >= deadline:
                 where = f"{self._raw.info.dbname} on {self._raw.info.host or 'localhost'}"
                 self._raw.close()
                 raise DatabaseInUse(

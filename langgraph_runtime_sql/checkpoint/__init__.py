@@ -15,6 +15,7 @@ from langgraph_runtime_sql.checkpoint.history import (
 )
 from langgraph_runtime_sql.checkpoint.saver import Checkpointer
 from langgraph_runtime_sql.checkpoint.schema import ensure_schema
+from langgraph_runtime_sql.checkpoint.stock import run
 from langgraph_runtime_sql.checkpoint.storage import thread_storage
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "latest_checkpoint",
     "latest_id",
     "prune_thread",
+    "run",
     "thread_storage",
     "write_guard",
 ]

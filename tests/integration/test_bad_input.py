@@ -748,7 +748,12 @@ def test_store(unchanged: Served, method: str, path: str, body: Body) -> None:
 
 def test_a_namespace_of_a_thousand_labels_is_data(server: Served) -> None:
     namespace = [f"label {n} %_'\"" for n in range(1000)]
-    assert server.send("PUT", "/store/items", {**ITEM, "namespace": namespace}).is_success
+    answer = server.send("PUT", "/store/items", {**ITEM, "namespace": namespace})
+    if databases.kind() == "postgresql":
+        # Longer than what an index of Postgres can hold.
+        assert answer.status_code == 400
+        return
+    assert answer.is_success
     found = server.post("/store/items/search", {"namespace_prefix": namespace[:999]})
     assert [item["namespace"] for item in found["items"]] == [namespace]
 
