@@ -66,6 +66,12 @@ def url(path: Path) -> str:
     return f"sqlite:///{path}" if _kind == "sqlite" else server().database(path)
 
 
+def erase(path: Path) -> None:
+    """Drop the database that goes by `path`; its next user finds an empty one."""
+    if _kind == "postgresql":
+        server().erase(path)
+
+
 def query(path: Path, statement: str) -> list[Any]:
     """What a statement finds in the database that goes by `path`, whoever works with it."""
     if _kind == "sqlite":
@@ -101,8 +107,7 @@ class Server:
 
     def database(self, path: Path) -> str:
         """The URL of the database that goes by `path`, made as a copy of an empty one."""
-        digest = hashlib.blake2b(str(path.resolve()).encode(), digest_size=8).hexdigest()
-        name = f"{self._prefix}_{digest}"
+        name = self._name(path)
         if name not in self._made:
             if self._template not in self._made:
                 self._create(self._template, "template0")
@@ -110,16 +115,21 @@ class Server:
             self._create(name, self._template)
         return self._url(name)
 
+    def _name(self, path: Path) -> str:
+        digest = hashlib.blake2b(str(path.resolve()).encode(), digest_size=8).hexdigest()
+        return f"{self._prefix}_{digest}"
+
     def empty(self, name: str) -> str:
         """The URL of a new database without any table."""
         name = f"{self._prefix}_{name}"
         self._create(name, "template0")
         return self._url(name)
 
-    def execute(self, statement: str) -> None:
-        """Run a statement in the database of `dsn`."""
-        with psycopg.connect(self.dsn, autocommit=True) as raw:
-            raw.execute(statement.encode())
+    def erase(self, path: Path) -> None:
+        """Drop the database that goes by `path`, whoever is connected to it."""
+        name = self._name(path)
+        if name in self._made:
+            self._drop(name)
 
     def _create(self, name: str, template: str) -> None:
         statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8'")
@@ -127,11 +137,12 @@ class Server:
             raw.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
         self._made.add(name)
 
-    def _drop(self) -> None:
+    def _drop(self, *names: str) -> None:
         with psycopg.connect(self.dsn, autocommit=True) as raw:
-            for name in self._made:
+            for name in names or tuple(self._made):
                 statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
                 raw.execute(statement.format(sql.Identifier(name)))
+                self._made.discard(name)
 
     def _url(self, name: str) -> str:
         parts = {key: str(value) for key, value in conninfo_to_dict(self.dsn).items()}
