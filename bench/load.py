@@ -56,6 +56,20 @@ async def echo(client: Client, prefix: str = "", graph: str = "echo", **metadata
     return taken
 
 
+async def returning(client: Client, website: str) -> float:
+    """Greet the ICP finder on a new thread of a known company, up to its question."""
+    metadata = {"agent": "icp_finder", "website": website}
+    thread = (await client.json("POST", "/threads", {"metadata": metadata}))["thread_id"]
+    message = {"role": "user", "content": "Hello"}
+    body = {"assistant_id": "icp_finder", "input": {"messages": [message]}}
+    begun = time.perf_counter()
+    values = await client.json("POST", f"/threads/{thread}/runs/wait", body)
+    taken = time.perf_counter() - begun
+    if not (values.get("is_return_user") and values["decisions"]["use_cached"]):
+        raise WrongAnswer(f"the ICP finder answered {values}")
+    return taken
+
+
 async def echo_on_thread(client: Client) -> float:
     """The same on a thread made beforehand; the thread's creation is not in the time."""
     return await echo(client, f"/threads/{await new_thread(client)}")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from statistics import median, quantiles
 
-from bench import load, servers
+from bench import companies, load, servers
 from bench.bare import bare
 from bench.client import Client
 from bench.report import Line
@@ -184,6 +184,27 @@ async def policy(stage: Stage) -> list[Line]:
     ]
 
 
+async def return_user(stage: Stage) -> list[Line]:
+    """What probing, deciding and gating add to a run of a user who returns, candidates shown."""
+    filled = await stage.filled()
+    samples = 4 * stage.scale.samples
+    await companies.save(filled.file, samples)
+    added: list[float] = []
+    async with (
+        servers.ours(
+            stage.scratch, filled.file, "icp", "policy.json", THREAD_POLICY_AGENTS="icp_finder"
+        ) as server,
+        server.client() as client,
+    ):
+        for number in range(samples):
+            plain = await load.echo_on_thread(client)
+            returning = await load.returning(client, companies.website(number))
+            if number:  # the first one opens the database
+                added.append((returning - plain) * 1e3)
+    name = f"return-user probe and gate, added to a run, at {THREADS:,} threads, p95"
+    return [Line(name, _p95(added), "ms", limit=150.0)]
+
+
 def _p95(times: list[float]) -> float:
     return quantiles(times, n=20)[18]
 
@@ -199,4 +220,5 @@ MEASURES: dict[str, Measure] = {
     "throughput": throughput,
     "search": search,
     "policy": policy,
+    "return-user": return_user,
 }

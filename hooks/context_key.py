@@ -40,14 +40,14 @@ def context_key(website: str | None, rule_name: str, payload: Any) -> str:
         payload: JSON that tells rules of one name apart.
 
     Raises:
-        ValueError: the website has no host name, the rule name is blank or longer
-            than 100 characters, the payload is not JSON.
+        ValueError: the website has no host name, the rule name is blank, longer than
+            100 characters or not printable, the payload is not JSON.
     """
     if website is not None and website.strip():
         return f"domain:{domain(website)}"
     name = " ".join(rule_name.split())
-    if not 0 < len(name) <= MAX_RULE_NAME:
-        raise ValueError(f"a rule's name has 1 to {MAX_RULE_NAME} characters")
+    if not 0 < len(name) <= MAX_RULE_NAME or not name.isprintable():
+        raise ValueError(f"a rule's name has 1 to {MAX_RULE_NAME} printable characters")
     return f"icp:{name}#{payload_hash(payload)}"
 
 

@@ -5,7 +5,6 @@ import gc
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -22,19 +21,13 @@ from langgraph_runtime_sql.embed import LangGraphPlatform
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from my_agent import database as product_database
 from server.logs import AccessLog
+from server.project import has_our_identity
 from server.routes import ProductRoutes, offered
 from server.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 HEALTH_SECONDS = 3.0
-
-
-# In langgraph.json, what says that users are told apart as `hooks` does it.
-IDENTITY = (
-    "hooks.auth:auth",
-    f"{Path(auth_settings.__file__).resolve().with_name('auth.py')}:auth",
-)
 
 
 class AuthenticationMissing(RuntimeSqlError):
@@ -89,7 +82,7 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
     origins = settings.cors_allow_origins
     project = read_config(settings.langgraph_json)
     auth = project.sections["auth"]
-    ours = auth.get("path") in IDENTITY
+    ours = has_our_identity(auth)
     if ours:
         check_identity(settings)
     platform = LangGraphPlatform(

@@ -1,6 +1,6 @@
 """Extracts: an answer without a model, in the words of the passages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from langchain_core.messages import BaseMessage
 
@@ -8,9 +8,11 @@ from my_agent.chat.documents.chunking import Passage, sentences
 from my_agent.chat.documents.words import content_words, fold, stem
 from my_agent.offline import OfflineChatModel
 
-# Sentences that are quoted, from as many passages.
+# Quotations, each from another passage, and the characters of one.
 QUOTED = 3
-LONGEST = 400
+LONGEST = 300
+# What the first place among the passages is worth, where a word that only one has is worth 1.
+RANK = 0.5
 
 PREFACE = "I am offline: no language model is configured, so these are only quotations."
 ADVICE = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for any OpenAI-compatible endpoint, for answers."
@@ -32,30 +34,44 @@ class ExtractModel(OfflineChatModel):
 
 
 def extract(question: str, passages: Sequence[Passage]) -> str:
-    """The sentences that say most about a question, with the number of the passage of each."""
-    wanted = {stem(fold(word)) for word in content_words(question)}
-    rated = [
-        (_overlap(wanted, passage, sentence), -number, sentence)
-        for number, passage in enumerate(passages, 1)
-        for sentence in [_best(wanted, passage)]
-    ]
-    # Without a word in common there is still what the search by meaning thought best.
-    chosen = sorted((each for each in rated if each[0]), reverse=True)[:QUOTED] or rated[:1]
-    quotes = [f"“{sentence}” [{-number}]" for _, number, sentence in chosen]
+    """What passages say about a question in the fewest words, each with its number."""
+    worth = _worth(question, passages)
+    rated = []
+    for number, passage in enumerate(passages, 1):
+        above = _stems(f"{passage.title} {passage.section}")
+        told = sentences(passage.text)
+        best = max(range(len(told)), key=lambda each: _rate(worth, _stems(told[each]), set()))
+        # The search has read more into them than words.
+        rating = _rate(worth, _stems(told[best]), above) + RANK / number
+        rated.append((rating, -number, _quote(told, best)))
+    chosen = sorted(rated, reverse=True)[:QUOTED]
+    quotes = [f"“{text}” [{-number}]" for _, number, text in chosen]
     return "\n\n".join([PREFACE, *quotes, ADVICE])
 
 
-def _best(wanted: set[str], passage: Passage) -> str:
-    """The sentence of a passage with most of the words; the first of several."""
-    found = max(sentences(passage.text), key=lambda each: _overlap(wanted, None, each))
-    return found if len(found) <= LONGEST else f"{found[:LONGEST].rsplit(' ', 1)[0]} …"
+def _quote(told: Sequence[str], best: int) -> str:
+    """A sentence with those behind it, and then those before it, as long as it stays short."""
+    first, last = best, best + 1
+    while last < len(told) and len(" ".join(told[first : last + 1])) <= LONGEST:
+        last += 1
+    while first > 0 and len(" ".join(told[first - 1 : last])) <= LONGEST:
+        first -= 1
+    text = " ".join(told[first:last])
+    return text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(' ', 1)[0]} …"
 
 
-def _overlap(wanted: set[str], passage: Passage | None, sentence: str) -> float:
-    """How many of the words a sentence has; those only above it count half."""
-    said = _stems(sentence)
-    above = _stems(f"{passage.title} {passage.section}") - said if passage else set()
-    return len(wanted & said) + len(wanted & above) / 2
+def _worth(question: str, passages: Sequence[Passage]) -> dict[str, float]:
+    """The words of a question; one is worth the more, the fewer passages have it."""
+    told = [_stems(passage.in_context) for passage in passages]
+    return {word: 1 / max(1, sum(word in each for each in told)) for word in _stems(question)}
+
+
+def _rate(worth: Mapping[str, float], said: set[str], above: set[str]) -> float:
+    """What a sentence's words are worth; those only above it count half."""
+    return sum(
+        value * (1.0 if word in said else 0.5 if word in above else 0.0)
+        for word, value in worth.items()
+    )
 
 
 def _stems(text: str) -> set[str]:

@@ -16,13 +16,11 @@ class Session(TypedDict):
     """A session for what has changed.
 
     Attributes:
-        website: the domain of its company.
-        about: what it is about, in words.
+        website: the domain of its company, as people write it.
         request: method, path and body of the request that opens it.
     """
 
     website: str
-    about: str
     request: dict[str, Any]
 
 
@@ -86,9 +84,7 @@ def next_session(state: State, heard: Heard) -> Session:
         body["payload"] = payload
     if path == "/threads":
         body = {"metadata": body}
-    about = readable(domain(website)) if website else ""
     return {
-        "website": about,
-        "about": about,
+        "website": readable(domain(website)) if website else "",
         "request": {"method": "POST", "path": path, "body": body},
     }

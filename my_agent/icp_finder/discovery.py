@@ -15,7 +15,7 @@ import httpx
 from my_agent.icp_finder import sites
 from my_agent.icp_finder.model import Candidate, Company, Icp
 from my_agent.icp_finder.settings import IcpSettings
-from my_agent.icp_finder.website import name_in
+from my_agent.icp_finder.website import line, name_in
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ def _ask(query: str) -> list[Result]:
 
 
 def _candidate(result: Result, regions: Iterable[str]) -> Candidate | None:
-    title, body = str(result.get("title") or ""), str(result.get("body") or "")
+    title, body = (line(result.get(name)) for name in ("title", "body"))
     website, domain = _site(result)
     if not domain or _LIST.match(title):
         return None
@@ -134,7 +134,7 @@ def _candidate(result: Result, regions: Iterable[str]) -> Candidate | None:
         source="web",
         website=website,
         region=next((region for region in regions if region.casefold() in said), ""),
-        about=" ".join(body.split()),
+        about=body,
     )
 
 

@@ -130,6 +130,20 @@ def says_something(heard: Heard) -> bool:
     return {**heard, "text": "", "customers": False} != NOTHING
 
 
+def combined(first: Heard, then: Heard) -> Heard:
+    """What two messages say; of what both say, the second counts."""
+    again = bool(then["sites"])
+    return {
+        "website": then["website"] or first["website"],
+        "sites": then["sites"] if again else first["sites"],
+        "customers": then["customers"] if again else first["customers"],
+        "swaps": [*first["swaps"], *then["swaps"]],
+        "icp": {**first["icp"], **then["icp"]},
+        "wish": then["wish"] or first["wish"],
+        "text": then["text"],
+    }
+
+
 def fields(text: str) -> dict[str, list[str]]:
     """The ICP's fields that a text labels: `industries: logistics, food; regions: Singapore`."""
     labels = list(_LABEL.finditer(text))

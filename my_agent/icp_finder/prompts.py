@@ -111,7 +111,7 @@ def fallback(count: int, codes: Sequence[str]) -> str:
     """Say what the register added."""
     if not codes:
         return "The web gave too few companies, and the industries match no SSIC code."
-    companies = "1 company" if count == 1 else f"{count} companies"
+    companies = {0: "no company", 1: "1 company"}.get(count, f"{count} companies")
     return (
         f"The web gave too few companies; the register added {companies} "
         f"of SSIC {', '.join(codes)}."
@@ -194,8 +194,10 @@ def no_customer(site: str) -> str:
 
 def too_many(left_out: Sequence[str]) -> str:
     """Say which websites were left out."""
+    more = len(left_out) - CUSTOMERS
+    names = [*map(readable, left_out[:CUSTOMERS]), *([f"{more} more"] if more > 0 else [])]
     return (
-        f"Five are enough: I left out {', '.join(map(readable, left_out))}. To exchange one, write "
+        f"Five are enough: I left out {listed(names)}. To exchange one, write "
         "“replace old.com with new.com”."
     )
 

@@ -100,7 +100,8 @@ async def save_discovery(
 ) -> None:
     """Note a search for candidates, and keep what it found in the place of what the last one did.
 
-    What enrichment has found of a candidate that is found again stays.
+    What enrichment has found of a candidate that is found again stays until it is enriched again,
+    for which it is due now.
 
     Args:
         tenant_id: whose.
@@ -117,7 +118,7 @@ async def save_discovery(
         for table in (scores, candidates):
             others = table.c.key.not_in(keys)
             connection.execute(delete(table).where(*_of(table, which), others))
-        _keep(connection, which, found)
+        _keep(connection, which, found, keep=("details", "found_at"))
         upsert(connection, discoveries, [note])
 
     await run(work, write=True)
@@ -135,7 +136,8 @@ async def add_candidates(
         found: the candidates.
     """
     which = (tenant_id, rule_name, icp_hash)
-    await run(lambda connection: _keep(connection, which, found), write=True)
+    stays = ("details", "found_at", "enriched_at")
+    await run(lambda connection: _keep(connection, which, found, keep=stays), write=True)
 
 
 async def best_candidates(
@@ -252,7 +254,9 @@ def asked_for(connection: Connection, which: Which) -> tuple[Company, Icp] | Non
     return found and (found.company, found.basis["icp"])
 
 
-def _keep(connection: Connection, which: Which, found: Iterable[Scored]) -> None:
+def _keep(
+    connection: Connection, which: Which, found: Iterable[Scored], *, keep: tuple[str, ...]
+) -> None:
     moment = now()
     # Of two with one key the last counts.
     unique = {each.candidate.key: each for each in found}.values()
@@ -267,7 +271,7 @@ def _keep(connection: Connection, which: Which, found: Iterable[Scored]) -> None
         }
         for each in unique
     ]
-    upsert(connection, candidates, rows, keep=("details", "found_at", "enriched_at"))
+    upsert(connection, candidates, rows, keep=keep)
     totals = [
         {
             **_named(which),

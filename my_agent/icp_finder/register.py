@@ -13,7 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, case, func, literal, or_, select
+from sqlalchemy import Connection, Row, Select, case, literal, select
 
 from my_agent.database import database
 from my_agent.icp_finder import ssic
@@ -218,47 +218,43 @@ async def find(
     """
     if not codes or limit < 1 or (icp["regions"] and not around_singapore(icp["regions"])):
         return []
-    ask = _search(tenant_id, codes, icp["keywords"])
-    known = set(without)
+    known, new = frozenset(without), dict[str, Candidate]()
 
     def work(connection: Connection) -> list[Candidate]:
-        # A company may be there twice, once for all tenants and once for this one.
-        found = (_candidate(row) for row in connection.execute(ask.limit(2 * limit + len(known))))
-        new = {each.key: each for each in found if each.key not in known}
+        # What a company does mainly before what others do beside it.
+        for column in (companies.c.primary_ssic, companies.c.secondary_ssic):
+            asks = [_search(tenant_id, column, code, icp["keywords"]) for code in codes]
+            # A company may be there twice, once for all tenants and once for this one.
+            most = 2 * limit + len(without)
+            found = [connection.execute(ask.limit(most)).all() for ask in asks]
+            # The first of each industry, then the second of each, so that a large one leaves room.
+            for row in itertools.chain.from_iterable(itertools.zip_longest(*found)):
+                if row is not None and f"uen:{row.uen}" not in known:
+                    new.setdefault(f"uen:{row.uen}", _candidate(row))
+            if len(new) >= limit:
+                break
         return list(new.values())[:limit]
 
     return await run(work)
 
 
-def _search(tenant_id: str, codes: Sequence[str], keywords: Sequence[str]) -> Select[Any]:
-    columns = (companies.c.primary_ssic, companies.c.secondary_ssic)
-    # What a company does mainly before what others do beside it.
-    ways = [_within(column, code) for column in columns for code in codes]
-    way = case(*((condition, place) for place, condition in enumerate(ways)))
+def _search(tenant_id: str, column: Any, code: str, keywords: Sequence[str]) -> Select[Any]:
+    """Companies in business whose code in `column` is of an industry, most keywords first."""
     activities = companies.c.primary_activity + literal(" ") + companies.c.secondary_activity
-    said = func.lower(companies.c.name + literal(" ") + activities)
-    hits = [said.contains(word.lower(), autoescape=True) for word in keywords if word.strip()]
+    said = companies.c.name + literal(" ") + activities
+    hits = [said.icontains(word, autoescape=True) for word in keywords if word.strip()]
     asked_for = sum((case((hit, 1), else_=0) for hit in hits), literal(0))
-    order = (asked_for.desc(), companies.c.name, companies.c.uen, companies.c.tenant_id)
-    # The first of each industry, then the second of each, so that a large one leaves room.
-    turn = func.row_number().over(partition_by=way, order_by=order)
-    mine = companies.c.tenant_id.in_((SHARED, tenant_id))
-    found = (
-        select(companies, way.label("way"), turn.label("turn"))
-        .where(mine, companies.c.is_live, or_(*ways))
-        .subquery()
-    )
-    beside = found.c.way >= len(codes)
-    return select(found).order_by(beside, found.c.turn, found.c.way)
-
-
-def _within(column: Any, code: str) -> Any:
-    # Between two codes and not LIKE: every collation orders digits alike, and an index is used.
-    return or_(
-        *(
-            and_(column >= prefix.ljust(5, "0"), column <= prefix.ljust(5, "9"))
-            for prefix in ssic.prefixes(code)
+    prefixes = ssic.prefixes(code)
+    return (
+        select(companies)
+        # Between two codes and not LIKE: every collation orders digits alike, and an index is used.
+        .where(
+            companies.c.tenant_id.in_((SHARED, tenant_id)),
+            companies.c.is_live,
+            column >= prefixes[0].ljust(5, "0"),
+            column <= prefixes[-1].ljust(5, "9"),
         )
+        .order_by(*([asked_for.desc()] if hits else []), companies.c.name, companies.c.uen)
     )
 
 

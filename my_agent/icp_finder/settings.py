@@ -51,3 +51,8 @@ class IcpSettings(EnvironmentSettings):
         if isinstance(value, str):
             return tuple(network.strip() for network in value.split(",") if network.strip())
         return value
+
+    @property
+    def wanted(self) -> int:
+        """How many candidates are worth having."""
+        return self.run_now_limit + self.run_later_limit

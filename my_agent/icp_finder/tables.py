@@ -121,7 +121,7 @@ jobs = Table(
     _text("icp_hash"),
     _text("status"),
     # Keys of the candidates, in the order in which they are enriched.
-    Column("keys", JSON, nullable=False),
+    Column("candidate_keys", JSON, nullable=False),
     Column("done", Integer, nullable=False),
     # The thread that the job's run is on; a run on any other may not touch the job.
     _text("thread_id"),

@@ -22,6 +22,7 @@ from my_agent.icp_finder.transport import CheckedTransport, PrivateAddressError
 MAX_BYTES = 2**20
 MAX_REDIRECTS = 5
 ABOUT_LENGTH = 2000
+TEXT_LENGTH = 200_000
 NAME_LENGTH = 120
 # A page whose main part is shorter has its text elsewhere, as many first pages do.
 ENOUGH = 200
@@ -59,7 +60,7 @@ class Page:
         website: URL that it was asked for by.
         name: what it calls itself, or else the domain.
         about: its main text, shortened.
-        text: all of its text.
+        text: all of its text, up to a bound.
     """
 
     website: str
@@ -157,17 +158,17 @@ def _read(website: str, html: bytes) -> Page:
     found = bare_extraction(html, url=website, favor_recall=True, with_metadata=True)
     main = description = ""
     if found is not None and not isinstance(found, dict):
-        main, description = _line(found.text), _line(found.description)
-    text = _line(html2txt(html))
+        main, description = line(found.text), line(found.description)
+    text = line(html2txt(html))
     about = main if len(main) >= ENOUGH else text or main
     if description and description not in about:
         about = f"{description} {about}"
     if not about.strip():
         raise SiteUnreadable(f"{_shown(website)} has no text that can be read.")
     tree = load_html(html)
-    title = _line(tree.findtext(".//title")) if tree is not None else ""
+    title = line(tree.findtext(".//title")) if tree is not None else ""
     name = name_in(title) or sites.readable(sites.domain(website))
-    return Page(website, name, about[:ABOUT_LENGTH].strip(), text)
+    return Page(website, name, about[:ABOUT_LENGTH].strip(), text[:TEXT_LENGTH])
 
 
 def name_in(title: str) -> str:
@@ -177,8 +178,10 @@ def name_in(title: str) -> str:
     return telling[0][:NAME_LENGTH] if telling else ""
 
 
-def _line(text: str | None) -> str:
-    return " ".join((text or "").split())
+def line(text: str | None) -> str:
+    """A text on one line."""
+    # Postgres keeps no zero bytes.
+    return " ".join((text or "").replace("\0", "").split())
 
 
 def _shown(website: str) -> str:

@@ -42,7 +42,9 @@ RULES: dict[str, IssueType] = {
 IRREGULAR = "RegularIrregulars"
 # Rules that flag what is correct, if not what everybody would write, or that guess badly.
 UNWANTED = re.compile(
-    r"Redundant\w+|OkToOkay|OxfordComma|SplitWords|WrongNegative|\w*Dash(es)?|\w*Ellipsis\w*"
+    r"Redundant\w+|Expand\w+|\w*Dash(es)?|\w*Ellipsis\w*|CompoundNouns|DisjointPrefixes|"
+    r"InMyHumbleOpinion|OkToOkay|OxfordComma|SplitWords|TheProperNounPossessive|ToDoHyphen|"
+    r"WrongNegative"
 )
 
 
@@ -69,7 +71,7 @@ FOREIGN = _words(
 )
 
 # How much alike a word and its correction are, from 0 to 1: what is further off is another word.
-ALIKE = 0.75
+ALIKE = 0.8
 # Letters around a remedy that show whether it fits.
 CONTEXT = 60
 
@@ -89,11 +91,12 @@ def check(text: str) -> list[Issue]:
     """
     with _lock:
         american, british = _linters()
-        lints, others = _lints(american, text), _lints(british, text)
-        # What is right on one side of the Atlantic is right.
-        lints = {key: lint for key, lint in lints.items() if key in others}
+        lints = _lints(american, text)
         if _is_foreign(text, [lint.problem_text for lint in lints.values() if _is_unknown(lint)]):
             return []
+        # What is right on one side of the Atlantic is right.
+        others = _lints(british, text) if lints else {}
+        lints = {key: lint for key, lint in lints.items() if key in others}
         issues = [_issue(american, text, rule, lint) for (rule, *_), lint in lints.items()]
     return merge(issue for issue in issues if issue is not None)
 
@@ -158,13 +161,18 @@ def _spelling(text: str, lint: "Lint") -> str | None:
     is_name = word[:1].isupper() and not BEGINNING.search(text[: lint.span.start])
     for suggestion in lint.suggestions:
         remedy = suggestion.replacement_text
-        if SequenceMatcher(None, word.lower(), remedy.lower()).ratio() < ALIKE:
+        if not _are_alike(word.lower(), remedy.lower()):
             continue
         # A plural that does not exist is no genitive.
         if remedy.endswith("'s") and remedy[:-2].lower() not in CONTRACTED:
             continue
         return None if is_name and remedy not in CAPITALS else remedy
     return None
+
+
+def _are_alike(word: str, other: str) -> bool:
+    # Letters that changed places are one slip, however short the word.
+    return sorted(word) == sorted(other) or SequenceMatcher(None, word, other).ratio() >= ALIKE
 
 
 def _remedy(linter: "Linter", text: str, rule: str, lint: "Lint") -> str | None:

@@ -1,18 +1,20 @@
-"""START -> admit -> reply and correct, side by side -> END."""
+"""START -> admit -> reply and correct, side by side -> END; or admit -> refuse."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 
 from my_agent.tutor.context import Context
-from my_agent.tutor.nodes import admit, correct, reply
+from my_agent.tutor.nodes import admit, correct, refuse, reply
 from my_agent.tutor.state import Input, State
 
 graph = (
     StateGraph(State, context_schema=Context, input_schema=Input)
+    .add_node(admit)
     .add_node(reply)
     .add_node(correct)
-    # Not a node: what it refuses must not have been kept.
-    .add_conditional_edges(START, admit)
-    .add_edge("reply", END)
-    .add_edge("correct", END)
+    .add_node(refuse)
+    .add_edge(START, "admit")
+    # `admit` says where it goes.
+    .set_finish_point("reply")
+    .set_finish_point("correct")
     .compile(name="tutor")
 )

@@ -4,35 +4,66 @@ import asyncio
 from typing import Literal
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+)
 from langgraph.runtime import Runtime
+from langgraph.types import Command, Send
 
 from my_agent.models import chat_model
 from my_agent.offline import OfflineChatModel
 from my_agent.tutor import grammar
 from my_agent.tutor.context import Context
 from my_agent.tutor.corrections import Correction, correction, merge
+from my_agent.tutor.offline import OfflineTutor
 from my_agent.tutor.review import review
 from my_agent.tutor.settings import TutorSettings
 from my_agent.tutor.state import TIMESTAMP, State, now, unanswered
 from my_agent.tutor.window import window
 
+NOTHING = "There is nothing to answer: send a message of the user's with text"
+# Messages that the model corrects at the same time.
+AT_ONCE = 4
+# Characters of the answer before a message that the one who corrects it reads.
+CONTEXT = 1000
 
-def admit(state: State) -> list[Literal["reply", "correct"]]:
-    """Lets a message in, to be answered and corrected at the same time.
 
-    It decides before the message is kept, so that one that is refused leaves nothing behind.
+def admit(
+    state: State, runtime: Runtime[Context]
+) -> Command[Literal["reply", "correct", "refuse"]]:
+    """Lets a message in, to be answered and corrected at the same time, or takes it out again."""
+    info = runtime.execution_info
+    named: State = {"messages": [], "thread_id": (info and info.thread_id) or ""}
+    waiting = unanswered(state["messages"])
+    wrong = [message for message in waiting if _problem(message)]
+    if waiting and not wrong:
+        return Command(update=named, goto=["reply", "correct"])
+    removed = [RemoveMessage(id=str(message.id)) for message in wrong]
+    return Command(update={**named, "messages": removed}, goto=Send("refuse", {"messages": wrong}))
+
+
+def refuse(state: State) -> State:
+    """Fails the run, after the messages that it is about are out of the thread.
 
     Raises:
-        ValueError: there is nothing to answer, or too much.
+        ValueError: always, with what is wrong with them.
     """
-    waiting = unanswered(state["messages"])
+    problems = [problem for each in state["messages"] if (problem := _problem(each))]
+    raise ValueError(problems[0] if problems else NOTHING)
+
+
+def _problem(message: AnyMessage) -> str | None:
+    """Why a message cannot be answered."""
     longest = TutorSettings.from_environment().max_message_length
-    if not waiting or not all(message.text.strip() for message in waiting):
-        raise ValueError("There is nothing to answer: send a message of the user's with text")
-    if any(len(message.text) > longest for message in waiting):
-        raise ValueError(f"The message is too long: at most {longest} characters")
-    return ["reply", "correct"]
+    if not message.text.strip():
+        return NOTHING
+    if len(message.text) > longest:
+        return f"The message is too long: at most {longest} characters"
+    return None
 
 
 async def reply(state: State, runtime: Runtime[Context]) -> State:
@@ -44,11 +75,12 @@ async def reply(state: State, runtime: Runtime[Context]) -> State:
     context = _context(runtime)
     settings = TutorSettings.from_environment()
     model = await asyncio.to_thread(chat_model, context.model)
+    if isinstance(model, OfflineChatModel):
+        model = OfflineTutor()
     read = window(state["messages"], turns=settings.window_turns, length=settings.window_length)
     answer = await model.ainvoke([SystemMessage(context.system_prompt), *read])
     answer.additional_kwargs[TIMESTAMP] = now()
-    info = runtime.execution_info
-    return {"messages": [answer], "thread_id": (info and info.thread_id) or ""}
+    return {"messages": [answer]}
 
 
 async def correct(state: State, runtime: Runtime[Context]) -> State:
@@ -61,7 +93,13 @@ async def correct(state: State, runtime: Runtime[Context]) -> State:
     model = await asyncio.to_thread(chat_model, name or context.model)
     waiting = unanswered(state["messages"])
     before = _said_before(state["messages"], len(waiting))
-    corrected = await asyncio.gather(*(_correct(each, model, before) for each in waiting))
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def in_turn(message: HumanMessage) -> Correction | None:
+        async with turns:
+            return await _correct(message, model, before)
+
+    corrected = await asyncio.gather(*map(in_turn, waiting))
     return {"messages": [], "corrections": [each for each in corrected if each is not None]}
 
 
@@ -76,9 +114,9 @@ async def _correct(message: HumanMessage, model: BaseChatModel, before: str) -> 
 
 
 def _said_before(messages: list[AnyMessage], waiting: int) -> str:
-    """The answer that the last `waiting` messages follow."""
+    """The end of the answer that the last `waiting` messages follow."""
     last = messages[-waiting - 1] if len(messages) > waiting else None
-    return str(last.text) if isinstance(last, AIMessage) else ""
+    return str(last.text)[-CONTEXT:] if isinstance(last, AIMessage) else ""
 
 
 def _context(runtime: Runtime[Context]) -> Context:

@@ -6,7 +6,7 @@ import re
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.constants import TAG_NOSTREAM
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from my_agent.tutor import prompts
 from my_agent.tutor.corrections import Issue, IssueType
@@ -22,9 +22,17 @@ class Finding(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     type: IssueType
-    text: str = Field(min_length=1, description="The wrong words, exactly as in the message")
+    text: str = Field(description="The wrong words, exactly as in the message")
     replacement: str = Field(description="What should stand in their place")
-    message: str = Field(min_length=1, description="What is wrong, in one sentence")
+    message: str = Field(description="What is wrong, in one sentence")
+
+    # Not in the schema, which strict endpoints accept without lengths only.
+    @field_validator("text", "message")
+    @classmethod
+    def _says_something(cls, text: str) -> str:
+        if not text.strip():
+            raise ValueError("must not be empty")
+        return text
 
 
 class Review(BaseModel):

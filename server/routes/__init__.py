@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 import my_agent
 from langgraph_runtime_sql import hooks
-from server.routes import a2a, ask, runs, threads, tutor
+from server.routes import ask, closed, export, runs, threads, tutor
 from server.routes.forwarding import Request
 
 Handler = Callable[[Request], Awaitable[None]]
@@ -25,13 +25,15 @@ POLICY: dict[str, PolicyHandler] = {
     "POST /runs": runs.start,
     "POST /runs/wait": runs.start,
     "POST /runs/stream": runs.start,
-    "POST /a2a/{assistant_id}": a2a.send,
-    "POST /a2a/{assistant_id}/": a2a.send,
+    "POST /threads/{thread_id}/runs/crons": closed.cron,
+    "POST /a2a/{assistant_id}": closed.message,
+    "POST /a2a/{assistant_id}/": closed.message,
 }
 """Method and path below the mount to what answers, where the project has the thread policy."""
 
 PRODUCTS: dict[str, dict[str, Handler]] = {
     ask.GRAPH: ask.ROUTES,
+    export.GRAPH: export.ROUTES,
     tutor.GRAPH: tutor.ROUTES,
 }
 """A graph's id to its routes; they are offered where the project serves our graph by that id."""

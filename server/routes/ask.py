@@ -7,20 +7,16 @@ events are asked for, with `thread_id`, a `token` for each piece of the answer, 
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from langgraph_sdk.schema import StreamPart
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
+from server.routes.conversation import UNFINISHED, Json, find_thread, read_body, text_of
 from server.routes.events import Event, tell
 from server.routes.forwarding import Request
 
 GRAPH = "chat"
-Json = dict[str, Any]
-UNFINISHED = {
-    "error": "Unfinished",
-    "message": "The run was stopped, or goes on elsewhere: read the thread later",
-}
 
 
 class Question(BaseModel):
@@ -34,19 +30,18 @@ class Question(BaseModel):
 
 async def ask(request: Request) -> None:
     """Run the chat on a question, in its turn if the thread is busy."""
-    try:
-        asked = Question.model_validate_json(request.body)
-    except ValidationError as error:
-        problems = [
-            f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in error.errors()
-        ]
-        await request.refuse(422, {"detail": "; ".join(problems)})
+    asked = await read_body(request, Question)
+    if asked is None:
         return
     if (problem := _problem(asked.question)) is not None:
         await request.refuse(422, {"detail": f"question: {problem}"})
         return
-    if asked.thread_id is not None and not await _is_found(request, asked.thread_id):
-        return
+    thread_id = uuid4()
+    if asked.thread_id is not None:
+        found = await find_thread(request, asked.thread_id, GRAPH)
+        if found is None:
+            return
+        thread_id = found
     run: Json = {
         "assistant_id": GRAPH,
         "input": {"messages": [{"role": "user", "content": asked.question}]},
@@ -54,12 +49,11 @@ async def ask(request: Request) -> None:
     }
     if asked.thread_id is None:
         run["if_not_exists"] = "create"
-    thread_id = str(uuid4() if asked.thread_id is None else UUID(asked.thread_id))
     if _wants_events(request):
         run["stream_mode"] = ["messages-tuple", "updates"]
         await tell(request, f"/threads/{thread_id}/runs/stream", run, Telling())
     else:
-        await _answer(request, thread_id, run)
+        await _answer(request, str(thread_id), run)
 
 
 ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {"POST /api/ask": ask}
@@ -81,7 +75,7 @@ class Telling:
         data: Any = part.data
         if part.event == "messages":
             chunk, metadata = data
-            if metadata.get("langgraph_node") == "generate" and (text := _text(chunk)):
+            if metadata.get("langgraph_node") == "generate" and (text := text_of(chunk)):
                 yield Event("token", {"content": text})
         elif part.event == "updates" and "generate" in data:
             self._answer = data["generate"]
@@ -94,7 +88,7 @@ class Telling:
             yield Event("error", self._error or UNFINISHED)
             return
         yield Event("citations", {"citations": self._answer["citations"]})
-        yield Event("end", {"answer": _text(self._answer["messages"][-1])})
+        yield Event("end", {"answer": text_of(self._answer["messages"][-1])})
 
 
 async def _answer(request: Request, thread_id: str, run: Json) -> None:
@@ -105,19 +99,27 @@ async def _answer(request: Request, thread_id: str, run: Json) -> None:
         await request.relay(waited)
         return
     state = waited.content
-    error = state.get("__error__") if isinstance(state, dict) else UNFINISHED
-    if error is None and state["messages"][-1]["type"] != "ai":
-        error = UNFINISHED
-    if error is not None:
+    if (error := _failure(state)) is not None:
         failed = {**error, "detail": error["message"], "thread_id": thread_id}
         await request.answer(failed, waited, status=502)
         return
     told = {
         "thread_id": thread_id,
-        "answer": _text(state["messages"][-1]),
+        "answer": text_of(state["messages"][-1]),
         "citations": state["citations"],
     }
     await request.answer(told, waited)
+
+
+def _failure(state: Any) -> Json | None:
+    """Why a run has ended without an answer, if it has."""
+    if not isinstance(state, dict):
+        return UNFINISHED
+    if "__error__" in state:
+        error: Json = state["__error__"]
+        return error
+    messages = state.get("messages")
+    return None if messages and messages[-1]["type"] == "ai" else UNFINISHED
 
 
 def _problem(question: str) -> str | None:
@@ -136,31 +138,3 @@ def _problem(question: str) -> str | None:
 def _wants_events(request: Request) -> bool:
     accepted = [value for name, value in request.scope["headers"] if name.lower() == b"accept"]
     return b"text/event-stream" in b",".join(accepted).lower()
-
-
-async def _is_found(request: Request, thread_id: str) -> bool:
-    """Whether the caller has such a conversation; if not, the request is refused."""
-    try:
-        identifier = UUID(thread_id)
-    except ValueError:
-        await request.refuse(404, {"detail": "Thread not found"})
-        return False
-    found = await request.ask("GET", f"/threads/{identifier}")
-    if found.status != 200:
-        await request.relay(found)
-        return False
-    # A thread without runs is not yet anybody's.
-    graph = found.content["metadata"].get("graph_id", GRAPH)
-    if graph != GRAPH:
-        detail = f"Thread {identifier} is a conversation with {graph!r}, not with {GRAPH!r}"
-        await request.answer({"error": "other_graph", "detail": detail}, found, status=409)
-        return False
-    return True
-
-
-def _text(message: Json) -> str:
-    """The text of a message, whose content may be in blocks."""
-    content = message["content"]
-    if isinstance(content, str):
-        return content
-    return "".join(block.get("text", "") for block in content if block.get("type") == "text")

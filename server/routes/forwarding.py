@@ -90,6 +90,11 @@ class Request:
         return cls(app, scope, receive, send, messages, whole, size > limit)
 
     @property
+    def platform(self) -> ASGIApp:
+        """What is asked."""
+        return self._app
+
+    @property
     def body(self) -> bytes:
         return b"".join(each.get("body", b"") for each in self._messages)
 

@@ -11,7 +11,7 @@ Searches and counts take `include_archived`.
 from typing import Any, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from hooks.decisions import decided
 from langgraph_runtime_sql.hooks import noting
@@ -30,6 +30,12 @@ class Context(BaseModel):
     website: str | None = None
     rule_name: str | None = None
     payload: Any = None
+
+    @field_validator("website", "rule_name")
+    @classmethod
+    def _is_said(cls, text: str | None) -> str | None:
+        # As forms send what nobody has filled in.
+        return text if text is not None and text.strip() else None
 
 
 class Start(Context):

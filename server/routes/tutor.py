@@ -7,20 +7,17 @@ place. `GET /tutor/threads/{thread_id}/messages`, `/corrections` and `/summary` 
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from langgraph_sdk.schema import StreamPart
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from my_agent.tutor.settings import TutorSettings
-from my_agent.tutor.state import TIMESTAMP
-from my_agent.tutor.summary import summarize
+from server.routes.conversation import UNFINISHED, Json, find_thread, read_body, text_of
 from server.routes.events import Event, tell
-from server.routes.forwarding import Answer, Request
+from server.routes.forwarding import Request
 
 GRAPH = "tutor"
 ROLES = {"human": "user", "ai": "assistant"}
-Json = dict[str, Any]
 
 
 class Chat(BaseModel):
@@ -34,34 +31,47 @@ class Chat(BaseModel):
 
 async def chat(request: Request) -> None:
     """Run the tutor on a message, in its turn if the thread is busy, and stream what it says."""
-    try:
-        asked = Chat.model_validate_json(request.body)
-    except ValidationError as error:
-        problems = [
-            f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in error.errors()
-        ]
-        await request.refuse(422, {"detail": "; ".join(problems)})
+    asked = await read_body(request, Chat)
+    if asked is None:
         return
     if (problem := _problem(asked.message)) is not None:
         await request.refuse(422, {"detail": f"message: {problem}"})
         return
-    if asked.thread_id is not None and await _find(request, asked.thread_id) is None:
-        return
-    message_id = str(uuid4())
+    thread_id = uuid4()
+    if asked.thread_id is not None:
+        found = await find_thread(request, asked.thread_id, GRAPH)
+        if found is None:
+            return
+        thread_id = found
+    message = _sent(asked.message)
     run = {
         "assistant_id": GRAPH,
-        "input": {"messages": [{"role": "user", "content": asked.message, "id": message_id}]},
+        "input": {"messages": [message]},
         "stream_mode": ["messages-tuple", "updates"],
         "multitask_strategy": "enqueue",
     }
     if asked.thread_id is None:
         run["if_not_exists"] = "create"
-    thread_id = uuid4() if asked.thread_id is None else UUID(asked.thread_id)
-    await tell(request, f"/threads/{thread_id}/runs/stream", run, Lesson(message_id))
+    await tell(request, f"/threads/{thread_id}/runs/stream", run, Lesson(message["id"]))
+
+
+def _sent(text: str) -> Json:
+    """A message of the user's, of this moment: it may have to wait for its turn."""
+    # Here, since it brings the graph, and other projects have another one.
+    from my_agent.tutor.state import TIMESTAMP, now
+
+    return {
+        "type": "human",
+        "id": str(uuid4()),
+        "content": text,
+        "additional_kwargs": {TIMESTAMP: now()},
+    }
 
 
 def _problem(message: str) -> str | None:
     """What is wrong with a message, if anything."""
+    from my_agent.tutor.settings import TutorSettings
+
     longest = TutorSettings.from_environment().max_message_length
     if not message.strip():
         return "Write something"
@@ -93,7 +103,7 @@ class Lesson:
         data: Any = part.data
         if part.event == "messages":
             chunk, metadata = data
-            if metadata.get("langgraph_node") == "reply" and (text := _text(chunk)):
+            if metadata.get("langgraph_node") == "reply" and (text := text_of(chunk)):
                 yield Event("token", {"content": text})
         elif part.event == "updates":
             for node, update in data.items():
@@ -117,20 +127,13 @@ class Lesson:
         yield Event("end", {"message": _shown(self._answer)})
 
 
-UNFINISHED = {
-    "error": "Unfinished",
-    "message": "The run was stopped, or goes on elsewhere: read the thread's messages later",
-}
-
-
 async def messages(request: Request) -> None:
     """All messages of a thread, as `{id, role, content, timestamp}`."""
-    await _show(
-        request,
-        lambda state: {
-            "messages": [_shown(each) for each in state["messages"] if each["type"] in ROLES]
-        },
-    )
+
+    def view(state: Json) -> Json:
+        return {"messages": [_shown(each) for each in state["messages"] if each["type"] in ROLES]}
+
+    await _show(request, view)
 
 
 async def corrections(request: Request) -> None:
@@ -140,6 +143,8 @@ async def corrections(request: Request) -> None:
 
 async def summary(request: Request) -> None:
     """What its corrections say, taken together."""
+    from my_agent.tutor.summary import summarize
+
     await _show(request, lambda state: dict(summarize(state["corrections"])))
 
 
@@ -153,35 +158,15 @@ ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {
 
 async def _show(request: Request, view: Callable[[Json], Json]) -> None:
     """Answer with a view of a thread's state."""
-    thread_id = request.names["thread_id"]
-    if await _find(request, thread_id) is None:
+    thread_id = await find_thread(request, request.names["thread_id"], GRAPH)
+    if thread_id is None:
         return
-    answer = await request.ask("GET", f"/threads/{UUID(thread_id)}/state")
+    answer = await request.ask("GET", f"/threads/{thread_id}/state")
     if answer.status != 200:
         await request.relay(answer)
         return
     state = {"messages": [], "corrections": [], **(answer.content["values"] or {})}
-    await request.answer({"thread_id": str(UUID(thread_id)), **view(state)}, answer)
-
-
-async def _find(request: Request, thread_id: str) -> Answer | None:
-    """The platform's answer for a thread of the tutor's; None once the request is refused."""
-    try:
-        identifier = UUID(thread_id)
-    except ValueError:
-        await request.refuse(404, {"detail": "Thread not found"})
-        return None
-    found = await request.ask("GET", f"/threads/{identifier}")
-    if found.status != 200:
-        await request.relay(found)
-        return None
-    # A thread without runs is not yet anybody's.
-    graph = found.content["metadata"].get("graph_id", GRAPH)
-    if graph != GRAPH:
-        detail = f"Thread {identifier} is a conversation with {graph!r}, not with the tutor"
-        await request.answer({"error": "other_graph", "detail": detail}, found, status=409)
-        return None
-    return found
+    await request.answer({"thread_id": str(thread_id), **view(state)}, answer)
 
 
 def _shown(message: Json) -> Json:
@@ -189,14 +174,7 @@ def _shown(message: Json) -> Json:
     return {
         "id": message["id"],
         "role": ROLES[message["type"]],
-        "content": _text(message),
-        "timestamp": message["additional_kwargs"][TIMESTAMP],
+        "content": text_of(message),
+        # Without one only if a thread of another graph's has been said to be the tutor's.
+        "timestamp": message["additional_kwargs"].get("timestamp"),
     }
-
-
-def _text(message: Json) -> str:
-    """The text of a message, whose content may be in blocks."""
-    content = message["content"]
-    if isinstance(content, str):
-        return content
-    return "".join(block.get("text", "") for block in content if block.get("type") == "text")

@@ -12,9 +12,10 @@ class Input(TypedDict, total=False):
     """Attributes:
     value: given to another graph.
     by: how: `run` (without a thread), `remote` (as a RemoteGraph that is handed the run's
-        config) or `thread` (on a new thread that is handed the run's metadata).
+        config) or `thread` (on a new thread that is handed the run's metadata). With
+        `move`, no graph is called: the run's own thread is given metadata.
     graph: the other graph, `echo` by default.
-    changes: what of the metadata that is handed on is changed.
+    changes: what of the metadata that is handed on is changed, or is given to the thread.
     """
 
     value: str
@@ -26,7 +27,7 @@ class Input(TypedDict, total=False):
 class State(Input, total=False):
     """Attributes:
     answer: what that graph made of the value.
-    thread: the new thread, as its creation was answered.
+    thread: the thread, as the server answered.
     told: the metadata of the config of this run.
     """
 
@@ -37,7 +38,7 @@ class State(Input, total=False):
 
 async def call(state: State, config: RunnableConfig) -> State:
     client, graph = get_client(), state.get("graph", "echo")
-    given: Any = {"value": state["value"]}
+    given: Any = {"value": state.get("value")}
     told = dict(config.get("metadata") or {})
     metadata = {**told, **state.get("changes", {})}
     # On the thread of this very run it would wait for this run's end.
@@ -53,6 +54,11 @@ async def call(state: State, config: RunnableConfig) -> State:
                 thread["thread_id"], graph, input=given, metadata=metadata
             )
             return {"answer": answer, "thread": thread, "told": told}
+        case "move":
+            moved = await client.threads.update(
+                config["configurable"]["thread_id"], metadata=state["changes"]
+            )
+            return {"thread": moved, "told": told}
         case _:
             return {"answer": await client.runs.wait(None, graph, input=given), "told": told}
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,14 +9,17 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from click.testing import CliRunner, Result
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
+from my_agent import database
 from my_agent.chat.window import PAIRS
+from server.cli import main
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.openai_replies import Answer, Failure, Reply, say
 from tests.support.openai_server import OpenAIServer, Received
-from tests.support.processes import ROOT, Running, environment, threadhold
+from tests.support.processes import ROOT, Running
 from tests.support.served import Api, Event, client, served
 
 CONFIG = ROOT / "langgraph.json"
@@ -30,12 +32,14 @@ DOCUMENTS = {
 FIRST, SECOND = "How tall is Skarra Light?", "How many levels does it have?"
 
 
-def ingest(folder: Path, database: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """`threadhold ingest`, in a process of its own."""
-    command = threadhold("ingest", folder, "--database-url", f"sqlite:///{database}", *options)
-    return subprocess.run(
-        command, cwd=folder.parent, env=environment(), capture_output=True, text=True, check=False
-    )
+def ingest(path: Path, folder: Path, *options: str) -> Result:
+    """`threadhold ingest`, into the database of the server in `folder`."""
+    url = f"sqlite:///{folder}/data.db"
+    done = CliRunner().invoke(main, ["ingest", str(path), "--database-url", url, *options])
+    if done.exit_code == 0:
+        database.database().close()
+    database.use(None)
+    return done
 
 
 def echo(received: Received) -> Reply:
@@ -68,8 +72,8 @@ def server(endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> 
             (own := folder / f"documents of {tenant}").mkdir()
             for name, text in documents.items():
                 (own / name).write_text(text)
-            done = ingest(own, folder / "data.db", *(["--tenant", tenant] if tenant else []))
-            assert done.returncode == 0, done.stderr
+            done = ingest(own, folder, *(["--tenant", tenant] if tenant else []))
+            assert done.exit_code == 0, done.output
             assert "1 added" in done.stdout
         yield running
 
@@ -183,6 +187,27 @@ async def test_a_failed_run_says_why(ada: Api, model: OpenAIServer, reply: Reply
     # The conversation is not lost.
     again = await ask(ada, SECOND, answer.json()["thread_id"])
     assert again["answer"] == f"About {SECOND} [1]."
+
+
+@pytest.mark.parametrize("action", ["interrupt", "rollback"])
+async def test_a_run_that_is_stopped_has_no_answer(
+    ada: Api, model: OpenAIServer, action: str
+) -> None:
+    gate, thread = model.gate(), await ada.thread(graph_id="chat")
+    model.fallback = say("one two", gate=gate)
+    body = {"question": FIRST, "thread_id": thread}
+    asking = asyncio.create_task(ada.http.post("/api/ask", json=body))
+    hearing = asyncio.create_task(hear(ada, **body))
+    async with asyncio.timeout(30):
+        # One runs, and one waits for it.
+        while len(runs := await ada.get(f"/threads/{thread}/runs")) < 2 or not model.requests:
+            await asyncio.sleep(0.02)
+    for run in runs:
+        await ada.http.post(f"/threads/{thread}/runs/{run['run_id']}/cancel?action={action}")
+    answer, heard = await asking, await hearing
+    assert answer.status_code == 502
+    assert answer.json()["thread_id"] == thread and answer.json()["detail"]
+    assert heard[-1].name == "error" and "citations" not in [each.name for each in heard]
 
 
 BAD: list[tuple[Any, str]] = [
@@ -348,8 +373,8 @@ async def test_offline_a_conversation_goes_on_after_kill_9(tmp_path: Path) -> No
     (folder := tmp_path / "documents").mkdir()
     (folder / "skarra.md").write_text(DOCUMENTS[""]["skarra.md"])
     (folder / "binary.md").write_bytes(b"\x00")
-    done = ingest(folder, tmp_path / "data.db")
-    assert done.returncode == 0, done.stderr
+    done = ingest(folder, tmp_path)
+    assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[-1] == (
         "1 added, 0 changed, 0 unchanged, 0 removed, 1 skipped; 1 passages embedded"
     )
@@ -371,10 +396,10 @@ async def test_offline_a_conversation_goes_on_after_kill_9(tmp_path: Path) -> No
 
 
 def test_what_cannot_be_ingested_is_said_in_a_sentence(tmp_path: Path) -> None:
-    gone = ingest(tmp_path / "gone", tmp_path / "data.db")
-    assert gone.returncode == 2
+    gone = ingest(tmp_path / "gone", tmp_path)
+    assert gone.exit_code == 2
     assert "does not exist" in gone.stderr
     (tmp_path / "picture.png").write_bytes(b"\x89PNG")
-    picture = ingest(tmp_path / "picture.png", tmp_path / "data.db")
-    assert picture.returncode == 0
+    picture = ingest(tmp_path / "picture.png", tmp_path)
+    assert picture.exit_code == 0
     assert "skipped picture.png: documents are .htm" in picture.stderr

@@ -158,9 +158,18 @@ def test_what_cannot_be_read_is_reported_and_skipped(
         "broken.pdf": "it is damaged (PdfStreamError)",
         "empty.txt": "it is empty",
         "pipe.txt": "it is no regular file",
-        "?.txt": "it is binary",
+        "\\xff.txt": "it is binary",
     }
     assert str(report).endswith("7 skipped; 3 passages embedded")
+
+
+def test_a_name_that_is_no_unicode_is_a_name(folder: Path) -> None:
+    (folder / "\udcff").mkdir()
+    (folder / "\udcff" / "\udcfe.txt").write_text("Found all the same.")
+    assert counts(ingest(folder, SHARED)) == (3, 0, 0, 0, 4)
+    assert counts(ingest(folder / "\udcff", SHARED)) == (0, 0, 1, 0, 0)
+    [best, *_] = search("What is found all the same?", "acme")
+    assert (best.title, best.text) == ("?", "Found all the same.")
 
 
 def test_links_out_of_the_folder_are_not_followed(folder: Path, tmp_path: Path) -> None:

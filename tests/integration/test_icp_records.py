@@ -1,25 +1,47 @@
 """What the ICP finder keeps of companies, rules and candidates, in a real database."""
 
+import asyncio
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import ExitStack
+from typing import Any
 
 import pytest
+from sqlalchemy import inspect
 
 from my_agent import database
-from my_agent.icp_finder import records
+from my_agent.icp_finder import background, export, jobs, made_up, records, register
 from my_agent.icp_finder.diffs import basis, icp_hash
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site, Snapshot
 from my_agent.icp_finder.statements import run
+from tests.support.postgres import postgres
+from tests.support.processes import ROOT
 
 RULE = "Default ICP"
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def product(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """A database of each kind, in use."""
+    folder = tmp_path_factory.mktemp("product")
+    with ExitStack() as stack:
+        is_sqlite = request.param == "sqlite"
+        url = f"sqlite:///{folder}/db" if is_sqlite else stack.enter_context(postgres(folder))
+        database.use(url)
+        yield
+        database.database().close()
+        database.use(None)
+
+
 @pytest.fixture(autouse=True)
-def product(tmp_path: Path) -> Iterator[None]:
-    database.use(f"sqlite:///{tmp_path}/data.db")
+def empty(product: None) -> Iterator[None]:
+    """Nothing of one test is left to the next."""
     yield
-    database.database().close()
-    database.use(None)
+    with database.database().write() as connection:
+        for table in reversed(database.metadata.sorted_tables):
+            if inspect(connection).has_table(table.name):
+                connection.execute(table.delete())
 
 
 def site(domain: str) -> Site:
@@ -182,3 +204,45 @@ async def test_what_candidates_were_found_for() -> None:
     assert asked is not None
     assert asked[0] == company("acme.com")
     assert asked[1]["industries"] == ["hotels"]
+
+
+def test_a_register_is_brought_in_again() -> None:
+    shipped = ROOT / "my_agent/icp_finder/reference/made_up_register.csv"
+    for _ in range(2):
+        assert register.ingest(shipped, report=print) == register.Ingested(made_up.COUNT, 0)
+
+
+async def test_the_registers_companies_are_found_by_their_codes() -> None:
+    shipped = ROOT / "my_agent/icp_finder/reference/made_up_register.csv"
+    await asyncio.to_thread(register.ingest, shipped, report=print)
+    best = await register.find("t1", ["62", "I"], icp() | {"keywords": ["catering"]}, limit=6)
+    assert ["CATERING" in each.name or "CATERING" in each.about for each in best][:2] == [
+        False,
+        True,
+    ]
+    assert all(each.key.startswith("uen:T99MU") for each in best)
+    again = await register.find("t1", ["62", "I"], icp(), limit=6, without=[best[0].key])
+    assert best[0].key not in {each.key for each in again}
+
+
+async def test_fifty_who_ask_at_once_get_one_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+
+    async def start(job_id: str, _: str) -> str:
+        started.append(job_id)
+        return "run-1"
+
+    monkeypatch.setattr(background, "start", start)
+    user = {"identity": "ada", "tenant_id": "t1"}
+    config: Any = {"configurable": {"langgraph_auth_user": user}}
+    made = await asyncio.gather(
+        *(jobs.enqueue(config, rule_name=RULE, icp_hash="h1", keys=["a"]) for _ in range(50))
+    )
+    assert [job.id for job in made if job.created] == started
+    assert {job.id for job in made} == set(started)
+
+
+async def test_scores_are_exported() -> None:
+    await discover("t1", company(), icp("x"), found("a", 0.5), found("b", 0.6))
+    text = "".join([piece async for piece in export.latest_scores("t1")])
+    assert [line.split(",")[2:4] for line in text.splitlines()[1:]] == [["1", "b"], ["2", "a"]]

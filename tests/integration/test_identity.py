@@ -109,7 +109,7 @@ def test_keys_are_changed_without_a_restart(behind: Running, jwks: Published) ->
 
 
 def test_unknown_keys_make_no_flood_of_requests(behind: Running, jwks: Published) -> None:
-    """CVE-2026-48524."""
+    """CVE-2026-48524, GHSA-fhv5-28vv-h8m8."""
     first, started = jwks.asked, time.monotonic()
     sent = issued("RS256", "unknown")
     with httpx.Client(base_url=behind.url, headers=bearer(sent), timeout=30) as client:
@@ -148,8 +148,9 @@ def test_the_server_starts_while_its_issuer_is_down(tmp_path: Path) -> None:
 # --- environments -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("env", ["staging", "production"])
-@pytest.mark.parametrize("secret", [{}, {"JWT_SECRET": ""}])
+@pytest.mark.parametrize(
+    ("env", "secret"), [("staging", {}), ("production", {"JWT_SECRET": ""})], ids=str
+)
 def test_this_project_does_not_start_without_a_key(
     tmp_path: Path, env: str, secret: dict[str, str]
 ) -> None:
@@ -162,11 +163,8 @@ def test_this_project_does_not_start_without_a_key(
 @pytest.mark.parametrize(
     ("env", "said"),
     [
-        ({"JWT_SECRET": "short"}, "JWT_SECRET: must be 32 bytes or more"),
         ({"JWT_SECRET": json.dumps(public_jwk("RS256"))}, "JWT_SECRET: is a public key"),
-        ({"JWT_JWKS_URL": "file:///etc/passwd"}, "JWT_JWKS_URL: must be an http or https URL"),
         ({"JWT_JWKS_FILE": "nowhere.json"}, "JWT_JWKS_FILE=nowhere.json: "),
-        ({"JWT_SECRET": SECRET, "JWT_JWKS_URL": "https://a.example"}, "exclude each other"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

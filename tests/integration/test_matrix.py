@@ -5,6 +5,7 @@ as for an id that does not exist, and must leave the database as it was. A route
 that the app has and `ROWS` has not fails the test.
 """
 
+import asyncio
 import json
 import re
 import sqlite3
@@ -23,6 +24,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from my_agent import database
+from my_agent.icp_finder import records
+from my_agent.icp_finder.model import Candidate, Score, Scored
 from tests.support.identity_host import PREFIX
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
@@ -36,8 +40,9 @@ NOT_FOUND = '"message":"404: Thread or assistant not found."'
 # What anybody may ask: whether the server is up, and what it can do.
 PUBLIC = {"/", "/ok", "/health", "/info", "/docs", "/openapi.json"}
 
-# What other users of the same tenant may read: the tenant's assistants.
+# What other users of the same tenant may read: the tenant's assistants, and its scores.
 SHARED = {
+    "GET /export/latest_scores.csv",
     "GET /assistants/{assistant_id}",
     "GET /assistants/{assistant_id}/graph",
     "GET /assistants/{assistant_id}/schemas",
@@ -104,7 +109,8 @@ PAGE = [Ask(), Ask({"limit": 1000, "metadata": {}}), Ask({"metadata": {"mark": M
 START = {"assistant_id": "echo", "input": {"value": 1}}
 
 # Graphs of ours that bring routes of their own.
-OURS = ("chat",)
+OURS = ("chat", "icp_finder", "tutor")
+TUTORED = ("messages", "corrections", "summary")
 
 ROWS: dict[str, list[Ask]] = {
     "POST /api/ask": [
@@ -112,6 +118,13 @@ ROWS: dict[str, list[Ask]] = {
         Ask({"question": "Who are you?", "thread_id": "{thread_id}"}),
         Ask({"question": ""}),
     ],
+    "POST /tutor/chat": [
+        Ask({"message": "Hello there."}, creates=True),
+        Ask({"message": "Hello there.", "thread_id": "{thread_id}"}),
+        Ask({"message": ""}),
+    ],
+    **{f"GET /tutor/threads/{{thread_id}}/{what}": NOTHING for what in TUTORED},
+    "GET /export/latest_scores.csv": NOTHING,
     "GET /metrics": NOTHING,
     "POST /assistants": [
         Ask({"graph_id": "echo", "assistant_id": "{assistant_id}", "if_exists": how}, creates=True)
@@ -298,7 +311,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder, port = tmp_path_factory.mktemp("matrix"), free_port()
     config = {
         "graphs": {
-            **{name: f"{GRAPHS}/echo.py:graph" for name in ("echo", "icp_finder")},
+            "echo": f"{GRAPHS}/echo.py:graph",
             **{name: f"{ROOT}/my_agent/{name}/graph.py:graph" for name in OURS},
         },
         **{key: json.loads((ROOT / "langgraph.json").read_text())[key] for key in ("auth", "sql")},
@@ -311,6 +324,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     )
     with running(line, port, folder, env) as server:
         ids = furnish(server.url)
+        score(f"sqlite:///{folder}/data.db")
         routes = [
             (method, path) for method, path in json.loads((folder / "routes.json").read_text())
         ]
@@ -337,12 +351,16 @@ def furnish(url: str) -> dict[str, str]:
         [done] = make(f"/threads/{thread}/runs", None, "GET")
         make(f"/threads/{thread}/runs", {**run, "after_seconds": 86400})
         make("/threads/resolve", {"agent": "icp_finder", "website": "ada.example"})
+        lesson = make("/threads", {})["thread_id"]
+        said = {"messages": [{"role": "user", "content": f"I has a {MARK}."}]}
+        make(f"/threads/{lesson}/runs/wait", {"assistant_id": "tutor", "input": said})
         cron = make(f"/threads/{thread}/runs/crons", {**CRON, **mark})
         make("/runs/crons", {**CRON, **mark})
         item = {"namespace": ["notes"], "key": "note", "value": {"mark": MARK}}
         make("/store/items", item, "PUT")
     return {
         "thread_id": thread,
+        "lesson_id": lesson,
         "run_id": done["run_id"],
         "assistant_id": assistant["assistant_id"],
         "cron_id": cron["cron_id"],
@@ -351,9 +369,19 @@ def furnish(url: str) -> dict[str, str]:
     }
 
 
+def score(database_url: str) -> None:
+    """Have Ada's tenant scores of a candidate."""
+    basis: Any = {"website": "ada.example", "customers": [], "icp": {}}
+    found = Scored(Candidate(key="uen:1", name=MARK, source="register"), Score(0.5, {}))
+    database.use(database_url)
+    asyncio.run(records.save_discovery("acme", "Default ICP", "h1", basis, [found]))
+    database.database().close()
+    database.use(None)
+
+
 def nothing() -> dict[str, str]:
     """Ids of nothing at all."""
-    names = ("thread_id", "run_id", "assistant_id", "cron_id", "checkpoint_id")
+    names = ("thread_id", "lesson_id", "run_id", "assistant_id", "cron_id", "checkpoint_id")
     return {**{name: str(uuid4()) for name in names}, "namespace": "echo"}
 
 
@@ -370,6 +398,9 @@ def send(
 ) -> tuple[int, str]:
     """Ask; the status and the body, in which ids and times are all the same."""
     method, path = row.split(" ", 1)
+    if path.startswith("/tutor/"):
+        # Its routes are for its own threads alone.
+        ids = {**ids, "thread_id": ids["lesson_id"]}
     url = before + filled(path, ids) + (f"?{filled(ask.query, ids)}" if ask.query else "")
     body = None if method in ("GET", "HEAD") else filled(ask.body, ids)
     answer = client.request(method, url, json=body)
@@ -507,5 +538,6 @@ def test_ada_herself_is_answered(world: World) -> None:
                     send(ada, row, Ask(), world.ids) if "stream" not in row else (200, "")
                 )
                 assert status == 200, f"{row}: {text}"
+        assert MARK in ada.get("/export/latest_scores.csv").text
         found = ada.post("/threads/search", json={"metadata": {"mark": MARK}}).json()
         assert [thread["thread_id"] for thread in found] == [world.ids["thread_id"]]

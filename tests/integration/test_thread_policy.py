@@ -1,17 +1,17 @@
-"""The thread policy, through the API: contexts, locks, the gate on every route, races."""
+"""The thread policy, through the API: contexts, locks, and the gate on every route."""
 
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
+from websockets.asyncio.client import connect
 
 from tests.support import policy
-from tests.support.policy import RUN, Member, member, policy_server
+from tests.support.policy import RUN, Member, member
 from tests.support.processes import Running
 from tests.support.served import PATIENCE
 
@@ -181,6 +181,19 @@ async def test_the_same_website_in_other_words_is_no_change(ana: Member) -> None
     assert await ana.standing(thread) == "open"
 
 
+async def test_a_graph_that_learns_of_a_website_moves_its_own_thread(ana: Member) -> None:
+    there = await ana.open("beta.io", agent="loopback")
+    moving = await ana.thread(agent="loopback")
+    given = {"by": "move", "changes": {"website": "https://beta.io/about"}}
+    body = {"assistant_id": "loopback", "input": given}
+    done = await ana.post(f"/threads/{moving}/runs/wait", body)
+    assert done["thread"]["metadata"]["context_key"] == "domain:beta.io"
+    assert await ana.standings(there, moving) == ["locked", "open"]
+    # The next run is told.
+    done = await ana.post(f"/threads/{moving}/runs/wait", body)
+    assert done["told"]["context_key"] == "domain:beta.io"
+
+
 async def test_a_locked_threads_context_is_settled_and_the_rest_is_not(ana: Member) -> None:
     first = await ana.open()
     await ana.open()
@@ -233,6 +246,7 @@ GATED = {
         for strategy in ("reject", "rollback", "interrupt", "enqueue")
     },
     "run, other agent": _post("/threads/{}/runs/wait", {"assistant_id": "interrupt", "input": {}}),
+    "cron": _post("/threads/{}/runs/crons", {**RUN, "schedule": "0 0 1 1 *"}),
     "state": _post("/threads/{}/state", STATE),
     "bulk": _supersteps,
 }
@@ -267,6 +281,23 @@ async def test_a_locked_thread_refuses_writes_and_stays_as_it_was(ana: Member, r
         "status": "locked",
     }
     assert await _everything(ana, thread) == before
+    assert await ana.post("/runs/crons/search", {"thread_id": thread}) == []
+
+
+@pytest.mark.parametrize("route", GATED)
+async def test_a_thread_at_work_says_that_it_is_about_to_lock(ana: Member, route: str) -> None:
+    """And not that it is busy, which would have its client wait for nothing."""
+    thread = await ana.open(agent="sleeper")
+    run = await ana.run(thread, "sleeper", {}, after_seconds=3600)
+    await ana.open(agent="sleeper")
+    before = await _everything(ana, thread)
+    answer = await GATED[route](ana, thread)
+    body = answer.json()
+    assert (answer.status_code, body["error"]) == (409, "thread_locked")
+    assert (body["hint"], body["status"]) == ("create_new", "pending_lock")
+    assert await _everything(ana, thread) == before
+    await ana.post(f"/threads/{thread}/runs/{run}/cancel")
+    assert await ana.standing(thread) == "locked"
 
 
 async def test_the_event_stream_protocol_is_gated(ana: Member) -> None:
@@ -278,6 +309,30 @@ async def test_the_event_stream_protocol_is_gated(ana: Member) -> None:
     assert answer.status_code < 500
     assert "thread_locked" in answer.text
     assert await _everything(ana, thread) == before
+
+
+async def test_a_web_socket_is_gated(server: Running, ana: Member) -> None:
+    thread = await _locked(ana)
+    before = await _everything(ana, thread)
+    url = f"ws{server.url[4:]}/threads/{thread}/stream/events"
+    params = {"assistant_id": "echo", "input": {"value": "a"}}
+    async with connect(url, additional_headers=policy.headers("t1", ana.name)) as socket:
+        await socket.send(json.dumps({"id": 1, "method": "run.start", "params": params}))
+        async with asyncio.timeout(PATIENCE):
+            while (answer := json.loads(await socket.recv())).get("id") != 1:
+                pass
+    assert answer["type"] == "error"
+    assert "thread_locked" in answer["message"]
+    assert await _everything(ana, thread) == before
+
+
+async def test_a_thread_of_the_event_stream_protocol_opens_like_others(ana: Member) -> None:
+    first, second = await ana.open(), str(uuid4())
+    params = {"assistant_id": "echo", "input": {}, "metadata": {"website": "acme.com"}}
+    command = {"id": 1, "method": "run.start", "params": params}
+    started = await ana.post(f"/threads/{second}/commands", command)
+    assert started["type"] == "success"
+    assert await ana.standings(first, second) == ["locked", "open"]
 
 
 async def test_an_answer_to_a_question_of_a_locked_thread_is_gated(ana: Member) -> None:
@@ -412,128 +467,3 @@ async def test_reading_history_and_joining_go_on(ana: Member) -> None:
     events = await ana.events("GET", f"/threads/{thread}/runs/{run['run_id']}/stream")
     assert all(event.name != "error" for event in events)
     assert thread in [row["thread_id"] for row in await ana.found()]
-
-
-# --- a run in flight --------------------------------------------------------
-
-
-async def test_a_thread_at_work_finishes_and_then_locks(ana: Member, tmp_path: Path) -> None:
-    thread, morning = await ana.open(agent="sleeper"), tmp_path / "morning"
-    run = await ana.run(thread, "sleeper", {"seconds": 60, "until": str(morning)})
-    await ana.open(agent="sleeper")
-    pending = await ana.metadata(thread)
-    assert pending["status"] == "pending_lock"
-    assert "locked_at" not in pending
-    answer = await ana.http.post(f"/threads/{thread}/runs", json=RUN)
-    assert (answer.status_code, answer.json()["status"]) == (409, "pending_lock")
-    morning.touch()
-    assert await ana.ended(thread, run) == "success"
-    locked = await ana.get(f"/threads/{thread}")
-    assert locked["metadata"]["status"] == "locked"
-    assert locked["metadata"]["locked_at"]
-    assert locked["values"]["slept"] == 60
-
-
-@pytest.mark.parametrize("route", GATED)
-async def test_a_thread_at_work_says_that_it_is_about_to_lock(ana: Member, route: str) -> None:
-    """And not that it is busy, which would have its client wait for nothing."""
-    thread = await ana.open(agent="sleeper")
-    run = await ana.run(thread, "sleeper", {}, after_seconds=3600)
-    await ana.open(agent="sleeper")
-    before = await _everything(ana, thread)
-    answer = await GATED[route](ana, thread)
-    body = answer.json()
-    assert (answer.status_code, body["error"]) == (409, "thread_locked")
-    assert (body["hint"], body["status"]) == ("create_new", "pending_lock")
-    assert await _everything(ana, thread) == before
-    await ana.post(f"/threads/{thread}/runs/{run}/cancel")
-    assert await ana.standing(thread) == "locked"
-
-
-async def test_it_finishes_every_run_that_it_has_taken(ana: Member, tmp_path: Path) -> None:
-    thread, morning = await ana.open(agent="sleeper"), tmp_path / "morning"
-    asked = {"seconds": 60, "until": str(morning)}
-    runs = [await ana.run(thread, "sleeper", asked) for _ in range(3)]
-    await ana.open(agent="sleeper")
-    morning.touch()
-    assert [await ana.ended(thread, run) for run in runs] == ["success"] * 3
-    assert await ana.standing(thread) == "locked"
-
-
-@pytest.mark.parametrize("how", ["cancel", "rollback", "delete"])
-@pytest.mark.parametrize("when", ["running", "pending"])
-async def test_it_locks_however_its_run_ends(ana: Member, how: str, when: str) -> None:
-    thread = await ana.open(agent="sleeper")
-    later = {"after_seconds": 3600} if when == "pending" else {}
-    run = await ana.run(thread, "sleeper", {"seconds": 60}, **later)
-    await ana.until(thread, run, when)
-    await ana.open(agent="sleeper")
-    assert await ana.standing(thread) == "pending_lock"
-    path = f"/threads/{thread}/runs/{run}"
-    if how == "delete":
-        assert (await ana.http.delete(path)).is_success
-    else:
-        action = "interrupt" if how == "cancel" else how
-        await ana.post(f"{path}/cancel?wait=true&action={action}")
-    await ana.ended(thread, run)
-    assert await ana.standing(thread) == "locked"
-
-
-# --- races and restarts -----------------------------------------------------
-
-
-async def test_of_fifty_that_open_at_once_one_stays_open(ana: Member) -> None:
-    threads = await asyncio.gather(*(ana.open() for _ in range(50)))
-    found = sorted(await ana.standings(*threads))
-    assert found == ["locked"] * 49 + ["open"]
-
-
-async def test_runs_and_openings_at_once_leave_one_open_and_every_run_whole(ana: Member) -> None:
-    async def run_on(thread: str) -> tuple[str, httpx.Response]:
-        return thread, await ana.http.post(f"/threads/{thread}/runs/wait", json=RUN)
-
-    async def open_and_run() -> tuple[str, httpx.Response]:
-        return await run_on(await ana.open())
-
-    answers = await asyncio.gather(*(open_and_run() for _ in range(50)))
-    accepted = 0
-    for thread, answer in answers:
-        runs = await ana.get(f"/threads/{thread}/runs")
-        if answer.status_code == 200:
-            accepted += 1
-            assert answer.json()["value"] == "a"
-            assert [run["status"] for run in runs] == ["success"]
-        else:
-            assert answer.status_code == 409
-            assert answer.json()["error"] == "thread_locked"
-            assert runs == []
-    # The last one that opened was never locked.
-    assert accepted >= 1
-    found = sorted([await ana.standing(thread) for thread, _ in answers])
-    assert found == ["locked"] * 49 + ["open"]
-
-
-async def test_the_policy_survives_the_death_of_the_process(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    folder = tmp_path_factory.mktemp("restart")
-    with policy_server(folder) as server:
-        async with member(server, "ana") as ana:
-            locked, thread = await ana.open("beta.io"), await ana.open(agent="sleeper")
-            await ana.open("beta.io")
-            morning = folder / "morning"
-            asked = {"seconds": 60, "until": str(morning)}
-            run = await ana.run(thread, "sleeper", asked)
-            await ana.until(thread, run, "running")
-            await ana.open(agent="sleeper")
-            server.process.kill()
-            server.process.wait()
-    with policy_server(folder) as server:
-        async with member(server, "ana") as ana:
-            answer = await ana.http.post(f"/threads/{locked}/runs", json=RUN)
-            assert (answer.status_code, answer.json()["status"]) == (409, "locked")
-            answer = await ana.http.post(f"/threads/{thread}/runs", json=RUN)
-            assert answer.status_code == 409
-            morning.touch()
-            assert await ana.ended(thread, run) == "success"
-            assert await ana.standing(thread) == "locked"

@@ -176,6 +176,13 @@ async def test_stale_threads_are_archived_and_left_out_of_searches(ana: Member) 
     await _assert_hidden(ana, old, last)
     answer = await ana.http.post(f"/threads/{old[0]}/runs", json=RUN)
     assert (answer.status_code, answer.json()["status"]) == (409, "archived")
+    resumed = await ana.post(f"/threads/{old[0]}/resume")
+    assert resumed["action"] == "create"
+    assert await ana.standings(old[0], last, resumed["thread_id"]) == [
+        "archived",
+        "archived",
+        "open",
+    ]
 
 
 async def _assert_hidden(ana: Member, old: list[str], last: str) -> None:

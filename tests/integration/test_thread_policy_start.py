@@ -42,6 +42,7 @@ async def test_none_one_and_several(ana: Member) -> None:
     resumed = {"action": "resume", "thread_id": acme}
     assert await _resolve(ana, agent="echo", website="https://WWW.acme.com/") == resumed
     assert await _resolve(ana, agent="echo") == resumed
+    assert await _resolve(ana, agent="echo", website="", rule_name=" ") == resumed
     beta = (await _resolve(ana, agent="echo", website="beta.io"))["thread_id"]
     rule = (await _resolve(ana, agent="echo", rule_name="My rule", payload={"a": 1}))["thread_id"]
     assert await _resolve(ana, **ACME) == resumed
@@ -95,6 +96,7 @@ async def test_only_what_is_open_and_ones_own_is_resumed(server: Running, ana: M
         ({"agent": "echo", "website": 7}, 422),
         ({"agent": "echo", "website": "not a website"}, 422),
         ({"agent": "echo", "rule_name": "x" * 200}, 422),
+        ({"agent": "echo", "rule_name": "a\0b"}, 422),
         ({"agent": "echo", "surprise": 1}, 422),
         ({"agent": "interrupt"}, 422),
         ({"agent": "nowhere"}, 422),

@@ -116,7 +116,7 @@ async def test_a_public_key_as_hmac_secret_is_no_secret(jwks: Path, algorithm: s
 async def test_a_keys_algorithm_is_its_own_whatever_the_token_says(
     jwks: Path, algorithm: str
 ) -> None:
-    """CVE-2026-48523: a key from a JWKS got around the list of algorithms."""
+    """CVE-2026-48523, GHSA-jq35-7prp-9v3f: a key from a JWKS got around the list of algorithms."""
     for kid in {"RS256", "ES256", "EdDSA"} - {algorithm}:
         assert await is_refused(token(algorithm, kid), jwt_jwks_file=jwks)
     allowed = sorted({"RS256", "ES256", "EdDSA"} - {algorithm})

@@ -9,7 +9,7 @@ from my_agent.chat.documents.chunking import LENGTH, Passage, chunk, sentences
 from my_agent.chat.documents.reading import Document, Section, markdown
 from my_agent.chat.documents.search import fuse
 from my_agent.chat.documents.words import content_words, fold, stem
-from my_agent.chat.extract import ADVICE, PREFACE, extract
+from my_agent.chat.extract import ADVICE, LONGEST, PREFACE, extract
 
 
 def passages(text: str) -> list[str]:
@@ -78,13 +78,18 @@ def test_words_are_compared_without_accents_and_endings() -> None:
 
 
 def test_fusion_puts_first_what_both_lists_have() -> None:
-    assert fuse([1, 2, 3], [4, 2, 5]) == [2, 1, 4, 3, 5]
-    # Equals in the order in which they came.
-    assert fuse([1], [2]) == [1, 2]
-    assert fuse([], [7, 8]) == [7, 8]
-    assert fuse([], []) == []
-    # The sum of what each place is worth decides.
-    assert fuse([9, 1], [2, 9], [2, 3]) == [2, 9, 1, 3]
+    assert fuse([1, 2], [3, 2, 4]) == [2, 3, 4, 1]
+    # Meaning counts more than words, place for place.
+    assert fuse([1, 2], [2, 1]) == [2, 1]
+    assert fuse([1], [2]) == [2, 1]
+    # What is first by words is above what is far down by meaning.
+    assert fuse([9], list(range(30)))[:4] == [0, 9, 1, 2]
+    assert fuse([99], list(range(30))).index(99) < 8
+
+
+@pytest.mark.parametrize("one", [[], [7, 8]])
+def test_fusion_of_one_list_is_that_list(one: list[int]) -> None:
+    assert fuse([], one) == fuse(one, []) == fuse(one, one) == one
 
 
 PASSAGES = [
@@ -117,10 +122,30 @@ def test_an_extract_quotes_the_sentences_that_say_most() -> None:
     answer = extract("How many levels does Skarra have?", PASSAGES)
     assert answer.startswith(PREFACE) and answer.endswith(ADVICE)
     quotes = answer.split("\n\n")[1:-1]
-    assert quotes[0] == "“It has six levels.” [1]"
+    assert quotes[0] == "“It was built in 1874. It has six levels.” [1]"
     assert "“A wooden tower of three levels.” [3]" in quotes
+
+
+def test_what_few_passages_say_counts_more() -> None:
+    """The name is in every sentence, the levels in one."""
+    told = [
+        Passage(1, "Skarra Light", "", "Skarra Light is old. Skarra Light is grey."),
+        Passage(2, "Skarra Light", "Tower", "It was built in 1874. There are six levels."),
+    ]
+    answer = extract("How many levels does Skarra Light have?", told)
+    assert answer.split("\n\n")[1] == "“It was built in 1874. There are six levels.” [2]"
 
 
 def test_without_a_common_word_the_best_passage_is_quoted() -> None:
     answer = extract("Quando?", PASSAGES)
-    assert answer.split("\n\n")[1:-1] == ["“It was built in 1874.” [1]"]
+    assert answer.split("\n\n")[1] == "“It was built in 1874. It has six levels.” [1]"
+
+
+def test_a_quotation_is_short_and_has_the_sentence_that_says_most() -> None:
+    filler = [f"Sentence number {number} says nothing." for number in range(100)]
+    text = " ".join([*filler[:50], "The lamp burned paraffin.", *filler[50:]])
+    [quote] = extract("What did the lamp burn?", [Passage(1, "T", "", text)]).split("\n\n")[1:-1]
+    assert quote.startswith("“The lamp burned paraffin. Sentence number 50")
+    assert len(quote) <= LONGEST + len("“” [1]")
+    endless = extract("x", [Passage(1, "T", "", "word " * 150)]).split("\n\n")[1]
+    assert endless.endswith("word …” [1]") and len(endless) <= LONGEST + len("“ …” [1]")

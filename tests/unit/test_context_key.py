@@ -109,7 +109,7 @@ def test_without_a_website_the_rule_and_its_payload_are_the_context() -> None:
     assert context_key(None, "Default ICP", None) == context_key(None, "Default ICP", {})
 
 
-@pytest.mark.parametrize("name", ["", "   ", "x" * 101])
+@pytest.mark.parametrize("name", ["", "   ", "x" * 101, "a\0b", "a\u202eb"])
 def test_a_rule_needs_a_name(name: str) -> None:
     with pytest.raises(ValueError, match="1 to 100"):
         context_key(None, name, None)

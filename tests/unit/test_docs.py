@@ -14,7 +14,10 @@ from pydantic import BaseModel
 
 from langgraph_runtime_sql import hooks
 from langgraph_runtime_sql.embed import LangGraphPlatform
+from my_agent.chat.settings import ChatSettings
+from my_agent.icp_finder.settings import IcpSettings
 from my_agent.models import ModelSettings
+from my_agent.tutor.settings import TutorSettings
 from server.cli import main
 from server.settings import Settings
 
@@ -66,12 +69,16 @@ def rows(settings: type[BaseModel], prefix: str) -> dict[str, list[str]]:
     [
         ("Settings", Settings, Settings.model_config.get("env_prefix", "")),
         ("Models", ModelSettings, ModelSettings.PREFIX),
+        ("ICP finder", IcpSettings, IcpSettings.PREFIX),
+        ("Documents", ChatSettings, ChatSettings.PREFIX),
+        ("Tutor", TutorSettings, TutorSettings.PREFIX),
     ],
 )
 def test_settings_table_is_the_settings_class(
     title: str, settings: type[BaseModel], prefix: str
 ) -> None:
-    assert table(section(title)) == rows(settings, prefix)
+    variables = {name: row for name, row in table(section(title)).items() if name.isupper()}
+    assert variables == rows(settings, prefix)
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:

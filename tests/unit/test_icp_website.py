@@ -23,6 +23,7 @@ TEXT = "We sell handmade widgets to hotels. " * 10
 def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Websites]:
     """Websites at 127.0.0.1, which alone of all private addresses may be read."""
     monkeypatch.setenv("ICP_PRIVATE_NETWORKS", "127.0.0.1/32")
+    monkeypatch.setenv("ICP_SITE_SECONDS", "60")
     with websites() as served:
         served.pages["/"] = company_page("Acme Widgets", TEXT)
         yield served

@@ -5,7 +5,6 @@ Plain functions of a connection; each statement names the tenant.
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from uuid import uuid4
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select, update
@@ -66,7 +65,7 @@ def fetch(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, 
     return {row[0]: Passage(*row[1:]) for row in connection.execute(wanted)}
 
 
-def known_files(connection: Connection, tenant: str, root: Path) -> dict[str, str]:
+def known_files(connection: Connection, tenant: str, root: str) -> dict[str, str]:
     """Path to digest of what was ingested of a folder, or of one file."""
     wanted = (
         select(files.c.path, documents.c.digest)
@@ -178,6 +177,6 @@ def _is(tenant: str, path: str) -> ColumnElement[bool]:
     return and_(files.c.tenant_id == tenant, files.c.path == path)
 
 
-def _below(root: Path) -> ColumnElement[bool]:
+def _below(root: str) -> ColumnElement[bool]:
     folder = f"{root}/".replace("//", "/")
-    return or_(files.c.path == str(root), func.substr(files.c.path, 1, len(folder)) == folder)
+    return or_(files.c.path == root, func.substr(files.c.path, 1, len(folder)) == folder)

@@ -78,7 +78,7 @@ class _Ingestion:
         self._root, self._tenant = root, tenant
         self._largest = ChatSettings.from_environment().document_max_bytes
         with database().read() as connection:
-            self._known = index.known_files(connection, tenant, root)
+            self._known = index.known_files(connection, tenant, _key(root))
         self._gone = set(self._known)
 
     def found(self) -> Iterator[tuple[Path, int]]:
@@ -99,7 +99,7 @@ class _Ingestion:
         try:
             content = reading.load(_real(path), self._largest)
             digest = hashlib.sha256(f"{READER}\n".encode() + content).hexdigest()
-            if self._known.get(str(path)) == digest:
+            if self._known.get(_key(path)) == digest:
                 self.report.unchanged += 1
             else:
                 yield from self._store(path, content, digest)
@@ -108,7 +108,7 @@ class _Ingestion:
         except OSError as error:
             self._keep(path, error)
         else:
-            self._gone.discard(str(path))
+            self._gone.discard(_key(path))
 
     def remove(self) -> None:
         """Forget the files that are there no more, or say nothing any more."""
@@ -120,7 +120,7 @@ class _Ingestion:
 
     def _store(self, path: Path, content: bytes, digest: str) -> Iterator[float]:
         with database().write() as connection:
-            known = index.point(connection, self._tenant, str(path), digest)
+            known = index.point(connection, self._tenant, _key(path), digest)
         if not known:
             passages = chunk(reading.parse(path, content))
             vectors: list[Vectors] = []
@@ -129,20 +129,20 @@ class _Ingestion:
                 yield len(vectors) / len(passages)
             with database().write() as connection:
                 embedded = dict(zip(passages, vectors, strict=True))
-                index.add(connection, self._tenant, str(path), digest, embedded)
+                index.add(connection, self._tenant, _key(path), digest, embedded)
             self.report.passages += len(passages)
-        if str(path) in self._known:
+        if _key(path) in self._known:
             self.report.changed += 1
         else:
             self.report.added += 1
 
     def _skip(self, path: Path, why: str) -> None:
-        self.report.skipped.append((_printable(path.relative_to(self._root.parent)), why))
+        self.report.skipped.append((_key(path.relative_to(self._root.parent)), why))
 
     def _keep(self, path: Path, error: OSError) -> None:
         """Skip a file that is there; what was read of it before stays."""
         if not isinstance(error, FileNotFoundError):
-            self._gone.discard(str(path))
+            self._gone.discard(_key(path))
         self._skip(path, error.strerror or type(error).__name__)
 
 
@@ -160,8 +160,9 @@ def _walk(folder: Path, skip: Callable[[Path, str], None]) -> Iterator[Path]:
         yield from (Path(where) / name for name in sorted(names) if not name.startswith("."))
 
 
-def _printable(path: Path) -> str:
-    return str(path).encode("utf-8", "replace").decode()
+def _key(path: Path) -> str:
+    """A path as the index names it: one that is no Unicode, with escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _real(path: Path) -> Path:

@@ -83,7 +83,7 @@ def parse(path: Path, content: bytes) -> Document:
     sections = tuple(section for section in document.sections if section.text.strip())
     if not sections:
         raise Unreadable("it has no text")
-    return Document(_line(document.title) or path.stem, sections)
+    return Document(_line(document.title) or _line(path.stem), sections)
 
 
 def decode(content: bytes) -> str:
@@ -198,7 +198,9 @@ def _clean(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    return " ".join(_CONTROL.sub(" ", text).split())[:200]
+    # The name of a file may be no Unicode.
+    clean = _CONTROL.sub(" ", text).encode("utf-8", "replace").decode()
+    return " ".join(clean.split())[:200]
 
 
 _PARSERS: dict[str, Callable[[bytes, str], Document]] = {

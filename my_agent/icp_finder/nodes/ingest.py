@@ -9,7 +9,7 @@ from langgraph.types import Command
 
 from my_agent.icp_finder import prompts, thread
 from my_agent.icp_finder.answers import parse
-from my_agent.icp_finder.heard import MAX_TEXT, listen, says_something, told
+from my_agent.icp_finder.heard import MAX_TEXT, combined, listen, says_something, told
 from my_agent.icp_finder.log import noted
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.sites import websites
@@ -56,12 +56,10 @@ def _said(state: State, about: Mapping[str, Any]) -> dict[str, Any]:
     heard = told(reply) if isinstance(reply, Mapping) else listen(text)
     is_news = says_something(heard)
     payload = about.get("payload")
-    if state.get("site") is None and isinstance(payload, Mapping):
+    seeds = state.get("site") is None and isinstance(payload, Mapping)
+    if seeds and isinstance(payload, Mapping):
         # What the thread was opened with goes before its first message.
-        seed = told(payload)
-        heard = {**heard, "icp": {**seed["icp"], **heard["icp"]}}
-        if seed["sites"] and not is_news:
-            heard = {**heard, "sites": seed["sites"], "customers": True}
+        heard = combined({**told(payload), "website": None}, heard)
     asking = state.get("asking")
     chosen = parse(asking["kind"], text if reply is None else reply) if asking else None
     if chosen == "change" and is_news:
@@ -70,7 +68,7 @@ def _said(state: State, about: Mapping[str, Any]) -> dict[str, Any]:
     answered = asking is not None and chosen is not None
     return {
         "heard": heard,
-        "seeded": not is_news and says_something(heard),
+        "seeded": not is_news and (seeds or state.get("seeded", False)),
         "answer": {"kind": asking["kind"], "value": chosen} if asking and answered else None,
         "unclear": asking is not None and not answered and not is_news,
     }

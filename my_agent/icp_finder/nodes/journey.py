@@ -31,7 +31,7 @@ async def journey_guard(state: State) -> Command[Exit]:
     if _chosen(state, "enrich") is not None and state.get("last"):
         # The answer is about candidates that were shown; they are not searched for again meanwhile.
         return _cached(state, decisions["reason"])
-    if state.get("heard", NOTHING)["wish"] == "rerun":
+    if state.get("heard", NOTHING)["wish"] == "rerun" and not state.get("consent"):
         asked_for: Decisions = {
             "use_cached": False,
             "rerun_icp": True,
@@ -126,7 +126,7 @@ def _cached(state: State, reason: str, **update: Any) -> Command[Exit]:
 
 def _settled() -> dict[str, Any]:
     """Nothing is asked any more."""
-    return {"asking": None, "asked": None, "unclear": False}
+    return {"asking": None, "asked": None, "unclear": False, "change": None}
 
 
 def _chosen(state: State, kind: Kind) -> str | None:

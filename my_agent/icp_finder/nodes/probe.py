@@ -1,7 +1,7 @@
 """What is known of a returning user's company, and whether that still holds."""
 
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
@@ -9,14 +9,14 @@ from langgraph.types import Command
 
 from my_agent.icp_finder import prompts, records
 from my_agent.icp_finder.answers import question
-from my_agent.icp_finder.changes import changed_parts, next_session
+from my_agent.icp_finder.changes import changed_parts, new_website, next_session
 from my_agent.icp_finder.decisions import Decisions, Signals, decide, signals
 from my_agent.icp_finder.diffs import icp_hash
-from my_agent.icp_finder.heard import NOTHING, Heard
+from my_agent.icp_finder.heard import NOTHING, Heard, combined
 from my_agent.icp_finder.log import noted
 from my_agent.icp_finder.model import Snapshot
 from my_agent.icp_finder.settings import IcpSettings
-from my_agent.icp_finder.sites import domain, readable
+from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
 from my_agent.user import caller
 
@@ -29,16 +29,30 @@ async def return_user_probe(state: State, config: RunnableConfig) -> Command[Exi
     Raises:
         ProductDatabaseError: the database cannot be used.
     """
-    snapshot = await _snapshot(caller(config).tenant_id, state)
-    seen = signals(snapshot, state["rule_name"], IcpSettings.from_environment(), datetime.now(UTC))
-    update = {**_known(snapshot, state, seen), "decisions": decide(seen)}
-    noted(
-        "return_user_probe",
-        state.get("thread_id"),
-        is_return_user=update["is_return_user"],
-        **update["decisions"],
-    )
-    return _with_change({**state, **update}, update)  # type: ignore[typeddict-item]
+    tenant_id = caller(config).tenant_id
+    update = _probed(await _snapshot(tenant_id, state), state)
+    known = cast("State", {**state, **update})
+    change, parts = _change(known)
+    if not parts:
+        return Command(goto="profile_builder", update={**update, "change": None})
+    if state.get("seeded"):
+        # The thread was opened for the change: nothing to choose but whether to search.
+        decided = {"change": change, "heard": change, "decisions": decide_changed(parts)}
+        return Command(goto="profile_builder", update={**update, **decided})
+    answer = state.get("answer")
+    chosen = answer["value"] if answer and answer["kind"] == "context_change" else None
+    noted("context_change", state.get("thread_id"), parts=parts, chosen=chosen)
+    if chosen is None:
+        return _ask(known, update, change, parts)
+    update |= {"change": None, "answer": None}
+    if chosen == "new":
+        message = AIMessage(prompts.new_session(next_session(known, change)["website"]))
+        return Command(goto="__end__", update={**update, "messages": [message]})
+    if chosen == "keep":
+        update |= {"heard": NOTHING, "notes": [prompts.KEPT]}
+    else:
+        update |= await _continued(tenant_id, known, change, parts)
+    return Command(goto="profile_builder", update=update)
 
 
 async def _snapshot(tenant_id: str, state: State) -> Snapshot:
@@ -64,6 +78,15 @@ def _named(heard: Heard) -> str | None:
     return domain(website) if website else None
 
 
+def _probed(snapshot: Snapshot, state: State) -> dict[str, Any]:
+    """What a snapshot says, and the decision that follows; it is logged."""
+    seen = signals(snapshot, state["rule_name"], IcpSettings.from_environment(), datetime.now(UTC))
+    update = {**_known(snapshot, state, seen), "decisions": decide(seen)}
+    returns, thread_id = update["is_return_user"], state.get("thread_id")
+    noted("return_user_probe", thread_id, is_return_user=returns, **update["decisions"])
+    return update
+
+
 def _known(snapshot: Snapshot, state: State, seen: Signals) -> dict[str, Any]:
     """The state as far as it is stored; a thread that knows more keeps it."""
     discovery = snapshot.discovery
@@ -85,32 +108,26 @@ def _known(snapshot: Snapshot, state: State, seen: Signals) -> dict[str, Any]:
     return known | ({"icp": snapshot.rule.icp} if snapshot.rule else {})
 
 
-def _with_change(state: State, update: dict[str, Any]) -> Command[Exit]:
-    """Go on, unless the user has to say first what becomes of a change."""
-    heard = state.get("heard", NOTHING)
-    change = heard if changed_parts(state, heard) else state.get("change") or NOTHING
-    parts = changed_parts(state, change) if state.get("confirmed") else ()
-    if not parts:
-        return Command(goto="profile_builder", update={**update, "change": None})
-    if state.get("seeded"):
-        # The thread was opened for the change: nothing to choose but whether to search.
-        decided = {"change": None, "decisions": decide_changed(parts)}
-        return Command(goto="profile_builder", update={**update, **decided})
-    answer = state.get("answer")
-    chosen = answer["value"] if answer and answer["kind"] == "context_change" else None
-    noted("context_change", state.get("thread_id"), parts=parts, chosen=chosen)
-    if chosen is None:
-        return _ask(state, update, change, parts)
-    update |= {"change": None, "answer": None}
-    if chosen == "new":
-        session = next_session(state, change)
-        message = AIMessage(prompts.new_session(session["about"]))
-        return Command(goto="__end__", update={**update, "messages": [message]})
-    if chosen == "keep":
-        kept = {"heard": NOTHING, "notes": [prompts.KEPT]}
-        return Command(goto="profile_builder", update={**update, **kept})
-    accepted = {"heard": change, "consent": True, "decisions": decide_changed(parts)}
-    return Command(goto="profile_builder", update={**update, **accepted})
+def _change(state: State) -> tuple[Heard, tuple[str, ...]]:
+    """What would change a confirmed company: the message, and the change that waits."""
+    heard, waiting = state.get("heard", NOTHING), state.get("change")
+    change = heard if waiting is None else combined(waiting, heard)
+    return change, changed_parts(state, change) if state.get("confirmed") else ()
+
+
+async def _continued(
+    tenant_id: str, state: State, change: Heard, parts: tuple[str, ...]
+) -> dict[str, Any]:
+    """The thread goes on with a change: of a company that is known, with what is known of it."""
+    website = new_website(state, change)
+    if website is not None:
+        snapshot = await records.load_snapshot(
+            tenant_id, domain=domain(website), rule_name=state["rule_name"]
+        )
+        if snapshot.profile is not None:
+            new = cast("State", {**state, "site": None})
+            return {**_probed(snapshot, new), "heard": {**change, "website": None, "sites": []}}
+    return {"heard": change, "consent": True, "decisions": decide_changed(parts)}
 
 
 def decide_changed(parts: tuple[str, ...]) -> Decisions:
@@ -128,7 +145,7 @@ def _ask(
         "context_change",
         words,
         changed=list(parts),
-        website=readable(session["website"]),
+        website=session["website"],
         new_session=session["request"],
     )
     notes = [*update.get("notes", []), *([prompts.UNCLEAR] if state.get("unclear") else [])]

@@ -5,7 +5,7 @@ import asyncio
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
-from my_agent.icp_finder import prompts, records, thread, understanding
+from my_agent.icp_finder import prompts, records, ssic, thread, understanding
 from my_agent.icp_finder.context import Context
 from my_agent.icp_finder.decisions import Decisions
 from my_agent.icp_finder.heard import NOTHING, Heard, given_fields, merged, says_something, values
@@ -34,7 +34,7 @@ async def profile_builder(state: State, config: RunnableConfig, runtime: Runtime
     icp = await _icp(state, heard, company, planned.notes, context.model)
     update: State = {
         "messages": [],
-        "unclear": state.get("unclear", False) and icp == state.get("icp"),
+        "unclear": _is_unclear(state, heard) and icp == state.get("icp"),
         "site": site,
         "customers": customers,
         "icp": icp,
@@ -95,8 +95,8 @@ async def _icp(
         if icp is None or not icp["industries"]:
             proposed = await _proposed(company, notes, model, state.get("thread_id"))
             return proposed if icp is None else merged(proposed, given_fields(icp))
-        if words and not state.get("confirmed") and (state.get("unclear") or state.get("asked")):
-            return await _revised(icp, company, words, model, state.get("thread_id"))
+        if words and not state.get("confirmed") and _is_unclear(state, heard):
+            return await _revised(icp, company, words, model, state)
     return merged(icp, given) if given else icp
 
 
@@ -113,15 +113,29 @@ async def _proposed(
     return icp or understanding.by_words(company)
 
 
-async def _revised(
-    icp: Icp, company: Company, words: str, model: str | None, thread_id: str | None
-) -> Icp:
-    """The ICP after the user's own words about it, as far as there is a model to understand them."""
+async def _revised(icp: Icp, company: Company, words: str, model: str | None, state: State) -> Icp:
+    """The ICP after the user's own words about it.
+
+    A model understands them. Without one they are taken for industries, if changes were asked for
+    and they are known as such.
+    """
+    revised = None
     try:
-        return await understanding.by_model(company, model, words) or icp
+        revised = await understanding.by_model(company, model, words)
     except understanding.ModelUnusableError as error:
-        noted("model_fallback", thread_id, problem=str(error))
-        return icp
+        noted("model_fallback", state.get("thread_id"), problem=str(error))
+    industries = values("industries", words)
+    if revised is None and state.get("asked") == "icp" and ssic.codes(industries):
+        revised = merged(icp, {"industries": industries})
+    return revised or icp
+
+
+def _is_unclear(state: State, heard: Heard) -> bool:
+    """Whether the last message answered nothing of what was asked."""
+    asked_again = (
+        state.get("asked") == "icp" and not says_something(heard) and heard["text"].strip()
+    )
+    return state.get("unclear", False) or bool(asked_again)
 
 
 async def _keep(state: State, company: Company, icp: Icp | None, config: RunnableConfig) -> None:

@@ -25,8 +25,7 @@ async def progress_report(
     best: list[Scored] = []
     tenant_id = caller(config).tenant_id
     if found is not None:
-        limit = settings.run_now_limit + settings.run_later_limit
-        best = await records.best_candidates(tenant_id, **found, limit=limit)
+        best = await records.best_candidates(tenant_id, **found, limit=settings.wanted)
     notes = list(state.get("notes", []))
     if found is None or not best:
         notes.append(prompts.NO_CANDIDATES)
@@ -75,7 +74,10 @@ async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
     later = later[: settings.run_later_limit]
     if later:
         notes.append(await _enqueue(state, config, later, enrichment))
-    return {"enrichment": enrichment, "notes": notes}
+    # What enrichment has found counts in the scores.
+    best = await records.best_candidates(caller(config).tenant_id, **found, limit=settings.wanted)
+    shown = [_shown(each) for each in best]
+    return {"enrichment": enrichment, "notes": notes, "candidates": shown}
 
 
 async def _enqueue(

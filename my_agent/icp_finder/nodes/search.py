@@ -45,7 +45,7 @@ async def refresh_icp(state: State, config: RunnableConfig) -> dict[str, object]
     """Searches the web, scores what it finds, and keeps it in the place of what there was."""
     company, icp = _asked(state)
     settings, which = IcpSettings.from_environment(), _which(state)
-    candidates = await discover(company, icp, limit=_wanted(settings))
+    candidates = await discover(company, icp, limit=settings.wanted)
     await records.save_discovery(
         caller(config).tenant_id,
         which["rule_name"],
@@ -77,14 +77,14 @@ async def ssic_fallback(state: State, config: RunnableConfig) -> dict[str, objec
     """Finds companies of the ICP's industries in the register, by their SSIC codes."""
     (company, icp), which = _asked(state), _which(state)
     tenant_id, settings = caller(config).tenant_id, IcpSettings.from_environment()
-    known = await records.best_candidates(tenant_id, **which, limit=_wanted(settings))
+    known = await records.best_candidates(tenant_id, **which, limit=settings.wanted)
     codes = ssic.codes(icp["industries"])
     candidates = (
         await register.find(
             tenant_id,
             codes,
             icp,
-            limit=_wanted(settings) - len(known),
+            limit=settings.wanted - len(known),
             without=[each.candidate.key for each in known],
         )
         if codes
@@ -115,11 +115,6 @@ def _which(state: State) -> Found:
     if found is None:
         raise ValueError("There is nothing to search for: the ICP is not confirmed")
     return found
-
-
-def _wanted(settings: IcpSettings) -> int:
-    """How many candidates are worth having."""
-    return settings.run_now_limit + settings.run_later_limit
 
 
 def _scored(candidates: Sequence[Candidate], company: Company, icp: Icp) -> list[Scored]:

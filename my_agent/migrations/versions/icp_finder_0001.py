@@ -44,7 +44,7 @@ def upgrade() -> None:
         sa.Column("rule_name", sa.Text(), nullable=False),
         sa.Column("icp_hash", sa.Text(), nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
-        sa.Column("keys", sa.JSON(), nullable=False),
+        sa.Column("candidate_keys", sa.JSON(), nullable=False),
         sa.Column("done", sa.Integer(), nullable=False),
         sa.Column("thread_id", sa.Text(), nullable=False),
         sa.Column("run_id", sa.Text(), nullable=True),

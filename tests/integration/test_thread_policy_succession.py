@@ -1,13 +1,15 @@
-"""A new thread in place of another: of a locked one, or of one whose user changes the context."""
+"""How one thread follows another: at work, locked, in another context, many at once, restarted."""
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support import policy
-from tests.support.policy import NOWHERE, RUN, Member, member
+from tests.support.policy import NOWHERE, RUN, Member, member, policy_server
 from tests.support.processes import Running
 
 server, ana = policy.server, policy.ana
@@ -15,6 +17,55 @@ server, ana = policy.server, policy.ana
 
 async def _resume(ana: Member, thread: str, **body: Any) -> Any:
     return await ana.post(f"/threads/{thread}/resume", body)
+
+
+# --- a run in flight --------------------------------------------------------
+
+
+async def test_a_thread_at_work_finishes_and_then_locks(ana: Member, tmp_path: Path) -> None:
+    thread, morning = await ana.open(agent="sleeper"), tmp_path / "morning"
+    run = await ana.run(thread, "sleeper", {"seconds": 60, "until": str(morning)})
+    await ana.open(agent="sleeper")
+    pending = await ana.metadata(thread)
+    assert pending["status"] == "pending_lock"
+    assert "locked_at" not in pending
+    answer = await ana.http.post(f"/threads/{thread}/runs", json=RUN)
+    assert (answer.status_code, answer.json()["status"]) == (409, "pending_lock")
+    morning.touch()
+    assert await ana.ended(thread, run) == "success"
+    locked = await ana.get(f"/threads/{thread}")
+    assert locked["metadata"]["status"] == "locked"
+    assert locked["metadata"]["locked_at"]
+    assert locked["values"]["slept"] == 60
+
+
+async def test_it_finishes_every_run_that_it_has_taken(ana: Member, tmp_path: Path) -> None:
+    thread, morning = await ana.open(agent="sleeper"), tmp_path / "morning"
+    asked = {"seconds": 60, "until": str(morning)}
+    runs = [await ana.run(thread, "sleeper", asked) for _ in range(3)]
+    await ana.open(agent="sleeper")
+    morning.touch()
+    assert [await ana.ended(thread, run) for run in runs] == ["success"] * 3
+    assert await ana.standing(thread) == "locked"
+
+
+@pytest.mark.parametrize("how", ["cancel", "rollback", "delete"])
+@pytest.mark.parametrize("when", ["running", "pending"])
+async def test_it_locks_however_its_run_ends(ana: Member, how: str, when: str) -> None:
+    thread = await ana.open(agent="sleeper")
+    later = {"after_seconds": 3600} if when == "pending" else {}
+    run = await ana.run(thread, "sleeper", {"seconds": 60}, **later)
+    await ana.until(thread, run, when)
+    await ana.open(agent="sleeper")
+    assert await ana.standing(thread) == "pending_lock"
+    path = f"/threads/{thread}/runs/{run}"
+    if how == "delete":
+        assert (await ana.http.delete(path)).is_success
+    else:
+        action = "interrupt" if how == "cancel" else how
+        await ana.post(f"{path}/cancel?wait=true&action={action}")
+    await ana.ended(thread, run)
+    assert await ana.standing(thread) == "locked"
 
 
 # --- the context stays ------------------------------------------------------
@@ -113,7 +164,8 @@ async def test_the_same_context_in_other_words_goes_on(ana: Member) -> None:
     for website in ("acme.com", "HTTPS://shop.Acme.com:443/x"):
         answer = await _resume(ana, thread, website=website)
         assert answer == {"action": "resume", "thread_id": thread}
-    assert await _resume(ana, thread, website=None) == answer
+    for nothing in (None, "", " "):
+        assert await _resume(ana, thread, website=nothing, rule_name=nothing) == answer
     assert len(await ana.found()) == 1
 
 
@@ -185,6 +237,9 @@ async def test_nobody_leaves_anothers_thread(server: Running, ana: Member) -> No
     assert await ana.standing(mine) == "open"
 
 
+# --- races and restarts -----------------------------------------------------
+
+
 async def test_of_many_at_once_one_stays_open_and_the_old_one_locks_once(
     server: Running, ana: Member
 ) -> None:
@@ -218,3 +273,60 @@ async def test_changing_and_opening_at_once_leave_one_open_of_each_context(ana: 
     rows = await ana.found(metadata={"status": "open"})
     keys = sorted(row["metadata"]["context_key"] for row in rows)
     assert keys == ["domain:acme.com", "domain:beta.io"]
+
+
+async def test_of_fifty_that_open_at_once_one_stays_open(ana: Member) -> None:
+    threads = await asyncio.gather(*(ana.open() for _ in range(50)))
+    found = sorted(await ana.standings(*threads))
+    assert found == ["locked"] * 49 + ["open"]
+
+
+async def test_runs_and_openings_at_once_leave_one_open_and_every_run_whole(ana: Member) -> None:
+    async def run_on(thread: str) -> tuple[str, httpx.Response]:
+        return thread, await ana.http.post(f"/threads/{thread}/runs/wait", json=RUN)
+
+    async def open_and_run() -> tuple[str, httpx.Response]:
+        return await run_on(await ana.open())
+
+    answers = await asyncio.gather(*(open_and_run() for _ in range(50)))
+    accepted = 0
+    for thread, answer in answers:
+        runs = await ana.get(f"/threads/{thread}/runs")
+        if answer.status_code == 200:
+            accepted += 1
+            assert answer.json()["value"] == "a"
+            assert [run["status"] for run in runs] == ["success"]
+        else:
+            assert answer.status_code == 409
+            assert answer.json()["error"] == "thread_locked"
+            assert runs == []
+    # The last one that opened was never locked.
+    assert accepted >= 1
+    found = sorted([await ana.standing(thread) for thread, _ in answers])
+    assert found == ["locked"] * 49 + ["open"]
+
+
+async def test_the_policy_survives_the_death_of_the_process(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("restart")
+    with policy_server(folder) as server:
+        async with member(server, "ana") as ana:
+            locked, thread = await ana.open("beta.io"), await ana.open(agent="sleeper")
+            await ana.open("beta.io")
+            morning = folder / "morning"
+            asked = {"seconds": 60, "until": str(morning)}
+            run = await ana.run(thread, "sleeper", asked)
+            await ana.until(thread, run, "running")
+            await ana.open(agent="sleeper")
+            server.process.kill()
+            server.process.wait()
+    with policy_server(folder) as server:
+        async with member(server, "ana") as ana:
+            answer = await ana.http.post(f"/threads/{locked}/runs", json=RUN)
+            assert (answer.status_code, answer.json()["status"]) == (409, "locked")
+            answer = await ana.http.post(f"/threads/{thread}/runs", json=RUN)
+            assert answer.status_code == 409
+            morning.touch()
+            assert await ana.ended(thread, run) == "success"
+            assert await ana.standing(thread) == "locked"

@@ -1,0 +1,1 @@
+"""What the ICP finder leaves to the background: one candidate after the other is enriched."""

@@ -1,0 +1,18 @@
+"""What the tutor says where no model is configured."""
+
+from langchain_core.messages import BaseMessage
+
+from my_agent.offline import OfflineChatModel
+
+
+class OfflineTutor(OfflineChatModel):
+    """Says that it cannot talk, and what there is all the same."""
+
+    def answer(self, messages: list[BaseMessage]) -> str:
+        """The same, whatever was said."""
+        return (
+            "I am offline: no language model is configured, so I cannot talk with you. What you "
+            "write is checked by Harper all the same: where it finds mistakes, a correction stands "
+            "beside your message. Set OPENAI_API_KEY, or OPENAI_BASE_URL for any OpenAI-compatible "
+            "endpoint, and write again."
+        )

@@ -1,0 +1,210 @@
+"""`GET /export/latest_scores.csv`: a tenant's latest scores, and nobody else's."""
+
+import csv
+import io
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from my_agent import database
+from my_agent.icp_finder import export, records
+from my_agent.icp_finder.model import Candidate, Score, Scored
+from my_agent.icp_finder.scoring import WEIGHTS
+from tests.support.policy import ORIGIN, SECRET, Member, member
+from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold
+
+PATH = "/export/latest_scores.csv"
+RULE = "Default ICP"
+HOSTILE = ('=HYPERLINK("http://evil.example")', "+1+1", "-2", "@SUM(A1)", "\t=1", " =1", "\uff1d1")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server of the ICP finder, whose database the tests write to as well."""
+    folder, port = tmp_path_factory.mktemp("export"), free_port()
+    graphs = {"icp_finder": f"{ROOT}/my_agent/icp_finder/graph.py:graph"}
+    config = {"graphs": graphs, "auth": {"path": "hooks.auth:auth"}}
+    (folder / "langgraph.json").write_text(json.dumps(config))
+    url = f"sqlite:///{folder}/data.db"
+    command = threadhold("serve", "--config", folder / "langgraph.json", "--port", str(port))
+    env = environment(JWT_SECRET=SECRET, CORS_ALLOW_ORIGINS=ORIGIN)
+    with running([*command, "--database-url", url], port, folder, env) as started:
+        database.use(url)
+        yield started
+        database.database().close()
+        database.use(None)
+
+
+@pytest.fixture
+def tenant() -> str:
+    return f"tenant-{uuid4().hex[:8]}"
+
+
+@pytest.fixture
+async def ada(server: Running, tenant: str) -> AsyncIterator[Member]:
+    async with member(server, "ada", tenant) as client:
+        yield client
+
+
+async def keep(
+    tenant: str, *names: str, of: str = "h1", domain: str = "acme.com", rule: str = RULE
+) -> None:
+    """Have a search find these, the first ones better."""
+    basis: Any = {"website": domain, "customers": [], "icp": {}}
+    those = [
+        Scored(
+            Candidate(key=f"uen:{name}", name=name, source="register", ssic=["62011", "46900"]),
+            Score(1 - place / 10_000, {"industry": 0.35, "size": 0.05}),
+        )
+        for place, name in enumerate(names)
+    ]
+    await records.save_discovery(tenant, rule, of, basis, those)
+
+
+async def rows(client: Member) -> list[dict[str, str]]:
+    answer = await client.http.get(PATH)
+    assert answer.status_code == 200, answer.text
+    return list(csv.DictReader(io.StringIO(answer.text)))
+
+
+async def test_scores_come_best_first_with_their_parts(ada: Member, tenant: str) -> None:
+    await keep(tenant, "BEST", "SECOND, LTD")
+    answer = await ada.http.get(PATH)
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    assert "latest_scores.csv" in answer.headers["content-disposition"]
+    assert answer.headers["cache-control"] == "no-store"
+    first, second = await rows(ada)
+    assert tuple(first) == export.COLUMNS
+    assert (first["name"], first["rank"], first["score"]) == ("BEST", "1", "1.0")
+    assert (second["name"], second["rank"], second["score"]) == ("SECOND, LTD", "2", "0.9999")
+    assert (first["company"], first["rule"], first["ssic"]) == ("acme.com", RULE, "62011 46900")
+    assert (first["score_industry"], first["score_size"], first["score_region"]) == (
+        *("0.35", "0.05"),
+        "",
+    )
+    assert {f"score_{name}" for name in WEIGHTS} <= set(first)
+
+
+async def test_nothing_found_is_no_lines(ada: Member) -> None:
+    answer = await ada.http.get(PATH)
+    assert answer.status_code == 200
+    assert answer.text.strip() == ",".join(export.COLUMNS)
+
+
+async def test_only_the_last_search_of_each_company_and_rule_counts(
+    ada: Member, tenant: str
+) -> None:
+    await keep(tenant, "OLD", of="h1")
+    await keep(tenant, "NEW", of="h2")
+    await keep(tenant, "OTHER RULE", of="h3", rule="Another")
+    await keep(tenant, "OTHER COMPANY", of="h4", domain="beta.com")
+    found = [(row["company"], row["rule"], row["name"]) for row in await rows(ada)]
+    assert found == [
+        ("acme.com", "Another", "OTHER RULE"),
+        ("acme.com", RULE, "NEW"),
+        ("beta.com", RULE, "OTHER COMPANY"),
+    ]
+
+
+async def test_a_tenant_sees_its_own_and_a_colleague_the_same(
+    server: Running, ada: Member, tenant: str
+) -> None:
+    await keep(tenant, "OURS")
+    await keep(f"{tenant}-2", "THEIRS")
+    async with (
+        member(server, "bob", tenant) as bob,
+        member(server, "ada", f"{tenant}-2") as eve,
+        member(server, "root", f"{tenant}-3", "tenant_admin", "operator") as admin,
+    ):
+        assert [row["name"] for row in await rows(ada)] == ["OURS"]
+        assert [row["name"] for row in await rows(bob)] == ["OURS"]
+        assert [row["name"] for row in await rows(eve)] == ["THEIRS"]
+        assert await rows(admin) == []
+        # Nothing but the token says whose scores they are.
+        wanted = {"tenant_id": tenant, "x-tenant-id": tenant}
+        answer = await eve.http.get(PATH, params=wanted, headers=wanted)
+        assert "OURS" not in answer.text
+        assert "THEIRS" in answer.text
+
+
+async def test_without_a_valid_token_there_is_nothing(server: Running) -> None:
+    async with httpx.AsyncClient(base_url=server.url, timeout=30) as http:
+        headers = {"authorization": "Bearer nonsense", "origin": ORIGIN}
+        answer = await http.get(PATH, headers=headers)
+        assert answer.status_code == 401
+        assert answer.json() == {"detail": "A valid bearer token is needed"}
+        assert answer.headers["access-control-allow-origin"] == ORIGIN
+
+
+async def test_other_origins_are_let_in_as_the_platform_does(ada: Member) -> None:
+    answer = await ada.http.get(PATH, headers={"origin": ORIGIN})
+    assert answer.headers["access-control-allow-origin"] == ORIGIN
+    answer = await ada.http.get(PATH, headers={"origin": "https://evil.example"})
+    assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_names_are_no_formulas(ada: Member, tenant: str) -> None:
+    await keep(tenant, *HOSTILE)
+    found = [row["name"] for row in await rows(ada)]
+    assert found == [f"'{name}" for name in HOSTILE]
+
+
+async def test_thousands_come_in_pieces(ada: Member, tenant: str) -> None:
+    names = [f"C{number:04}" for number in range(2 * export.BATCH + 7)]
+    await keep(tenant, *names)
+    pieces = [piece async for piece in export.latest_scores(tenant)]
+    assert [piece.count("\n") for piece in pieces] == [1, export.BATCH, export.BATCH, 7]
+    async with ada.http.stream("GET", PATH) as answer:
+        assert "content-length" not in answer.headers
+        text = (await answer.aread()).decode()
+    assert [row["name"] for row in csv.DictReader(io.StringIO(text))] == names
+
+
+async def test_what_is_enriched_meanwhile_comes_once(server: Running, tenant: str) -> None:
+    names = [f"C{number:04}" for number in range(export.BATCH + 3)]
+    await keep(tenant, *names)
+    text, changed = "", False
+    async for piece in export.latest_scores(tenant):
+        text += piece
+        if piece.count("\n") == export.BATCH and not changed:
+            changed = True
+            # What was the best is the worst now.
+            await keep(tenant, *reversed(names))
+    assert changed
+    found = [row["name"] for row in csv.DictReader(io.StringIO(text))]
+    assert found == names
+
+
+async def test_another_projects_graph_of_that_name_has_no_export(tmp_path: Path) -> None:
+    from server.routes import offered
+
+    route = f"GET {PATH}"
+    assert route in offered({"icp_finder": f"{ROOT}/my_agent/icp_finder/graph.py:graph"})
+    assert route not in offered({"icp_finder": f"{tmp_path}/graph.py:graph"})
+    assert route not in offered({})
+
+
+async def test_whose_scores_they_are_is_known_of_our_own_auth_only() -> None:
+    from server.routes.export import tenant_of
+
+    scope = {"type": "http", "headers": []}
+    # Where nobody is told apart, as on one's own machine, everything is the local tenant's.
+    assert await tenant_of({}, scope) == "local"
+    assert await tenant_of({"path": "./their_auth.py:auth"}, scope) is None
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        *((each, f"'{each}") for each in HOSTILE),
+        *(("\r=1", "'\r=1"), ("\n=1", "'\n=1"), ("a\0b", "ab"), ("Acme = good", "Acme = good")),
+        *(("", ""), (None, None), (0.5, 0.5), (-1, -1), ("65 1234", "65 1234")),
+    ],
+)
+def test_cells_are_harmless(cell: object, shown: object) -> None:
+    assert export.harmless(cell) == shown

@@ -1,0 +1,348 @@
+"""The ICP finder's journeys as its users have them: through the HTTP API, by the SDK.
+
+Each flow is written once, with a break in its middle: it is played on a server that goes on, and
+on one that is killed in the break.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import func, select, update
+
+from my_agent import database
+from my_agent.icp_finder import register
+from my_agent.icp_finder.tables import discoveries, jobs, profiles
+from tests.support.icp import AGENT, Person, Sites, icp_server, url
+from tests.support.processes import ROOT, Running
+from tests.support.served import PATIENCE
+
+Flow = Callable[[Person], AsyncIterator[None]]
+REGISTER = ROOT / "my_agent" / "icp_finder" / "reference" / "made_up_register.csv"
+
+
+def ingested(folder: Path) -> None:
+    """Bring the made-up register into the database of a server to be."""
+    database.use(url(folder))
+    bad: list[Any] = []
+    register.ingest(REGISTER, report=bad.append)
+    assert bad == []
+    database.database().close()
+    database.use(None)
+
+
+@pytest.fixture(scope="module")
+def sites() -> Iterator[Sites]:
+    with Sites() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("icp")
+    ingested(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Running]:
+    with icp_server(folder) as started:
+        yield started
+
+
+@pytest.fixture
+async def ann(server: Running, sites: Sites, folder: Path) -> AsyncIterator[Person]:
+    person = Person(sites, folder)
+    async with person.at(server):
+        yield person
+
+
+# --- the flows ---------------------------------------------------------------
+
+
+async def new_user(ann: Person) -> AsyncIterator[None]:
+    """Asked step by step, from nothing to candidates."""
+    await ann.open()
+    assert "company's website" in await ann.say("Hello")
+    assert not ann.values["is_return_user"]
+    assert ann.values["tenant_id"] == ann.tenant
+    assert "no website in that" in await ann.say("We are called Acme")
+    assert "5 best customers" in await ann.say(ann.website)
+    first, second, *others = ann.sites.urls
+    said = await ann.say(f"{first} and {ann.website} and http://10.0.0.1")
+    assert "is your own website" in said
+    assert "private address" in said
+    assert "1 of 5" in said
+    yield
+    assert "2 of 5" in await ann.say(second)
+    said = await ann.say("\n".join(others))
+    assert ann.asked == "confirm_icp"
+    assert "Wholesale trade" in said
+    assert "did not understand" in await ann.answer("Well...")
+    assert ann.asked == "confirm_icp"
+    assert "regions: Singapore" in await ann.answer("regions: Singapore")
+    said = await ann.answer("yes")
+    assert ann.asked == "enrich"
+    assert ann.values["discovery_ready"]
+    assert len(ann.values["candidates"]) > 10
+    assert all(each["parts"] for each in ann.values["candidates"])
+    assert "1. " in said
+    metadata = await ann.metadata()
+    assert metadata["context_key"] == f"domain:{ann.tenant}.example"
+
+
+async def one_thread(ann: Person) -> AsyncIterator[None]:
+    """Who comes back without naming a thread goes on with the only one."""
+    await ann.settle()
+    await ann.answer("later")
+    thread, discovered = ann.thread, await _discovered(ann)
+    yield
+    ann.thread = None
+    values: Any = await ann.sdk.runs.wait(None, AGENT, input=_message("Hello again"))
+    assert values["thread_id"] == thread
+    assert values["is_return_user"]
+    assert values["decisions"]["use_cached"]
+    assert values["discovery_ready"]
+    assert "__interrupt__" not in values
+    # Nothing was searched for.
+    assert await _discovered(ann) == discovered
+
+
+async def several_threads(ann: Person) -> AsyncIterator[None]:
+    """Who has several chooses one, and goes on with what is known of it."""
+    await ann.settle()
+    thread = ann.thread
+    await ann.open(website="http://other.example")
+    await ann.say("Hello")
+    yield
+    choice: Any = await ann.sdk.runs.wait(None, AGENT, input=_message("Hello again"))
+    assert "Which one would you like to continue" in choice["messages"][-1]["content"]
+    labels = {each["label"]: each["thread_id"] for each in choice["thread_choice"]["candidates"]}
+    assert labels.keys() == {f"{ann.tenant}.example", "other.example"}
+    ann.thread = labels[f"{ann.tenant}.example"]
+    assert ann.thread == thread
+    await ann.say("Let us go on")
+    assert ann.asked is None
+    assert ann.values["decisions"]["use_cached"]
+
+
+async def new_thread_for_the_same(ann: Person) -> AsyncIterator[None]:
+    """A new thread locks the earlier one, and knows what that knew."""
+    await ann.settle()
+    old = ann.thread or ""
+    new = await ann.open(website=ann.website)
+    assert (await ann.metadata(old))["status"] == "locked"
+    yield
+    await _is_locked(ann, old)
+    ann.thread = new
+    said = await ann.say("Hello")
+    assert "Welcome back" in said
+    assert ann.asked == "enrich"
+    assert ann.values["decisions"]["use_cached"]
+    assert len(ann.values["customers"]) == 5
+
+
+async def change_and_continue(ann: Person) -> AsyncIterator[None]:
+    """A change in the middle of a thread, which goes on with it."""
+    await ann.settle()
+    await ann.answer("later")
+    said = await ann.say("We sell to others now. Industries: software development")
+    assert ann.asked == "context_change"
+    assert "industries changed" in said
+    yield
+    assert "did not understand" in await ann.answer("yes")
+    assert ann.question["details"]["changed"] == ["industries"]
+    said = await ann.answer({"choice": "continue"})
+    assert ann.asked == "enrich"
+    assert ann.values["decisions"] == {
+        "use_cached": False,
+        "rerun_icp": True,
+        "reason": "the industries changed",
+    }
+    assert ann.values["icp"]["industries"] == ["software development"]
+    assert (await ann.metadata())["status"] == "open"
+
+
+async def change_and_new_session(ann: Person) -> AsyncIterator[None]:
+    """A change in the middle of a thread, for which the user starts another one."""
+    await ann.settle()
+    await ann.answer("later")
+    await ann.say(f"Our website is now http://new-{ann.tenant}.example")
+    assert ann.question["details"]["changed"] == ["website"]
+    request = ann.question["details"]["new_session"]
+    yield
+    assert f"new-{ann.tenant}.example" in await ann.answer("A new session, please")
+    assert ann.asked is None
+    assert await ann.work(lambda c: c.scalar(_companies(ann))) is None
+    old = ann.thread or ""
+    http = ann.sdk.http
+    opened = await http.post(request["path"], json=request["body"])
+    assert opened["action"] == "create"
+    assert (await ann.metadata(old))["status"] == "locked"
+    ann.thread = opened["thread_id"]
+    # A new company: nothing but its website is known.
+    assert "5 best customers" in await ann.say("Hello")
+    assert ann.values["site"]["domain"] == f"new-{ann.tenant}.example"
+    await _is_locked(ann, old)
+
+
+async def change_of_icp_and_new_session(ann: Person) -> AsyncIterator[None]:
+    """Another ICP of the same company: the new session knows it, and asks only for the search."""
+    await ann.settle()
+    await ann.answer("later")
+    await ann.say("Industries: software development")
+    request = ann.question["details"]["new_session"]
+    await ann.answer({"choice": "new"})
+    old = ann.thread or ""
+    ann.thread = (await ann.sdk.http.post(request["path"], json=request["body"]))["thread_id"]
+    await _is_locked(ann, old)
+    yield
+    said = await ann.say("Hello")
+    assert "Welcome back" in said
+    assert "Re-run discovery, because the industries changed?" in said
+    await ann.answer("yes")
+    assert ann.asked == "enrich"
+    assert ann.values["icp"]["industries"] == ["software development"]
+
+
+async def stale_discovery(ann: Person) -> AsyncIterator[None]:
+    """What is out of date is searched for again, if the user agrees."""
+    await ann.settle()
+    await ann.answer("later")
+    await ann.work(lambda c: c.execute(_aged(ann, discoveries, "discovered_at")))
+    said = await ann.say("Hello again")
+    assert "Re-run discovery, because the last search is out of date?" in said
+    assert ann.asked == "rerun"
+    discovered = await _discovered(ann)
+    yield
+    assert await _discovered(ann) == discovered
+    # A plain message answers just as well.
+    await ann.say("yes, please")
+    assert ann.asked == "enrich"
+    assert await _discovered(ann) > discovered
+    await ann.answer("later")
+    await ann.say("And now?")
+    assert ann.values["decisions"]["use_cached"]
+
+
+async def enrichment(ann: Person) -> AsyncIterator[None]:
+    """The best ones at once, the next ones by a job; and no second job for the same."""
+    await ann.settle()
+    candidates = ann.values["candidates"]
+    yield
+    said = await ann.answer("yes")
+    assert "I have enriched 10 companies" in said
+    done = ann.values["enrichment"]
+    assert done["now"] == [each["key"] for each in candidates[:10]]
+    assert done["queued"] == len(candidates[10:50])
+    await ann.open(website=ann.website)
+    await ann.say("Run enrichment")
+    assert ann.values["enrichment"]["job"] == done["job"]
+    count = select(func.count()).select_from(jobs).where(jobs.c.tenant_id == ann.tenant)
+    assert await ann.work(lambda c: c.scalar(count)) == 1
+    async with asyncio.timeout(PATIENCE):
+        while "is done" not in await ann.say("How far is it?"):
+            await asyncio.sleep(0.2)
+
+
+FLOWS: list[Flow] = [
+    new_user,
+    one_thread,
+    several_threads,
+    new_thread_for_the_same,
+    change_and_continue,
+    change_and_new_session,
+    change_of_icp_and_new_session,
+    stale_discovery,
+    enrichment,
+]
+
+
+@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.__name__)
+async def test_flow(flow: Flow, ann: Person) -> None:
+    async for _ in flow(ann):
+        pass
+
+
+@pytest.mark.timeout(240)
+async def test_every_flow_goes_on_after_the_server_was_killed_in_its_middle(
+    tmp_path: Path, sites: Sites
+) -> None:
+    ingested(tmp_path)
+    people = [Person(sites, tmp_path) for _ in FLOWS]
+    middles = [flow(person) for flow, person in zip(FLOWS, people, strict=True)]
+    reader = Person(sites, tmp_path)
+    async with AsyncExitStack() as stack:
+        server = stack.enter_context(icp_server(tmp_path))
+        for person in (*people, reader):
+            await stack.enter_async_context(person.at(server))
+        # All at once: nobody's journey depends on another's.
+        assert await _steps(middles) == [None] * len(FLOWS)
+        run = await _cut_off(reader, server)
+    async with AsyncExitStack() as stack:
+        server = stack.enter_context(icp_server(tmp_path))
+        for person in (*people, reader):
+            await stack.enter_async_context(person.at(server))
+        # The run that was cut off reads the websites after all.
+        values: Any = await reader.sdk.runs.join(reader.thread or "", run)
+        assert len(values["customers"]) == 5
+        assert values["icp"]["industries"]
+        assert await _steps(middles) == ["end"] * len(FLOWS)
+
+
+async def _steps(flows: list[AsyncIterator[None]]) -> list[Any]:
+    """Each flow up to its middle, or to its end."""
+    return await asyncio.gather(*(anext(each, "end") for each in flows))
+
+
+async def _cut_off(reader: Person, server: Running) -> str:
+    """A run that reads websites while its server is killed."""
+    await reader.open(website=reader.website)
+    await reader.say("Hello")
+    reader.sites.hold()
+    message = _message(reader.customers)
+    run = await reader.sdk.runs.create(reader.thread or "", AGENT, input=message)
+    assert await asyncio.to_thread(reader.sites.asked.wait, PATIENCE)
+    server.process.kill()
+    server.process.wait()
+    reader.sites.release()
+    return run["run_id"]
+
+
+# --- what else users do --------------------------------------------------------
+
+
+def _message(text: str) -> Any:
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+async def _is_locked(ann: Person, thread: str) -> None:
+    with pytest.raises(httpx.HTTPStatusError) as refused:
+        await ann.sdk.runs.wait(thread, AGENT, input=_message("Hello"))
+    assert refused.value.response.status_code == 409
+    assert refused.value.response.json()["error"] == "thread_locked"
+
+
+async def _discovered(ann: Person) -> datetime:
+    """When candidates were last searched for."""
+    moment = select(func.max(discoveries.c.discovered_at))
+    found: datetime = await ann.work(
+        lambda c: c.scalar(moment.where(discoveries.c.tenant_id == ann.tenant))
+    )
+    return found
+
+
+def _aged(ann: Person, table: Any, column: str) -> Any:
+    then = datetime.now(UTC) - timedelta(days=15)
+    return update(table).where(table.c.tenant_id == ann.tenant).values({column: then})
+
+
+def _companies(ann: Person) -> Any:
+    """The company that the tenant has besides the first one."""
+    new = f"new-{ann.tenant}.example"
+    return select(profiles.c.domain).where(profiles.c.domain == new)

@@ -1,0 +1,513 @@
+"""Enrichment: at once, and in the background of a real server that is killed in the middle."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import select
+
+from my_agent import database
+from my_agent.icp_finder import background, jobs, records
+from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored
+from my_agent.icp_finder.statements import run
+from my_agent.icp_finder.tables import jobs as table
+from tests.support.policy import SECRET, Member, member
+from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold
+from tests.support.served import PATIENCE
+from tests.support.websites import Page, Websites, company_page, websites
+
+RULE = "Default ICP"
+TEXT = (
+    "We are a team of 35 people who make widgets. Write to sales@widgets.example, +65 6123 4567. "
+)
+ICP: Icp = {"industries": [], "sizes": ["11-50"], "regions": [], "keywords": ["widgets"]}
+
+
+@dataclass
+class World:
+    """A server that runs enrichments, and websites that it reads.
+
+    Attributes:
+        folder: where its files are.
+        web: the websites.
+    """
+
+    folder: Path
+    web: Websites
+    port: int = field(default_factory=free_port)
+    _up: ExitStack = field(default_factory=ExitStack)
+    server: Running | None = None
+
+    def start(self) -> None:
+        """Start the server, with the database as it is."""
+        command = threadhold("serve", "--config", self.folder / "langgraph.json")
+        command += ["--port", str(self.port), "--database-url", self.url]
+        env = environment(
+            JWT_SECRET=SECRET,
+            ICP_PRIVATE_NETWORKS="127.0.0.1/32",
+            ICP_WEB_SEARCH="false",
+            ICP_SITE_SECONDS="60",
+            SHUTDOWN_GRACE_SECONDS="0.5",
+        )
+        self.server = self._up.enter_context(running(command, self.port, self.folder, env))
+
+    def kill(self) -> None:
+        """End it without a warning."""
+        assert self.server is not None
+        self.server.process.send_signal(signal.SIGKILL)
+        self.server.process.wait(PATIENCE)
+
+    def stop(self) -> None:
+        self._up.close()
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self.folder}/data.db"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("jobs")
+    graphs = {
+        "enrichment": f"{ROOT}/my_agent/enrichment/graph.py:graph",
+        "asker": f"{ROOT}/tests/support/enrichment_asker.py:graph",
+    }
+    config = {"graphs": graphs, "auth": {"path": "hooks.auth:auth"}}
+    (folder / "langgraph.json").write_text(json.dumps(config))
+    with websites() as web, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ICP_PRIVATE_NETWORKS", "127.0.0.1/32")
+        patch.setenv("ICP_WEB_SEARCH", "false")
+        patch.setenv("ICP_SITE_SECONDS", "60")
+        made = World(folder, web)
+        made.start()
+        database.use(made.url)
+        yield made
+        made.stop()
+        database.database().close()
+        database.use(None)
+
+
+@pytest.fixture
+async def ada(world: World) -> AsyncIterator[Member]:
+    assert world.server is not None
+    # A tenant that no other test knows.
+    async with member(world.server, "ada", f"tenant-{uuid4().hex[:8]}") as client:
+        yield client
+
+
+def tenant_of(client: Member) -> str:
+    import jwt
+
+    token = client.headers["authorization"].partition(" ")[2]
+    return str(jwt.decode(token, SECRET, algorithms=["HS256"])["tenant_id"])
+
+
+async def found(world: World, tenant: str, count: int, of: str = "h1") -> list[str]:
+    """Candidates of a tenant with websites of their own; their keys."""
+    those = []
+    for number in range(count):
+        path = f"/{tenant}/{number}"
+        world.web.pages[path] = company_page(f"Widgets {number}", TEXT * 3)
+        key = f"domain:{number}.example"
+        website = f"{world.web.url}{path}"
+        who = Candidate(key=key, name=f"C{number:03}", source="web", website=website)
+        those.append(Scored(who, Score(0.5, {"industry": 0.5})))
+    basis: Any = {"website": "acme.com", "customers": [], "icp": ICP}
+    await records.save_discovery(tenant, RULE, of, basis, those)
+    site: Any = {"website": "https://acme.com", "domain": "acme.com", "name": "A", "about": ""}
+    company: Company = {"site": site, "customers": []}
+    await records.save_profile(tenant, company, confirmed=True)
+    return [each.candidate.key for each in those]
+
+
+def reads(world: World, tenant: str) -> list[int]:
+    """Which candidates' websites were asked for, in order."""
+    asked = [path for path in world.web.asked if path.startswith(f"/{tenant}/")]
+    return [int(path.rpartition("/")[2]) for path in asked]
+
+
+async def row(tenant: str, of: str = "h1") -> Any:
+    mine = (table.c.tenant_id == tenant, table.c.icp_hash == of)
+    return await run(lambda c: c.execute(select(table).where(*mine)).one())
+
+
+async def until(tenant: str, status: str) -> Any:
+    """The job's row, once it says that."""
+    async with asyncio.timeout(PATIENCE):
+        while (job := await row(tenant)).status != status:
+            await asyncio.sleep(0.02)
+    return job
+
+
+async def reading(world: World, tenant: str, count: int) -> None:
+    """Wait until so many websites were asked for."""
+    async with asyncio.timeout(PATIENCE):
+        while len(reads(world, tenant)) < count:
+            await asyncio.sleep(0.02)
+
+
+async def ask(client: Member, keys: list[str], of: str = "h1") -> Any:
+    """Ask for the enrichment through the API; the job."""
+    body = {"rule_name": RULE, "icp_hash": of, "keys": keys}
+    answer = await client.post("/runs/wait", {"assistant_id": "asker", "input": body})
+    return answer["job"]
+
+
+async def runs(client: Member) -> list[str]:
+    """The status of every enrichment of a user."""
+    threads = await client.found(metadata={"graph_id": "enrichment"})
+    return [
+        each["status"]
+        for thread in threads
+        for each in await client.get(f"/threads/{thread['thread_id']}/runs")
+    ]
+
+
+# --- at once ----------------------------------------------------------------
+
+
+async def test_details_are_found_and_kept_with_the_score_that_they_make(world: World) -> None:
+    tenant = uuid4().hex
+    [key] = await found(world, tenant, 1)
+    [done] = await jobs.enrich_now(tenant, RULE, "h1", [key])
+    assert done.details["status"] == "read"
+    assert done.details["emails"] == ["sales@widgets.example"]
+    assert done.details["phones"] == ["+65 6123 4567"]
+    assert done.details["size"] == "11-50"
+    [best] = await records.best_candidates(tenant, RULE, "h1", limit=1)
+    assert best.candidate == done
+    # What it says of itself fits in size and keywords.
+    assert (best.score.parts["size"], best.score.parts["keywords"]) == (0.1, 0.2)
+
+
+async def test_doing_it_again_reads_nothing_again(world: World) -> None:
+    tenant = uuid4().hex
+    keys = await found(world, tenant, 7)
+    first = await jobs.enrich_now(tenant, RULE, "h1", [keys[3]])
+    every = await jobs.enrich_now(tenant, RULE, "h1", [*keys, keys[0], "domain:gone.com"])
+    assert [each.key for each in every] == keys
+    assert every[3] == first[0]
+    assert sorted(reads(world, tenant)) == list(range(7))
+
+
+async def test_what_a_new_search_finds_again_is_enriched_again(world: World) -> None:
+    tenant = uuid4().hex
+    [key] = await found(world, tenant, 1)
+    [first] = await jobs.enrich_now(tenant, RULE, "h1", [key])
+    await found(world, tenant, 1)
+    [known] = await records.best_candidates(tenant, RULE, "h1", limit=1)
+    assert known.candidate.details == first.details
+    world.web.pages[f"/{tenant}/0"] = company_page("Widgets", "We have 900 employees. " * 9)
+    [second] = await jobs.enrich_now(tenant, RULE, "h1", [key])
+    assert (first.details["size"], second.details["size"]) == ("11-50", "501-1000")
+
+
+async def test_what_cannot_be_read_is_noted(world: World) -> None:
+    tenant = uuid4().hex
+    keys = await found(world, tenant, 3)
+    world.web.pages[f"/{tenant}/1"] = Page(b"gone", 410)
+    plain = Candidate(key="uen:1", name="NO SITE PTE. LTD.", source="register")
+    await records.add_candidates(tenant, RULE, "h1", [Scored(plain, Score(0.1, {}))])
+    done = await jobs.enrich_now(tenant, RULE, "h1", [*keys, "uen:1"])
+    assert [each.details["status"] for each in done] == ["read", "unreadable", "read", "no_website"]
+    assert done[1].details["note"] == "127.0.0.1 answered with an error (410)."
+
+
+# --- in the background ------------------------------------------------------
+
+
+async def test_a_job_enriches_all_and_says_so(world: World, ada: Member) -> None:
+    tenant = tenant_of(ada)
+    keys = await found(world, tenant, 5)
+    job = await ask(ada, keys)
+    assert (job["status"], job["created"], job["total"]) == ("queued", True, 5)
+    done = await until(tenant, "done")
+    assert (done.done, done.job_id) == (5, job["id"])
+    assert reads(world, tenant) == [0, 1, 2, 3, 4]
+    assert await ada.ended(done.thread_id, done.run_id) == "success"
+    state = await ada.get(f"/threads/{done.thread_id}/state")
+    assert (state["values"]["done"], state["values"]["total"]) == (5, 5)
+    seen = await jobs.find(tenant, RULE, "h1")
+    assert seen is not None
+    assert (seen.id, seen.status, seen.done, seen.created) == (job["id"], "done", 5, False)
+    # Asking again is asking for what is done.
+    again = await ask(ada, [*keys, "domain:unknown.com"])
+    assert (again["status"], again["created"], again["total"]) == ("done", False, 5)
+    assert len(await runs(ada)) == 1
+
+
+async def test_fifty_requests_at_once_make_one_job(world: World, ada: Member) -> None:
+    tenant = tenant_of(ada)
+    keys = await found(world, tenant, 3)
+    asked = await asyncio.gather(*(ask(ada, keys) for _ in range(50)))
+    assert sum(job["created"] for job in asked) == 1
+    assert len({job["id"] for job in asked}) == 1
+    done = await until(tenant, "done")
+    assert await ada.ended(done.thread_id, done.run_id) == "success"
+    assert await runs(ada) == ["success"]
+    assert reads(world, tenant) == [0, 1, 2]
+
+
+async def test_another_question_is_another_job(world: World, ada: Member) -> None:
+    tenant = tenant_of(ada)
+    keys = await found(world, tenant, 1, "h1")
+    await found(world, tenant, 1, "h2")
+    first, second = await ask(ada, keys, "h1"), await ask(ada, keys, "h2")
+    assert first["id"] != second["id"]
+    assert second["created"]
+
+
+async def test_more_candidates_are_added_to_the_job(world: World, ada: Member) -> None:
+    tenant = tenant_of(ada)
+    keys = await found(world, tenant, 4)
+    world.web.gate.clear()
+    try:
+        first = await ask(ada, keys[:2])
+        await reading(world, tenant, 1)
+        second = await ask(ada, keys[1:3])
+    finally:
+        world.web.gate.set()
+    assert (second["id"], second["created"], second["total"]) == (first["id"], False, 3)
+    assert (await until(tenant, "done")).done == 3
+    # A job that is done starts again for what it has not done, and only then.
+    assert not (await ask(ada, keys[:3]))["created"]
+    third = await ask(ada, keys)
+    assert (third["id"], third["created"], third["total"]) == (first["id"], True, 4)
+    assert (await until(tenant, "done")).done == 4
+    assert reads(world, tenant) == [0, 1, 2, 3]
+
+
+async def test_a_cancelled_job_says_so_and_goes_on_when_it_is_asked_for(
+    world: World, ada: Member
+) -> None:
+    tenant = tenant_of(ada)
+    keys = await found(world, tenant, 4)
+    world.web.gate.clear()
+    try:
+        first = await ask(ada, keys)
+        await reading(world, tenant, 1)
+        job = await until(tenant, "running")
+        cancel = f"/threads/{job.thread_id}/runs/{job.run_id}/cancel?wait=true"
+        assert (await ada.http.post(cancel)).is_success
+        job = await until(tenant, "cancelled")
+    finally:
+        world.web.gate.set()
+    assert (job.done, await ada.status(job.thread_id, job.run_id)) == (0, "interrupted")
+    again = await ask(ada, keys)
+    assert (again["id"], again["created"]) == (first["id"], True)
+    done = await until(tenant, "done")
+    assert done.done == 4
+    assert done.thread_id != job.thread_id
+
+
+async def test_a_job_whose_run_is_gone_is_started_again(world: World, ada: Member) -> None:
+    """As where its run never began to work before it was cancelled, or its thread was deleted."""
+    tenant = tenant_of(ada)
+    keys = await found(world, tenant, 2)
+    world.web.gate.clear()
+    try:
+        await ask(ada, keys)
+        await reading(world, tenant, 1)
+        job = await until(tenant, "running")
+        assert not (await ask(ada, keys))["created"]
+        assert (await ada.http.delete(f"/threads/{job.thread_id}")).is_success
+    finally:
+        world.web.gate.set()
+    lost = {"status": "running", "updated_at": job.updated_at}
+    await run(
+        lambda c: c.execute(table.update().where(table.c.job_id == job.job_id).values(lost)),
+        write=True,
+    )
+    again = await asyncio.gather(*(ask(ada, keys) for _ in range(5)))
+    assert sum(each["created"] for each in again) == 1
+    assert (await until(tenant, "done")).done == 2
+
+
+async def test_a_colleague_shares_the_job_and_another_tenant_has_its_own(
+    world: World, ada: Member
+) -> None:
+    tenant = tenant_of(ada)
+    keys = await found(world, tenant, 2)
+    first = await ask(ada, keys)
+    assert world.server is not None
+    async with (
+        member(world.server, "bob", tenant) as bob,
+        member(world.server, "ada", f"{tenant}-2") as eve,
+    ):
+        shared = await ask(bob, keys)
+        assert (shared["id"], shared["created"]) == (first["id"], False)
+        await found(world, f"{tenant}-2", 1)
+        own = await ask(eve, keys)
+        assert own["created"]
+        await until(tenant, "done")
+        # A job's id opens nothing: neither to another tenant nor to another thread.
+        body = {"assistant_id": "enrichment", "input": {"job_id": first["id"]}}
+        for client in (bob, eve):
+            answer = await client.http.post("/runs/wait", json=body)
+            assert "There is no such job" in answer.text
+    assert (await row(tenant)).status == "done"
+
+
+async def test_a_job_goes_on_after_its_process_was_killed(world: World, ada: Member) -> None:
+    tenant = tenant_of(ada)
+    keys = await found(world, tenant, 6)
+    seen: list[int] = []
+
+    def stuck() -> bytes:
+        seen.append(1)
+        if len(seen) == 1:
+            world.web.gate.clear()
+            world.web.gate.wait(PATIENCE)
+        body = company_page("Widgets 3", TEXT).body
+        assert isinstance(body, bytes)
+        return body
+
+    world.web.pages[f"/{tenant}/3"] = Page(stuck)
+    first = await ask(ada, keys)
+    await reading(world, tenant, 4)
+    world.kill()
+    world.web.gate.set()
+    assert (await row(tenant)).done == 3
+    world.start()
+    done = await until(tenant, "done")
+    assert (done.job_id, done.done) == (first["id"], 6)
+    assert await ada.ended(done.thread_id, done.run_id) == "success"
+    # Only the one that was being read is read again.
+    assert reads(world, tenant) == [0, 1, 2, 3, 3, 4, 5]
+    assert len(await runs(ada)) == 1
+
+
+# --- where the run does not start, or ends before its time ------------------
+
+
+async def enqueue(tenant: str, keys: list[str], user: str = "ada") -> Any:
+    """Ask for the enrichment without a server."""
+    known = {"identity": user, "tenant_id": tenant}
+    config: Any = {"configurable": {"langgraph_auth_user": known}}
+    return await jobs.enqueue(config, rule_name=RULE, icp_hash="h1", keys=keys)
+
+
+def starting(patch: pytest.MonkeyPatch, outcome: str | Exception) -> list[str]:
+    """Have runs start as that id, or not; the threads that they were started on."""
+    threads: list[str] = []
+
+    async def start(_: str, thread_id: str) -> str:
+        threads.append(thread_id)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    patch.setattr(background, "start", start)
+    return threads
+
+
+async def aged(tenant: str, **by: float) -> None:
+    """Have nothing been heard of the job for so long."""
+    when = {"updated_at": records.now() - timedelta(**by)}
+    change = table.update().where(table.c.tenant_id == tenant).values(when)
+    await run(lambda c: c.execute(change), write=True)
+
+
+async def test_a_job_goes_on_after_a_shutdown(world: World, ada: Member) -> None:
+    tenant = tenant_of(ada)
+    keys = await found(world, tenant, 4)
+    world.web.gate.clear()
+    first = await ask(ada, keys)
+    await reading(world, tenant, 1)
+    # In a thread, since the websites of this process have to let go of the server meanwhile.
+    await asyncio.to_thread(world.stop)
+    world.web.gate.set()
+    await asyncio.to_thread(world.start)
+    done = await until(tenant, "done")
+    assert (done.job_id, done.done) == (first["id"], 4)
+    assert len(await runs(ada)) == 1
+
+
+async def test_where_no_run_can_be_started_the_job_says_so_and_can_be_asked_for_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = uuid4().hex
+    keys = await found(world, tenant, 1)
+    starting(monkeypatch, jobs.JobError("Not here."))
+    with pytest.raises(jobs.JobError, match="Not here"):
+        await enqueue(tenant, keys)
+    failed = await row(tenant)
+    assert (failed.status, failed.reason) == ("failed", "Not here.")
+    starting(monkeypatch, "run-1")
+    job = await enqueue(tenant, keys)
+    assert (job.id, job.created) == (failed.job_id, True)
+
+
+async def test_without_a_server_there_is_no_job(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = uuid4().hex
+    keys = await found(world, tenant, 1)
+    monkeypatch.delitem(sys.modules, "langgraph_api.server", raising=False)
+    with pytest.raises(jobs.JobError, match="no server"):
+        await enqueue(tenant, keys)
+
+
+async def test_a_process_that_dies_between_job_and_run_leaves_a_job_that_can_be_started(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = uuid4().hex
+    keys = await found(world, tenant, 1)
+    starting(monkeypatch, ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        await enqueue(tenant, keys)
+    starting(monkeypatch, "run-1")
+    # Whoever comes at once does not know that it died.
+    assert not (await enqueue(tenant, keys)).created
+    await aged(tenant, seconds=jobs.STARTING.total_seconds() + 1)
+    assert (await enqueue(tenant, keys)).created
+    assert not (await enqueue(tenant, keys)).created
+
+
+async def test_the_run_of_a_colleague_counts_as_over_after_a_long_silence(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = uuid4().hex
+    keys = await found(world, tenant, 1)
+    threads = starting(monkeypatch, "run-1")
+    assert (await enqueue(tenant, keys, "ada")).created
+    assert not (await enqueue(tenant, keys, "bob")).created
+    await aged(tenant, seconds=jobs.SILENT.total_seconds() + 1)
+    assert (await enqueue(tenant, keys, "bob")).created
+    job = await row(tenant)
+    assert (job.user_id, job.thread_id) == ("bob", threads[1])
+    # What was taken for over may do nothing any more.
+    with pytest.raises(jobs.JobError, match="started again elsewhere"):
+        await jobs.next_step(tenant, job.job_id, threads[0], None)
+    with pytest.raises(asyncio.CancelledError):
+        async with jobs.noting_the_end(tenant, job.job_id, threads[0]):
+            raise asyncio.CancelledError
+    assert (await row(tenant)).status == "queued"
+
+
+async def test_what_fails_is_noted_with_its_reason(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = uuid4().hex
+    starting(monkeypatch, "run-1")
+    await enqueue(tenant, await found(world, tenant, 1))
+    job = await row(tenant)
+    with pytest.raises(ValueError, match="broken"):
+        async with jobs.noting_the_end(tenant, job.job_id, job.thread_id):
+            raise ValueError("it is broken")
+    failed = await row(tenant)
+    assert (failed.status, failed.reason) == ("failed", "it is broken")
+    # A run that is tried again takes the job up again.
+    step = await jobs.next_step(tenant, job.job_id, job.thread_id, "run-2")
+    assert (step.done, step.total) == (0, 1)
+    going_on = await row(tenant)
+    assert (going_on.status, going_on.reason, going_on.run_id) == ("running", None, "run-2")

@@ -1,0 +1,191 @@
+"""The ICP finder on a server without authentication and policy, with a scripted model.
+
+Threads are opened for a website of their own, so that no test knows another's company.
+"""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph_sdk import get_client
+
+from tests.support.icp import AGENT, Person, Sites, icp_server
+from tests.support.openai_replies import Failure, say_json
+from tests.support.openai_server import OpenAIServer
+from tests.support.processes import ROOT, Running
+from tests.support.served import PATIENCE
+
+READING = {
+    "industries": ["Road freight"],
+    "sizes": ["11-50"],
+    "regions": ["Singapore"],
+    "keywords": ["cold chain"],
+}
+
+
+@pytest.fixture(scope="module")
+def sites() -> Iterator[Sites]:
+    with Sites() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("icp-served")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path, endpoint: OpenAIServer) -> Iterator[Running]:
+    config = folder / "langgraph.json"
+    path = f"{ROOT}/my_agent/icp_finder/graph.py:graph"
+    config.write_text(json.dumps({"graphs": {AGENT: path}}))
+    model = {"OPENAI_BASE_URL": endpoint.base_url, "OPENAI_API_KEY": endpoint.api_key}
+    with icp_server(folder, config, OPENAI_MAX_RETRIES="0", **model) as started:
+        yield started
+
+
+@pytest.fixture
+def model(endpoint: OpenAIServer) -> OpenAIServer:
+    """The scripted endpoint, with nothing of an earlier test in it."""
+    endpoint.reset()
+    return endpoint
+
+
+@pytest.fixture
+async def ann(server: Running, sites: Sites, folder: Path) -> AsyncIterator[Person]:
+    person = Person(sites, folder)
+    async with get_client(url=server.url, timeout=PATIENCE * 4) as person.sdk:
+        await person.open(website=person.website)
+        yield person
+
+
+async def test_a_model_reads_the_websites_and_understands_a_correction(
+    ann: Person, model: OpenAIServer
+) -> None:
+    model.enqueue(say_json(READING))
+    said = await ann.say(ann.customers)
+    assert ann.asked == "confirm_icp"
+    assert all(word in said for word in ("Road freight", "11-50", "Singapore", "cold chain"))
+    [asked] = model.requests
+    assert "We are a wholesaler" in json.dumps(asked.body["messages"])
+    model.enqueue(say_json({**READING, "industries": ["Hospitals"]}))
+    said = await ann.answer("Hmm, it is rather hospitals that buy from us")
+    assert ann.asked == "confirm_icp"
+    assert "Hospitals" in said
+    assert "did not understand" not in said
+    assert "rather hospitals" in json.dumps(model.requests[-1].body["messages"])
+    await ann.answer("yes")
+    assert ann.values["confirmed"]
+    assert ann.values["icp"]["industries"] == ["Hospitals"]
+    # Nothing else is a model's to say.
+    assert len(model.requests) == 2
+
+
+async def test_a_model_that_fails_is_replaced_and_the_user_is_told(
+    ann: Person, model: OpenAIServer, server: Running
+) -> None:
+    model.enqueue(Failure(status=500, message="The server had an error"))
+    said = await ann.say(ann.customers)
+    assert ann.asked == "confirm_icp"
+    assert "read the websites without it" in said
+    assert "Wholesale trade" in said
+    # So is one that does not understand a correction, which loses nothing.
+    model.enqueue(say_json({"industries": "hospitals"}))
+    said = await ann.answer("It is rather hospitals that buy from us")
+    assert "did not understand" in said
+    assert "Wholesale trade" in said
+    assert actions(server, ann).count("model_fallback") == 2
+
+
+@pytest.mark.parametrize("status", ["locked", "archived"])
+async def test_a_closed_thread_that_is_reached_all_the_same_says_so(
+    ann: Person, model: OpenAIServer, server: Running, status: str
+) -> None:
+    await ann.say("Hello")
+    before = dict(ann.values)
+    await ann.sdk.threads.update(ann.thread or "", metadata={"status": status})
+    said = await ann.say(ann.customers)
+    assert "read-only" in said
+    kept = {key: value for key, value in ann.values.items() if key != "messages"}
+    assert kept == {key: value for key, value in before.items() if key != "messages"}
+    assert "read_only" in actions(server, ann)
+    await ann.sdk.threads.update(ann.thread or "", metadata={"status": "open"})
+    assert "5 best customers" in await ann.say("And now?")
+
+
+async def test_a_thread_that_is_closed_while_a_question_waits_takes_no_answer(
+    ann: Person, model: OpenAIServer
+) -> None:
+    model.enqueue(say_json(READING))
+    await ann.say(ann.customers)
+    await ann.sdk.threads.update(ann.thread or "", metadata={"status": "locked"})
+    assert "read-only" in await ann.answer("yes")
+    assert not ann.values["confirmed"]
+
+
+async def test_a_thread_learns_its_website_from_the_conversation(
+    ann: Person, model: OpenAIServer
+) -> None:
+    await ann.open()
+    website = ann.website.replace("tenant", "told")
+    await ann.say(f"Our website is {website}")
+    assert (await ann.metadata())["website"] == website
+
+
+async def test_nobody_says_whose_the_run_is_but_the_server(
+    ann: Person, model: OpenAIServer
+) -> None:
+    forged: Any = {
+        "messages": [{"role": "user", "content": "Hello"}],
+        "tenant_id": "acme",
+        "thread_id": "other",
+    }
+    values: Any = await ann.sdk.runs.wait(
+        ann.thread or "",
+        AGENT,
+        input=forged,
+        metadata={"tenant_id": "acme"},
+        config={"configurable": {"tenant_id": "acme"}},
+    )
+    assert values["tenant_id"] == "local"
+    assert values["thread_id"] == ann.thread
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        [{"role": "user", "content": ""}],
+        [{"role": "assistant", "content": "acme.com"}],
+        [{"role": "user", "content": [{"type": "text", "text": "Hello"}]}],
+        [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}],
+        [{"role": "user", "content": "\u0000 \U0001f600 " + "x" * 100_000}],
+    ],
+    ids=["none", "empty", "assistant's", "parts", "image", "long"],
+)
+async def test_whatever_is_sent_first_is_answered_with_the_next_question(
+    ann: Person, model: OpenAIServer, messages: Any
+) -> None:
+    values: Any = await ann.sdk.runs.wait(ann.thread or "", AGENT, input={"messages": messages})
+    assert "5 best customers" in values["messages"][-1]["content"]
+
+
+async def test_the_probe_s_outcome_is_in_the_log(
+    ann: Person, model: OpenAIServer, server: Running
+) -> None:
+    await ann.say("Hello")
+    assert {"return_user_probe", "journey_asked"} <= set(actions(server, ann))
+
+
+def actions(server: Running, ann: Person) -> list[str]:
+    """What the log says that was done in a thread."""
+    lines = [json.loads(line) for line in server.log.read_text().splitlines() if line[:1] == "{"]
+    return [str(line.get("action")) for line in lines if line.get("thread_id") == ann.thread]

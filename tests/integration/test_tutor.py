@@ -1,0 +1,492 @@
+"""The tutor through its own routes: what a web client of it sees."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.support.openai_replies import Answer, Failure, say
+from tests.support.openai_server import OpenAIServer
+from tests.support.policy import Member, member
+from tests.support.processes import Running
+from tests.support.served import Event
+from tests.support.tutor import (
+    RIGHT,
+    WRONG,
+    asked,
+    data,
+    found,
+    is_review,
+    of_endpoint,
+    teach,
+    tutoring,
+)
+
+HAS = ("agreement", "has", "have")
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def online(endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with tutoring(tmp_path_factory.mktemp("tutor"), **of_endpoint(endpoint)) as server:
+        yield server
+
+
+@pytest.fixture
+def model(endpoint: OpenAIServer) -> OpenAIServer:
+    """The scripted endpoint behind the server, with nothing of an earlier test in it."""
+    endpoint.reset()
+    teach(endpoint)
+    return endpoint
+
+
+@pytest.fixture
+async def ada(online: Running, model: OpenAIServer) -> AsyncIterator[Member]:
+    async with member(online) as client:
+        yield client
+
+
+async def chat(client: Member, message: str, thread: str | None = None) -> list[Event]:
+    """All events of a message's answer."""
+    body = {"message": message} | ({"thread_id": thread} if thread else {})
+    return await client.events("POST", "/tutor/chat", body)
+
+
+async def lesson(client: Member, message: str, thread: str | None = None) -> str:
+    """A message that is answered; its thread."""
+    events = await chat(client, message, thread)
+    assert events[-1].name == "end", events
+    return str(data(events[0])["thread_id"])
+
+
+async def view(client: Member, thread: str, what: str) -> Any:
+    return await client.get(f"/tutor/threads/{thread}/{what}")
+
+
+async def talk(client: Member, thread: str) -> list[tuple[str, str]]:
+    """Who said what."""
+    kept = (await view(client, thread, "messages"))["messages"]
+    return [(each["role"], each["content"]) for each in kept]
+
+
+async def corrections(client: Member, thread: str) -> list[Any]:
+    kept: list[Any] = (await view(client, thread, "corrections"))["corrections"]
+    return kept
+
+
+# --- one message
+
+
+async def test_the_answer_streams_and_its_correction_comes_last(
+    ada: Member, model: OpenAIServer
+) -> None:
+    teach(model, reply=say("What colour is it?"), review=found(HAS, explanation="I have."))
+    events = await chat(ada, WRONG)
+    names = [event.name for event in events]
+    assert names == ["thread_id", *["token"] * 4, "correction", "end"]
+    began, correction, end = data(events[0]), data(events[-2]), data(events[-1])
+    assert "".join(data(each)["content"] for each in events[1:-2]) == "What colour is it?"
+    assert correction == {
+        "message_id": began["message_id"],
+        "original": WRONG,
+        "corrected": RIGHT,
+        "issues": [
+            {
+                "type": "agreement",
+                "start": 2,
+                "end": 5,
+                "original": "has",
+                "replacement": "have",
+                "message": "Not 'has'.",
+                "sources": ["model", "harper"],
+            },
+            {
+                "type": "article",
+                "start": 6,
+                "end": 7,
+                "original": "a",
+                "replacement": "an",
+                "message": "Incorrect indefinite article.",
+                "sources": ["harper"],
+            },
+        ],
+        "explanation": "I have.",
+    }
+    thread = began["thread_id"]
+    assert await view(ada, thread, "corrections") == {
+        "thread_id": thread,
+        "corrections": [correction],
+    }
+    kept = await view(ada, thread, "messages")
+    assert kept["thread_id"] == thread
+    assert [(each["role"], each["content"]) for each in kept["messages"]] == [
+        ("user", WRONG),
+        ("assistant", "What colour is it?"),
+    ]
+    assert kept["messages"][0]["id"] == began["message_id"]
+    assert kept["messages"][1] == end["message"]
+    for each in kept["messages"]:
+        assert each.keys() == {"id", "role", "content", "timestamp"}
+        assert datetime.fromisoformat(each["timestamp"]).tzinfo is not None
+    assert await ada.status(thread, began["run_id"]) == "success"
+
+
+async def test_tokens_arrive_while_the_model_still_speaks(ada: Member, model: OpenAIServer) -> None:
+    gate = model.gate()
+    teach(model, reply=say("one two three", gate=gate))
+    heard = []
+    async with asyncio.timeout(30), ada.stream("POST", "/tutor/chat", {"message": "Hi."}) as events:
+        async for event in events:
+            if event.name != "end":
+                # The endpoint sends the next token only now: had anything collected them, this
+                # would wait for ever.
+                gate.open()
+            heard.append((event.name, data(event).get("content")))
+    assert heard[1:4] == [("token", "one "), ("token", "two "), ("token", "three")]
+
+
+async def test_a_correct_message_has_no_correction(ada: Member) -> None:
+    events = await chat(ada, "I have an apple.")
+    assert "correction" not in {event.name for event in events}
+    thread = data(events[0])["thread_id"]
+    assert await corrections(ada, thread) == []
+    assert (await view(ada, thread, "summary"))["issues"] == 0
+
+
+async def test_a_conversation_goes_on_and_the_model_knows_it(
+    ada: Member, model: OpenAIServer
+) -> None:
+    thread = await lesson(ada, "I am Ada.")
+    teach(model, reply=say("Ada."), review=found(("spelling", "nam", "name")))
+    assert await lesson(ada, "What is my nam?", thread) == thread
+    said = [(each["role"], each["content"]) for each in asked(model)[-1]["messages"][1:]]
+    assert said == [("user", "I am Ada."), ("assistant", "Well said."), ("user", "What is my nam?")]
+    # The one that corrects reads the message alone, and what it answers.
+    said = [
+        (each["role"], each["content"]) for each in asked(model, review=True)[-1]["messages"][1:]
+    ]
+    assert said == [("assistant", "Well said."), ("user", "What is my nam?")]
+    assert [role for role, _ in await talk(ada, thread)] == ["user", "assistant"] * 2
+    assert [each["corrected"] for each in await corrections(ada, thread)] == ["What is my name?"]
+
+
+async def test_the_summary_is_of_all_corrections_of_the_thread(
+    ada: Member, model: OpenAIServer
+) -> None:
+    thread = await lesson(ada, WRONG)
+    await lesson(ada, "He have a dog.", thread)
+    calls = len(model.requests)
+    summary = await view(ada, thread, "summary")
+    assert summary["thread_id"] == thread
+    assert (summary["corrections"], summary["issues"]) == (2, 3)
+    assert [(each["type"], each["count"]) for each in summary["by_type"]] == [
+        ("agreement", 2),
+        ("article", 1),
+    ]
+    assert [each["original"] for each in summary["by_type"][0]["examples"]] == ["have", "has"]
+    assert summary["advice"]
+    assert len(model.requests) == calls
+
+
+# --- what the model may do wrong
+
+
+async def test_an_invalid_review_is_asked_for_once_more(ada: Member, model: OpenAIServer) -> None:
+    reviews = [say("All fine!"), found(("word_choice", "thing", "fruit"))]
+    model.fallback = lambda request: reviews.pop(0) if is_review(request) else say("Yes.")
+    thread = await lesson(ada, "It is a thing.")
+    assert [each["corrected"] for each in await corrections(ada, thread)] == ["It is a fruit."]
+    assert len(asked(model, review=True)) == 2
+
+
+@pytest.mark.parametrize(
+    ("review", "calls"),
+    [
+        (say("All fine!"), 2),
+        (found(("spelling", "words that are not there", "x")), 2),
+        (Answer(tokens=["{"], ending="closed"), 1),
+        (Failure(status=500, message="down"), 1),
+        (Failure(status=400, message="response_format is not supported"), 1),
+    ],
+)
+async def test_without_a_valid_review_harper_corrects_alone(
+    ada: Member, model: OpenAIServer, online: Running, review: Answer | Failure, calls: int
+) -> None:
+    model.fallback = lambda request: review if is_review(request) else say("Yes.")
+    thread = await lesson(ada, WRONG)
+    [correction] = await corrections(ada, thread)
+    assert correction["corrected"] == RIGHT
+    assert {source for each in correction["issues"] for source in each["sources"]} == {"harper"}
+    assert len(asked(model, review=True)) == calls
+    log = [line for line in online.log.read_text().splitlines() if thread in line]
+    assert [line for line in log if "Harper goes on alone" in line]
+
+
+async def test_a_failed_answer_is_said_and_its_message_is_answered_with_the_next(
+    ada: Member, model: OpenAIServer
+) -> None:
+    model.fallback = lambda request: (
+        found(HAS) if is_review(request) else Failure(status=429, message="Slow down")
+    )
+    events = await chat(ada, WRONG)
+    assert [events[0].name, events[-1].name] == ["thread_id", "error"]
+    assert "rate limit" in data(events[-1])["message"]
+    assert {"end", "correction"}.isdisjoint(event.name for event in events)
+    thread = data(events[0])["thread_id"]
+    assert await talk(ada, thread) == [("user", WRONG)]
+    teach(model, reply=say("Here I am."))
+    again = await chat(ada, "He have a dog.", thread)
+    assert [event.name for event in again].count("correction") == 2
+    assert [role for role, _ in await talk(ada, thread)] == ["user", "user", "assistant"]
+    kept = await corrections(ada, thread)
+    assert [each["original"] for each in kept] == [WRONG, "He have a dog."]
+    assert [each["message_id"] for each in kept] == [
+        data(events[0])["message_id"],
+        data(again[0])["message_id"],
+    ]
+
+
+# --- what a client may do
+
+
+async def test_two_messages_at_once_are_both_answered_in_their_order(
+    ada: Member, model: OpenAIServer
+) -> None:
+    thread = await lesson(ada, "Hello.")
+    gate = model.gate()
+    teach(model, reply=say("Yes.", gate=gate))
+    first = {"message": "I has a dog.", "thread_id": thread}
+    async with asyncio.timeout(30), ada.stream("POST", "/tutor/chat", first) as one:
+        assert (await anext(one)).name == "thread_id"
+        second = {"message": "He have a cat.", "thread_id": thread}
+        async with ada.stream("POST", "/tutor/chat", second) as two:
+            # Taken, while the first is not answered yet.
+            assert (await anext(two)).name == "thread_id"
+            gate.open(2)
+            assert [event.name async for event in one][-1] == "end"
+            assert [event.name async for event in two][-1] == "end"
+    assert (await talk(ada, thread))[2:] == [
+        ("user", "I has a dog."),
+        ("assistant", "Yes."),
+        ("user", "He have a cat."),
+        ("assistant", "Yes."),
+    ]
+    assert [each["original"] for each in await corrections(ada, thread)] == [
+        "I has a dog.",
+        "He have a cat.",
+    ]
+    # Each has the time when it was sent, not when its turn came.
+    kept = (await view(ada, thread, "messages"))["messages"]
+    assert kept[4]["timestamp"] <= kept[3]["timestamp"]
+
+
+async def test_who_leaves_finds_the_answer_in_the_thread(ada: Member, model: OpenAIServer) -> None:
+    gate = model.gate()
+    teach(model, reply=say("one two", gate=gate))
+    gate.open()
+    async with asyncio.timeout(30), ada.stream("POST", "/tutor/chat", {"message": WRONG}) as events:
+        began = data(await anext(events))
+        assert (await anext(events)).name == "token"
+    gate.open()
+    assert await ada.ended(began["thread_id"], began["run_id"]) == "success"
+    assert await talk(ada, began["thread_id"]) == [("user", WRONG), ("assistant", "one two")]
+    assert [each["corrected"] for each in await corrections(ada, began["thread_id"])] == [RIGHT]
+
+
+async def test_a_cancelled_answer_is_said_not_to_be_one(ada: Member, model: OpenAIServer) -> None:
+    gate = model.gate()
+    teach(model, reply=say("one two", gate=gate))
+    gate.open()
+    async with asyncio.timeout(30), ada.stream("POST", "/tutor/chat", {"message": "Hi."}) as events:
+        began = data(await anext(events))
+        assert (await anext(events)).name == "token"
+        await ada.post(f"/threads/{began['thread_id']}/runs/{began['run_id']}/cancel")
+        assert [event.name async for event in events] == ["error"]
+    assert await talk(ada, began["thread_id"]) == [("user", "Hi.")]
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ({}, "message: Field required"),
+        ({"message": ""}, "message: Write something"),
+        ({"message": " \n\t"}, "message: Write something"),
+        ({"message": "x" * 4001}, "message: At most 4000 characters, this has 4001"),
+        ({"message": 5}, "message: Input should be a valid string"),
+        ({"message": None}, "message: Input should be a valid string"),
+        ({"message": "hi", "thread_id": 5}, "thread_id: Input should be a valid string"),
+        ({"message": "hi", "more": 1}, "more: Extra inputs"),
+        ([], "body: Input should be an object"),
+        ("{", "body: Invalid JSON"),
+        ("", "body: Invalid JSON"),
+        ('{"message": "\\ud800"}', "body: Invalid JSON"),
+    ],
+)
+async def test_a_bad_message_is_refused_and_leaves_nothing(
+    ada: Member, model: OpenAIServer, body: Any, problem: str
+) -> None:
+    content = {"content": body} if isinstance(body, str) else {"json": body}
+    answer = await ada.http.post("/tutor/chat", **content)
+    assert answer.status_code == 422
+    assert problem in answer.json()["detail"]
+    assert await ada.found() == []
+    assert model.requests == []
+
+
+async def test_the_longest_message_and_the_strangest_are_answered(
+    ada: Member, model: OpenAIServer
+) -> None:
+    strange = "Null \x00, emoji 😂, accents é, “quotes”, <b>tags</b> and \u202eothers."
+    for text in ("A word. " * 500, strange):
+        # The platform keeps no text with a null character.
+        kept = text.replace("\x00", "\ufffd")
+        assert (await talk(ada, await lesson(ada, text)))[0] == ("user", kept)
+        assert asked(model)[-1]["messages"][-1]["content"] == kept
+
+
+UNKNOWN = "0190a000-0000-7000-8000-000000000001"
+NOWHERE = ["x", "", "0", "../secret", "None", UNKNOWN, UNKNOWN + "0", "thread_" + UNKNOWN]
+
+
+@pytest.mark.parametrize("thread", NOWHERE)
+async def test_an_unknown_thread_is_never_a_new_one(
+    ada: Member, model: OpenAIServer, thread: str
+) -> None:
+    answer = await ada.http.post("/tutor/chat", json={"message": "hi", "thread_id": thread})
+    assert answer.status_code == 404
+    assert "not found" in answer.json()["detail"]
+    for what in ("messages", "corrections", "summary"):
+        assert (await ada.http.get(f"/tutor/threads/{thread}/{what}")).status_code == 404
+    assert await ada.found() == []
+    assert model.requests == []
+
+
+async def test_a_deleted_thread_is_unknown(ada: Member) -> None:
+    thread = await lesson(ada, "Hello.")
+    await ada.http.delete(f"/threads/{thread}")
+    answer = await ada.http.post("/tutor/chat", json={"message": "hi", "thread_id": thread})
+    assert answer.status_code == 404
+
+
+async def test_another_graphs_thread_is_not_taken_over(ada: Member, model: OpenAIServer) -> None:
+    thread = await ada.thread()
+    await ada.ended(thread, await ada.run(thread, "echo", {"value": 1}))
+    before = await ada.get(f"/threads/{thread}/state")
+    answer = await ada.http.post("/tutor/chat", json={"message": "hi", "thread_id": thread})
+    assert answer.status_code == 409
+    assert answer.json()["error"] == "other_graph"
+    for what in ("messages", "corrections", "summary"):
+        assert (await ada.http.get(f"/tutor/threads/{thread}/{what}")).status_code == 409
+    assert await ada.get(f"/threads/{thread}/state") == before
+    assert model.requests == []
+
+
+async def test_a_thread_that_is_meant_for_another_agent_is_not_taken_over(ada: Member) -> None:
+    thread = await ada.thread(agent="echo")
+    answer = await ada.http.post("/tutor/chat", json={"message": "hi", "thread_id": thread})
+    assert answer.status_code == 409
+    assert "'echo'" in answer.json()["detail"]
+
+
+async def test_a_thread_without_runs_is_an_empty_conversation(ada: Member) -> None:
+    thread = await ada.thread(topic="fruit")
+    assert await view(ada, thread, "messages") == {"thread_id": thread, "messages": []}
+    assert await corrections(ada, thread) == []
+    assert await lesson(ada, "Hello.", thread) == thread
+    assert len(await talk(ada, thread)) == 2
+
+
+# --- whose it is
+
+
+@pytest.mark.parametrize(("tenant", "roles"), [("t1", ()), ("t2", ()), ("t2", ("tenant_admin",))])
+async def test_a_conversation_is_its_users_alone(
+    ada: Member, online: Running, model: OpenAIServer, tenant: str, roles: tuple[str, ...]
+) -> None:
+    thread, nothing = await lesson(ada, WRONG), str(uuid4())
+    before = await ada.get(f"/threads/{thread}/state")
+    model.reset()
+    async with member(online, None, tenant, *roles) as other:
+        for known, unknown in (
+            [
+                await other.http.post("/tutor/chat", json={"message": "hi", "thread_id": each})
+                for each in (thread, nothing)
+            ],
+            *[
+                [
+                    await other.http.get(f"/tutor/threads/{each}/{what}")
+                    for each in (thread, nothing)
+                ]
+                for what in ("messages", "corrections", "summary")
+            ],
+        ):
+            assert known.status_code == unknown.status_code == 404
+            assert known.text == unknown.text.replace(nothing, thread)
+        assert await other.found() == []
+    assert await ada.get(f"/threads/{thread}/state") == before
+    assert model.requests == []
+
+
+async def test_the_same_name_in_another_tenant_is_another_user(
+    ada: Member, online: Running
+) -> None:
+    thread = await lesson(ada, WRONG)
+    async with member(online, ada.name, "t2") as namesake:
+        answer = await namesake.http.get(f"/tutor/threads/{thread}/messages")
+    assert answer.status_code == 404
+
+
+async def test_an_administrator_of_the_tenant_reads_it(ada: Member, online: Running) -> None:
+    thread = await lesson(ada, WRONG)
+    async with member(online, None, "t1", "tenant_admin") as admin:
+        assert await talk(admin, thread) == await talk(ada, thread)
+
+
+async def test_a_token_that_is_none_opens_nothing(ada: Member) -> None:
+    thread = await lesson(ada, WRONG)
+    ada.http.headers["authorization"] = "Bearer nonsense"
+    refused = [
+        await ada.http.post("/tutor/chat", json={"message": "hi"}),
+        await ada.http.post("/tutor/chat", json={"message": "hi", "thread_id": thread}),
+        await ada.http.post("/tutor/chat", json={"message": ""}),
+        await ada.http.post("/tutor/chat", json={"message": "hi", "thread_id": "x"}),
+        *[
+            await ada.http.get(f"/tutor/threads/{each}/{what}")
+            for each in (thread, "x")
+            for what in ("messages", "corrections", "summary")
+        ],
+    ]
+    assert {answer.status_code for answer in refused} == {401}
+
+
+# --- without a model
+
+
+async def test_offline_harper_corrects_and_everything_is_kept(tmp_path: Path) -> None:
+    with tutoring(tmp_path) as server:
+        async with member(server) as client:
+            events = await chat(client, WRONG)
+            thread = data(events[0])["thread_id"]
+            assert [event.name for event in events[-2:]] == ["correction", "end"]
+            assert data(events[-2])["corrected"] == RIGHT
+            said = "".join(data(event)["content"] for event in events if event.name == "token")
+            assert "no language model is configured" in said
+            await lesson(client, "All is well.", thread)
+            # The plain API goes on with the same conversation.
+            input = {"messages": [{"role": "user", "content": "He have a dog."}]}
+            run = await client.run(thread, "tutor", input)
+            assert await client.ended(thread, run) == "success"
+            assert [each["corrected"] for each in await corrections(client, thread)] == [
+                RIGHT,
+                "He has a dog.",
+            ]
+            assert [role for role, _ in await talk(client, thread)] == ["user", "assistant"] * 3

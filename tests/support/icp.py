@@ -1,0 +1,204 @@
+"""What tests of the ICP finder share: companies' websites on loopback, a served finder, users."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+import uvicorn
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from my_agent.database import ProductDatabase
+from tests.support.policy import SECRET, headers
+from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold
+from tests.support.served import PATIENCE
+
+AGENT = "icp_finder"
+CUSTOMERS = 5
+TEXT = (
+    "We are a wholesaler. Wholesale trade is our business: wholesale of food, wholesale of machinery, "
+    "a wholesale distributor, importer and exporter to every wholesaler on the island."
+)
+
+
+class Sites:
+    """Websites of wholesalers, each at a port of its own.
+
+    Attributes:
+        urls: their addresses.
+        held: set while pages are held back; clear it to let them go.
+        asked: set when a page is asked for while they are held.
+    """
+
+    def __init__(self, count: int = CUSTOMERS) -> None:
+        self._sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+        self.urls = [f"http://127.0.0.1:{each.getsockname()[1]}" for each in self._sockets]
+        self.asked = threading.Event()
+        self._open = threading.Event()
+        self._open.set()
+        app = Starlette(routes=[Route("/", self._page)])
+        self._server = uvicorn.Server(
+            uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=0)
+        )
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def hold(self) -> None:
+        """Answer no request until `release`."""
+        self._open.clear()
+        self.asked.clear()
+
+    def release(self) -> None:
+        """Answer again."""
+        self._open.set()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+        self._server.should_exit = True
+        self._thread.join()
+
+    def _serve(self) -> None:
+        self._server.run(sockets=self._sockets)
+
+    async def _page(self, request: Request) -> Response:
+        self.asked.set()
+        while not self._open.is_set():
+            await asyncio.sleep(0.02)
+        title = f"Wholesaler {request.url.port}"
+        return HTMLResponse(
+            f"<html><head><title>{title}</title></head><body><p>{TEXT}</p></body></html>"
+        )
+
+
+@contextmanager
+def icp_server(
+    folder: Path, config: Path = ROOT / "langgraph.json", **env: str
+) -> Iterator[Running]:
+    """The project's own graphs, policy and all, on a database in `folder`; no network, no model."""
+    variables = {
+        "JWT_SECRET": SECRET,
+        "ICP_PRIVATE_NETWORKS": "127.0.0.0/8",
+        "ICP_WEB_SEARCH": "false",
+        # The first page waits for a library to be imported, on a machine that may be busy.
+        "ICP_SITE_SECONDS": str(PATIENCE),
+        "OPENAI_API_KEY": "",
+        "OPENAI_BASE_URL": "",
+        **env,
+    }
+    port = free_port()
+    command = threadhold("serve", "--config", config, "--port", str(port))
+    command += ["--database-url", url(folder)]
+    with running(command, port, folder, environment(**variables), ready="/health") as server:
+        yield server
+
+
+def url(folder: Path) -> str:
+    """The database of a served finder."""
+    return f"sqlite:///{folder}/data.db"
+
+
+@contextmanager
+def product(folder: Path) -> Iterator[ProductDatabase]:
+    """The same database, beside the server."""
+    opened = ProductDatabase(url(folder))
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+class Person:
+    """A user of a tenant of their own, in one thread of the finder.
+
+    Attributes:
+        sdk: a client of the server that is running.
+        thread: the thread, once there is one.
+        values: the thread's state after what was said last.
+    """
+
+    def __init__(self, sites: Sites, folder: Path) -> None:
+        self.tenant = f"tenant-{uuid4().hex[:8]}"
+        self.name = "ann"
+        self.website = f"http://{self.tenant}.example"
+        self.sites = sites
+        self.folder = folder
+        self.sdk: LangGraphClient
+        self.thread: str | None = None
+        self.values: Any = {}
+
+    @asynccontextmanager
+    async def at(self, server: Running) -> AsyncIterator[None]:
+        """Talk to a server for a while."""
+        who = headers(self.tenant, self.name)
+        async with get_client(url=server.url, headers=who, timeout=PATIENCE * 4) as self.sdk:
+            yield
+
+    async def open(self, **metadata: Any) -> str:
+        """Go on in a new thread."""
+        metadata = {"agent": AGENT, **metadata}
+        self.thread = (await self.sdk.threads.create(metadata=metadata))["thread_id"]
+        return self.thread
+
+    async def say(self, text: str) -> str:
+        """What the finder answers to a message."""
+        message = {"messages": [{"role": "user", "content": text}]}
+        return await self._run(input=message)
+
+    async def answer(self, reply: Any) -> str:
+        """What it answers to the answer of an interrupt."""
+        return await self._run(command={"resume": reply})
+
+    @property
+    def asked(self) -> str | None:
+        """The kind of question that waits."""
+        waiting = self.values.get("__interrupt__") or []
+        return waiting[0]["value"]["kind"] if waiting else None
+
+    @property
+    def question(self) -> Any:
+        """The payload of the interrupt that waits."""
+        return self.values["__interrupt__"][0]["value"]
+
+    @property
+    def customers(self) -> str:
+        """Five websites of customers, as a message."""
+        return ", ".join(self.sites.urls)
+
+    async def settle(self) -> None:
+        """Give everything a search needs, and agree to it: candidates are found."""
+        if self.thread is None:
+            await self.open()
+        await self.say(f"Our website is {self.website}")
+        await self.say(self.customers)
+        assert self.asked == "confirm_icp", self.values["messages"][-1]
+        await self.answer("yes")
+        assert self.asked == "enrich", self.values["messages"][-1]
+
+    async def metadata(self, thread: str | None = None) -> Any:
+        """A thread's metadata, of the current one by default."""
+        return (await self.sdk.threads.get(thread or self.thread or ""))["metadata"]
+
+    async def work(self, change: Callable[[Any], Any]) -> Any:
+        """Change the finder's own tables."""
+        with product(self.folder) as opened:
+            return await opened.run(change, write=True)
+
+    async def _run(self, **options: Any) -> str:
+        """Run to the end or the next question; what was said in it."""
+        self.values = await self.sdk.runs.wait(self.thread, AGENT, **options)
+        state = await self.sdk.threads.get_state(self.thread or "")
+        said = state["values"]["messages"]  # type: ignore[call-overload]
+        last = max(at for at, each in enumerate(said) if each["type"] == "human")
+        return "\n".join(each["content"] for each in said[last + 1 :])

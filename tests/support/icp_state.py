@@ -1,0 +1,79 @@
+"""States, companies and records that tests of the ICP finder's nodes share."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from langchain_core.messages import HumanMessage
+from sqlalchemy import update
+
+from my_agent import database
+from my_agent.icp_finder import records
+from my_agent.icp_finder.diffs import basis, icp_hash
+from my_agent.icp_finder.heard import listen
+from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site
+from my_agent.icp_finder.state import Found, State
+
+RULE = "Default ICP"
+HAULIER = "A trucking company: freight trucking by road, trucks for every freight, road freight."
+ICP: Icp = {"industries": ["Road freight"], "sizes": [], "regions": [], "keywords": []}
+
+
+def config(tenant: str = "acme", user: str = "ann", thread_id: str = "t") -> Any:
+    who = {"identity": user, "tenant_id": tenant}
+    # What a client can write says something else, and nobody listens.
+    return {
+        "configurable": {"thread_id": thread_id, "langgraph_auth_user": who, "tenant_id": "other"},
+        "metadata": {"tenant_id": "other"},
+    }
+
+
+def site(name: str, about: str = "") -> Site:
+    return {"website": f"https://{name}", "domain": name, "name": name, "about": about}
+
+
+COMPANY: Company = {"site": site("acme.com"), "customers": [site(f"c{n}.com") for n in range(5)]}
+WHICH: Found = {"rule_name": RULE, "icp_hash": icp_hash(basis(COMPANY, ICP))}
+LAST: Found = {"rule_name": RULE, "icp_hash": "0" * 16}
+
+
+def state(text: str = "", **values: Any) -> State:
+    base: dict[str, Any] = {
+        "messages": [HumanMessage(text)] if text else [],
+        "thread_id": "t",
+        "rule_name": RULE,
+        "heard": listen(text),
+        "notes": [],
+    }
+    found = base | values
+    return cast("State", found)
+
+
+def confirmed(text: str = "", **values: Any) -> State:
+    return state(text, **{"confirmed": True, **COMPANY, "icp": ICP, **values})
+
+
+def updates(command: Any) -> dict[str, Any]:
+    found: dict[str, Any] = command.update
+    return found
+
+
+def said(command: Any) -> str:
+    return str(updates(command)["messages"][-1].text)
+
+
+async def saved(*, discovery: bool = True, tenant: str = "acme") -> None:
+    await records.save_profile(tenant, COMPANY, confirmed=True)
+    await records.save_rule(tenant, "acme.com", RULE, ICP, confirmed=True)
+    if discovery:
+        of = basis(COMPANY, ICP)
+        await records.save_discovery(tenant, RULE, icp_hash(of), of, [scored("domain:a.com")])
+
+
+def scored(key: str, total: float = 0.5) -> Scored:
+    return Scored(Candidate(key, key, "web"), Score(total, {"industry": total}))
+
+
+async def age(table: Any, column: str, days: float) -> None:
+    then = datetime.now(UTC) - timedelta(days=days)
+    change = update(table).values({column: then})
+    await database.database().run(lambda connection: connection.execute(change), write=True)

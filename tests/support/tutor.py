@@ -1,0 +1,84 @@
+"""A server with the tutor, and what its clients do with it."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.openai_replies import JSON, Answer, say, say_json
+from tests.support.openai_server import OpenAIServer, Received
+from tests.support.policy import SECRET
+from tests.support.processes import GRAPHS, ROOT, Running
+from tests.support.served import Event, served
+
+CONFIG: JSON = {
+    "graphs": {
+        "tutor": f"{ROOT}/my_agent/tutor/graph.py:graph",
+        "echo": f"{GRAPHS}/echo.py:graph",
+    },
+    "auth": {"path": "hooks.auth:auth"},
+    "sql": {"hooks": "hooks.threads:policy"},
+}
+# Empty, so that neither the developer's environment nor their .env names a model.
+NO_MODEL = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": "", "OPENAI_MODEL": ""}
+WRONG, RIGHT = "I has a apple.", "I have an apple."
+
+
+def write_config(folder: Path) -> Path:
+    """A project with the tutor and another graph, and with users."""
+    path = folder / "langgraph.json"
+    path.write_text(json.dumps(CONFIG))
+    return path
+
+
+def of_endpoint(endpoint: OpenAIServer) -> dict[str, str]:
+    """The environment that says that this is the model."""
+    return {
+        "OPENAI_API_KEY": endpoint.api_key,
+        "OPENAI_BASE_URL": endpoint.base_url,
+        "OPENAI_MAX_RETRIES": "0",
+    }
+
+
+@contextmanager
+def tutoring(folder: Path, **env: str) -> Iterator[Running]:
+    """The tutor on a database in `folder`; without a model unless `env` names one."""
+    variables = {**NO_MODEL, "JWT_SECRET": SECRET, **env}
+    with served(folder, write_config(folder), **variables) as server:
+        yield server
+
+
+def is_review(request: Received) -> bool:
+    """Whether the model is asked to correct, not to answer."""
+    return "response_format" in request.body
+
+
+def found(*issues: tuple[str, str, str], explanation: str = "Mind it.") -> Answer:
+    """A review of the model's: type, wrong words, right words of each mistake."""
+    named = [
+        {"type": kind, "text": text, "replacement": new, "message": f"Not {text!r}."}
+        for kind, text, new in issues
+    ]
+    return say_json({"issues": named, "explanation": explanation})
+
+
+def teach(
+    endpoint: OpenAIServer, *, reply: Answer | None = None, review: Answer | None = None
+) -> None:
+    """Have the model answer so, and find nothing wrong unless told otherwise."""
+
+    def script(request: Received) -> Answer:
+        return (review or found()) if is_review(request) else (reply or say("Well said."))
+
+    endpoint.fallback = script
+
+
+def asked(endpoint: OpenAIServer, *, review: bool = False) -> list[JSON]:
+    """What the model was asked, to answer or to correct."""
+    return [each.body for each in endpoint.requests if is_review(each) == review]
+
+
+def data(event: Event) -> Any:
+    """What an event says."""
+    return json.loads(event.data)

@@ -1,0 +1,64 @@
+"""What tests of the ICP finder's nodes stand on: a database, a log, a thread and the web."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from my_agent import database
+from my_agent.icp_finder import thread
+from my_agent.icp_finder.model import Site
+from my_agent.icp_finder.nodes import profile
+from my_agent.icp_finder.sites import domain
+from my_agent.icp_finder.website import SiteRefused, SiteUnreadable
+from tests.support.icp_state import (
+    HAULIER,
+)
+
+
+@pytest.fixture(autouse=True)
+def product(tmp_path: Path, no_model: pytest.MonkeyPatch) -> Iterator[None]:
+    database.use(f"sqlite:///{tmp_path}/app.db")
+    for name in ("ICP_RULE_NAME", "RUN_NOW_LIMIT", "RUN_LATER_LIMIT", "PROFILE_STALENESS_DAYS"):
+        no_model.delenv(name, raising=False)
+    yield
+    database.database().close()
+    database.use(None)
+
+
+@pytest.fixture
+def logged() -> Iterator[list[Any]]:
+    with structlog.testing.capture_logs() as lines:
+        yield lines
+
+
+@pytest.fixture
+def metadata(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The thread's metadata, as the server would tell them."""
+    found: dict[str, Any] = {}
+
+    async def told(config: Any) -> dict[str, Any]:
+        return found
+
+    monkeypatch.setattr(thread, "metadata", told)
+    return found
+
+
+@pytest.fixture
+def web(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Reads websites without a network; which ones is in the list."""
+    read: list[str] = []
+
+    async def read_site(website: str) -> Site:
+        name = domain(website)
+        read.append(name)
+        if name.startswith("10."):
+            raise SiteRefused(f"{name} is at a private address, which is not read.")
+        if name.startswith("down"):
+            raise SiteUnreadable(f"{name} could not be read.")
+        return {"website": website, "domain": name, "name": name.title(), "about": HAULIER}
+
+    monkeypatch.setattr(profile, "read_site", read_site)
+    return read

@@ -1,0 +1,183 @@
+"""What was found, and what becomes of it."""
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from my_agent.icp_finder import jobs, prompts, records
+from my_agent.icp_finder.graph import graph
+from my_agent.icp_finder.jobs import JobError
+from my_agent.icp_finder.model import Candidate, Job
+from my_agent.icp_finder.nodes.report import enrich, finalize, progress_report
+from tests.support.icp_state import (
+    WHICH,
+    config,
+    confirmed,
+    said,
+    scored,
+    updates,
+)
+
+
+@pytest.fixture
+def job(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The one background job, once it has been queued; no run is started."""
+    known: dict[str, Any] = {}
+
+    async def find(tenant_id: str, rule_name: str, icp_hash: str) -> Job | None:
+        return known.get("job")
+
+    async def enqueue(config: Any, *, rule_name: str, icp_hash: str, keys: Any) -> Job:
+        if "error" in known:
+            raise JobError(known["error"])
+        created = "job" not in known
+        known["keys"] = list(keys)
+        known["job"] = made = Job("j1", "queued", False, 0, len(keys))
+        return replace(made, created=created)
+
+    async def enrich_now(tenant_id: str, rule_name: str, icp_hash: str, keys: Any) -> Any:
+        known["now"] = list(keys)
+        return [Candidate(key, key, "web") for key in keys]
+
+    monkeypatch.setattr(jobs, "find", find)
+    monkeypatch.setattr(jobs, "enqueue", enqueue)
+    monkeypatch.setattr(jobs, "enrich_now", enrich_now)
+    return known
+
+
+async def found_some(count: int) -> None:
+    many = [scored(f"domain:{n:02}.com", 1 - n / 100) for n in range(count)]
+    await records.add_candidates("acme", **WHICH, found=many)
+
+
+async def test_the_best_are_shown_with_what_speaks_for_them_and_enrichment_is_asked_for(
+    job: dict[str, Any],
+) -> None:
+    await found_some(60)
+    command = await progress_report(confirmed(found=WHICH, notes=["A note."]), config())
+    found = updates(command)
+    assert command.goto == "choose"
+    assert found["asking"]["kind"] == "enrich"
+    assert len(found["candidates"]) == 50
+    assert found["candidates"][0]["parts"] == {"industry": 1.0}
+    text = said(command)
+    assert text.startswith("A note.")
+    assert "1. domain:00.com: 100%" in text
+    assert "10. " in text
+    assert "11. " not in text
+    assert "the best 10 now, and the next 40 in the background" in text
+
+
+async def test_without_candidates_there_is_nothing_to_ask(job: dict[str, Any]) -> None:
+    for found in (WHICH, None):
+        command = await progress_report(confirmed(found=found), config())
+        assert command.goto == "finalize"
+        assert updates(command)["notes"] == [prompts.NO_CANDIDATES]
+
+
+async def test_candidates_are_shown_once_and_asked_about_once(job: dict[str, Any]) -> None:
+    await found_some(3)
+    later = {"kind": "enrich", "value": "later"}
+    command = await progress_report(confirmed(found=WHICH, reported=WHICH, answer=later), config())
+    assert (command.goto, updates(command)["notes"]) == ("finalize", [prompts.NOT_ENRICHED])
+    command = await progress_report(confirmed(found=WHICH, reported=WHICH), config())
+    assert (command.goto, updates(command)["notes"]) == ("finalize", [])
+    again = await progress_report(confirmed(found=WHICH, reported=WHICH, unclear=True), config())
+    assert (again.goto, said(again).startswith(prompts.UNCLEAR)) == ("choose", True)
+    assert "1. " not in said(again)
+
+
+async def test_a_job_that_is_there_is_reported_and_not_asked_for(job: dict[str, Any]) -> None:
+    await found_some(3)
+    job["job"] = Job("j1", "running", False, 2, 40)
+    command = await progress_report(confirmed(found=WHICH), config())
+    assert command.goto == "finalize"
+    assert "is running: 2 of 40 companies" in updates(command)["notes"][-1]
+
+
+@pytest.mark.parametrize("how", [{"answer": {"kind": "enrich", "value": "enrich"}}, {"wish": 1}])
+async def test_enrichment_is_done_when_it_is_asked_for(how: Any, job: dict[str, Any]) -> None:
+    await found_some(3)
+    text = "run enrichment" if "wish" in how else ""
+    of = confirmed(text, found=WHICH, **({} if "wish" in how else how))
+    assert (await progress_report(of, config())).goto == "enrich"
+
+
+async def test_ten_are_enriched_at_once_and_forty_by_a_job(
+    job: dict[str, Any], logged: list[Any]
+) -> None:
+    await found_some(60)
+    of = confirmed(found=WHICH, candidates=[{"key": f"domain:{n:02}.com"} for n in range(60)])
+    found: Any = await enrich(of, config())
+    assert job["now"] == [f"domain:{n:02}.com" for n in range(10)]
+    assert job["keys"] == [f"domain:{n:02}.com" for n in range(10, 50)]
+    assert found["enrichment"] == {"now": job["now"], "job": "j1", "queued": 40}
+    again: Any = await enrich(of, config())
+    assert "started no other" in again["notes"][-1]
+    actions = [line["action"] for line in logged]
+    assert actions == ["enriched", "job_queued", "enriched", "job_merged"]
+
+
+async def test_the_environment_says_how_many(
+    job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUN_NOW_LIMIT", "2")
+    monkeypatch.setenv("RUN_LATER_LIMIT", "0")
+    await found_some(5)
+    of = confirmed(found=WHICH, candidates=[{"key": f"domain:{n:02}.com"} for n in range(5)])
+    found: Any = await enrich(of, config())
+    assert job["now"] == ["domain:00.com", "domain:01.com"]
+    assert found["enrichment"]["job"] is None
+    assert "keys" not in job
+
+
+async def test_a_job_that_cannot_be_started_is_said_so_and_costs_nothing(
+    job: dict[str, Any], logged: list[Any]
+) -> None:
+    job["error"] = "No runs can be started here."
+    of = confirmed(found=WHICH, candidates=[{"key": f"domain:{n:02}.com"} for n in range(12)])
+    found: Any = await enrich(of, config())
+    assert "I have enriched 10 companies" in found["notes"][0]
+    assert "No runs can be started here." in found["notes"][1]
+    assert "job_refused" in [line["action"] for line in logged]
+
+
+async def test_the_last_word_is_said_once() -> None:
+    found = await finalize(confirmed(notes=["One.", "Two."]))
+    assert found["messages"][0].text == "One.\n\nTwo."
+    assert found["notes"] == []
+    nothing = await finalize(confirmed(notes=[]))
+    assert nothing["messages"][0].text == prompts.UNCHANGED
+
+
+def test_the_graph_has_its_nodes_in_order() -> None:
+    assert list(graph.nodes) == [
+        "__start__",
+        "ingest",
+        "return_user_probe",
+        "profile_builder",
+        "journey_guard",
+        "choose",
+        "normalize",
+        "refresh_icp",
+        "decide_strategy",
+        "ssic_fallback",
+        "progress_report",
+        "enrich",
+        "finalize",
+    ]
+    edges = {(edge.source, edge.target) for edge in graph.get_graph().edges}
+    order = [name for name in graph.nodes if name not in ("choose", "enrich")]
+    assert set(pairwise(order)) <= edges
+    assert {target for source, target in edges if source == "choose"} == {"ingest"}
+    assert {target for source, target in edges if source == "return_user_probe"} == {
+        "profile_builder",
+        "choose",
+        "__end__",
+    }
+
+
+def test_a_caller_may_send_messages_alone() -> None:
+    assert list(graph.get_input_jsonschema()["properties"]) == ["messages"]
