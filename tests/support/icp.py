@@ -120,7 +120,7 @@ def product(folder: Path) -> Iterator[ProductDatabase]:
 
 
 class Person:
-    """A user of a tenant of their own, in one thread of the finder.
+    """A user, by default of a tenant of their own, in one thread of the finder.
 
     Attributes:
         sdk: a client of the server that is running.
@@ -128,9 +128,9 @@ class Person:
         values: the thread's state after what was said last.
     """
 
-    def __init__(self, sites: Sites, folder: Path) -> None:
-        self.tenant = f"tenant-{uuid4().hex[:8]}"
-        self.name = "ann"
+    def __init__(self, sites: Sites, folder: Path, tenant: str = "", name: str = "ann") -> None:
+        self.tenant = tenant or f"tenant-{uuid4().hex[:8]}"
+        self.name = name
         self.website = f"http://{self.tenant}.example"
         self.sites = sites
         self.folder = folder
