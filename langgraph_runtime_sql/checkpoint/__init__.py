@@ -1,4 +1,4 @@
-"""Checkpoints: langgraph's own SQLite saver, run through the runtime's database.
+"""Checkpoints: langgraph's own savers, run through the runtime's database.
 
 `Checkpointer` is what graphs get. The functions of a connection beside it are
 for operations that change checkpoints within a larger transaction.
