@@ -20,10 +20,11 @@ class HTTPFailure(Exception):
 
 
 class Client(asyncio.Protocol):
-    """One connection to 127.0.0.1:`port`; one request at a time."""
+    """One connection to 127.0.0.1:`port`; one request at a time. `token`: who asks, if anybody."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, token: str | None = None) -> None:
         self.port = port
+        self.token = token
         self._transport: asyncio.Transport | None = None
         self._parser: Any = None
         self._done: asyncio.Future[None] | None = None
@@ -64,7 +65,8 @@ class Client(asyncio.Protocol):
         payload = b"" if body is None else orjson.dumps(body)
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(payload)}\r\n\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(payload)}\r\n"
+            + (f"Authorization: Bearer {self.token}\r\n\r\n" if self.token else "\r\n")
         )
         self._transport.write(head.encode() + payload)
         await self._done

@@ -57,15 +57,18 @@ async def echo(client: Client, prefix: str = "", graph: str = "echo", **metadata
 
 
 async def returning(client: Client, website: str) -> float:
-    """Greet the ICP finder on a new thread of a known company, up to its question."""
-    metadata = {"agent": "icp_finder", "website": website}
+    """Greet the ICP finder on a new thread of a known company, up to the gate's question.
+
+    The thread is for another rule than the company's candidates, so the gate asks before it searches.
+    """
+    metadata = {"agent": "icp_finder", "website": website, "rule_name": "Another rule"}
     thread = (await client.json("POST", "/threads", {"metadata": metadata}))["thread_id"]
     message = {"role": "user", "content": "Hello"}
     body = {"assistant_id": "icp_finder", "input": {"messages": [message]}}
     begun = time.perf_counter()
     values = await client.json("POST", f"/threads/{thread}/runs/wait", body)
     taken = time.perf_counter() - begun
-    if not (values.get("is_return_user") and values["decisions"]["use_cached"]):
+    if not (values.get("is_return_user") and values["decisions"]["rerun_icp"]):
         raise WrongAnswer(f"the ICP finder answered {values}")
     return taken
 
@@ -174,10 +177,19 @@ async def hammer(server: Server, clients: int, seconds: float) -> Burst:
     return Burst(runs, time.perf_counter() - begun, server.cpu_seconds() - cpu)
 
 
-async def search(client: Client, metadata: dict[str, Any], expected: int) -> float:
-    """Search threads as the first page of a user's list; `expected` is how many it must hold."""
+async def search(
+    client: Client, metadata: dict[str, Any], expected: int, asked: dict[str, Any] | None = None
+) -> float:
+    """Search threads as the first page of a user's list.
+
+    Args:
+        metadata: what each thread found must have.
+        expected: how many are to be found.
+        asked: what the search says of it; None: all of it.
+    """
+    body = {"metadata": metadata if asked is None else asked, "limit": 10}
     begun = time.perf_counter()
-    found = await client.json("POST", "/threads/search", {"metadata": metadata, "limit": 10})
+    found = await client.json("POST", "/threads/search", body)
     taken = time.perf_counter() - begun
     wrong = [row for row in found if not metadata.items() <= row["metadata"].items()]
     if wrong or len(found) != expected:

@@ -6,11 +6,15 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from statistics import median, quantiles
 
+from pydantic import SecretStr
+
 from bench import companies, load, servers
 from bench.bare import bare
 from bench.client import Client
 from bench.report import Line
 from bench.stage import CLIENTS, THREADS, Stage
+from hooks.settings import IdentitySettings
+from server.token import sign
 
 STOCK = "langgraph dev"
 BARE = "bare graph"
@@ -152,6 +156,29 @@ async def search(stage: Stage) -> list[Line]:
     return [Line(f"{name}, p95", cuts[94], "ms", limit=15.0), Line(f"{name}, p50", cuts[49], "ms")]
 
 
+async def user_search(stage: Stage) -> list[Line]:
+    """The same by a user's token: tenant and user come from it, and archived threads stay out."""
+    filled = await stage.filled()
+    dice = random.Random(3)
+    owners = dice.choices(list(filled.owners), list(filled.owners.values()), k=stage.scale.searches)
+    env = {"APP_ENV": "production", "JWT_SECRET": dice.randbytes(32).hex()}
+    settings = IdentitySettings(app_env="production", jwt_secret=SecretStr(env["JWT_SECRET"]))
+    times = []
+    async with servers.ours(stage.scratch, filled.file, "users", "users.json", **env) as server:
+        for number, owner in enumerate((owners[0], *owners)):
+            tenant, user, agent = owner
+            expected, asked = min(10, filled.owners[owner]), {"agent_id": agent}
+            async with Client(server.port, sign(settings, tenant, user, (), ttl=600)) as client:
+                # A connection of its own, which is made before the time is taken.
+                await client.request("GET", "/ok", None, lambda data: None)
+                taken = await load.search(client, filled.metadata(owner), expected, asked)
+            if number:  # the first one compiles its statements
+                times.append(taken * 1e3)
+    cuts = quantiles(times, n=100)
+    name = f"/threads/search by a user's token and agent at {THREADS:,} threads"
+    return [Line(f"{name}, p95", cuts[94], "ms", limit=15.0), Line(f"{name}, p50", cuts[49], "ms")]
+
+
 async def policy(stage: Stage) -> list[Line]:
     """What the thread policy adds to a run: finding its thread, and the gate."""
     filled = await stage.filled()
@@ -185,7 +212,7 @@ async def policy(stage: Stage) -> list[Line]:
 
 
 async def return_user(stage: Stage) -> list[Line]:
-    """What probing, deciding and gating add to a run of a user who returns, candidates shown."""
+    """What probing, deciding and gating add to a run of a user who returns."""
     filled = await stage.filled()
     samples = 4 * stage.scale.samples
     await companies.save(filled.file, samples)
@@ -219,6 +246,7 @@ MEASURES: dict[str, Measure] = {
     "sleep": sleep,
     "throughput": throughput,
     "search": search,
+    "user-search": user_search,
     "policy": policy,
     "return-user": return_user,
 }

@@ -27,6 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from langgraph_runtime_sql import request_body
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
 from langgraph_runtime_sql.hooks import Reject
+from langgraph_runtime_sql.origins import ForeignOrigins
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -48,6 +49,7 @@ def install(app: Starlette, *, max_body_bytes: int, private_network: bool) -> No
     app.add_middleware(Legible)
     # Last in the list is innermost: inside CORS, so that browsers may read these answers.
     app.user_middleware += [
+        Middleware(ForeignOrigins, **_origins(app)),
         Middleware(JsonErrors),
         Middleware(ErrorBoundary),
         Middleware(BodyLimit, limit=max_body_bytes),
@@ -61,6 +63,14 @@ def install(app: Starlette, *, max_body_bytes: int, private_network: bool) -> No
         # The stock switch adds the header, but leaves this one refusing the preflight.
         if middleware.cls is cors:
             middleware.kwargs["allow_private_network"] = private_network
+
+
+def _origins(app: Starlette) -> dict[str, Any]:
+    """The origins that CORS allows, as `ForeignOrigins` takes them."""
+    cors: Any = CORSMiddleware
+    allowed = [each.kwargs for each in app.user_middleware if each.cls is cors]
+    names = ("allow_origins", "allow_origin_regex")
+    return {name: kwargs[name] for kwargs in allowed for name in names if name in kwargs}
 
 
 class Legible:

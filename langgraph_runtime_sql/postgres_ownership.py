@@ -5,6 +5,8 @@ would never hear of what the other does.
 """
 
 import logging
+import select
+import socket
 import threading
 import time
 from contextlib import suppress
@@ -21,6 +23,7 @@ _KEY = 7_214_880_111
 # Whoever has just died still holds the lock until the server notices.
 PATIENCE_SECONDS = 2.0
 WATCH_SECONDS = 2.0
+AGAIN_SECONDS = 0.1
 
 
 class PostgresOwnership:
@@ -38,11 +41,16 @@ class PostgresOwnership:
         self._engine = engine
         self.shared = shared
         self._raw: Raw | None = None
-        self._released = threading.Event()
+        self._released = False
+        # What is written to the first ends the watcher's wait at the second.
+        self._alarm: tuple[socket.socket, socket.socket] | None = None
         self._watcher: threading.Thread | None = None
 
-    def take(self) -> None:
+    def take(self, patience: float = PATIENCE_SECONDS) -> None:
         """Own the database.
+
+        Args:
+            patience: How many seconds to wait for whoever owns it to let it go.
 
         Raises:
             DatabaseInUse: somebody else does.
@@ -52,9 +60,9 @@ class PostgresOwnership:
             self._raw = self._engine.open()
         except psycopg.OperationalError as error:
             raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + patience
         while not self._lock(self._raw):
-            if time.monotonic() > deadline:
+            if time.monotonic() >= deadline:
                 where = f"{self._raw.info.dbname} on {self._raw.info.host or 'localhost'}"
                 self._raw.close()
                 raise DatabaseInUse(
@@ -63,22 +71,30 @@ class PostgresOwnership:
                     "REDIS_URL, or give this one a database of its own."
                 )
             time.sleep(0.1)
-        self._released.clear()
-        self._watcher = threading.Thread(target=self._watch, name="postgres-owner", daemon=True)
+        self._alarm = socket.socketpair()
+        self._watcher = threading.Thread(
+            target=self._watch, args=(self._alarm[1],), name="postgres-owner", daemon=True
+        )
         self._watcher.start()
 
     def release(self) -> None:
         """Let go. Repeatable."""
-        self._released.set()
-        if self._watcher is not None:
+        self._released = True
+        if self._watcher is not None and self._alarm is not None:
+            self._alarm[0].send(b".")
             self._watcher.join()
-            self._watcher = None
+            for end in self._alarm:
+                end.close()
+            self._watcher = self._alarm = None
         if self._raw is not None:
             self._raw.close()
             self._raw = None
 
-    def _watch(self) -> None:
-        while not self._released.wait(WATCH_SECONDS):
+    def _watch(self, alarm: socket.socket) -> None:
+        while True:
+            self._wait(alarm)
+            if self._released:
+                return
             with suppress(psycopg.OperationalError):
                 if not self._holds():
                     reason = DatabaseInUse(
@@ -88,6 +104,13 @@ class PostgresOwnership:
                     logger.critical("%s", reason)
                     self._engine.refuse(reason)
                     return
+
+    def _wait(self, alarm: socket.socket) -> None:
+        """Until the connection says something, which is its end, or some seconds have passed."""
+        waited: list[int | socket.socket] = [alarm]
+        if self._raw is not None and not self._raw.closed:
+            waited.append(self._raw.fileno())
+        select.select(waited, [], [], WATCH_SECONDS if len(waited) > 1 else AGAIN_SECONDS)
 
     def _holds(self) -> bool:
         """Whether the lock is held, by taking it again where the connection was lost."""

@@ -23,6 +23,15 @@ def postgres_dsn(url: str) -> str:
     return f"postgresql://{url.partition('://')[2]}"
 
 
+def shown(url: str) -> str:
+    """The URL as people may see it: without its password.
+
+    Raises:
+        BadDatabaseUrl: not a URL.
+    """
+    return _parse(url).render_as_string(hide_password=True) if is_postgres(url) else url
+
+
 def database_path(url: str) -> Path:
     """The file that an SQLite URL names.
 

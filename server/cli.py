@@ -134,12 +134,13 @@ def dev(langgraph_json: Path | None, database_url: str | None, host: str, port: 
 def migrate(database_url: str | None) -> None:
     """Bring the database's schema up to date, without starting anything."""
     from langgraph_runtime_sql import database
+    from langgraph_runtime_sql.urls import shown
     from my_agent.database import ProductDatabase
 
     settings = load_settings(database_url=database_url)
     database.migrate(settings.database_url)
     ProductDatabase(settings.database_url).close()
-    click.echo(f"{settings.database_url} is up to date")
+    click.echo(f"{shown(settings.database_url)} is up to date")
 
 
 @main.command()
@@ -164,6 +165,7 @@ def doctor(database_url: str | None, fix: bool) -> None:
     Works beside a running server, unless it is to repair. Exits with 1 if anything is wrong, or
     still is after the repair.
     """
+    from langgraph_runtime_sql.urls import shown
     from server.doctor import examine, repair
 
     url = load_settings(database_url=database_url).database_url
@@ -173,7 +175,7 @@ def doctor(database_url: str | None, fix: bool) -> None:
         click.echo(f"{finding.what} {finding.id}: {finding.why}")
         click.echo(f"    {'remedy' if finding in left else 'repaired'}: {finding.remedy}")
     if not found and not left:
-        click.echo(f"{url}: nothing is wrong")
+        click.echo(f"{shown(url)}: nothing is wrong")
     if left:
         if not fix and any(finding.repair for finding in left):
             click.echo("`threadhold doctor --fix` repairs what it can, while no server runs.")

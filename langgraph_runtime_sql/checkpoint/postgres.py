@@ -5,7 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointTuple,
+    get_checkpoint_id,
+)
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -51,6 +57,13 @@ class PostgresStockSaver(PostgresSaver):
 
     def setup(self) -> None:
         """Nothing: the tables exist since start-up."""
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As the library's other savers: a checkpoint asked for by id is where it was asked for."""
+        found = super().get_tuple(config)
+        if found is not None and get_checkpoint_id(config):
+            return found._replace(config=config)
+        return found
 
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> Iterator[Cursor[DictRow]]:

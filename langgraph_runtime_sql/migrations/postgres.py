@@ -69,7 +69,10 @@ def create(raw: Raw, head: str) -> None:
             raw.execute(str(CreateTable(table).compile(dialect=DIALECT)))
             for index in sorted(table.indexes, key=lambda index: str(index.name)):
                 raw.execute(str(CreateIndex(index).compile(dialect=DIALECT)))
-        raw.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+        raw.execute(
+            "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
+            " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+        )
         raw.execute("INSERT INTO alembic_version VALUES (%s)", (head,))
 
 

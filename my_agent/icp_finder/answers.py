@@ -120,7 +120,9 @@ def _inner(reply: Any) -> Any:
 def _meant(kind: Kind, text: str) -> str | None:
     """What a short text means; None if it says nothing of the kind, or two things."""
     yes, no = _YES.match(text), _NO.match(text)
-    if _UNSURE.search(text) or (len(text.split()) > MAX_WORDS and not (yes or no)):
+    if _UNSURE.search(text) or (text.endswith("?") and not yes):
+        return None
+    if len(text.split()) > MAX_WORDS and not (yes or no):
         return None
     named = [value for value, words in _WORDS[kind].items() if words.search(text)]
     refused = _NO.search(text) is not None

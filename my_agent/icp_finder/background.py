@@ -36,6 +36,8 @@ async def start(job_id: str, thread_id: str) -> str:
             thread_id,
             GRAPH,
             input={"job_id": job_id},
+            # By which its user finds the thread, to follow it or to cancel.
+            metadata={"job_id": job_id},
             config={"recursion_limit": MOST_STEPS},
             if_not_exists="create",
             # Nothing that has been done is done again after a crash.

@@ -48,12 +48,15 @@ _RANGE = re.compile(r"([0-9][0-9,.]*)\s*(?:-|\u2013|to)\s*([0-9][0-9,.]*)|([0-9]
 _ANY = frozenset({"any", "all", "none", "everywhere", "anything", "-"})
 
 _WISHES: dict[Wish, re.Pattern[str]] = {
-    "enrich": re.compile(r"\b(?:run|start|do)?\s*(?:the\s+)?enrich(?:ment)?\b", re.IGNORECASE),
+    "enrich": re.compile(r"\benrich(?:ment)?\b", re.IGNORECASE),
     "rerun": re.compile(
         r"\bre-?\s?run\b|\brefresh\b|\b(?:search|discover|look)\s+again\b|\bdiscovery\s+again\b",
         re.IGNORECASE,
     ),
 }
+_QUESTION = re.compile(
+    r"\s*(?:what|how|why|when|which|who|where|is|are|was|did|does|do|has|have)\b", re.IGNORECASE
+)
 _NEGATION = re.compile(r"\b(?:no|not|don'?t|never|without)\b", re.IGNORECASE)
 
 
@@ -213,7 +216,7 @@ def _number(text: str) -> int:
 
 
 def _wish(text: str) -> Wish | None:
-    if _NEGATION.search(text):
+    if _NEGATION.search(text) or _QUESTION.match(text):
         return None
     return next((wish for wish, words in _WISHES.items() if words.search(text)), None)
 

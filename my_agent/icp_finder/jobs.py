@@ -138,13 +138,14 @@ class Step:
     total: int
 
 
-async def next_step(tenant_id: str, job_id: str, thread_id: str) -> Step:
+async def next_step(tenant_id: str, job_id: str, thread_id: str, run_id: str | None) -> Step:
     """What a job's run does next; where all is done, the job is.
 
     Args:
         tenant_id: whose.
         job_id: the job.
         thread_id: of the run.
+        run_id: the run, if it has an id.
 
     Raises:
         JobError: there is no such job, or it is another thread's.
@@ -163,7 +164,8 @@ async def next_step(tenant_id: str, job_id: str, thread_id: str) -> Step:
         ]
         done = len(row.candidate_keys) - len(left)
         status = "running" if left else "done"
-        _setting(row, status=status, done=done, reason=None)(connection)
+        # Who has started the run may have died before it could write down which it is.
+        _setting(row, status=status, done=done, reason=None, run_id=run_id)(connection)
         upcoming = candidate(found[left[0]]) if left else None
         return Step(which, upcoming, done, len(row.candidate_keys))
 
@@ -228,6 +230,7 @@ def _claim(
         # New ones, and those that a later search has found again.
         due = find_candidates(connection, which, keys).values()
         is_over = any(each.enriched_at is None for each in due)
+        more = more if is_over else []
     mine = is_over or (dead is not None and row.thread_id == dead.thread_id)
     changes: dict[str, Any] = {"candidate_keys": [*row.candidate_keys, *more]} if more else {}
     if mine:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from my_agent.icp_finder.model import SIZES, Candidate, Icp, Job, Scored, Site
 from my_agent.icp_finder.sites import readable
 
+# A job of these goes on once it is asked for again.
+ENDED = ("failed", "cancelled")
 CUSTOMERS = 5
 """How many customers' websites make a profile."""
 
@@ -148,7 +150,7 @@ def ask_enrichment(count: int, now: int, later: int) -> str:
 
 def enriched(done: Sequence[Candidate]) -> str:
     """Say which candidates have been enriched."""
-    names = ", ".join(candidate.name for candidate in done)
+    names = ", ".join(candidate.name for candidate in done).rstrip(".")
     companies = "1 company" if len(done) == 1 else f"{len(done)} companies"
     return f"I have enriched {companies}" + (f": {names}." if names else ".")
 
@@ -174,7 +176,8 @@ def progress(job: Job) -> str:
         "cancelled": "was cancelled",
         "failed": "has failed",
     }[job.status]
-    return f"The enrichment in the background {state}: {job.done} of {job.total} companies."
+    again = " Write “run enrichment” to go on with it." if job.status in ENDED else ""
+    return f"The enrichment in the background {state}: {job.done} of {job.total} companies.{again}"
 
 
 def own_website(site: str) -> str:

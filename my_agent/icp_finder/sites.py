@@ -71,6 +71,9 @@ def domain(website: str) -> str:
 
     A host that has none (an address, a name of this machine) stands for itself, with its port.
 
+    Threads are told apart by the same in `hooks/context_key.py`. Neither may import the other; a
+    test compares them.
+
     Raises:
         ValueError: there is no website in it.
     """

@@ -46,7 +46,9 @@ class Hooked:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+def server(
+    each_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Path]]:
     folder = tmp_path_factory.mktemp("hooks")
     record = folder / "hooks.jsonl"
     record.touch()

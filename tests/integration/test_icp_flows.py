@@ -245,7 +245,7 @@ async def enrichment(ann: Person) -> AsyncIterator[None]:
     assert ann.values["enrichment"]["job"] == done["job"]
     count = select(func.count()).select_from(jobs).where(jobs.c.tenant_id == ann.tenant)
     assert await ann.work(lambda c: c.scalar(count)) == 1
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(2 * PATIENCE):
         while "is done" not in await ann.say("How far is it?"):
             await asyncio.sleep(0.2)
 
@@ -314,7 +314,25 @@ async def _cut_off(reader: Person, server: Running) -> str:
     return run["run_id"]
 
 
-# --- what else users do --------------------------------------------------------
+# --- whose it is ---------------------------------------------------------------
+
+
+async def test_a_colleague_knows_the_company_and_a_stranger_does_not(
+    ann: Person, server: Running, sites: Sites, folder: Path
+) -> None:
+    await ann.settle()
+    bob = Person(sites, folder, tenant=ann.tenant, name="bob")
+    eve = Person(sites, folder)
+    async with bob.at(server), eve.at(server):
+        await bob.open()
+        assert "Welcome back" in await bob.say("Hello")
+        assert bob.asked == "enrich"
+        # Naming somebody's website tells nothing of what is known of it.
+        await eve.open(website=ann.website)
+        assert "5 best customers" in await eve.say("Hello")
+        assert not eve.values["is_return_user"]
+    # A colleague's session locks nobody else's.
+    assert (await ann.metadata())["status"] == "open"
 
 
 def _message(text: str) -> Any:

@@ -62,7 +62,7 @@ def model(endpoint: OpenAIServer) -> OpenAIServer:
 @pytest.fixture
 async def ann(server: Running, sites: Sites, folder: Path) -> AsyncIterator[Person]:
     person = Person(sites, folder)
-    async with get_client(url=server.url, timeout=PATIENCE * 2) as person.sdk:
+    async with get_client(url=server.url, timeout=PATIENCE * 4) as person.sdk:
         await person.open(website=person.website)
         yield person
 
@@ -187,5 +187,6 @@ async def test_the_probe_s_outcome_is_in_the_log(
 
 def actions(server: Running, ann: Person) -> list[str]:
     """What the log says that was done in a thread."""
-    lines = [json.loads(line) for line in server.log.read_text().splitlines() if line[:1] == "{"]
+    text = server.log.read_text()
+    lines = [json.loads(line) for line in text.splitlines() if (line[:1], line[-1:]) == ("{", "}")]
     return [str(line.get("action")) for line in lines if line.get("thread_id") == ann.thread]

@@ -10,6 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Origin
 
 from tests.support.issuer import SECRET, Published, bearer, public_jwk, published, token
 from tests.support.processes import (
@@ -234,6 +237,52 @@ def test_a_page_that_may_call_the_api_is_told_why_it_is_refused(local: Running) 
     preflight = httpx.options(f"{local.url}/threads/search", headers=wanted)
     assert preflight.status_code == 200, "which carries no token"
     assert "authorization" in preflight.headers["access-control-allow-headers"].lower()
+
+
+def count_threads(server: Running) -> int:
+    return int(httpx.post(f"{server.url}/threads/count", json={}).text)
+
+
+@pytest.mark.parametrize("path", ["/threads", "/runs/wait", "/store/items"])
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://["]
+)
+def test_a_foreign_page_cannot_have_a_browser_write(local: Running, path: str, origin: str) -> None:
+    """A browser sends plain text anywhere without asking there whether it may."""
+    before = count_threads(local)
+    body = {"assistant_id": "echo", "input": {}, "namespace": ["a"], "key": "a", "value": {}}
+    method = "PUT" if path.startswith("/store") else "POST"
+    headers = {"origin": origin, "content-type": "text/plain"}
+    answer = httpx.request(method, local.url + path, content=json.dumps(body), headers=headers)
+    assert answer.status_code == 403
+    assert answer.json()["detail"].startswith(f"Pages of {origin} may not write here")
+    assert count_threads(local) == before
+
+
+@pytest.mark.parametrize("name", ["own", "listed", "with a token", "behind a proxy"])
+def test_other_pages_can(local: Running, name: str) -> None:
+    foreign = {"origin": "https://evil.example"}
+    headers = {
+        "own": {"origin": local.url},
+        "listed": {"origin": "https://app.example"},
+        "with a token": {**foreign, **bearer(token())},
+        "behind a proxy": {**foreign, "x-forwarded-host": "evil.example"},
+    }[name]
+    assert httpx.post(f"{local.url}/threads", json={}, headers=headers).status_code == 200
+    assert httpx.get(f"{local.url}/info", headers=foreign).status_code == 200
+
+
+def test_a_foreign_page_opens_no_web_socket(local: Running) -> None:
+    thread = httpx.post(f"{local.url}/threads", json={}).json()["thread_id"]
+    url = f"ws{local.url[4:]}/threads/{thread}/stream/events"
+    with (
+        pytest.raises(InvalidStatus, match="403"),
+        connect(url, origin=Origin("http://evil.example")),
+    ):
+        pass
+    for origin in (local.url, "https://app.example"):
+        with connect(url, origin=Origin(origin)) as socket:
+            socket.ping().wait(timeout=20)
 
 
 def test_a_printed_token_is_taken(tmp_path: Path) -> None:

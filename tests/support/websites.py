@@ -1,5 +1,6 @@
 """Websites on loopback that tests write: pages, redirects, and a gate that holds answers back."""
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -59,8 +60,8 @@ class Websites:
 
 
 @contextmanager
-def websites() -> Iterator[Websites]:
-    """Serve until the end of the block."""
+def websites(tls: ssl.SSLContext | None = None) -> Iterator[Websites]:
+    """Serve until the end of the block; by https if there is a certificate."""
     sites = Websites()
     sites.gate.set()
 
@@ -91,6 +92,8 @@ def websites() -> Iterator[Websites]:
             """Nothing: a client that is killed leaves in the middle."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         sites.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

@@ -50,7 +50,7 @@ def test_a_long_paragraph_is_cut_between_sentences() -> None:
 
 def test_nothing_is_lost_and_nothing_too_long(rng: random.Random) -> None:
     for _ in range(50):
-        letters = "abc .!?\n" + " " * rng.randrange(3)
+        letters = "abc .!?'\"”)\n" + " " * rng.randrange(3)
         text = "".join(rng.choice(letters) for _ in range(rng.randrange(5000)))
         text += "x" * rng.choice([0, LENGTH - 1, LENGTH, LENGTH + 1, 3 * LENGTH])
         found = passages(text)
@@ -59,12 +59,8 @@ def test_nothing_is_lost_and_nothing_too_long(rng: random.Random) -> None:
 
 
 def test_sentences() -> None:
-    assert sentences("One. Two! “Three?” Four\n- five") == [
-        "One.",
-        "Two!",
-        "“Three?",
-        "Four",
-        "- five",
+    assert sentences('One. “Two!” (Three?) "Four." 5.6 and\n- seven') == [
+        *("One.", "“Two!”", "(Three?)", '"Four."', "5.6 and", "- seven")
     ]
 
 

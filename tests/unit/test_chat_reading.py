@@ -33,6 +33,12 @@ def test_markdown_has_headings_but_not_in_code() -> None:
     ]
 
 
+def test_markdown_has_underlined_headings() -> None:
+    page = read("a.md", b"Light\n=====\n\nTower\n---\nstone\n\n---\n| a | b |\n|---|---|\n")
+    assert page.title == "Light"
+    assert said(page) == [("Tower", "stone\n\n---\n| a | b |\n|---|---|")]
+
+
 @pytest.mark.parametrize(
     ("text", "title"),
     [

@@ -3,12 +3,18 @@
 import asyncio
 import gzip
 import socket
+import ssl
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from hooks import context_key
 from my_agent.icp_finder import sites, website
@@ -40,6 +46,32 @@ def resolving(patch: pytest.MonkeyPatch, **names: list[str]) -> list[str]:
 
     patch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", look_up)
     return asked
+
+
+def certified(folder: Path, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """What a server of that name shows, and what a client trusts that trusts it alone."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(who, who, key.public_key(), 1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    shown, secret = folder / "certificate.pem", folder / "key.pem"
+    shown.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    secret.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(shown, secret)
+    return server, ssl.create_default_context(cafile=str(shown))
 
 
 async def test_a_site_is_read(web: Websites) -> None:
@@ -128,6 +160,22 @@ async def test_the_address_that_was_checked_is_the_one_connected_to(
     # What connects is given the address, which it need not look up; the site sees its name.
     assert asked.count("rebinding.example") == 1
     assert web.hosts == [f"rebinding.example:{web.port}"]
+
+
+async def test_a_certificate_is_checked_for_the_name_and_not_for_the_address(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ICP_PRIVATE_NETWORKS", "127.0.0.1/32")
+    server, client = certified(tmp_path, "secure.example")
+    monkeypatch.setattr(website, "_tls", lambda: client)
+    resolving(monkeypatch, secure_example=["127.0.0.1"], other_example=["127.0.0.1"])
+    with websites(server) as web:
+        web.pages["/"] = company_page("Acme Widgets", TEXT)
+        found = await read_site(f"https://secure.example:{web.port}/")
+        assert found["name"] == "Acme Widgets"
+        with pytest.raises(SiteUnreadable, match="could not be read"):
+            await read_site(f"https://other.example:{web.port}/")
+        assert web.hosts == [f"secure.example:{web.port}"]
 
 
 async def test_another_address_is_tried_where_one_does_not_answer(

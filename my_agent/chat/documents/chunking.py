@@ -9,7 +9,7 @@ from my_agent.chat.documents.reading import Document
 # Characters: a few paragraphs, well below what the embedding model reads at a time.
 LENGTH = 900
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
-_SENTENCES = re.compile(r"(?<=[.!?…])[\"')\u201d\u2019]*\s+|\n")
+_SENTENCES = re.compile(r"(?<=[.!?…])\s+|(?<=[.!?…][\"')\u201d\u2019])\s+|\n")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 LONGEST_TEXT = 20_000_000
 
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*")
+_UNDERLINE = re.compile(r" {0,3}(?:=+|--+)[ \t]*")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _TITLE = re.compile(r"^title:[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE)
@@ -132,6 +133,10 @@ def _parts(text: str) -> Iterator[tuple[str, int, list[str]]]:
         if not fence and (found := _HEADING.fullmatch(line)):
             yield heading, rank, lines
             heading, rank, lines = _line(found[2]), len(found[1]), []
+        elif not fence and _UNDERLINE.fullmatch(line) and lines and lines[-1].strip():
+            under = lines.pop()
+            yield heading, rank, lines
+            heading, rank, lines = _line(under), 1 if "=" in line else 2, []
         else:
             lines.append(line)
     yield heading, rank, lines

@@ -1,5 +1,6 @@
 """What has just been said, and whether this thread may still take it."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -39,27 +40,26 @@ async def ingest(
         "tenant_id": user.tenant_id,
         "thread_id": thread_id,
         "rule_name": _text(about.get("rule_name")) or IcpSettings.from_environment().icp_rule_name,
-        "website": next(iter(websites(_text(about.get("website")))), None),
         "notes": [],
         "consent": False,
         "reply": None,
         "asking": None,
-        **_said(state, about),
+        # In a thread: the first time, the list of the internet's suffixes is read.
+        **await asyncio.to_thread(_said, state, about),
     }
     return Command(goto="return_user_probe", update=update)
 
 
 def _said(state: State, about: Mapping[str, Any]) -> dict[str, Any]:
-    """What the user has said, and which option of the waiting question that chooses."""
+    """What the thread is about, what the user has said, and which option that chooses."""
     text = _new_text(state["messages"])
     reply = state.get("reply")
     heard = told(reply) if isinstance(reply, Mapping) else listen(text)
     is_news = says_something(heard)
-    payload = about.get("payload")
-    seeds = state.get("site") is None and isinstance(payload, Mapping)
-    if seeds and isinstance(payload, Mapping):
+    seed = about.get("payload") if state.get("site") is None else None
+    if isinstance(seed, Mapping):
         # What the thread was opened with goes before its first message.
-        heard = combined({**told(payload), "website": None}, heard)
+        heard = combined({**told(seed), "website": None}, heard)
     asking = state.get("asking")
     chosen = parse(asking["kind"], text if reply is None else reply) if asking else None
     if chosen == "change" and is_news:
@@ -67,8 +67,9 @@ def _said(state: State, about: Mapping[str, Any]) -> dict[str, Any]:
         chosen = None
     answered = asking is not None and chosen is not None
     return {
+        "website": next(iter(websites(_text(about.get("website")))), None),
         "heard": heard,
-        "seeded": not is_news and (seeds or state.get("seeded", False)),
+        "seeded": not is_news and (isinstance(seed, Mapping) or state.get("seeded", False)),
         "answer": {"kind": asking["kind"], "value": chosen} if asking and answered else None,
         "unclear": asking is not None and not answered and not is_news,
     }

@@ -105,12 +105,14 @@ async def _proposed(
 ) -> Icp:
     """An ICP read from the websites: by the model, or by their words where that fails."""
     try:
-        icp = await understanding.by_model(company, model)
+        read = await understanding.by_model(company, model)
     except understanding.ModelUnusableError as error:
         noted("model_fallback", thread_id, problem=str(error))
         notes.append(prompts.WITHOUT_MODEL)
-        icp = None
-    return icp or understanding.by_words(company)
+        read = None
+    if read is not None:
+        return read
+    return await asyncio.to_thread(understanding.by_words, company)
 
 
 async def _revised(icp: Icp, company: Company, words: str, model: str | None, state: State) -> Icp:

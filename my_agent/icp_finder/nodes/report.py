@@ -40,6 +40,7 @@ async def progress_report(
         notes.append(prompts.report(best[: settings.run_now_limit], len(best)))
     if job is not None:
         notes.append(prompts.progress(job))
+    if job is not None and job.status not in prompts.ENDED:
         return Command(goto="finalize", update={**update, "notes": notes})
     if chosen == "later":
         notes.append(prompts.NOT_ENRICHED)

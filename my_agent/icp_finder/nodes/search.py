@@ -1,5 +1,6 @@
 """The search for candidates: on the web, and where that is too little in a register of companies."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Literal
 
@@ -51,7 +52,7 @@ async def refresh_icp(state: State, config: RunnableConfig) -> dict[str, object]
         which["rule_name"],
         which["icp_hash"],
         basis(company, icp),
-        _scored(candidates, company, icp),
+        await _scored(candidates, company, icp),
     )
     noted("icp_refreshed", state.get("thread_id"), candidates=len(candidates), **which)
     return {"discovery_ready": True, "last": which, "reported": None}
@@ -91,7 +92,8 @@ async def ssic_fallback(state: State, config: RunnableConfig) -> dict[str, objec
         else []
     )
     if candidates:
-        await records.add_candidates(tenant_id, **which, found=_scored(candidates, company, icp))
+        found = await _scored(candidates, company, icp)
+        await records.add_candidates(tenant_id, **which, found=found)
     noted("ssic_fallback", state.get("thread_id"), codes=codes, candidates=len(candidates))
     notes = [*state.get("notes", []), prompts.fallback(len(candidates), codes)]
     return {"notes": notes, "reported": None if candidates else state.get("reported")}
@@ -117,5 +119,10 @@ def _which(state: State) -> Found:
     return found
 
 
-def _scored(candidates: Sequence[Candidate], company: Company, icp: Icp) -> list[Scored]:
-    return [Scored(each, scoring.score(each, company, icp)) for each in candidates]
+async def _scored(candidates: Sequence[Candidate], company: Company, icp: Icp) -> list[Scored]:
+    """The candidates with their scores, from a thread: many of them take a while."""
+
+    def score() -> list[Scored]:
+        return [Scored(each, scoring.score(each, company, icp)) for each in candidates]
+
+    return await asyncio.to_thread(score)

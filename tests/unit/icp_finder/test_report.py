@@ -97,6 +97,14 @@ async def test_a_job_that_is_there_is_reported_and_not_asked_for(job: dict[str, 
     assert "is running: 2 of 40 companies" in updates(command)["notes"][-1]
 
 
+async def test_a_job_that_has_failed_is_offered_again(job: dict[str, Any]) -> None:
+    await found_some(3)
+    job["job"] = Job("j1", "failed", False, 2, 40)
+    command = await progress_report(confirmed(found=WHICH), config())
+    assert command.goto == "choose"
+    assert "has failed: 2 of 40 companies. Write “run enrichment”" in said(command)
+
+
 @pytest.mark.parametrize("how", [{"answer": {"kind": "enrich", "value": "enrich"}}, {"wish": 1}])
 async def test_enrichment_is_done_when_it_is_asked_for(how: Any, job: dict[str, Any]) -> None:
     await found_some(3)

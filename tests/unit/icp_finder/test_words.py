@@ -140,6 +140,8 @@ def test_fields_of_the_icp_are_read_by_their_labels(text: str, icp: dict[str, li
         ("re-run discovery", "rerun"),
         ("search again", "rerun"),
         ("don't re-run it", None),
+        ("what is enrichment?", None),
+        ("How does one search again?", None),
         ("hello", None),
     ],
 )
@@ -199,6 +201,7 @@ UNCLEAR: list[tuple[Kind, Any]] = [
     ("rerun", "I don't know"),
     ("rerun", "we sell mostly to companies that search for their freight later in the year"),
     ("enrich", "re-run discovery"),
+    ("enrich", "what is enrichment?"),
     ("enrich", ""),
 ]
 

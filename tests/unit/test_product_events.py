@@ -1,0 +1,88 @@
+"""How the stream of a run becomes a product's own events, whatever pieces it comes in."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk.schema import StreamPart
+from starlette.responses import JSONResponse, StreamingResponse
+
+from server.routes import ProductRoutes
+from server.routes.events import Event, tell
+from server.routes.forwarding import Request
+
+RUN = "/api/threads/t1/runs/r1"
+STREAM = (
+    b": heartbeat\r\n\r\n"
+    b'event: metadata\r\ndata: {"run_id": "r1"}\r\nid: 1\r\n\r\n'
+    b'event: values\r\ndata: {"said": "caf\xc3\xa9"}\r\nid: 2\r\n\r\n'
+    b": heartbeat\r\n\r\n"
+    b'event: values\r\ndata: {"said": "two"}\r\n\r\n'
+)
+
+
+class Story:
+    """Tells what was said, and what is known of the run."""
+
+    def begin(self, thread_id: str, run_id: str) -> Iterator[Event]:
+        yield Event("begin", [thread_id, run_id])
+
+    def follow(self, part: StreamPart) -> Iterator[Event]:
+        data: Any = part.data
+        if part.event == "values":
+            yield Event("said", data["said"])
+
+    def end(self) -> Iterator[Event]:
+        yield Event("end", None)
+
+
+async def route(request: Request) -> None:
+    await tell(request, "/threads/t1/runs/stream", {"input": 1}, Story())
+
+
+async def answer(platform: Any) -> httpx.Response:
+    app = ProductRoutes(platform, max_body_bytes=100, products={"POST /tell": route})
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://test"
+    ) as client:
+        return await client.post("/tell", content="{}")
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 50, len(STREAM)])
+async def test_events_are_told_as_they_come(size: int) -> None:
+    asked: list[Any] = []
+
+    async def pieces() -> Any:
+        for start in range(0, len(STREAM), size):
+            yield STREAM[start : start + size]
+
+    async def platform(scope: Any, receive: Any, send: Any) -> None:
+        asked.append((scope["method"], scope["path"], (await receive())["body"]))
+        headers = {"content-location": RUN, "x-of": "the platform", "content-type": "x/y"}
+        await StreamingResponse(pieces(), headers=headers)(scope, receive, send)
+
+    told = await answer(platform)
+    assert asked == [
+        ("POST", "/threads/t1/runs/stream", b'{"on_disconnect": "continue", "input": 1}')
+    ]
+    assert told.status_code == 200
+    assert told.headers["x-of"] == "the platform"
+    assert told.headers.get_list("content-type") == ["text/event-stream; charset=utf-8"]
+    assert told.text == (
+        'event: begin\ndata: ["t1", "r1"]\n\n'
+        ": heartbeat\n\n"
+        'event: said\ndata: "caf\\u00e9"\n\n'
+        ": heartbeat\n\n"
+        'event: said\ndata: "two"\n\n'
+        "event: end\ndata: null\n\n"
+    )
+
+
+async def test_what_the_platform_refuses_is_answered_in_its_words() -> None:
+    refusal = JSONResponse({"detail": "Thread not found"}, 404, {"x-of": "the platform"})
+    told = await answer(refusal)
+    assert told.status_code == 404
+    assert told.json() == {"detail": "Thread not found"}
+    assert told.headers["content-type"] == "application/json"
+    assert told.headers["x-of"] == "the platform"
