@@ -198,15 +198,22 @@ async def test_redis_vanishes_and_returns_and_every_run_ends_and_is_answered(
         )
         assert answer["done"] == list(range(10)), answer
 
+    async def health(redis: str) -> None:
+        for api in (a, b, c):
+            while (await api.get("/health"))["redis"] != redis:
+                await asyncio.sleep(0.05)
+
     async def trouble() -> None:
         await asyncio.to_thread(cluster.valkey.flush)
         await asyncio.to_thread(cluster.valkey.stop)
         await asyncio.gather(*(use(api, 0) for api in (a, b, c)))
+        await health("away")
         await asyncio.to_thread(cluster.valkey.start)
 
     async with asyncio.timeout(PATIENCE * 2):
         await asyncio.gather(trouble(), *(use((a, b, c)[n % 3], n) for n in range(9)))
         await asyncio.gather(*(use((a, b, c)[n % 3], n) for n in range(9)))
+        await health("ok")
     for server in cluster.servers:
         said = server.log.read_text()
         assert "Traceback" not in said, said[said.index("Traceback") - 500 :][:3_000]
