@@ -1,5 +1,7 @@
 """Bus: wake-ups, control messages and event streams between the parts of one process.
 
+`RedisBus` (redis_bus.py) carries them to other processes as well.
+
 Publishing and subscribing happen under one lock, so a subscriber that asks
 for what came before gets each event exactly once: from the log up to that
 moment, live from then on.
@@ -21,7 +23,10 @@ ALL_LOGS_BYTES = 256 * 2**20
 # Control messages for runs that nobody has entered yet.
 UNHEARD = 10_000
 DONE = b"done"
+LOST = b"lost"
 CONTROL = "control"
+# Only a lost end is ever found by this: ends are announced.
+RECHECK_SECONDS = 15.0
 
 Order = tuple[int, int]
 START: Order = (-1, -1)
@@ -45,6 +50,16 @@ class Event(NamedTuple):
     def is_end(self) -> bool:
         """Whether the run says with this that nothing more comes."""
         return self.name == CONTROL and self.data == DONE
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether events are missing here."""
+        return self.name == CONTROL and self.data == LOST
+
+
+def lost() -> Event:
+    """What stands in the place of events that did not arrive."""
+    return Event(START, "", CONTROL, LOST, False)
 
 
 class Control(NamedTuple):
@@ -72,7 +87,13 @@ def parse_order(event_id: str | bytes | None) -> Order | None:
 
 
 class Subscription:
-    """One reader's events, in order; it lives on the event loop that made it."""
+    """One reader's events, in order; it lives on the event loop that made it.
+
+    Attributes:
+        broken: Whether events were lost on their way here.
+    """
+
+    broken = False
 
     def __init__(self, leave: Callable[["Subscription"], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -116,6 +137,12 @@ class Subscription:
                 self._waiter = None
         return self._events.popleft()
 
+    def lose(self) -> None:
+        """Have the reader told, in their place, that events were lost on their way here."""
+        if not self.broken:
+            self.broken = True
+            self.push(lost())
+
     def close(self) -> None:
         """Stop listening. Repeatable."""
         self._leave(self)
@@ -153,41 +180,80 @@ class LocalBus:
         keep_seconds: How long a finished run's stream can still be resumed.
     """
 
+    _reader: type[Subscription] = Subscription
+
     def __init__(self, keep_seconds: float = 120.0) -> None:
         self._keep = keep_seconds
         self._lock = threading.Lock()
         self._last: Order = (0, 0)
+        # Nanoseconds by which the clock that numbers come from is ahead of ours.
+        self._skew = 0
         self._by_run: dict[str, list[Subscription]] = defaultdict(list)
         self._by_thread: dict[str, list[Subscription]] = defaultdict(list)
         self._logs: dict[str, _Log] = {}
         self._logged = 0
         self._thread_logs: dict[str, list[str]] = defaultdict(list)
         self._live: dict[str, bool] = {}
+        # On Postgres the word that a run was created may come after the word that it has ended.
+        self._ended: OrderedDict[str, None] = OrderedDict()
         self._controls: OrderedDict[str, Control] = OrderedDict()
         self._listeners: dict[str, Callable[[Control], None]] = {}
         self._wakers: list[Callable[[], None]] = []
 
+    async def start(self) -> None:
+        """Connect with other processes; this bus has none."""
+
+    async def stop(self) -> None:
+        """Take leave of other processes. Repeatable."""
+
+    def health(self) -> dict[str, str]:
+        """How the way to other processes is, by name."""
+        return {}
+
     # --- streams
 
+    @property
+    def recheck_seconds(self) -> float:
+        """How long a follower may wait for events before he asks the database."""
+        return RECHECK_SECONDS
+
     def publish(
-        self, run_id: str, thread_id: str | None, name: str, data: bytes, *, resumable: bool = False
+        self,
+        run_id: str,
+        thread_id: str | None,
+        name: str,
+        data: bytes,
+        *,
+        resumable: bool = False,
+        attempt: int = 0,
     ) -> Event:
-        """Send an event to whoever follows the run or its thread."""
+        """Send an event to whoever follows the run or its thread.
+
+        Args:
+            attempt: On whose behalf, where it is a worker's: what an attempt sends that
+                was superseded reaches no other process.
+        """
         with self._lock:
             log = self._log(run_id, thread_id) if resumable else None
-            return self._send(run_id, thread_id, name, data, log)
+            return self._send(run_id, thread_id, name, data, log, attempt)
 
     def publish_state(self, thread_id: str, name: str, data: bytes) -> Event:
         """Send an event that belongs to a thread and to none of its runs."""
         with self._lock:
             log = self._log(f"*{thread_id}", thread_id)
             log.expires = time.monotonic() + self._keep
-            return self._send("*", thread_id, name, data, log)
+            return self._send("*", thread_id, name, data, log, 0)
 
     def _send(
-        self, run_id: str, thread_id: str | None, name: str, data: bytes, log: _Log | None
+        self,
+        run_id: str,
+        thread_id: str | None,
+        name: str,
+        data: bytes,
+        log: _Log | None,
+        attempt: int,
     ) -> Event:
-        milliseconds = time.time_ns() // 1_000_000
+        milliseconds = (time.time_ns() + self._skew) // 1_000_000
         last = self._last
         order = (milliseconds, 0) if milliseconds > last[0] else (last[0], last[1] + 1)
         self._last = order
@@ -196,12 +262,36 @@ class LocalBus:
             self._logged += log.add(event)
             if self._logged > ALL_LOGS_BYTES:
                 self._make_room()
-        for subscription in self._by_run.get(run_id, ()):
+        self._deliver(event, thread_id)
+        return event
+
+    def _deliver(self, event: Event, thread_id: str | None) -> None:
+        for subscription in self._by_run.get(event.run_id, ()):
             subscription.push(event)
         if thread_id is not None:
             for subscription in self._by_thread.get(thread_id, ()):
                 subscription.push(event)
-        return event
+
+    async def follow_run(
+        self,
+        run_id: str,
+        thread_id: str | None,
+        after: Order | None = None,
+        live: Subscription | None = None,
+    ) -> Subscription:
+        """`subscribe_run`, wherever the run is worked on."""
+        return self.subscribe_run(run_id, after, live)
+
+    async def follow_thread(self, thread_id: str, after: Order | None = None) -> Subscription:
+        """`subscribe_thread`, wherever its runs are worked on."""
+        return self.subscribe_thread(thread_id, after)
+
+    async def settle(self, subscription: Subscription) -> bool:
+        """Have everything there that was sent before now; whether it is."""
+        return True
+
+    async def flush(self) -> None:
+        """Have everything that was published so far where other processes find it."""
 
     def subscribe_run(
         self, run_id: str, after: Order | None = None, live: Subscription | None = None
@@ -231,7 +321,7 @@ class LocalBus:
                 if not readers[key]:
                     del readers[key]
 
-        subscription = Subscription(leave)
+        subscription = self._reader(leave)
         with self._lock:
             if after is not None:
                 names = self._thread_logs.get(key, []) if logs is None else logs
@@ -252,9 +342,15 @@ class LocalBus:
 
     # --- runs
 
-    def run_started(self, run_id: str, *, resumable: bool) -> None:
-        """A run was committed or claimed: it is live until it ends."""
-        self._live[run_id] = resumable
+    def run_started(self, run_id: str, *, resumable: bool, here: bool = True) -> None:
+        """A run was committed or claimed: it is live until it ends.
+
+        Args:
+            here: It was claimed by this process.
+        """
+        with self._lock:
+            if run_id not in self._ended:
+                self._live[run_id] = resumable
 
     def is_live(self, run_id: str) -> bool:
         """Whether this process knows that the run has not ended yet."""
@@ -267,8 +363,11 @@ class LocalBus:
     def run_ended(self, run_id: str, thread_id: str | None, *, resumable: bool) -> None:
         """Tell followers that nothing more comes. Call once its status is committed."""
         self.publish(run_id, thread_id, CONTROL, DONE, resumable=resumable)
-        self._live.pop(run_id, None)
         with self._lock:
+            self._ended[run_id] = None
+            while len(self._ended) > UNHEARD:
+                self._ended.popitem(last=False)
+            self._live.pop(run_id, None)
             self._controls.pop(run_id, None)
             if (log := self._logs.get(run_id)) is not None:
                 log.expires = time.monotonic() + self._keep
@@ -347,7 +446,17 @@ def current() -> LocalBus:
     return _current
 
 
-def reset(keep_seconds: float) -> None:
-    """Start afresh, as a new process would."""
+def reset(keep_seconds: float, redis_url: str | None = None) -> None:
+    """Start afresh, as a new process would.
+
+    Args:
+        keep_seconds: How long a finished run's stream can still be resumed.
+        redis_url: The Redis through which several processes share one database.
+    """
     global _current
-    _current = LocalBus(keep_seconds)
+    if redis_url is None:
+        _current = LocalBus(keep_seconds)
+    else:
+        from langgraph_runtime_sql.redis_bus import RedisBus
+
+        _current = RedisBus(redis_url, keep_seconds)

@@ -15,12 +15,15 @@ class Connection:
     Attributes:
         raw: The driver's own connection. Never commit, roll back or close it.
         dialect_name: `sqlite` or `postgresql`.
+        locks: Whether what is read in order to be changed has to be locked, because
+            others write at the same time. SQLite has one writer.
     """
 
-    __slots__ = ("_committed", "_dialect", "dialect_name", "raw")
+    __slots__ = ("_committed", "_dialect", "dialect_name", "locks", "raw")
 
-    def __init__(self, raw: Any, dialect: Dialect) -> None:
+    def __init__(self, raw: Any, dialect: Dialect, *, locks: bool = False) -> None:
         self.raw = raw
+        self.locks = locks
         self._dialect = dialect
         self.dialect_name = dialect.name
         self._committed: list[Callable[[], None]] = []

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import literal, select
 
@@ -11,9 +12,13 @@ from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.delivery import Answer
 from langgraph_runtime_sql.errors import NotStarted
 from langgraph_runtime_sql.ownership import Ownership
-from langgraph_runtime_sql.sqlite import Connect, SqliteEngine
+from langgraph_runtime_sql.sqlite import SqliteEngine
 from langgraph_runtime_sql.statements import Prepared
-from langgraph_runtime_sql.urls import database_path
+from langgraph_runtime_sql.urls import database_path, is_postgres
+
+if TYPE_CHECKING:
+    from langgraph_runtime_sql.postgres import PostgresEngine
+    from langgraph_runtime_sql.postgres_ownership import PostgresOwnership
 
 T = TypeVar("T")
 
@@ -24,10 +29,13 @@ class Database:
     """Runs operations, each a plain function of one connection, each in one transaction.
 
     Args:
-        url: `sqlite:///relative.db` or `sqlite:////absolute.db`.
+        url: `sqlite:///relative.db`, `sqlite:////absolute.db` or
+            `postgresql://user:password@host:port/database`.
         power_loss: Wait for the disk at each commit. Without it an acknowledged
-            write survives the death of the process, not of the machine.
-        exclusive: Refuse to start while another process owns the file.
+            write survives the death of the process, not of the machine. Postgres
+            decides this for itself.
+        exclusive: Refuse to start while another process owns the database.
+        shared: But not while those own it that share it, too. Postgres only.
         connect: Opens the driver's connection; tests inject faults here.
     """
 
@@ -37,27 +45,56 @@ class Database:
         *,
         power_loss: bool = False,
         exclusive: bool = True,
-        connect: Connect | None = None,
+        shared: bool = False,
+        connect: Callable[..., Any] | None = None,
     ) -> None:
         self.url = url
-        self._path = database_path(url)
-        self._engine = SqliteEngine(self._path, power_loss=power_loss, connect=connect)
-        self._ownership = Ownership(self._path) if exclusive else None
+        self._path: Path | None = None
+        self._shared = shared
+        self._engine: SqliteEngine | PostgresEngine
+        self._ownership: Ownership | PostgresOwnership | None = None
+        if is_postgres(url):
+            # Here, because whoever serves a file need not wait for the driver.
+            from langgraph_runtime_sql import postgres, postgres_ownership
+
+            self._engine = engine = postgres.PostgresEngine(url, connect=connect)
+            if exclusive:
+                self._ownership = postgres_ownership.PostgresOwnership(engine, shared=shared)
+        else:
+            self._path = path = database_path(url)
+            self._engine = SqliteEngine(path, power_loss=power_loss, connect=connect)
+            self._ownership = Ownership(path) if exclusive else None
         self.dialect_name: str = self._engine.dialect.name
 
+    @property
+    def alone(self) -> bool:
+        """Whether no other process works with this database."""
+        return self._ownership is not None and not self._shared
+
     async def start(self) -> None:
-        """Take the file, bring its schema up to date and open the threads.
+        """Take the database, bring its schema up to date and open the threads.
 
         Raises:
-            DatabaseInUse: another process owns the file.
+            DatabaseInUse: another process owns it.
             DatabaseTooNew: a newer version of this package has migrated it.
+            DatabaseOverloaded: the server cannot be reached.
         """
         await asyncio.to_thread(self._start)
 
     def _start(self) -> None:
+        self.migrate()
+        self._engine.start()
+
+    def migrate(self) -> None:
+        """Take the database and bring its schema up to date, on the calling thread.
+
+        Raises:
+            DatabaseInUse, DatabaseTooNew, DatabaseOverloaded: as `start`.
+        """
         from langgraph_runtime_sql.migrations import upgrade
 
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
         if self._ownership is not None:
             self._ownership.take()
         try:
@@ -66,11 +103,14 @@ class Database:
             if self._ownership is not None:
                 self._ownership.release()
             raise
-        self._engine.start()
 
     async def stop(self) -> None:
         """Finish what was accepted and close. Repeatable; later use raises DatabaseClosed."""
-        await asyncio.to_thread(self._engine.stop)
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        """`stop` on the calling thread."""
+        self._engine.stop()
         if self._ownership is not None:
             self._ownership.release()
 
@@ -100,6 +140,10 @@ class Database:
         answer: Answer[T] = Answer(None)
         self._engine.submit_write(fn, answer)
         return answer.block()
+
+    async def settled(self) -> None:
+        """Wait until every write that was accepted so far has ended, whoever still waits for it."""
+        await self._engine.settled()
 
     async def check(self) -> None:
         """Raise unless the database answers a read and a write."""
@@ -137,7 +181,11 @@ async def start_pool() -> None:
         return
     # Before the start, which makes the store's tables as they are configured.
     store.set_store_config(config.STORE_CONFIG)
-    database = Database(str(config.DATABASE_URI), power_loss=options.current().power_loss)
+    database = Database(
+        str(config.DATABASE_URI),
+        power_loss=options.current().power_loss,
+        shared=options.redis_url() is not None,
+    )
     await database.start()
     _current = database
 
@@ -207,16 +255,12 @@ def pool_stats(*args: Any, **kwargs: Any) -> dict[str, Any]:
 
 
 def migrate(url: str) -> None:
-    """Bring the schema of `url` up to date, without starting anything."""
-    from langgraph_runtime_sql.migrations import upgrade
+    """Bring the schema of `url` up to date, without starting anything.
 
-    path = database_path(url)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    ownership = Ownership(path)
-    ownership.take()
-    engine = SqliteEngine(path)
+    Postgres may be served meanwhile, a file may not.
+    """
+    database = Database(url, exclusive=not is_postgres(url))
     try:
-        upgrade(engine)
+        database.migrate()
     finally:
-        engine.stop()
-        ownership.release()
+        database.close()

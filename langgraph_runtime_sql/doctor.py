@@ -187,9 +187,11 @@ def _disable(conn: Connection, row: Row) -> None:
 
 
 def _checkpoints(conn: Connection) -> Iterator[Finding]:
-    lost = conn.raw.execute(
-        "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM writes "
-        "UNION SELECT thread_id FROM run_writes EXCEPT SELECT thread_id FROM threads"
+    lost = checkpoint.run(
+        conn,
+        "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM {writes} "
+        "UNION SELECT thread_id FROM run_writes "
+        "EXCEPT SELECT CAST(thread_id AS TEXT) FROM threads",
     ).fetchall()
     for (thread_id,) in lost:
         yield Finding(

@@ -29,7 +29,7 @@ from langgraph_runtime_sql import options
 from langgraph_runtime_sql.config_file import Config, ConfigError, read_config
 from langgraph_runtime_sql.environment import Environment, environment
 from langgraph_runtime_sql.errors import RuntimeSqlError
-from langgraph_runtime_sql.urls import database_path
+from langgraph_runtime_sql.urls import database_path, is_postgres, postgres_dsn
 
 logger = logging.getLogger(__name__)
 
@@ -96,9 +96,10 @@ class LangGraphPlatform:
     Args:
         config: Path of a `langgraph.json`, a mapping of the same shape, or what
             `read_config` made of it.
-        database_url: `sqlite:///path/to/file.db`. A relative path counts from
-            the working directory.
-        redis_url: Only for databases that several processes share.
+        database_url: `sqlite:///path/to/file.db`, where a relative path counts from
+            the working directory, or `postgresql://user:password@host/database`.
+        redis_url: `redis://host:port/0`, with a Postgres database that several processes
+            share. Without it one process serves a database.
         hooks: The object with the host's hooks (`langgraph_runtime_sql.hooks`),
             or where it is: `./file.py:object` or `module:object`. Overrides
             `sql.hooks` of the config.
@@ -148,14 +149,12 @@ class LangGraphPlatform:
         if durability not in ("process", "power-loss"):
             raise ConfigError(f"durability must be 'process' or 'power-loss', not {durability!r}")
         file = read_config(config)
-        path = database_path(database_url)
         if redis_url is not None:
-            raise ConfigError("redis_url: a SQLite file has one process, which needs no Redis")
+            _check_redis(redis_url, database_url)
         self.config = file
-        self.database_path = path
         owned = environment(
             file,
-            database_url=f"sqlite:///{path}",
+            database_url=_absolute(database_url),
             redis_url=redis_url,
             n_jobs=n_jobs,
             cors=cors,
@@ -224,6 +223,24 @@ class LangGraphPlatform:
         else:
             detail = "The platform is not running: the host app must enter platform.lifespan"
             await _refuse(503, detail, scope, receive, send)
+
+
+def _check_redis(redis_url: str, database_url: str) -> None:
+    """Refuse a Redis that would be of no use, or none at all."""
+    if not is_postgres(database_url):
+        raise ConfigError(
+            "redis_url: a SQLite file has one process, which needs no Redis. Leave it out, or "
+            "use a postgresql:// database, which several processes may share."
+        )
+    if not redis_url.startswith(("redis://", "rediss://", "unix://")):
+        raise ConfigError("redis_url: must begin with redis://, rediss:// or unix://")
+
+
+def _absolute(database_url: str) -> str:
+    """The URL, wherever the process goes: of a file by its whole path."""
+    if is_postgres(database_url):
+        return postgres_dsn(database_url)
+    return f"sqlite:///{database_path(database_url)}"
 
 
 def _unset(env: Mapping[str, str], owned: Environment, source: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from langgraph_runtime_sql import options
 from langgraph_runtime_sql.config_file import ConfigError, ConfigFile
 
 STUDIO_ORIGINS = ("https://smith.langchain.com", "https://eu.smith.langchain.com")
@@ -46,7 +47,7 @@ def environment(
         "LANGGRAPH_RUNTIME_EDITION": "sql",
         "DATABASE_URI": database_url,
         # Required by langgraph_api and never read by it.
-        "REDIS_URI": redis_url or "none",
+        "REDIS_URI": redis_url or options.NO_REDIS,
         "LANGSERVE_GRAPHS": json.dumps(config.graphs),
         "LANGGRAPH_AUTH": _auth(sections["auth"]),
         "LANGGRAPH_HTTP": json.dumps(_http(config, cors, studio)),

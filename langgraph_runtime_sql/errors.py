@@ -2,12 +2,13 @@
 
 RuntimeSqlError
 ├── BadDatabaseUrl      the URL names nothing we can keep writes in
-├── DatabaseInUse       another process owns the file
+├── DatabaseInUse       another process owns the database
 ├── DatabaseTooNew      migrated by a newer version
 ├── DatabaseClosed      used after stop
 ├── NotStarted          used outside the lifespan
+├── EventsLost          a stream has a hole
 ├── DatabaseBusy        nothing was committed; the same call may succeed now
-├── DatabaseOverloaded  the disk is full or failing: 503
+├── DatabaseOverloaded  the disk is full or failing, or the server away: 503
 └── SupersededAttempt   the write belongs to an attempt that no longer owns its run
 """
 
@@ -26,6 +27,10 @@ class BadDatabaseUrl(RuntimeSqlError):
 
 
 class DatabaseInUse(RuntimeSqlError):
+    """Another process owns the database."""
+
+
+class FileInUse(DatabaseInUse):
     """Another process owns the SQLite file."""
 
     def __init__(self, path: Path, owner: str) -> None:
@@ -54,6 +59,10 @@ class DatabaseBusy(RuntimeSqlError):
 
 class DatabaseOverloaded(RuntimeSqlError):
     """The database cannot take a write now."""
+
+
+class EventsLost(RuntimeSqlError):
+    """Events were lost on their way from another process. What the run has written is not."""
 
 
 class SupersededAttempt(RuntimeSqlError, RuntimeError):

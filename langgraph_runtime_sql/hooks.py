@@ -6,6 +6,7 @@ it commits: raising `Reject` undoes the whole write and answers the request.
 Hooks are plain functions and must not wait for anything.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
-from sqlalchemy import bindparam, or_, select
+from sqlalchemy import BigInteger, bindparam, func, literal, or_, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import json_codec, labels, thread_query
@@ -28,6 +29,15 @@ _IN_FLIGHT = Prepared(
         or_(runs.c.status == PENDING_LITERAL, runs.c.status == RUNNING_LITERAL),
     )
     .limit(1)
+)
+_thread = select(threads).where(threads.c.thread_id == bindparam("thread_id"))
+_THREAD = Prepared(_thread)
+_LOCK_THREAD = Prepared(_thread.with_for_update(key_share=True))
+# Selected from, because what it returns is nothing that has a type.
+_LOCK_NAME = Prepared(
+    select(literal(1).label("one")).select_from(
+        func.pg_advisory_xact_lock(bindparam("key", type_=BigInteger))
+    )
 )
 
 
@@ -105,7 +115,8 @@ class Transaction:
 
     def get_thread(self, thread_id: UUID) -> Row | None:
         """A thread by id, or None."""
-        return self._conn.fetchone(select(threads).where(threads.c.thread_id == thread_id))
+        statement = _LOCK_THREAD if self._conn.locks else _THREAD
+        return self._conn.fetchone(statement, {"thread_id": thread_id})
 
     def patch_thread(self, thread_id: UUID, metadata: Mapping[str, Any]) -> None:
         """Set top-level keys of a thread's metadata.
@@ -122,7 +133,9 @@ class Transaction:
         labels.relabel(self._conn, thread_id, thread["metadata"], merged)
 
     def in_flight(self, thread_id: UUID) -> bool:
-        """Whether a thread has runs that have not ended."""
+        """Whether a thread has runs that have not ended; none begins or ends until the commit."""
+        if self._conn.locks:
+            self._conn.fetchone(_LOCK_THREAD, {"thread_id": thread_id})
         return self._conn.fetchone(_IN_FLIGHT, {"thread_id": thread_id}) is not None
 
     def after_commit(self, fn: Callable[[], None]) -> None:
@@ -134,6 +147,10 @@ class Transaction:
 
         SQLite has one writer, so a transaction there already holds everything.
         """
+        if self._conn.locks:
+            digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+            key = int.from_bytes(digest, "big", signed=True)
+            self._conn.scalar(_LOCK_NAME, {"key": key})
 
 
 class Hooks(Protocol):

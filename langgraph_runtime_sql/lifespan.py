@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from langgraph_runtime_sql import __version__, bus, database, queue
+from langgraph_runtime_sql import __version__, bus, database, options, queue
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -63,10 +63,12 @@ async def _open(stack: AsyncExitStack) -> None:
     reporter = get_otlp_metrics_reporter()
     stack.callback(reporter.shutdown)
     stack.callback(reporter.inc_counter, COUNTER_SERVER_STOPPED)
-    bus.reset(keep_seconds=float(config.RESUMABLE_STREAM_TTL_SECONDS))
+    bus.reset(float(config.RESUMABLE_STREAM_TTL_SECONDS), options.redis_url())
     # Cancelled workers still write, so the database closes last.
     stack.push_async_callback(database.stop_pool)
     await database.start_pool()
+    stack.push_async_callback(bus.current().stop)
+    await bus.current().start()
     # The API makes its HTTP clients when it needs one; reading certificates takes a while.
     stack.push_async_callback(stop_webhook_http_client)
     stack.push_async_callback(stop_http_client)

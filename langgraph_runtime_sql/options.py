@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+# In place of a URL, which langgraph_api requires and never reads.
+NO_REDIS = "none"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -25,6 +28,14 @@ def configure(options: Options) -> None:
     """Use `options` from the next start on."""
     global _current
     _current = options
+
+
+def redis_url() -> str | None:
+    """The Redis through which several processes share the database; None with one process."""
+    from langgraph_api import config
+
+    url = str(config.REDIS_URI)
+    return None if url == NO_REDIS else url
 
 
 def current() -> Options:

@@ -4,7 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from langgraph_runtime_sql.errors import DatabaseInUse
+from langgraph_runtime_sql.errors import FileInUse
 
 
 class Ownership:
@@ -31,7 +31,7 @@ class Ownership:
         except BlockingIOError as error:
             owner = os.pread(file, 32, 0).decode(errors="replace").strip()
             os.close(file)
-            raise DatabaseInUse(self._database, owner) from error
+            raise FileInUse(self._database, owner) from error
         os.ftruncate(file, 0)
         os.pwrite(file, str(os.getpid()).encode(), 0)
         self._file = file

@@ -6,6 +6,7 @@ sweep only finds what a lost worker left behind.
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from langgraph_runtime_sql import bus, checkpoint, database, options
+from langgraph_runtime_sql import bus, checkpoint, database, leases, options
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.isolated import IsolatedLoops
 from langgraph_runtime_sql.metrics import workers
@@ -64,6 +65,8 @@ class Queue:
         self.stopping = False
         self._loops = IsolatedLoops(slots) if isolated else None
         self._wake = asyncio.Event()
+        # Those of `active` that were no longer ours at the last renewal.
+        self._gone: set[tuple[str, int]] = set()
         self._webhooks: set[asyncio.Task[None]] = set()
         # A run that is claimed but not yet in `active` would look lost to a sweep.
         self._claiming = asyncio.Lock()
@@ -143,7 +146,9 @@ class Queue:
         run_id = run["run_id"]
         temporary = str(run["thread_id"]) if run["kwargs"].get("temporary") else None
         # The fence: everything written in this task's context is checked against it.
-        checkpoint.claim.set(checkpoint.Claim(str(run_id), attempt, temporary))
+        checkpoint.claim.set(
+            checkpoint.Claim(str(run_id), attempt, temporary, owner=run_claim.OWNER)
+        )
         main_loop = asyncio.get_running_loop()
         try:
             result = await self._on_its_loop(run, worker(run, attempt, main_loop))
@@ -172,9 +177,15 @@ class Queue:
     async def _hand_back(self, run: Row, attempt: int) -> None:
         """Free the run if its worker left it running."""
         try:
+            # The next attempt's events come after this one's.
+            await bus.current().flush()
             await database.current().write(
                 lambda conn: run_claim.release(
-                    conn, run["run_id"], attempt, counted=not self.stopping
+                    conn,
+                    run["run_id"],
+                    attempt,
+                    counted=not self.stopping,
+                    owner=run_claim.OWNER,
                 )
             )
         except Exception:
@@ -204,17 +215,43 @@ class Queue:
             await asyncio.sleep(SWEEP_SECONDS)
             try:
                 if self.active:
-                    await database.current().write(run_claim.renew)
+                    await self._renew()
                 await self.sweep()
                 bus.current().expire()
             except Exception:
                 logger.exception("The sweep failed", action="sweep_failed")
 
+    async def _renew(self) -> None:
+        """Renew our leases; where there are other processes, hear what was not heard from them."""
+        if database.current().alone:
+            await database.current().write(run_claim.renew)
+            return
+        active, began = set(self.active), time.monotonic()
+        held = await database.current().write(run_claim.renew_held)
+        kept = frozenset((str(row["run_id"]), row["attempt"]) for row in held)
+        leases.renewed(began, kept)
+        for row in held:
+            if row["cancel_action"]:
+                control = bus.Control(row["cancel_action"], row["cancel_reason"])
+                bus.current().send_control(str(row["run_id"]), control)
+        gone = active - kept
+        # Twice, because one that has just ended is still packing up.
+        for key in gone & self._gone:
+            if (lost := self.active.get(key)) is not None:
+                logger.warning("Lost a run to another process", run_id=key[0], attempt=key[1])
+                lost.task.cancel("Another process has taken the run over")
+        self._gone = gone
+
     async def sweep(self, *, counted: bool = True) -> None:
         """Free the runs that lost their worker; `counted` as for `run_claim.release`."""
         async with self._claiming:
             freed = await database.current().write(
-                partial(run_claim.recover, working=self.working(), counted=counted)
+                partial(
+                    run_claim.recover,
+                    working=self.working(),
+                    counted=counted,
+                    alone=database.current().alone,
+                )
             )
         if freed:
             logger.warning("Freed lost runs", action="runs_recovered", run_ids=freed)
@@ -226,6 +263,8 @@ class Queue:
     async def _hand_back_rest(self) -> None:
         """Free what was claimed, or started, too late to hand itself back."""
         try:
+            # A claim that nobody waits for any more may still be on its way.
+            await database.current().settled()
             await self.sweep(counted=False)
         except Exception:
             # The next start will find them.
@@ -256,4 +295,5 @@ async def sweep() -> None:
 
 async def recover() -> list[str]:
     """At start-up: take back the runs that the last process was working on."""
-    return await database.current().write(lambda conn: run_claim.recover(conn, ()))
+    alone = database.current().alone
+    return await database.current().write(partial(run_claim.recover, working=(), alone=alone))

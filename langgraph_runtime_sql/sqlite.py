@@ -5,6 +5,7 @@ savepoint of its own, one commit for all, then the answers. So an operation
 that fails undoes only itself, and one that is answered is committed.
 """
 
+import asyncio
 import logging
 import queue
 import sqlite3
@@ -117,6 +118,12 @@ class SqliteEngine:
             if self._closed:
                 raise DatabaseClosed
             self._jobs.put(_Job(fn, answer))
+
+    async def settled(self) -> None:
+        """Wait until every write that was accepted so far has ended."""
+        answer: Answer[None] = Answer(asyncio.get_running_loop())
+        self.submit_write(lambda conn: None, answer)
+        await answer.wait()
 
     def submit_read(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
         """Run `fn` on a reader, in one snapshot."""

@@ -18,6 +18,9 @@ Processor = Callable[[Any], Any]
 Params = Mapping[str, Any]
 Row = dict[str, Any]
 
+# What Postgres's driver says of a column where it matters to a type: that floats are floats.
+FLOAT = 701
+
 
 class Compiled:
     """One statement for one dialect: its text, and how values go in and out."""
@@ -40,7 +43,7 @@ class Compiled:
             if processor is not None:
                 self.into.append((name, processor))
         self.columns: list[tuple[str, Processor | None]] = [
-            (column.key or "", column.type.dialect_impl(dialect).result_processor(dialect, None))
+            (column.key or "", column.type.dialect_impl(dialect).result_processor(dialect, FLOAT))
             for column in _columns(statement)
         ]
 

@@ -14,7 +14,7 @@ import structlog
 from langgraph.store.base import BaseStore, Op, Result, TTLConfig
 
 from langgraph_runtime_sql import clock, store_rows
-from langgraph_runtime_sql.store_batch import Batch, expiry
+from langgraph_runtime_sql.store_batch import Batch, expiry, tables_of
 from langgraph_runtime_sql.store_index import Index
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class SqlStore(BaseStore):
         """
         deleted = 0
         while count := await _database().write(
-            lambda conn: store_rows.sweep(conn.raw, store_rows.to_text(clock.now()))
+            lambda conn: tables_of(conn).sweep(conn.raw, store_rows.to_text(clock.now()))
         ):
             deleted += count
         return deleted
@@ -141,6 +141,17 @@ def ensure_schema(raw: sqlite3.Connection) -> None:
         ValueError: the stored vectors have other dimensions than the configured index.
     """
     store_rows.ensure_tables(raw, _store.index.dims if _store.index else None)
+
+
+def ensure_postgres_schema(raw: Any) -> None:
+    """The same in Postgres, outside of transactions, because indexes are built concurrently.
+
+    Raises:
+        ValueError: the stored vectors have other dimensions than the configured index.
+    """
+    from langgraph_runtime_sql import store_rows_postgres
+
+    store_rows_postgres.ensure_tables(raw, _store.index.dims if _store.index else None)
 
 
 def _database() -> "Database":

@@ -1,6 +1,5 @@
 """Batch: store operations checked and made ready, then run in one transaction."""
 
-import sqlite3
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,6 +25,15 @@ from langgraph_runtime_sql.store_index import NO_VECTORS, Index, Vectors
 from langgraph_runtime_sql.store_rows import Row, Search
 
 MAX_ROWS = 2**31 - 1
+
+
+def tables_of(conn: Connection) -> Any:
+    """The module with the store's statements for the database of `conn`."""
+    if conn.dialect_name == "sqlite":
+        return store_rows
+    from langgraph_runtime_sql import store_rows_postgres
+
+    return store_rows_postgres
 
 
 def expiry(now: datetime, minutes: Any) -> str | None:
@@ -55,13 +63,13 @@ class _Put:
         if index is not None and self.value is not None and op.index is not False:
             self.texts = index.texts(loads(self.value), op.index)
 
-    def run(self, raw: sqlite3.Connection, vectors: Vectors, now: datetime) -> None:
-        op = self.op
+    def run(self, conn: Connection, vectors: Vectors, now: datetime) -> None:
+        op, tables = self.op, tables_of(conn)
         if self.value is None:
-            store_rows.delete(raw, op.namespace, op.key)
+            tables.delete(conn.raw, op.namespace, op.key)
             return
-        store_rows.put(
-            raw,
+        tables.put(
+            conn.raw,
             op.namespace,
             op.key,
             self.value,
@@ -113,37 +121,39 @@ class Batch:
         """The results, in the transaction of `conn`."""
         self._seen.clear()
         now = store_rows.to_text(clock.now())
-        return [self._answer(conn.raw, i, op, now) for i, op in enumerate(self._ops)]
+        return [self._answer(conn, i, op, now) for i, op in enumerate(self._ops)]
 
     def write(self, conn: Connection) -> list[Result]:
         """The same for a batch that writes: everything in one transaction."""
         results = self.read(conn)
         self.refresh(conn)
         for put in self._puts:
-            put.run(conn.raw, self.vectors, clock.now())
+            put.run(conn, self.vectors, clock.now())
         return results
 
     def refresh(self, conn: Connection) -> None:
         """Put off the expiry of the items that were read."""
         now = clock.now()
         for row in self._seen.values():
-            store_rows.refresh(
+            tables_of(conn).refresh(
                 conn.raw, row, now=store_rows.to_text(now), expires_at=expiry(now, row.ttl_minutes)
             )
 
-    def _answer(self, raw: sqlite3.Connection, i: int, op: Op, now: str) -> Result:
+    def _answer(self, conn: Connection, i: int, op: Op, now: str) -> Result:
+        tables, raw = tables_of(conn), conn.raw
         if isinstance(op, GetOp):
-            row = store_rows.get(raw, op.namespace, op.key, now)
+            row = tables.get(raw, op.namespace, op.key, now)
             return None if row is None else Item(**self._fields(row, op.refresh_ttl))
         if isinstance(op, SearchOp):
             query = self.vectors.queries.get(op.query) if op.query else None
             wanted = Search(op.namespace_prefix, self._tests[i], op.limit, op.offset, query)
             return [
                 SearchItem(**self._fields(row, op.refresh_ttl), score=score)
-                for row, score in store_rows.search(raw, wanted, now)
+                for row, score in tables.search(raw, wanted, now)
             ]
         if isinstance(op, ListNamespacesOp):
-            return store_rows.namespaces(raw, op, now)
+            found: Result = tables.namespaces(raw, op, now)
+            return found
         return None
 
     def _fields(self, row: Row, refresh: bool) -> dict[str, Any]:

@@ -228,7 +228,7 @@ def _nearest(
         for prefix, key, value in found
         if wanted.test is None or wanted.test(loads(value))
     ]
-    scores = _scores(raw, within, params, query)
+    scores = similarities(_chunks(raw, within, params), query)
     # Stable: items of the same score, or of none, stay newest first.
     items.sort(key=lambda item: scores.get(item, -math.inf), reverse=True)
     page = items[wanted.offset : wanted.offset + wanted.limit]
@@ -236,17 +236,25 @@ def _nearest(
     return [(next(_rows(raw, select, [*item])), scores.get(item)) for item in page]
 
 
-def _scores(
-    raw: sqlite3.Connection, within: str, params: list[Any], query: Vector
-) -> dict[tuple[str, str], float]:
-    import numpy as np
-
-    scores: dict[tuple[str, str], float] = {}
-    size = float(np.linalg.norm(query))
+def _chunks(
+    raw: sqlite3.Connection, within: str, params: list[Any]
+) -> Iterator[list[tuple[str, str, bytes]]]:
     cursor = _cursor(raw).execute(
         f"SELECT prefix, key, embedding FROM store_vectors WHERE {within}", params
     )
     while chunk := cursor.fetchmany(_VECTORS_AT_ONCE):
+        yield chunk
+
+
+def similarities(
+    chunks: Iterable[list[tuple[str, str, bytes]]], query: Vector
+) -> dict[tuple[str, str], float]:
+    """The cosine similarity to `query` of each item's best vector; chunks hold item and vector."""
+    import numpy as np
+
+    scores: dict[tuple[str, str], float] = {}
+    size = float(np.linalg.norm(query))
+    for chunk in chunks:
         vectors = np.frombuffer(b"".join(row[2] for row in chunk), np.float32)
         vectors = vectors.reshape(len(chunk), -1)
         sizes = np.sqrt(np.einsum("ij,ij->i", vectors, vectors)) * size
@@ -259,11 +267,16 @@ def _scores(
 
 def namespaces(raw: sqlite3.Connection, wanted: ListNamespacesOp, now: str) -> list[Namespace]:
     """The namespaces that hold an item, cut to `max_depth`, sorted by label."""
+    start, end = range_of(wanted.match_conditions or ())
+    return matching_namespaces(_prefixes(raw, start, end, now), wanted)
+
+
+def matching_namespaces(prefixes: Iterable[str], wanted: ListNamespacesOp) -> list[Namespace]:
+    """The page of namespaces that `wanted` asks for, among those of `prefixes`."""
     conditions = wanted.match_conditions or ()
-    start, end = _range_of(conditions)
     found = {
         labels[: wanted.max_depth]
-        for labels in (tuple(prefix.split(".")) for prefix in _prefixes(raw, start, end, now))
+        for labels in (tuple(prefix.split(".")) for prefix in prefixes)
         if all(_matches(condition, labels) for condition in conditions)
     }
     return sorted(found)[wanted.offset : wanted.offset + wanted.limit]
@@ -285,7 +298,7 @@ def _prefixes(raw: sqlite3.Connection, start: str, end: str | bytes, now: str) -
     return [prefix for (prefix,) in found]
 
 
-def _range_of(conditions: Iterable[MatchCondition]) -> tuple[str, str | bytes]:
+def range_of(conditions: Iterable[MatchCondition]) -> tuple[str, str | bytes]:
     """Where in the index the namespaces can lie; a superset, the conditions decide."""
     for condition in conditions:
         if condition.match_type == "prefix":

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, select
+from sqlalchemy import Boolean, ColumnElement, Select, bindparam, func, select
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 from langgraph_runtime_sql import filters, json_codec
 from langgraph_runtime_sql import labels as labelling
@@ -229,8 +231,7 @@ def _residue(shape: Shape) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if shape.ids:
         # One parameter however many there are, so that there is one statement.
-        ids = func.json_each(bindparam("ids", type_=Json)).table_valued("value")
-        conditions.append(threads.c.thread_id.in_(select(ids.c.value)))
+        conditions.append(_AmongIds(threads.c.thread_id, bindparam("ids", type_=Json)))
     if shape.status:
         conditions.append(threads.c.status == bindparam("status"))
     if shape.odd:
@@ -240,3 +241,23 @@ def _residue(shape: Shape) -> list[ColumnElement[bool]]:
     if shape.values:
         conditions.append(filters.has(threads.c["values"], bindparam("values", type_=Json)))
     return conditions
+
+
+class _AmongIds(FunctionElement[bool]):
+    """The condition that an id is in a JSON array of ids."""
+
+    type = Boolean()
+    inherit_cache = True
+
+
+@compiles(_AmongIds)
+def _(element: _AmongIds, compiler: Any, **options: Any) -> str:
+    column, ids = (compiler.process(each, **options) for each in element.clauses)
+    return f"{column} IN (SELECT value FROM json_each({ids}))"
+
+
+@compiles(_AmongIds, "postgresql")
+def _(element: _AmongIds, compiler: Any, **options: Any) -> str:
+    column, ids = (compiler.process(each, **options) for each in element.clauses)
+    # An array, whose members are looked up, and not a join that may read every thread.
+    return f"{column} = ANY(ARRAY(SELECT jsonb_array_elements_text({ids})::uuid))"

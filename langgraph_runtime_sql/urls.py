@@ -2,10 +2,34 @@
 
 from pathlib import Path
 
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from langgraph_runtime_sql.errors import BadDatabaseUrl
+
+
+def is_postgres(url: str) -> bool:
+    """Whether a URL names a Postgres database, with whichever driver."""
+    return url.partition("://")[0].partition("+")[0] in ("postgresql", "postgres")
+
+
+def postgres_dsn(url: str) -> str:
+    """The URL as Postgres's own clients take it.
+
+    Raises:
+        BadDatabaseUrl: not a URL.
+    """
+    _parse(url)
+    return f"postgresql://{url.partition('://')[2]}"
+
+
+def shown(url: str) -> str:
+    """The URL as people may see it: without its password.
+
+    Raises:
+        BadDatabaseUrl: not a URL.
+    """
+    return _parse(url).render_as_string(hide_password=True) if is_postgres(url) else url
 
 
 def database_path(url: str) -> Path:
@@ -15,13 +39,10 @@ def database_path(url: str) -> Path:
         BadDatabaseUrl: not a URL, another database, or SQLite in memory (which
             could not keep a write).
     """
-    try:
-        parsed = make_url(url)
-    except ArgumentError as error:
-        raise BadDatabaseUrl(f"{url!r} is not a database URL: {error}") from error
+    parsed = _parse(url)
     if parsed.get_backend_name() != "sqlite":
         raise BadDatabaseUrl(
-            f"{parsed.get_backend_name()!r} is not supported; use sqlite:///path/to/file.db"
+            f"{parsed.get_backend_name()!r} is not supported here; use sqlite:///path/to/file.db"
         )
     if not parsed.database or parsed.database == ":memory:" or parsed.query:
         raise BadDatabaseUrl(
@@ -29,3 +50,12 @@ def database_path(url: str) -> Path:
             "because a database in memory keeps nothing"
         )
     return Path(parsed.database).resolve()
+
+
+def _parse(url: str) -> URL:
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError) as error:
+        # Never with the URL itself where it may hold a password.
+        shown = repr(url) if "@" not in url else "The database URL"
+        raise BadDatabaseUrl(f"{shown} is not a database URL") from error

@@ -15,7 +15,7 @@ from starlette.routing import Mount, Route
 
 from hooks import settings as auth_settings
 from hooks.thread_settings import ThreadSettings
-from langgraph_runtime_sql import database
+from langgraph_runtime_sql import bus, database
 from langgraph_runtime_sql.config_file import read_config
 from langgraph_runtime_sql.embed import LangGraphPlatform
 from langgraph_runtime_sql.errors import RuntimeSqlError
@@ -93,6 +93,7 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
     platform = LangGraphPlatform(
         project,
         database_url=settings.database_url,
+        redis_url=settings.redis_url,
         durability=settings.durability,
         n_jobs=settings.n_jobs_per_worker,
         grace_seconds=settings.shutdown_grace_seconds,
@@ -148,10 +149,13 @@ async def refused(request: Request, error: Exception) -> JSONResponse:
 
 
 async def health(request: Request) -> JSONResponse:
-    """200 while the database answers reads and writes, else 503. For load balancers."""
+    """200 while the database answers reads and writes, else 503. For load balancers.
+
+    With Redis it says how that is: `ok` or `away`. Runs go on without it.
+    """
     try:
         await asyncio.wait_for(database.healthcheck(), HEALTH_SECONDS)
     except (RuntimeSqlError, TimeoutError) as error:
         logger.warning("The database does not answer", exc_info=error)
         return JSONResponse({"status": "unavailable", "reason": type(error).__name__}, 503)
-    return JSONResponse({"status": "ok"})
+    return JSONResponse({"status": "ok", **bus.current().health()})

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
-from langgraph_runtime_sql.urls import database_path
+from langgraph_runtime_sql.urls import database_path, is_postgres
 
 
 class BackupFailed(RuntimeSqlError):
@@ -24,6 +24,11 @@ def back_up(url: str, destination: Path, *, force: bool = False) -> int:
             not set, it cannot be written, or the copy is not sound.
         BadDatabaseUrl: the URL names no SQLite file.
     """
+    if is_postgres(url):
+        raise BackupFailed(
+            "This copies a SQLite file. Postgres has a tool of its own: "
+            'pg_dump --format=custom --file=backup.dump "$DATABASE_URL"'
+        )
     source = database_path(url)
     if not source.is_file():
         raise BackupFailed(f"There is no database at {source}")

@@ -1,5 +1,6 @@
 """The command `threadhold`."""
 
+import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +23,9 @@ config_option = click.option(
 )
 database_option = click.option(
     "--database-url", help="Such as sqlite:///data/app.db.  [default: DATABASE_URL]"
+)
+redis_option = click.option(
+    "--redis-url", help="Such as redis://127.0.0.1:6379/0, with Postgres.  [default: REDIS_URL]"
 )
 host_option = click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to listen on."
@@ -49,14 +53,53 @@ def main() -> None:
 @main.command()
 @config_option
 @database_option
+@redis_option
 @host_option
 @port_option
-def serve(langgraph_json: Path | None, database_url: str | None, host: str, port: int) -> None:
+@click.option(
+    "--workers",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Processes on the port; more than one takes Postgres and Redis.",
+)
+@click.option("--inherited", hidden=True)
+def serve(
+    langgraph_json: Path | None,
+    database_url: str | None,
+    redis_url: str | None,
+    host: str,
+    port: int,
+    workers: int,
+    inherited: str | None,
+) -> None:
     """Serve a project's graphs."""
-    from server import serving
+    from server import processes, serving
 
-    settings = load_settings(langgraph_json=langgraph_json, database_url=database_url)
-    serving.serve(settings, host, port)
+    given = {"langgraph_json": langgraph_json, "database_url": database_url, "redis_url": redis_url}
+    settings = load_settings(**given)
+    if inherited is not None:
+        serving.serve(settings, host, port, inherited=processes.inherited(inherited))
+    elif workers == 1:
+        serving.serve(settings, host, port)
+    else:
+        arguments = ["serve", "--host", host, "--port", str(port)]
+        # By the environment, where others cannot read them.
+        os.environ |= {key.upper(): str(value) for key, value in given.items() if value is not None}
+        raise SystemExit(serving.serve_together(settings, host, port, workers, arguments))
+
+
+@main.command()
+@config_option
+@database_option
+@redis_option
+def worker(langgraph_json: Path | None, database_url: str | None, redis_url: str | None) -> None:
+    """Work on runs beside servers of the same database, and answer no requests."""
+    from server.working import work
+
+    work(
+        load_settings(langgraph_json=langgraph_json, database_url=database_url, redis_url=redis_url)
+    )
 
 
 @main.command()
@@ -91,12 +134,13 @@ def dev(langgraph_json: Path | None, database_url: str | None, host: str, port: 
 def migrate(database_url: str | None) -> None:
     """Bring the database's schema up to date, without starting anything."""
     from langgraph_runtime_sql import database
+    from langgraph_runtime_sql.urls import shown
     from my_agent.database import ProductDatabase
 
     settings = load_settings(database_url=database_url)
     database.migrate(settings.database_url)
     ProductDatabase(settings.database_url).close()
-    click.echo(f"{settings.database_url} is up to date")
+    click.echo(f"{shown(settings.database_url)} is up to date")
 
 
 @main.command()
@@ -121,6 +165,7 @@ def doctor(database_url: str | None, fix: bool) -> None:
     Works beside a running server, unless it is to repair. Exits with 1 if anything is wrong, or
     still is after the repair.
     """
+    from langgraph_runtime_sql.urls import shown
     from server.doctor import examine, repair
 
     url = load_settings(database_url=database_url).database_url
@@ -130,7 +175,7 @@ def doctor(database_url: str | None, fix: bool) -> None:
         click.echo(f"{finding.what} {finding.id}: {finding.why}")
         click.echo(f"    {'remedy' if finding in left else 'repaired'}: {finding.remedy}")
     if not found and not left:
-        click.echo(f"{url}: nothing is wrong")
+        click.echo(f"{shown(url)}: nothing is wrong")
     if left:
         if not fix and any(finding.repair for finding in left):
             click.echo("`threadhold doctor --fix` repairs what it can, while no server runs.")

@@ -12,7 +12,7 @@ from langgraph_runtime_sql.errors import DatabaseInUse, RuntimeSqlError
 from langgraph_runtime_sql.migrations import HEAD
 from langgraph_runtime_sql.ownership import Ownership
 from langgraph_runtime_sql.sqlite import BUSY_TIMEOUT_SECONDS, DIALECT, SqliteEngine
-from langgraph_runtime_sql.urls import database_path
+from langgraph_runtime_sql.urls import database_path, is_postgres
 
 
 class CannotExamine(RuntimeSqlError):
@@ -28,8 +28,12 @@ def examine(url: str) -> list[Finding]:
 
     Raises:
         CannotExamine: there is no database, or one of another version.
-        BadDatabaseUrl: the URL names no SQLite file.
+        BadDatabaseUrl: the URL names no database.
     """
+    if is_postgres(url):
+        from server import doctor_postgres
+
+        return doctor_postgres.examine(url)
     path = _existing(url)
     ownership = Ownership(path)
     try:
@@ -50,8 +54,12 @@ def repair(url: str) -> list[Finding]:
     Raises:
         RepairRefused: a server owns the file.
         CannotExamine: there is no database, or one of another version.
-        BadDatabaseUrl: the URL names no SQLite file.
+        BadDatabaseUrl: the URL names no database.
     """
+    if is_postgres(url):
+        from server import doctor_postgres
+
+        return doctor_postgres.repair(url)
     path = _existing(url)
     ownership = Ownership(path)
     try:
@@ -97,10 +105,15 @@ def _check_version(path: Path, conn: Connection) -> None:
     if "alembic_version" in tables:
         [found] = conn.raw.execute("SELECT version_num FROM alembic_version").fetchone()
     if found != HEAD:
-        raise CannotExamine(
-            f"{path} has the schema {found or 'of something else'}, and this version knows "
-            f"{HEAD}: run `threadhold migrate` first."
-        )
+        raise wrong_schema(str(path), found)
+
+
+def wrong_schema(where: str, found: str | None) -> CannotExamine:
+    """What to say of a database with another schema, if with any."""
+    return CannotExamine(
+        f"{where} has the schema {found or 'of something else'}, and this version knows "
+        f"{HEAD}: run `threadhold migrate` first."
+    )
 
 
 def _repair(path: Path, findings: list[Finding]) -> None:

@@ -2,7 +2,9 @@
 
 import logging
 import os
+import socket
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 
 import uvicorn
@@ -10,8 +12,10 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hooks.hosts import is_loopback
+from langgraph_runtime_sql import database
 from langgraph_runtime_sql.errors import RuntimeSqlError
-from server import logs
+from my_agent.database import ProductDatabase
+from server import logs, processes
 from server.app import create_app
 from server.settings import Settings
 
@@ -22,7 +26,14 @@ class Exposed(RuntimeSqlError):
     """A server without authentication would listen where others reach it."""
 
 
-def serve(settings: Settings, host: str, port: int, *, studio: bool = False) -> None:
+def serve(
+    settings: Settings,
+    host: str,
+    port: int,
+    *,
+    studio: bool = False,
+    inherited: socket.socket | None = None,
+) -> None:
     """Serve until SIGINT or SIGTERM, then let requests and runs finish for the grace period.
 
     Args:
@@ -30,6 +41,7 @@ def serve(settings: Settings, host: str, port: int, *, studio: bool = False) -> 
         host: Address to listen on.
         port: Port to listen on.
         studio: Let LangGraph Studio reach the server from a browser.
+        inherited: Listen here instead, with other processes.
 
     Raises:
         RuntimeSqlError: the project cannot be served.
@@ -41,9 +53,35 @@ def serve(settings: Settings, host: str, port: int, *, studio: bool = False) -> 
     logger.info("Starting http://%s:%s (process %s)", host, port, os.getpid())
     # uvicorn raises the signal that ended it once more, after everything has been closed.
     with suppress(KeyboardInterrupt):
-        server.run()
+        server.run(None if inherited is None else [inherited])
     if not server.started:
         raise SystemExit(3)
+
+
+def serve_together(
+    settings: Settings, host: str, port: int, count: int, arguments: Sequence[str]
+) -> int:
+    """Serve with several processes on one port; the code to exit with.
+
+    Args:
+        settings: The server's settings.
+        host: Address to listen on.
+        port: Port to listen on.
+        count: How many processes.
+        arguments: Of `threadhold`, for each of them.
+
+    Raises:
+        RuntimeSqlError: the project cannot be served, or not by more than one process.
+    """
+    logs.configure(settings.log_level)
+    processes.refuse_alone(settings, f"--workers {count}")
+    refuse_exposure(settings, host)
+    # Once, before they would all do it.
+    database.migrate(settings.database_url)
+    ProductDatabase(settings.database_url).close()
+    supervisor = processes.Supervisor(arguments, host, port, count)
+    logger.info("Starting %s processes on http://%s:%s", count, host, port)
+    return supervisor.run()
 
 
 def develop(settings: Settings, host: str, port: int) -> None:

@@ -24,6 +24,9 @@ class Settings(IdentitySettings, ThreadSettings):
     database_url: str = Field(
         "sqlite:///./data/threadhold.db", description="Where everything is kept"
     )
+    redis_url: str | None = Field(
+        None, description="The Redis through which several processes share a Postgres database"
+    )
     log_level: LogLevel = Field(
         "INFO", description="`DEBUG` also shows what langgraph_api says about each run"
     )
@@ -52,6 +55,11 @@ class Settings(IdentitySettings, ThreadSettings):
         if isinstance(value, str):
             return tuple(origin.strip() for origin in value.split(",") if origin.strip())
         return value
+
+    @field_validator("redis_url", mode="before")
+    @classmethod
+    def _given(cls, value: object) -> object:
+        return value or None
 
     @field_validator("log_level", mode="before")
     @classmethod

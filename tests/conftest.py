@@ -12,7 +12,11 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tests")
 
-pytest_plugins = ["tests.support.openai_server", "tests.support.products"]
+pytest_plugins = [
+    "tests.support.databases",
+    "tests.support.openai_server",
+    "tests.support.products",
+]
 
 SEED = int(os.environ.get("THREADHOLD_SEED") or random.SystemRandom().randrange(2**32))
 # The processes that tests are spread over share it.

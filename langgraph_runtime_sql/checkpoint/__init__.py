@@ -1,4 +1,4 @@
-"""Checkpoints: langgraph's own SQLite saver, run through the runtime's database.
+"""Checkpoints: langgraph's own savers, run through the runtime's database.
 
 `Checkpointer` is what graphs get. The functions of a connection beside it are
 for operations that change checkpoints within a larger transaction.
@@ -15,6 +15,7 @@ from langgraph_runtime_sql.checkpoint.history import (
 )
 from langgraph_runtime_sql.checkpoint.saver import Checkpointer
 from langgraph_runtime_sql.checkpoint.schema import ensure_schema
+from langgraph_runtime_sql.checkpoint.stock import run
 from langgraph_runtime_sql.checkpoint.storage import thread_storage
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "latest_checkpoint",
     "latest_id",
     "prune_thread",
+    "run",
     "thread_storage",
     "write_guard",
 ]

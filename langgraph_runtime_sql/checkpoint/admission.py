@@ -1,8 +1,9 @@
 """Admission: what must hold, inside its transaction, for a checkpoint write to be let in."""
 
+import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import bindparam, select
 
@@ -20,11 +21,16 @@ class Claim:
         run_id: The run.
         attempt: How many times the run has been started, this one included.
         temporary_thread_id: The run's thread, if it goes when the run does.
+        since: When it began, by the clock that no one can set.
+        owner: Whose attempt it is. Where attempts are not counted, another process may
+            make one with the same number.
     """
 
     run_id: str
     attempt: int
     temporary_thread_id: str | None = None
+    since: float = field(default_factory=time.monotonic, compare=False)
+    owner: str | None = None
 
 
 claim: ContextVar[Claim | None] = ContextVar("checkpoint_claim", default=None)
@@ -35,13 +41,14 @@ write_guard: ContextVar[Callable[[Connection], None] | None] = ContextVar(
 )
 """Called first in the transaction of each checkpoint write; what it raises undoes the write."""
 
-_OWNED = Prepared(
-    select(runs.c.attempt).where(
-        runs.c.run_id == bindparam("run_id"),
-        runs.c.attempt == bindparam("claimed_attempt"),
-        runs.c.status == RUNNING_LITERAL,
-    )
+_owned_run = select(runs.c.attempt, runs.c.claimed_by).where(
+    runs.c.run_id == bindparam("run_id"),
+    runs.c.attempt == bindparam("claimed_attempt"),
+    runs.c.status == RUNNING_LITERAL,
 )
+_OWNED = Prepared(_owned_run)
+# Until the write is committed nobody else takes the run over: he would miss it.
+_HELD = Prepared(_owned_run.with_for_update(read=True))
 
 
 def admission() -> Callable[[Connection], None]:
@@ -66,5 +73,6 @@ def admission() -> Callable[[Connection], None]:
 
 
 def _owned(conn: Connection, owner: Claim) -> bool:
-    found = conn.fetchone(_OWNED, {"run_id": owner.run_id, "claimed_attempt": owner.attempt})
-    return found is not None
+    statement = _HELD if conn.locks else _OWNED
+    found = conn.fetchone(statement, {"run_id": owner.run_id, "claimed_attempt": owner.attempt})
+    return found is not None and owner.owner in (None, found["claimed_by"])

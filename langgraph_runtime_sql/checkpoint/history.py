@@ -5,47 +5,100 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from langgraph_runtime_sql.checkpoint import undo
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, serializer
-from langgraph_runtime_sql.checkpoint.stock import RUN_ID, StockSaver
+from langgraph_runtime_sql.checkpoint.stock import run, run_many, stock_saver
 from langgraph_runtime_sql.connection import Connection
 
-_COPY_CHECKPOINTS = """
-    INSERT OR REPLACE INTO checkpoints
-        (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
-    SELECT :target, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,
-        CASE WHEN json_extract(CAST(metadata AS TEXT), '$.thread_id') = :source
-        THEN CAST(json_set(CAST(metadata AS TEXT), '$.thread_id', :target) AS BLOB)
-        ELSE metadata END
-    FROM checkpoints WHERE thread_id = :source
-"""
-_COPY_WRITES = """
-    INSERT OR REPLACE INTO writes
-        (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
-    SELECT :target, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value
-    FROM writes WHERE thread_id = :source
-"""
+Saver = BaseCheckpointSaver[str]
+
+_COPIES = {
+    "sqlite": (
+        """
+        INSERT OR REPLACE INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id,
+            parent_checkpoint_id, type, checkpoint, metadata)
+        SELECT :target, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,
+            CASE WHEN json_extract(CAST(metadata AS TEXT), '$.thread_id') = :source
+            THEN CAST(json_set(CAST(metadata AS TEXT), '$.thread_id', :target) AS BLOB)
+            ELSE metadata END
+        FROM checkpoints WHERE thread_id = :source
+        """,
+        """
+        INSERT OR REPLACE INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id,
+            task_path, idx, channel, type, value)
+        SELECT :target, checkpoint_ns, checkpoint_id, task_id,
+            task_path, idx, channel, type, value
+        FROM writes WHERE thread_id = :source
+        """,
+    ),
+    "postgresql": (
+        """
+        INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id,
+            parent_checkpoint_id, type, checkpoint, metadata)
+        SELECT :target, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,
+            CASE WHEN metadata ->> 'thread_id' = :source
+            THEN metadata || jsonb_build_object('thread_id', CAST(:target AS TEXT))
+            ELSE metadata END
+        FROM checkpoints WHERE thread_id = :source
+        ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) DO UPDATE
+        SET checkpoint = excluded.checkpoint, metadata = excluded.metadata,
+            parent_checkpoint_id = excluded.parent_checkpoint_id
+        """,
+        """
+        INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
+        SELECT :target, checkpoint_ns, channel, version, type, blob
+        FROM checkpoint_blobs WHERE thread_id = :source
+        ON CONFLICT DO NOTHING
+        """,
+        """
+        INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id,
+            task_path, idx, channel, type, blob)
+        SELECT :target, checkpoint_ns, checkpoint_id, task_id,
+            task_path, idx, channel, type, blob
+        FROM checkpoint_writes WHERE thread_id = :source
+        ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO UPDATE
+        SET channel = excluded.channel, type = excluded.type, blob = excluded.blob,
+            task_path = excluded.task_path
+        """,
+    ),
+}
 # Of each namespace; and what its delta channels count since their snapshots, if it has any.
-_NEWEST = """
-    SELECT checkpoint_ns, max(checkpoint_id),
-        json_extract(CAST(metadata AS TEXT), '$.counters_since_delta_snapshot')
-    FROM checkpoints WHERE thread_id = ? GROUP BY checkpoint_ns
+_NEWEST = {
+    "sqlite": """
+        SELECT checkpoint_ns, max(checkpoint_id),
+            json_extract(CAST(metadata AS TEXT), '$.counters_since_delta_snapshot')
+        FROM checkpoints WHERE thread_id = ? GROUP BY checkpoint_ns
+    """,
+    "postgresql": """
+        SELECT DISTINCT ON (checkpoint_ns) checkpoint_ns, checkpoint_id,
+            metadata -> 'counters_since_delta_snapshot'
+        FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_ns, checkpoint_id DESC
+    """,
+}
+# Postgres keeps the values of channels apart, each version once for all checkpoints that have it.
+_UNUSED_BLOBS = """
+    DELETE FROM checkpoint_blobs
+    WHERE thread_id = :thread AND (checkpoint_ns, channel, version) NOT IN (
+        SELECT checkpoint_ns, used.key, used.value
+        FROM checkpoints, jsonb_each_text(checkpoint -> 'channel_versions') AS used
+        WHERE thread_id = :thread
+    )
 """
 _ONE = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
 
 
 def delete_thread(conn: Connection, thread_id: Any) -> None:
     """Delete every checkpoint of a thread, in all namespaces."""
-    StockSaver(conn, SERIALIZED).delete_thread(str(thread_id))
+    stock_saver(conn, SERIALIZED).delete_thread(str(thread_id))
     undo.forget_thread(conn, str(thread_id))
 
 
 def copy_thread(conn: Connection, source: Any, target: Any) -> None:
     """Give the thread `target` all checkpoints and pending writes of `source`."""
-    for statement in (_COPY_CHECKPOINTS, _COPY_WRITES):
-        conn.raw.execute(statement, {"source": str(source), "target": str(target)})
+    for statement in _COPIES[conn.dialect_name]:
+        run(conn, statement, {"source": str(source), "target": str(target)})
 
 
 def latest_checkpoint(
@@ -54,13 +107,14 @@ def latest_checkpoint(
     """The newest checkpoint of a thread, its values in JSON's types; no class is imported."""
     from langgraph.checkpoint.serde.jsonplus import _msgpack_ext_hook_to_json
 
-    saver = StockSaver(conn, serializer(_msgpack_ext_hook_to_json))
+    saver = stock_saver(conn, serializer(_msgpack_ext_hook_to_json))
     return saver.get_tuple(_config(thread_id, checkpoint_ns))
 
 
 def latest_id(conn: Connection, thread_id: Any) -> str | None:
     """The id of a thread's newest checkpoint, if it has any."""
-    found: str | None = conn.raw.execute(
+    found: str | None = run(
+        conn,
         "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''",
         (str(thread_id),),
     ).fetchone()[0]
@@ -76,11 +130,13 @@ def prune_thread(conn: Connection, thread_id: Any) -> None:
     thread = str(thread_id)
     saver = _shape_saver(conn)
     kept: set[tuple[str, str]] = set()
-    for ns, newest, counted in conn.raw.execute(_NEWEST, (thread,)).fetchall():
+    for ns, newest, counted in run(conn, _NEWEST[conn.dialect_name], (thread,)).fetchall():
         ids = _rebuilt_from(saver, _config(thread, ns, newest)) if counted else {newest}
         kept.update((ns, checkpoint_id) for checkpoint_id in ids)
-    found = conn.raw.execute(
-        "SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = ?", (thread,)
+    found = run(
+        conn,
+        "SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = ?",
+        (thread,),
     ).fetchall()
     _delete(conn, [(thread, *each) for each in found if each not in kept])
 
@@ -117,10 +173,8 @@ def _group(places: Iterable[undo.Place], thread_id: Any | None) -> dict[tuple[st
 
 
 def _written_by(conn: Connection, run_id: str) -> list[undo.Place]:
-    statement = (
-        f"SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {RUN_ID} = ?"
-    )
-    found: list[undo.Place] = conn.raw.execute(statement, (run_id,)).fetchall()
+    statement = "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {run_id} = ?"
+    found: list[undo.Place] = run(conn, statement, (run_id,)).fetchall()
     return found
 
 
@@ -129,7 +183,8 @@ def _needed_by_others(conn: Connection, thread: str, ns: str, ids: set[str]) -> 
 
     Others' direct children suffice: whatever is further down is rebuilt through them.
     """
-    relations = conn.raw.execute(
+    relations = run(
+        conn,
         "SELECT checkpoint_id, parent_checkpoint_id FROM checkpoints "
         "WHERE thread_id = ? AND checkpoint_ns = ?",
         (thread, ns),
@@ -141,7 +196,7 @@ def _needed_by_others(conn: Connection, thread: str, ns: str, ids: set[str]) -> 
     return set().union(*(_rebuilt_from(saver, _config(thread, ns, child)) for child in children))
 
 
-def _rebuilt_from(saver: StockSaver, config: RunnableConfig) -> set[str]:
+def _rebuilt_from(saver: Saver, config: RunnableConfig) -> set[str]:
     """The checkpoint of `config` and the ancestors that its delta channels are rebuilt from."""
     found = saver.get_tuple(config)
     if found is None:
@@ -168,14 +223,19 @@ def _delta_channels(found: CheckpointTuple) -> set[str]:
     return (counted & versions.keys()) - values.keys()
 
 
-def _shape_saver(conn: Connection) -> StockSaver:
+def _shape_saver(conn: Connection) -> Saver:
     """A saver for the shape of checkpoints only: whatever is not plain data reads as None."""
-    return StockSaver(conn, serializer(lambda _code, _data: None))
+    return stock_saver(conn, serializer(lambda _code, _data: None))
 
 
 def _delete(conn: Connection, places: Sequence[undo.Place]) -> None:
-    for table in ("checkpoints", "writes", "run_writes"):
-        conn.raw.executemany(f"DELETE FROM {table} WHERE {_ONE}", places)
+    if not places:
+        return
+    for table in ("checkpoints", "{writes}", "run_writes"):
+        run_many(conn, f"DELETE FROM {table} WHERE {_ONE}", places)
+    if conn.dialect_name == "postgresql":
+        for thread in {place[0] for place in places}:
+            run(conn, _UNUSED_BLOBS, {"thread": thread})
 
 
 def _config(thread_id: Any, ns: str, checkpoint_id: str | None = None) -> RunnableConfig:

@@ -25,7 +25,7 @@ from langgraph_runtime_sql.checkpoint import history, undo
 from langgraph_runtime_sql.checkpoint.admission import admission, claim
 from langgraph_runtime_sql.checkpoint.metadata import checkpoint_metadata, matches
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, UnpackHook, serializer
-from langgraph_runtime_sql.checkpoint.stock import StockSaver
+from langgraph_runtime_sql.checkpoint.stock import stock_saver
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.database import current
 
@@ -36,7 +36,7 @@ _IDS = ("thread_id", "checkpoint_id")
 
 
 class Checkpointer(BaseCheckpointSaver[str]):
-    """langgraph's SQLite saver on the runtime's database. Cheap: made for each run and request.
+    """langgraph's saver on the runtime's database. Cheap: made for each run and request.
 
     The async methods work on any event loop, the others on any thread, which they block.
 
@@ -66,7 +66,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
     def _get_tuple(self, config: RunnableConfig) -> Callable[[Connection], CheckpointTuple | None]:
         config = _with_text_ids(config)
-        return lambda conn: StockSaver(conn, self.serde).get_tuple(config)
+        return lambda conn: stock_saver(conn, self.serde).get_tuple(config)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return current().read_sync(self._get_tuple(config))
@@ -83,11 +83,11 @@ class Checkpointer(BaseCheckpointSaver[str]):
     ) -> Callable[[Connection], list[CheckpointTuple]]:
         config = None if config is None else _with_text_ids(config)
         before = None if before is None else _with_text_ids(before)
-        in_sql = {k: v for k, v in (filter or {}).items() if _fits_sql(k, v)}
-        others = {k: v for k, v in (filter or {}).items() if k not in in_sql}
 
         def run(conn: Connection) -> list[CheckpointTuple]:
-            found = StockSaver(conn, self.serde).list(
+            in_sql = {k: v for k, v in (filter or {}).items() if _fits_sql(conn, k, v)}
+            others = {k: v for k, v in (filter or {}).items() if k not in in_sql}
+            found = stock_saver(conn, self.serde).list(
                 config, filter=in_sql, before=before, limit=None if others else limit
             )
             return list(islice((t for t in found if matches(t.metadata, others)), limit))
@@ -119,7 +119,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
         self, config: RunnableConfig, channels: Sequence[str]
     ) -> Callable[[Connection], Mapping[str, DeltaChannelHistory]]:
         config = _with_text_ids(config)
-        return lambda conn: StockSaver(conn, self.serde).get_delta_channel_history(
+        return lambda conn: stock_saver(conn, self.serde).get_delta_channel_history(
             config=config, channels=channels
         )
 
@@ -146,11 +146,17 @@ class Checkpointer(BaseCheckpointSaver[str]):
         where = _location(config)
         about = checkpoint_metadata(config, metadata, owner.run_id if owner else None)
         # Serialized here and now: the graph goes on and may change what it put.
-        typed = {"id": checkpoint["id"], "typed": self.serde.dumps_typed(checkpoint)}
+        if current().dialect_name == "sqlite":
+            typed = {"id": checkpoint["id"], "typed": self.serde.dumps_typed(checkpoint)}
+        else:
+            from langgraph_runtime_sql.checkpoint import postgres
+
+            typed = postgres.serialized(self.serde, checkpoint, new_versions)
+            about = postgres.storable(about)
 
         def run(conn: Connection) -> RunnableConfig:
             admit(conn)
-            saver = StockSaver(conn, SERIALIZED)
+            saver = stock_saver(conn, SERIALIZED)
             stored = saver.put(where, cast(Checkpoint, typed), about, new_versions)
             if owner is not None:
                 self._own.add((owner.run_id, _place(stored)))
@@ -191,7 +197,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
             admit(conn)
             if owner is not None and (owner.run_id, place) not in self._own:
                 undo.remember(conn, owner.run_id, place, [c for c, _ in typed], task_id)
-            StockSaver(conn, SERIALIZED).put_writes(where, typed, task_id, task_path)
+            stock_saver(conn, SERIALIZED).put_writes(where, typed, task_id, task_path)
 
         return run
 
@@ -281,8 +287,11 @@ def _place(location: RunnableConfig) -> undo.Place:
     return configurable["thread_id"], configurable["checkpoint_ns"], configurable["checkpoint_id"]
 
 
-def _fits_sql(key: str, value: Any) -> bool:
+def _fits_sql(conn: Connection, key: str, value: Any) -> bool:
     """Whether the library's SQL compares this entry as equality of JSON values would."""
+    if conn.dialect_name != "sqlite":
+        # Containment there: of a string it is equality, and absence is not null.
+        return isinstance(value, str) and "\0" not in value
     if _SQL_KEY.fullmatch(key) is None:
         return False
     if isinstance(value, int):

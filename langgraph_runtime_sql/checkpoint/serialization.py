@@ -95,7 +95,9 @@ class Serialized:
     """
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        typed: tuple[str, bytes] = obj["typed"]
+        # Postgres's saver knows a snapshot of a delta channel by its class.
+        inner = obj.value if isinstance(obj, _DeltaSnapshot) else obj
+        typed: tuple[str, bytes] = inner["typed"]
         return typed
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:

@@ -20,7 +20,47 @@ async def thread_storage(conn: Any, thread_id: Any) -> dict[str, Any]:
         conn: Ignored; this is a transaction of its own.
         thread_id: The thread. An unknown one takes nothing.
     """
-    return await current().read(lambda c: _measure(c, str(thread_id)))
+    measure = _measure if current().dialect_name == "sqlite" else _measure_postgres
+    return await current().read(lambda c: measure(c, str(thread_id)))
+
+
+def _measure_postgres(conn: Connection, thread: str) -> dict[str, Any]:
+    """Of Postgres, where a channel's versions are rows that checkpoints share."""
+
+    def all_rows(statement: str) -> list[Any]:
+        found: list[Any] = conn.raw.execute(statement, (thread,)).fetchall()
+        return found
+
+    [(count, row_bytes)] = all_rows(
+        "SELECT count(*), coalesce(sum(octet_length(checkpoint::text)"
+        " + octet_length(metadata::text)), 0)::bigint FROM checkpoints WHERE thread_id = %s"
+    )
+    blobs = all_rows(
+        "SELECT channel, count(*), coalesce(sum(octet_length(blob)), 0)::bigint"
+        " FROM checkpoint_blobs WHERE thread_id = %s GROUP BY channel"
+    )
+    # Short values are in the checkpoint itself, again in each that has them.
+    inline = all_rows(
+        "SELECT short.key, count(DISTINCT checkpoint -> 'channel_versions' ->> short.key),"
+        " sum(octet_length(short.value::text))::bigint"
+        " FROM checkpoints, jsonb_each(checkpoint -> 'channel_values') AS short"
+        " WHERE thread_id = %s GROUP BY short.key"
+    )
+    by_channel: dict[str, dict[str, int]] = {}
+    for channel, versions, size in sorted([*blobs, *inline]):
+        found = by_channel.setdefault(channel, {"versions": 0, "bytes": 0})
+        found["versions"] += versions
+        found["bytes"] += size
+    inline_bytes = sum(size for _, _, size in inline)
+    [(writes, write_bytes)] = all_rows(
+        "SELECT count(*), coalesce(sum(octet_length(blob)), 0)::bigint"
+        " FROM checkpoint_writes WHERE thread_id = %s"
+    )
+    return _report(
+        checkpoints=(count, row_bytes - inline_bytes),
+        by_channel=by_channel,
+        writes=(writes, write_bytes),
+    )
 
 
 def _measure(conn: Connection, thread: str) -> dict[str, Any]:
@@ -48,15 +88,30 @@ def _measure(conn: Connection, thread: str) -> dict[str, Any]:
         "SELECT count(*), coalesce(sum(length(value)), 0) FROM writes WHERE thread_id = ?",
         (thread,),
     ).fetchone()
+    return _report(
+        checkpoints=(count, row_bytes - channel_bytes),
+        by_channel=by_channel,
+        writes=(writes, write_bytes),
+    )
+
+
+def _report(
+    *,
+    checkpoints: tuple[int, int],
+    by_channel: dict[str, dict[str, int]],
+    writes: tuple[int, int],
+) -> dict[str, Any]:
+    """Numbers and bytes of each kind, as the API shows them."""
+    channel_bytes = sum(each["bytes"] for each in by_channel.values())
     return {
-        "total_bytes": row_bytes + write_bytes,
-        "checkpoints": {"count": count, "bytes": row_bytes - channel_bytes},
+        "total_bytes": checkpoints[1] + channel_bytes + writes[1],
+        "checkpoints": {"count": checkpoints[0], "bytes": checkpoints[1]},
         "channel_values": {
             "count": sum(each["versions"] for each in by_channel.values()),
             "bytes": channel_bytes,
             "by_channel": by_channel,
         },
-        "pending_writes": {"count": writes, "bytes": write_bytes},
+        "pending_writes": {"count": writes[0], "bytes": writes[1]},
     }
 
 

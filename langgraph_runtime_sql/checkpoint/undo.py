@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 
-from langgraph_runtime_sql.checkpoint.stock import RUN_ID
+from langgraph_runtime_sql.checkpoint.stock import run, run_many
 from langgraph_runtime_sql.connection import Connection
 
 Place = tuple[str, str, str]
@@ -35,14 +35,18 @@ _SCHEMA = """
 """
 _INDEX = "CREATE INDEX IF NOT EXISTS ix_run_writes_thread_id ON run_writes (thread_id)"
 _KEY = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
-_COLUMNS = "thread_id, checkpoint_ns, checkpoint_id, task_id, idx, task_path, channel, type, value"
+_COLUMNS = (
+    "thread_id, checkpoint_ns, checkpoint_id, task_id, idx, task_path, channel, type, {value}"
+)
 _REMEMBER = f"""
-    INSERT OR IGNORE INTO run_writes (run_id, {_COLUMNS})
-    SELECT ?1, ?2, ?3, ?4, ?5, ?6, before.task_path, before.channel, before.type, before.value
-    FROM (SELECT 1) LEFT JOIN writes AS before
-        ON before.thread_id = ?2 AND before.checkpoint_ns = ?3 AND before.checkpoint_id = ?4
-        AND before.task_id = ?5 AND before.idx = ?6
-    WHERE ?7 OR before.task_id IS NULL
+    INSERT INTO run_writes (run_id, {_COLUMNS})
+    SELECT :run, :thread, :ns, :checkpoint, :task, :idx,
+        before.task_path, before.channel, before.type, before.{{value}}
+    FROM (SELECT 1 AS one) AS one LEFT JOIN {{writes}} AS before
+        ON before.thread_id = :thread AND before.checkpoint_ns = :ns
+        AND before.checkpoint_id = :checkpoint AND before.task_id = :task AND before.idx = :idx
+    WHERE :replaces OR before.task_id IS NULL
+    ON CONFLICT DO NOTHING
 """
 
 
@@ -60,15 +64,18 @@ def remember(
     Args:
         channels: Of the writes, in their order.
     """
-    foreign = f"SELECT 1 FROM checkpoints WHERE {_KEY} AND {RUN_ID} IS NOT ?"
-    if conn.raw.execute(foreign, (*place, run_id)).fetchone() is None:
+    foreign = f"SELECT 1 FROM checkpoints WHERE {_KEY} AND coalesce({{run_id}}, '') <> ?"
+    if run(conn, foreign, (*place, run_id)).fetchone() is None:
         return
     # As the library does: such writes replace what is there, others leave it.
     replaces = all(channel in WRITES_IDX_MAP for channel in channels)
-    conn.raw.executemany(
+    thread, ns, checkpoint = place
+    mine = {"run": run_id, "thread": thread, "ns": ns, "checkpoint": checkpoint, "task": task_id}
+    run_many(
+        conn,
         _REMEMBER,
         [
-            (run_id, *place, task_id, WRITES_IDX_MAP.get(channel, index), replaces)
+            {**mine, "idx": WRITES_IDX_MAP.get(channel, index), "replaces": replaces}
             for index, channel in enumerate(channels)
         ],
     )
@@ -79,26 +86,28 @@ def places(conn: Connection, run_id: str) -> list[Place]:
     statement = (
         "SELECT DISTINCT thread_id, checkpoint_ns, checkpoint_id FROM run_writes WHERE run_id = ?"
     )
-    found: list[Place] = conn.raw.execute(statement, (run_id,)).fetchall()
+    found: list[Place] = run(conn, statement, (run_id,)).fetchall()
     return found
 
 
 def take_back(conn: Connection, run_id: str, place: Place) -> None:
     """Make the writes at `place` what they were before the run."""
     mine = (run_id, *place)
-    conn.raw.execute(
-        f"DELETE FROM writes WHERE {_KEY} AND (task_id, idx) IN "
+    run(
+        conn,
+        f"DELETE FROM {{writes}} WHERE {_KEY} AND (task_id, idx) IN "
         f"(SELECT task_id, idx FROM run_writes WHERE run_id = ? AND {_KEY})",
         (*place, *mine),
     )
-    conn.raw.execute(
-        f"INSERT INTO writes ({_COLUMNS}) SELECT {_COLUMNS} FROM run_writes "
+    run(
+        conn,
+        f"INSERT INTO {{writes}} ({_COLUMNS}) SELECT {_COLUMNS} FROM run_writes "
         f"WHERE run_id = ? AND {_KEY} AND channel IS NOT NULL",
         mine,
     )
-    conn.raw.execute(f"DELETE FROM run_writes WHERE run_id = ? AND {_KEY}", mine)
+    run(conn, f"DELETE FROM run_writes WHERE run_id = ? AND {_KEY}", mine)
 
 
 def forget_thread(conn: Connection, thread_id: str) -> None:
     """All checkpoints of the thread are gone."""
-    conn.raw.execute("DELETE FROM run_writes WHERE thread_id = ?", (thread_id,))
+    run(conn, "DELETE FROM run_writes WHERE thread_id = ?", (thread_id,))

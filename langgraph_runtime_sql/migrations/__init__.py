@@ -2,7 +2,7 @@
 
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.schema import CreateIndex, CreateTable
 
@@ -13,26 +13,45 @@ from langgraph_runtime_sql.tables import metadata
 if TYPE_CHECKING:
     from alembic.config import Config
 
+    from langgraph_runtime_sql.postgres import PostgresEngine
     from langgraph_runtime_sql.sqlite import SqliteEngine
 
 HEAD = "0001"
 _FOLDER = Path(__file__).parent
 
 
-def upgrade(engine: "SqliteEngine") -> None:
-    """Bring the file to `HEAD`, the savers' and stores' own tables included.
+def upgrade(engine: "SqliteEngine | PostgresEngine") -> None:
+    """Bring the database to `HEAD`, the savers' and stores' own tables included.
 
     Raises:
         DatabaseTooNew: it is past `HEAD`.
+        DatabaseOverloaded: the server cannot be reached.
     """
-    raw = engine.open()
+    if engine.dialect.name == "postgresql":
+        _upgrade_postgres(engine)
+        return
+    raw: Any = engine.open()
     found = _revision(raw)
     if found is None:
         _create(raw)
     elif found != HEAD:
-        _migrate(raw, found)
+        _check_known(found)
+        replay(raw)
     checkpoint.ensure_schema(raw)
     store.ensure_schema(raw)
+
+
+def _upgrade_postgres(engine: Any) -> None:
+    from langgraph_runtime_sql.migrations import postgres
+
+    with postgres.alone(engine) as raw:
+        found = postgres.revision(raw)
+        if found is None:
+            postgres.create(raw, HEAD)
+        elif found != HEAD:
+            _check_known(found)
+            replay_postgres(engine.dsn)
+        postgres.ensure_others(raw)
 
 
 def _revision(raw: sqlite3.Connection) -> str | None:
@@ -60,7 +79,7 @@ def _create(raw: sqlite3.Connection) -> None:
     raw.execute("COMMIT")
 
 
-def _migrate(raw: sqlite3.Connection, found: str) -> None:
+def _check_known(found: str) -> None:
     from alembic.script import ScriptDirectory
 
     config = _config()
@@ -70,7 +89,6 @@ def _migrate(raw: sqlite3.Connection, found: str) -> None:
             f"The database is at revision {found}, which this version does not know "
             f"(it knows up to {HEAD}). Install the version that migrated it, or restore a backup."
         )
-    replay(raw)
 
 
 def replay(raw: sqlite3.Connection) -> None:
@@ -84,6 +102,19 @@ def replay(raw: sqlite3.Connection) -> None:
     # Its transaction is SQLAlchemy's to end, so that Alembic leaves it alone.
     with engine.begin() as connection:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
+        config.attributes["connection"] = connection
+        command.upgrade(config, HEAD)
+
+
+def replay_postgres(dsn: str) -> None:
+    """Run every script that the Postgres database has not had, in one transaction."""
+    from alembic import command
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import NullPool
+
+    config = _config()
+    url = dsn.replace("postgresql://", "postgresql+psycopg://", 1)
+    with create_engine(url, poolclass=NullPool).begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, HEAD)
 

@@ -22,6 +22,11 @@ _INSERT_VERSION = Prepared(
     assistant_versions.insert().values({c.name: bindparam(c.name) for c in assistant_versions.c})
 )
 _BY_ID = Prepared(select(assistants).where(assistants.c.assistant_id == bindparam("assistant_id")))
+_LOCK = Prepared(
+    select(assistants)
+    .where(assistants.c.assistant_id == bindparam("assistant_id"))
+    .with_for_update(key_share=True)
+)
 _VERSION = Prepared(
     select(assistant_versions).where(
         assistant_versions.c.assistant_id == bindparam("assistant_id"),
@@ -47,6 +52,11 @@ def find(conn: Connection, assistant_id: UUID) -> Row | None:
     return conn.fetchone(_BY_ID, {"assistant_id": assistant_id})
 
 
+def _find_to_change(conn: Connection, assistant_id: UUID) -> Row | None:
+    """The same; in a write, nobody else gives it a version until the end."""
+    return conn.fetchone(_LOCK if conn.locks else _BY_ID, {"assistant_id": assistant_id})
+
+
 def require(
     conn: Connection, assistant_id: UUID, permitted: Any, *, called: str = "Assistant"
 ) -> Row:
@@ -58,7 +68,7 @@ def require(
     Raises:
         HTTPException: (404) it is missing or hidden.
     """
-    row = find(conn, assistant_id)
+    row = _find_to_change(conn, assistant_id)
     if row is None or not filters.allows(permitted, row["metadata"]):
         raise HTTPException(404, f"{called} {assistant_id} not found")
     return row
@@ -175,7 +185,7 @@ def register(conn: Connection, assistant_id: UUID, fields: Row) -> Row:
     name and description. A row of another graph is replaced wholly: somebody
     took the id before there was such a graph.
     """
-    row = find(conn, assistant_id)
+    row = _find_to_change(conn, assistant_id)
     if row is None:
         return insert(conn, assistant_id, fields)
     synced = VERSIONED if row["graph_id"] != fields["graph_id"] else ("name", "description")

@@ -18,6 +18,9 @@ PUBLIC = [column for column in crons.c if column.name not in _PRIVATE]
 
 _INSERT = Prepared(crons.insert().values({c.name: bindparam(c.name) for c in crons.c}))
 _BY_ID = Prepared(select(crons).where(crons.c.cron_id == bindparam("cron_id")))
+_LOCK = Prepared(
+    select(crons).where(crons.c.cron_id == bindparam("cron_id")).with_for_update(key_share=True)
+)
 _DELETE = Prepared(crons.delete().where(crons.c.cron_id == bindparam("key")))
 
 
@@ -27,8 +30,8 @@ def public(row: Row) -> Row:
 
 
 def find(conn: Connection, cron_id: UUID) -> Row | None:
-    """A cron as stored, or None."""
-    return conn.fetchone(_BY_ID, {"cron_id": cron_id})
+    """A cron as stored, or None; in a write, nobody else changes it until the end."""
+    return conn.fetchone(_LOCK if conn.locks else _BY_ID, {"cron_id": cron_id})
 
 
 def find_permitted(conn: Connection, cron_id: UUID, permitted: Any) -> Row | None:

@@ -93,12 +93,25 @@ def _cancel(
         chosen.where(runs.c.status.in_(_GROUPS["all"])).order_by(runs.c.created_at, runs.c.seq)
     )
     stopped = [row for row in in_flight if _touchable(conn, row["thread_id"], permitted)]
+    if conn.locks:
+        stopped = _still_in_flight(conn, stopped)
     for row in stopped:
         if row["status"] == run_rows.PENDING:
             cancel_pending(conn, row, control.action)
         else:
             _tell_worker(conn, row, control)
     return stopped
+
+
+def _still_in_flight(conn: Connection, found: list[Row]) -> list[Row]:
+    """Those of `found`, as they are once others can no longer start or end them."""
+    locked = {
+        row["run_id"]: row
+        for thread_id in sorted({row["thread_id"] for row in found})
+        if thread_rows.find(conn, thread_id) is not None
+        for row in run_rows.in_flight(conn, thread_id)
+    }
+    return [locked[row["run_id"]] for row in found if row["run_id"] in locked]
 
 
 def _touchable(conn: Connection, thread_id: UUID, permitted: Filter) -> bool:

@@ -99,16 +99,27 @@ def _first_suspect() -> ColumnElement[bool]:
     )
 
 
+_STARTED: dict[str, Any] = {
+    "status": "running",
+    "attempt": runs.c.attempt + 1,
+    "claimed_by": bindparam("owner"),
+    "lease_until": bindparam("lease"),
+    "updated_at": bindparam("moment"),
+}
 _CLAIM = Prepared(
     runs.update()
     .where(runs.c.seq.in_(_claimable()))
-    .values(
-        status="running",
-        attempt=runs.c.attempt + 1,
-        claimed_by=bindparam("owner"),
-        lease_until=bindparam("lease"),
-        updated_at=bindparam("moment"),
-    )
+    .values(_STARTED)
+    .returning(*run_rows.PUBLIC, runs.c.attempt, runs.c.seq)
+)
+# Postgres: several at once, passing over those that another process is about to take.
+_together = (
+    _claimable().limit(None).limit(bindparam("most")).with_for_update(skip_locked=True, of=runs)
+).cte("claimable")
+_CLAIM_TOGETHER = Prepared(
+    runs.update()
+    .where(runs.c.seq.in_(select(_together.c.seq)))
+    .values(_STARTED)
     .returning(*run_rows.PUBLIC, runs.c.attempt, runs.c.seq)
 )
 _NEXT_DUE = Prepared(
@@ -142,6 +153,12 @@ _RENEW = Prepared(
     .where(runs.c.claimed_by == bindparam("owner"), runs.c.status == RUNNING_LITERAL)
     .values(lease_until=bindparam("lease"))
 )
+_RENEW_HELD = Prepared(
+    runs.update()
+    .where(runs.c.claimed_by == bindparam("owner"), runs.c.status == RUNNING_LITERAL)
+    .values(lease_until=bindparam("lease"))
+    .returning(runs.c.run_id, runs.c.attempt, runs.c.cancel_action, runs.c.cancel_reason)
+)
 _RUNNING = Prepared(select(runs).where(runs.c.status == RUNNING_LITERAL))
 
 
@@ -156,16 +173,28 @@ def claim(conn: Connection, most: int) -> Claimed:
         "last": _attempts_before_last(),
         "apart": moment - timedelta(seconds=APART_SECONDS),
     }
-    found: list[Row] = []
-    while len(found) < most and (row := conn.fetchone(_CLAIM, values)):
-        found.append(row)
-        values["since"] = row["created_at"]
+    found = (
+        _claim_each(conn, most, values) if not conn.locks else _claim_together(conn, most, values)
+    )
     for row in found:
         started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
         conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))
     due = conn.scalar(_NEXT_DUE, {"moment": moment}) if len(found) < most else None
     waiting = conn.scalar(_WAITING, {"moment": moment}) is not None
     return Claimed([(run_rows.public(row), row["attempt"]) for row in found], due, waiting)
+
+
+def _claim_each(conn: Connection, most: int, values: dict[str, Any]) -> list[Row]:
+    found: list[Row] = []
+    while len(found) < most and (row := conn.fetchone(_CLAIM, values)):
+        found.append(row)
+        values["since"] = row["created_at"]
+    return found
+
+
+def _claim_together(conn: Connection, most: int, values: dict[str, Any]) -> list[Row]:
+    found = conn.fetchall(_CLAIM_TOGETHER, {**values, "most": most})
+    return sorted(found, key=lambda row: (row["created_at"], row["seq"]))
 
 
 def _attempts_before_last() -> int:
@@ -175,7 +204,14 @@ def _attempts_before_last() -> int:
     return BG_JOB_MAX_RETRIES - 1 if BG_JOB_MAX_RETRIES > 1 else -1
 
 
-def release(conn: Connection, run_id: Any, attempt: int, *, counted: bool = True) -> bool:
+def release(
+    conn: Connection,
+    run_id: Any,
+    attempt: int,
+    *,
+    counted: bool = True,
+    owner: str | None = None,
+) -> bool:
     """Put a run that we hold back into the queue; False if we no longer hold it.
 
     One that was told to stop, before its worker was lost or stopped, stops now.
@@ -183,7 +219,12 @@ def release(conn: Connection, run_id: Any, attempt: int, *, counted: bool = True
     Args:
         counted: Whether this attempt counts towards the most a run may have.
             One that a shutdown cut short does not.
+        owner: Whose attempt it is. Another process may have taken one with the same
+            number, where the last was not counted.
     """
+    run_rows.lock_thread(conn, run_id)
+    if conn.locks and not run_rows.is_held(conn, run_id, attempt, owner):
+        return False
     released = conn.fetchone(
         _RELEASE,
         {"id": run_id, "held": attempt, "uncounted": 0 if counted else 1, "moment": now()},
@@ -202,7 +243,16 @@ def renew(conn: Connection) -> None:
     conn.execute(_RENEW, {"owner": OWNER, "lease": now() + timedelta(seconds=LEASE_SECONDS)})
 
 
-def recover(conn: Connection, working: Collection[str], *, counted: bool = True) -> list[str]:
+def renew_held(conn: Connection) -> list[Row]:
+    """The same, where others might have taken some over: what is still ours, and told to stop."""
+    return conn.fetchall(
+        _RENEW_HELD, {"owner": OWNER, "lease": now() + timedelta(seconds=LEASE_SECONDS)}
+    )
+
+
+def recover(
+    conn: Connection, working: Collection[str], *, counted: bool = True, alone: bool = True
+) -> list[str]:
     """Free runs marked as running that nobody works on; returns their ids.
 
     No claim may be under way meanwhile: its runs would look lost.
@@ -210,9 +260,23 @@ def recover(conn: Connection, working: Collection[str], *, counted: bool = True)
     Args:
         working: The ids of the runs that this process works on.
         counted: As for `release`.
+        alone: No other process works with the database, so whoever else had claimed
+            a run is gone. Otherwise he is given up when his lease has ended.
     """
-    # One process owns a SQLite file, so whoever else had claimed a run is gone.
-    lost = [row for row in conn.fetchall(_RUNNING) if str(row["run_id"]) not in working]
-    for row in lost:
-        release(conn, row["run_id"], row["attempt"], counted=counted)
-    return [str(row["run_id"]) for row in lost]
+    moment = now()
+    lost = [
+        row
+        for row in conn.fetchall(_RUNNING)
+        if str(row["run_id"]) not in working
+        and (alone or row["claimed_by"] == OWNER or _ended(row["lease_until"], moment))
+    ]
+    return [
+        str(row["run_id"])
+        for row in lost
+        # Another process may have been quicker.
+        if release(conn, row["run_id"], row["attempt"], counted=counted, owner=row["claimed_by"])
+    ]
+
+
+def _ended(lease_until: datetime | None, moment: datetime) -> bool:
+    return lease_until is None or lease_until < moment

@@ -97,7 +97,7 @@ def _ask(conn: Connection, request: RunRequest, thread: Row, run: Row) -> None:
 def _announce(conn: Connection, row: Row) -> None:
     def announce() -> None:
         resumable = bool(row["kwargs"].get("resumable"))
-        bus.current().run_started(str(row["run_id"]), resumable=resumable)
+        bus.current().run_started(str(row["run_id"]), resumable=resumable, here=False)
         bus.current().wake()
 
     conn.after_commit(announce)

@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint, database, hooks, json_codec, labels
+from langgraph_runtime_sql import bus, checkpoint, database, hooks, json_codec, labels
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import SupersededAttempt
@@ -81,6 +81,8 @@ async def set_joint_status(
         _check_owned(run, claim)
         end(conn, thread, run, run_status, {**outcome, "graph_id": graph_id})
 
+    # Whoever finds in the database that the run has ended finds all of its events, too.
+    await bus.current().flush()
     await database.current().write(fn)
 
 
@@ -91,7 +93,8 @@ def _claim() -> Any:
 def _check_owned(run: Row, claim: Any) -> None:
     if claim is None or claim.run_id != str(run["run_id"]):
         return
-    if run["status"] != run_rows.RUNNING or run["attempt"] != claim.attempt:
+    ours = run["attempt"] == claim.attempt and claim.owner in (None, run["claimed_by"])
+    if run["status"] != run_rows.RUNNING or not ours:
         raise SupersededAttempt(
             f"Attempt {claim.attempt} of run {claim.run_id} no longer owns the run"
         )

@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, or_, select
 
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Prepared, Row
-from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs
+from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 
 FIELDS = (
     "run_id",
@@ -31,11 +31,29 @@ IN_FLIGHT = or_(runs.c.status == PENDING_LITERAL, runs.c.status == RUNNING_LITER
 
 _BY_ID = Prepared(select(runs).where(runs.c.run_id == bindparam("run_id")))
 _STATUS = Prepared(select(runs.c.status).where(runs.c.run_id == bindparam("run_id")))
-_OF_THREAD = Prepared(
+_HELD = Prepared(
+    select(runs.c.status, runs.c.attempt, runs.c.claimed_by).where(
+        runs.c.run_id == bindparam("run_id")
+    )
+)
+_LOCK = Prepared(
+    select(runs).where(runs.c.run_id == bindparam("run_id")).with_for_update(key_share=True)
+)
+_LOCK_THREAD = Prepared(
+    select(threads.c.thread_id)
+    .where(
+        threads.c.thread_id
+        == select(runs.c.thread_id).where(runs.c.run_id == bindparam("run_id")).scalar_subquery()
+    )
+    .with_for_update(key_share=True)
+)
+_of_thread = (
     select(runs)
     .where(runs.c.thread_id == bindparam("thread_id"), IN_FLIGHT)
     .order_by(runs.c.created_at, runs.c.seq)
 )
+_OF_THREAD = Prepared(_of_thread)
+_LOCK_OF_THREAD = Prepared(_of_thread.with_for_update(key_share=True))
 _ANY = Prepared(
     select(runs.c.seq).where(runs.c.thread_id == bindparam("thread_id"), IN_FLIGHT).limit(1)
 )
@@ -48,8 +66,15 @@ def public(row: Row) -> Row:
 
 
 def find(conn: Connection, run_id: UUID) -> Row | None:
-    """A run as stored, or None."""
-    return conn.fetchone(_BY_ID, {"run_id": run_id})
+    """A run as stored, or None; in a write, nobody else changes it or its thread until the end."""
+    lock_thread(conn, run_id)
+    return conn.fetchone(_LOCK if conn.locks else _BY_ID, {"run_id": run_id})
+
+
+def lock_thread(conn: Connection, run_id: Any) -> None:
+    """In a write, lock a run's thread; always before the run, so that nobody waits in a circle."""
+    if conn.locks:
+        conn.fetchone(_LOCK_THREAD, {"run_id": run_id})
 
 
 def status(conn: Connection, run_id: Any) -> str | None:
@@ -58,9 +83,21 @@ def status(conn: Connection, run_id: Any) -> str | None:
     return found
 
 
+def is_held(conn: Connection, run_id: Any, attempt: int, owner: str | None) -> bool:
+    """Whether an attempt at a run, of this owner if one is given, is the one that works on it."""
+    row = conn.fetchone(_HELD, {"run_id": run_id})
+    return (
+        row is not None
+        and row["status"] == RUNNING
+        and row["attempt"] == attempt
+        and owner in (None, row["claimed_by"])
+    )
+
+
 def in_flight(conn: Connection, thread_id: UUID) -> list[Row]:
     """The thread's runs that have not ended, in the order they will run."""
-    return conn.fetchall(_OF_THREAD, {"thread_id": thread_id})
+    statement = _LOCK_OF_THREAD if conn.locks else _OF_THREAD
+    return conn.fetchall(statement, {"thread_id": thread_id})
 
 
 def any_in_flight(conn: Connection, thread_id: UUID) -> bool:

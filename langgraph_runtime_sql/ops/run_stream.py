@@ -7,15 +7,13 @@ from uuid import uuid4
 
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import bus, database, json_codec
+from langgraph_runtime_sql import bus, checkpoint, database, json_codec, leases
 from langgraph_runtime_sql.bus import Event, Subscription
 from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.errors import EventsLost
 from langgraph_runtime_sql.ops import run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import as_uuid, authorize
 from langgraph_runtime_sql.ops.run_cancel import cancel
-
-# Only a lost end is ever found by this: ends are announced.
-RECHECK_SECONDS = 15.0
 
 Delivered = tuple[bytes, bytes, bytes | None]
 _cancelling: set[asyncio.Task[None]] = set()
@@ -27,7 +25,8 @@ class Stream:
     @staticmethod
     async def subscribe(run_id: Any, thread_id: Any = None) -> Subscription:
         """Start to collect a run's events, even before it exists."""
-        return bus.current().subscribe_run(str(run_id))
+        thread = None if thread_id is None else str(thread_id)
+        return await bus.current().follow_run(str(run_id), thread)
 
     @staticmethod
     async def join(
@@ -78,13 +77,23 @@ class Stream:
     async def publish(
         run_id: Any, event: str, message: bytes, *, thread_id: Any = None, resumable: bool = False
     ) -> None:
-        """Send an event of a run."""
+        """Send an event of a run.
+
+        Raises:
+            SupersededAttempt: the caller works on the run, and another has taken it over.
+        """
+        key, attempt = str(run_id), 0
+        claim = checkpoint.claim.get()
+        if claim is not None and claim.run_id == key:
+            await leases.check(claim)
+            attempt = claim.attempt
         bus.current().publish(
-            str(run_id),
+            key,
             None if thread_id is None else str(thread_id),
             event,
             message,
             resumable=resumable,
+            attempt=attempt,
         )
 
 
@@ -116,30 +125,68 @@ async def _follow(
     run_id: Any, thread_id: Any, live: Subscription, after: bus.Order | None, ignore_404: bool
 ) -> AsyncIterator[tuple[Event, bool]]:
     """Events in order, and whether each is shown with its number."""
-    key = str(run_id)
+    key, here = str(run_id), bus.current()
     if after is not None:
         # One subscription that starts in the log has neither a gap nor a repeat.
-        resumed = bus.current().subscribe_run(key, after, live)
+        resumed = await here.follow_run(
+            key, None if thread_id is None else str(thread_id), after, live
+        )
         live.close()
         live = resumed
-    resumable = bus.current().is_resumable(key)
+    resumable = here.is_resumable(key)
+    over: str | None = None
     try:
-        over = not bus.current().is_live(key) and await _is_over(run_id, thread_id)
+        if not here.is_live(key):
+            over = await _is_over(run_id, thread_id)
+        settled = over is None or await here.settle(live)
         while True:
-            event = await live.get(0 if over else RECHECK_SECONDS)
+            event = await live.get(0 if over else here.recheck_seconds)
             if event is None and not over:
                 over = await _is_over(run_id, thread_id)
+                settled = over is None or await here.settle(live)
             elif event is None:
                 break
             elif event.is_end:
-                return
-            else:
+                over = "ended"
+                break
+            elif event.is_loss:
+                yield _error(key, EventsLost()), False
+            elif not live.broken:
                 yield event, resumable or event.resumable
     finally:
         live.close()
     if over == "missing" and not ignore_404:
-        missing = HTTPException(404, "Run not found")
-        yield Event((0, 0), key, "error", json_codec.dumps(missing).encode(), False), False
+        yield _error(key, HTTPException(404, "Run not found")), False
+    elif live.broken or not settled:
+        if not live.broken:
+            yield _error(key, EventsLost()), False
+        # Whoever waits for the result only needs this one.
+        if (final := await _final(run_id)) is not None:
+            yield final, False
+
+
+def _error(run_id: str, error: Exception) -> Event:
+    return Event((0, 0), run_id, "error", json_codec.dumps(error).encode(), False)
+
+
+async def _final(run_id: Any) -> Event | None:
+    """What a run that has ended came to, as its stream would have said it last."""
+    identifier = as_uuid(run_id, "run ID")
+
+    def fn(conn: Connection) -> Event | None:
+        row = run_rows.find(conn, identifier)
+        thread = row and thread_rows.find(conn, row["thread_id"])
+        if row is None or thread is None:
+            return None
+        name, data = "values", thread["values"] or {}
+        if row["status"] == "error":
+            name, data = "error", thread["error"]
+        elif thread["interrupts"]:
+            pending = [each for group in thread["interrupts"].values() for each in group]
+            data = {**data, "__interrupt__": pending}
+        return Event((0, 0), str(identifier), name, json_codec.dumps(data).encode(), False)
+
+    return await database.current().read(fn)
 
 
 async def _is_over(run_id: Any, thread_id: Any) -> str | None:

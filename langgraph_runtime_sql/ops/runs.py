@@ -231,10 +231,14 @@ class Runs:
 
         def fn(conn: Connection) -> None:
             if status == run_rows.PENDING and owner is not None:
-                run_claim.release(conn, identifier, owner.attempt, counted=counted)
+                run_claim.release(
+                    conn, identifier, owner.attempt, counted=counted, owner=owner.owner
+                )
                 return
             conn.execute(_SET_STATUS, {"id": identifier, "new_status": status, "moment": now()})
 
+        # The next attempt's events come after this one's.
+        await bus.current().flush()
         await database.current().write(fn)
 
     @staticmethod

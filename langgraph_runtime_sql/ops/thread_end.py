@@ -137,6 +137,8 @@ def _sweep(size: int, conn: Connection) -> list[Row]:
         .where(threads.c.expires_at <= now(), threads.c.status != "busy")
         .order_by(threads.c.expires_at)
         .limit(size)
+        # Whoever holds one of them is using it.
+        .with_for_update(key_share=True, skip_locked=True)
     )
     for row in due:
         if row["ttl_strategy"] != "keep_latest":

@@ -23,6 +23,11 @@ _PRIVATE = {"resting_status", *_TTL}
 
 _INSERT = Prepared(threads.insert().values({c.name: bindparam(c.name) for c in threads.c}))
 _BY_ID = Prepared(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
+_LOCK = Prepared(
+    select(threads)
+    .where(threads.c.thread_id == bindparam("thread_id"))
+    .with_for_update(key_share=True)
+)
 _DELETE = Prepared(threads.delete().where(threads.c.thread_id == bindparam("thread_id")))
 
 
@@ -39,8 +44,8 @@ def public(row: Row, *, include_ttl: bool = False) -> Row:
 
 
 def find(conn: Connection, thread_id: UUID) -> Row | None:
-    """A thread as stored, or None."""
-    return conn.fetchone(_BY_ID, {"thread_id": thread_id})
+    """A thread as stored, or None; in a write, nobody else changes it or its runs until the end."""
+    return conn.fetchone(_LOCK if conn.locks else _BY_ID, {"thread_id": thread_id})
 
 
 def find_permitted(conn: Connection, thread_id: UUID, permitted: Any) -> Row | None:
@@ -82,7 +87,8 @@ def insert(
         "created_at": moment,
         "updated_at": moment,
         "state_updated_at": moment,
-        "metadata": metadata,
+        # A copy: hooks change it, and where Postgres undoes the write they are asked again.
+        "metadata": dict(metadata),
         "config": config or {},
         "status": status,
         "resting_status": "idle" if status == "busy" else status,
@@ -102,6 +108,7 @@ def merge_metadata(
     conn: Connection, row: Row, changes: dict[str, Any], caller: Caller, **columns: Any
 ) -> Row:
     """Merge `changes` into a thread's metadata, key by key, and set other columns."""
+    changes = dict(changes)
     hooks.call("before_thread_update", conn, caller, row, changes)
     # Read again: a hook may have patched this very thread.
     row = find(conn, row["thread_id"]) or row

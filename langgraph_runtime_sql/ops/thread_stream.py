@@ -5,8 +5,9 @@ from typing import Any
 
 import orjson
 
-from langgraph_runtime_sql import bus
+from langgraph_runtime_sql import bus, json_codec
 from langgraph_runtime_sql.bus import Event
+from langgraph_runtime_sql.errors import EventsLost
 from langgraph_runtime_sql.ops.access import as_uuid, authorize
 
 Delivered = tuple[bytes, bytes, bytes | None, str | None]
@@ -42,9 +43,12 @@ class Stream:
         await Stream.check_thread_stream_auth(identifier, ctx)
         modes = frozenset(stream_modes) or {"run_modes"}
         after = bus.parse_order(last_event_id)
-        async with bus.current().subscribe_thread(str(identifier), after) as subscription:
+        async with await bus.current().follow_thread(str(identifier), after) as subscription:
             while True:
                 event = await subscription.get()
+                if event is not None and event.is_loss:
+                    yield b"error", json_codec.dumps(EventsLost()).encode(), None, None
+                    return
                 if event is not None and (shown := _shown(event, modes)) is not None:
                     yield shown
 

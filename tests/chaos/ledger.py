@@ -252,7 +252,7 @@ def _found(victim: Victim, kind: str, name: str) -> int | None:
         "assistant": f"/assistants/{name}",
     }
     if kind == "cron":
-        [body] = victim.sql("SELECT metadata ->> '$.value' FROM crons WHERE cron_id = ?", name) or [
+        [body] = victim.sql("SELECT metadata ->> 'value' FROM crons WHERE cron_id = ?", name) or [
             (None,)
         ]
         return None if body[0] is None else int(body[0])

@@ -4,10 +4,14 @@ import asyncio
 import random
 import time
 
+import pytest
+
 from tests.chaos.ledger import Ledger, exhausted, load, losses
 from tests.chaos.victim import Victim
 
-ROUNDS = 7
+pytestmark = pytest.mark.usefixtures("each_database")
+
+ROUNDS = 5
 CLIENTS = 12
 
 

@@ -145,7 +145,7 @@ def test_crons_fire_after_a_restart_once(victim: Victim) -> None:
     victim.kill()
     # Its time came while the server was down.
     [(date,)] = victim.sql("SELECT next_run_date FROM crons")
-    victim.sql("UPDATE crons SET next_run_date = ?", int((time.time() - 1) * 1e6))
+    victim.sql("UPDATE crons SET next_run_date = ?", victim.date(time.time() - 1))
     victim.start()
     victim.await_(lambda: victim.sql("SELECT * FROM runs"))
     [(thread, run)] = victim.sql("SELECT thread_id, run_id FROM runs")

@@ -11,15 +11,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
+import psycopg
 import pytest
 
 from langgraph_runtime_sql import doctor, filters
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.sqlite import DIALECT
+from server import doctor_postgres
+from tests.support import databases
 from tests.support.processes import GRAPHS, ROOT, environment, free_port
 
 # Seconds; far above what anything here takes, so that only what is stuck meets them.
@@ -151,6 +156,8 @@ class Victim:
         for path in self.folder.iterdir():
             if path.name != "server.log" and path.name != "langgraph.json":
                 path.unlink()
+        databases.erase(self.database)
+        databases.url(self.database)
 
     # --- what one does with it
 
@@ -189,17 +196,36 @@ class Victim:
         wait_for(condition, lambda: f"the server's log ends:\n{self.log()[-4000:]}")
 
     def sql(self, statement: str, *parameters: Any) -> list[Any]:
-        """Run a statement on the file, past the server."""
+        """Run a statement on the database, past the server."""
+        if databases.kind() == "postgresql":
+            with psycopg.connect(databases.url(self.database)) as connection:
+                done = connection.execute(statement.replace("?", "%s").encode(), parameters)
+                found = done.fetchall() if done.description else []
+                return [tuple(_as_in_a_file(value) for value in row) for row in found]
         with closing(sqlite3.connect(self.database, timeout=10)) as raw, raw:
             return raw.execute(statement, parameters).fetchall()
 
+    @staticmethod
+    def date(seconds: float) -> Any:
+        """A date as a parameter of `sql`."""
+        if databases.kind() == "postgresql":
+            return datetime.fromtimestamp(seconds, UTC)
+        return int(seconds * 1e6)
+
     def findings(self) -> list[str]:
         """What the doctor says, while the server runs or not."""
+        if databases.kind() == "postgresql":
+            found = doctor_postgres.examine(databases.url(self.database))
+            return [f"{each.what} {each.id}: {each.why}" for each in found]
         with closing(sqlite3.connect(self.database, timeout=10)) as raw:
             filters.register_functions(raw)
             raw.execute("BEGIN")
             found = doctor.examine(Connection(raw, DIALECT), served=bool(self.pid))
         return [f"{each.what} {each.id}: {each.why}" for each in found]
+
+
+def _as_in_a_file(value: Any) -> Any:
+    return str(value) if isinstance(value, UUID) else value
 
 
 def wait_for(condition: Callable[[], Any], explain: Callable[[], str] = str) -> None:

@@ -27,6 +27,9 @@ GRAPHS = ("echo", "steps")
 ANN, BOB = user("ann"), user("bob")
 
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def settings() -> Iterator[None]:
     with api_settings():

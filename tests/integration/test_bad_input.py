@@ -1,10 +1,8 @@
 """What fuzzing found, and what clients get wrong: a 4xx that says why, and nothing changes."""
 
 import json
-import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
+from tests.support import databases
 from tests.support.garbage import complaint, nested
 from tests.support.served import served
 
@@ -54,12 +53,12 @@ class Served:
 
     def contents(self) -> dict[str, list[Any]]:
         """Every row of every table."""
-        tables = self._query("SELECT name FROM sqlite_master WHERE type = 'table'")
-        return {name: self._query(f"SELECT * FROM {name}") for (name,) in sorted(tables)}
+        return {
+            name: self._query(f"SELECT * FROM {name}") for name in databases.tables(self.database)
+        }
 
     def _query(self, statement: str) -> list[Any]:
-        with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as raw:
-            return raw.execute(statement).fetchall()
+        return databases.query(self.database, statement)
 
     def filled(self, text: str) -> str:
         for name, value in self.ids.items():
@@ -749,7 +748,12 @@ def test_store(unchanged: Served, method: str, path: str, body: Body) -> None:
 
 def test_a_namespace_of_a_thousand_labels_is_data(server: Served) -> None:
     namespace = [f"label {n} %_'\"" for n in range(1000)]
-    assert server.send("PUT", "/store/items", {**ITEM, "namespace": namespace}).is_success
+    answer = server.send("PUT", "/store/items", {**ITEM, "namespace": namespace})
+    if databases.kind() == "postgresql":
+        # Longer than what an index of Postgres can hold.
+        assert answer.status_code == 400
+        return
+    assert answer.is_success
     found = server.post("/store/items/search", {"namespace_prefix": namespace[:999]})
     assert [item["namespace"] for item in found["items"]] == [namespace]
 

@@ -5,6 +5,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 from uuid import UUID, uuid4
@@ -14,6 +15,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.jsonplus import (
     EXT_CONSTRUCTOR_KW_ARGS,
     EXT_CONSTRUCTOR_POS_ARGS,
@@ -39,10 +41,14 @@ from langgraph_runtime_sql.checkpoint import (
     thread_storage,
     write_guard,
 )
+from langgraph_runtime_sql.checkpoint.stock import run
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.database import Database
 from langgraph_runtime_sql.errors import SupersededAttempt
+from tests.support import databases
 from tests.support.checkpoints import api_settings, change_run, runtime_database, start_run
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -102,7 +108,7 @@ async def put(saver: Checkpointer, config: RunnableConfig, **metadata: Any) -> R
 
 async def stored(db: Database, table: str = "checkpoints") -> int:
     def count(conn: Connection) -> int:
-        return int(conn.raw.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+        return int(run(conn, f"SELECT count(*) FROM {table}").fetchone()[0])
 
     return await db.read(count)
 
@@ -186,10 +192,22 @@ async def test_ids_may_be_uuids(db: Database) -> None:
 # --- the file ---
 
 
+@asynccontextmanager
+async def stock_saver(path: Path) -> AsyncIterator[Any]:
+    """The library's own saver on the same database."""
+    if databases.kind() == "sqlite":
+        async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
+            yield saver
+        return
+    async with AsyncPostgresSaver.from_conn_string(databases.url(path)) as saver:
+        await saver.setup()
+        yield saver
+
+
 async def test_the_stock_saver_reads_our_file(path: Path) -> None:
     async with runtime_database(path):
         await asking().compile(checkpointer=Checkpointer()).ainvoke(say("hi"), at("t"))
-    async with AsyncSqliteSaver.from_conn_string(str(path)) as stock:
+    async with stock_saver(path) as stock:
         graph = asking().compile(checkpointer=stock)
         result = await graph.ainvoke(Command(resume="yes"), at("t"))
     assert result["messages"][-1].content == "Answered yes"
@@ -199,7 +217,7 @@ async def test_the_stock_saver_reads_our_file(path: Path) -> None:
 
 
 async def test_we_read_a_file_of_the_stock_saver(path: Path) -> None:
-    async with AsyncSqliteSaver.from_conn_string(str(path)) as stock:
+    async with stock_saver(path) as stock:
         await chat().compile(checkpointer=stock).ainvoke(say("hi"), at("t"))
     async with runtime_database(path):
         state = await chat().compile(checkpointer=Checkpointer()).ainvoke(say("more"), at("t"))
@@ -210,8 +228,9 @@ async def test_what_was_put_does_not_change_with_its_object(db: Database) -> Non
     saver = Checkpointer()
     checkpoint = empty_checkpoint()
     checkpoint["channel_values"]["items"] = items = [1]
+    checkpoint["channel_versions"] = versions = {"items": "1"}
     # A coroutine starts when it is awaited; the value counts that it had when the call was made.
-    task = asyncio.ensure_future(saver.aput(at("t"), checkpoint, {"source": "loop"}, {}))
+    task = asyncio.ensure_future(saver.aput(at("t"), checkpoint, {"source": "loop"}, versions))
     await asyncio.sleep(0)
     items.append(2)
     found = await saver.aget_tuple(await task)
@@ -246,7 +265,7 @@ async def test_a_superseded_attempt_writes_nothing(db: Database, since: dict[str
         await saver.aput_writes(config, [("x", 1)], "task")
     with pytest.raises(SupersededAttempt):
         saver.put_writes(config, [("x", 1)], "task")
-    assert (await stored(db), await stored(db, "writes")) == (1, 0)
+    assert (await stored(db), await stored(db, "{writes}")) == (1, 0)
 
 
 async def test_a_superseded_attempt_fails_in_its_graph(db: Database) -> None:
@@ -298,7 +317,7 @@ async def test_a_guard_shares_the_fate_of_the_write(db: Database) -> None:
         await put(saver, config)
     with pytest.raises(Refused):
         await saver.aput_writes(config, [("y", 1)], "other")
-    assert [await stored(db, t) for t in ("seen", "checkpoints", "writes")] == [2, 1, 1]
+    assert [await stored(db, t) for t in ("seen", "checkpoints", "{writes}")] == [2, 1, 1]
 
 
 async def test_one_refused_write_leaves_its_neighbours_alone(db: Database) -> None:
@@ -458,8 +477,11 @@ async def test_a_poisoned_row_imports_and_calls_nothing(
     await Checkpointer().aput_writes(config, [("x", 1)], "task")
 
     def forge(conn: Connection) -> None:
-        conn.raw.execute("UPDATE checkpoints SET type = ?, checkpoint = ?", (kind, blob))
-        conn.raw.execute("UPDATE writes SET type = ?, value = ?", (kind, blob))
+        if conn.dialect_name == "sqlite":
+            run(conn, "UPDATE checkpoints SET type = ?, checkpoint = ?", (kind, blob))
+        else:
+            run(conn, "UPDATE checkpoint_blobs SET type = ?, blob = ?", (kind, blob))
+        run(conn, "UPDATE {writes} SET type = ?, {value} = ?", (kind, blob))
 
     await db.write(forge)
     saver = Checkpointer(unpack_hook=hook)
@@ -494,18 +516,19 @@ async def test_state_that_cannot_be_stored_is_refused(db: Database, value: Any) 
     checkpoint = empty_checkpoint()
     checkpoint["channel_values"]["x"] = value
     with pytest.raises(ValueError, match="cannot be stored"):
-        await saver.aput(at("t"), checkpoint, {"source": "loop"}, {})
+        await saver.aput(at("t"), checkpoint, {"source": "loop"}, {"x": "1"})
     config = await put(saver, at("t"))
     with pytest.raises(ValueError, match="cannot be stored"):
         await saver.aput_writes(config, [("x", value)], "task")
-    assert (await stored(db), await stored(db, "writes")) == (1, 0)
+    assert (await stored(db), await stored(db, "{writes}")) == (1, 0)
 
 
 async def test_an_unpack_hook_leaves_snapshots_alone(db: Database) -> None:
     checkpoint = empty_checkpoint()
     when = UUID(int=7)
     checkpoint["channel_values"] |= {"delta": _DeltaSnapshot([when]), "plain": Profile(name="Ada")}
-    await Checkpointer().aput(at("t"), checkpoint, {"source": "loop"}, {})
+    checkpoint["channel_versions"] = versions = {"delta": "1", "plain": "1"}
+    await Checkpointer().aput(at("t"), checkpoint, {"source": "loop"}, versions)
     found = await Checkpointer(unpack_hook=_msgpack_ext_hook_to_json).aget_tuple(at("t"))
     assert found is not None
     values = found.checkpoint["channel_values"]
@@ -531,9 +554,7 @@ def test_custom_encryption_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         Checkpointer()
 
 
-async def test_aes_key_encrypts_values(
-    db: Database, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_aes_key_encrypts_values(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     from langgraph_api import config
 
     monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", b"0123456789abcdef")
@@ -543,17 +564,21 @@ async def test_aes_key_encrypts_values(
     assert state.values["messages"][0].content == "a secret"
     await Checkpointer().aprune(["t"])
     assert (await graph.aget_state(at("t"))).values == state.values
-    raw = sqlite3.connect(path)
-    try:
-        blobs = raw.execute("SELECT checkpoint FROM checkpoints UNION SELECT value FROM writes")
-        assert all(b"a secret" not in blob for (blob,) in blobs)
-    finally:
-        raw.close()
+
+    def everything(conn: Connection) -> str:
+        tables = ["checkpoints", "{writes}"]
+        tables += [] if conn.dialect_name == "sqlite" else ["checkpoint_blobs"]
+        found = [run(conn, f"SELECT * FROM {table}").fetchall() for table in tables]
+        assert found[0]
+        return repr(found)
+
+    assert "secret" not in await db.read(everything)
 
 
 # --- storage ---
 
 
+@pytest.mark.only("sqlite")
 async def test_thread_storage_counts_what_is_stored(db: Database) -> None:
     graph = asking().compile(checkpointer=Checkpointer())
     for thread in ("t", "other"):
@@ -577,6 +602,7 @@ async def test_thread_storage_counts_what_is_stored(db: Database) -> None:
     assert (await thread_storage(None, uuid4()))["total_bytes"] == 0
 
 
+@pytest.mark.only("sqlite")
 def test_the_file_has_the_stock_schema(path: Path) -> None:
     """Our file has the library's tables exactly, and only an index and a table more."""
 

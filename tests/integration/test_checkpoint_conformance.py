@@ -15,6 +15,8 @@ from langgraph.checkpoint.conformance.capabilities import (
 from langgraph_runtime_sql.checkpoint import Checkpointer
 from tests.support.checkpoints import api_settings, runtime_database
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 
 @pytest.fixture(autouse=True, scope="module")
 def settings() -> Iterator[None]:

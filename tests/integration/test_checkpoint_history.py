@@ -22,9 +22,13 @@ from langgraph_runtime_sql.checkpoint import (
     delete_thread,
     prune_thread,
 )
+from langgraph_runtime_sql.checkpoint.stock import run
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.database import Database
 from tests.support.checkpoints import api_settings, change_run, runtime_database, start_run
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
 
 DURABILITIES: list[Durability] = ["sync", "async", "exit"]
 
@@ -103,10 +107,12 @@ async def rows(db: Database, thread: str) -> dict[str, list[tuple[Any, ...]]]:
 
     def read(conn: Connection) -> dict[str, list[tuple[Any, ...]]]:
         return {
-            table: conn.raw.execute(
-                f"SELECT * FROM {table} WHERE thread_id = ? ORDER BY 1, 2, 3, 4, 5, 6", (thread,)
+            table: run(
+                conn,
+                f"SELECT * FROM {table} WHERE thread_id = ? ORDER BY 1, 2, 3, 4, 5, 6",
+                (thread,),
             ).fetchall()
-            for table in ("checkpoints", "writes", "run_writes")
+            for table in ("checkpoints", "{writes}", "run_writes")
         }
 
     return await db.read(read)
@@ -220,7 +226,7 @@ async def test_a_copy_goes_its_own_way(db: Database, durability: Durability) -> 
         *before["log"],
         "only here",
     ]
-    assert await rows(db, source) == {"checkpoints": [], "writes": [], "run_writes": []}
+    assert await rows(db, source) == {"checkpoints": [], "{writes}": [], "run_writes": []}
 
 
 async def test_a_copy_names_its_own_thread(db: Database) -> None:
@@ -346,6 +352,7 @@ async def test_deleting_a_run_leaves_copies_of_its_thread_alone(db: Database) ->
     assert await checkpoints("copy") == []
 
 
+@pytest.mark.only("sqlite")
 async def test_a_run_is_found_without_reading_the_others(db: Database) -> None:
     from langgraph_runtime_sql.checkpoint.stock import RUN_ID
 

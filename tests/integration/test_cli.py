@@ -330,5 +330,15 @@ def test_help_names_each_command_and_no_option_that_does_not_work(tmp_path: Path
     for name in ("serve", "dev", "migrate", "backup"):
         assert re.search(rf"^  {name} ", listed, re.MULTILINE)
     options = run(threadhold("serve", "--help"), tmp_path).stdout
-    assert "--workers" not in options
-    assert "--redis-url" not in options
+    assert "--workers" in options
+    assert "--redis-url" in options
+    assert "--inherited" not in options
+
+
+@pytest.mark.parametrize("command", [("serve", "--workers", "2"), ("worker",)])
+def test_a_file_has_one_process(project: Path, command: tuple[str, ...]) -> None:
+    ended = run(threadhold(*command), project)
+    assert ended.returncode == 1
+    assert "one process owns a SQLite file" in ended.stdout
+    assert "postgresql://" in ended.stdout
+    assert "Traceback" not in ended.stdout

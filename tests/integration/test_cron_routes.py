@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support import databases
 from tests.support.processes import GRAPHS, environment, free_port, running, threadhold
 
 
@@ -13,7 +14,7 @@ from tests.support.processes import GRAPHS, environment, free_port, running, thr
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     folder, port = tmp_path_factory.mktemp("crons"), free_port()
     command = threadhold("serve", "--port", str(port), "--config", GRAPHS / "langgraph.json")
-    command += ["--database-url", f"sqlite:///{folder / 'crons.db'}"]
+    command += ["--database-url", databases.url(folder / "crons.db")]
     with (
         running(command, port, folder, environment()) as server,
         httpx.Client(base_url=server.url, timeout=30) as client,

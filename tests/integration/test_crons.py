@@ -23,6 +23,9 @@ from langgraph_runtime_sql.tables import assistants, crons, runs
 from tests.support.checkpoints import api_settings, runtime_database
 from tests.support.operations import Handlers, owned, page, row, rows, user
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
+
 ANN, BOB = user("ann", "crons"), user("bob")
 MINUTE = timedelta(minutes=1)
 FIELDS = {

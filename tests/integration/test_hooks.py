@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from langgraph_runtime_sql import hooks
+from tests.support import databases
 from tests.support.processes import GRAPHS, environment, free_port, running, threadhold
 
 WAIT_SECONDS = 20.0
@@ -45,7 +46,9 @@ class Hooked:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+def server(
+    each_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Path]]:
     folder = tmp_path_factory.mktemp("hooks")
     record = folder / "hooks.jsonl"
     record.touch()
@@ -54,7 +57,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
     config.write_text(json.dumps({"graphs": graphs, "sql": {"hooks": f"{GRAPHS}/hooks.py:policy"}}))
     port = free_port()
     command = threadhold("serve", "--config", config, "--port", str(port))
-    command += ["--database-url", f"sqlite:///{folder}/hooks.db"]
+    command += ["--database-url", databases.url(folder / "hooks.db")]
     env = environment(HOOKS_RECORD=str(record), CRON_SCHEDULER_SLEEP_TIME="1")
     with running(command, port, folder, env) as started:
         yield started.url, record

@@ -22,7 +22,7 @@ FOREVER = "0 0 1 1 *"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("isolation")
     names = ("echo", "memory", "loopback", "sleeper", "configured", "interrupt")
     config = {

@@ -26,6 +26,9 @@ from langgraph_runtime_sql.statements import Row
 from langgraph_runtime_sql.tables import runs, threads
 from tests.support import runtime
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
+
 GRAPHS = ("echo", "steps", "sleeper")
 
 

@@ -19,6 +19,8 @@ from langgraph_runtime_sql.tables import runs
 from tests.support import runtime
 from tests.support.operations import rows
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 GRAPHS = ("echo", "steps", "interrupt", "sleeper", "failing")
 # The refusals of a thread or run that has changed or gone meanwhile.
 REFUSALS = (404, 409)

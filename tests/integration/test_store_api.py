@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support import databases
 from tests.support.processes import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,7 +91,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     port = free_port()
     command = [sys.executable, "-m", "server", "serve", "--port", str(port)]
     command += ["--config", str(folder / "langgraph.json")]
-    command += ["--database-url", f"sqlite:///{folder / 'store.db'}"]
+    command += ["--database-url", databases.url(folder / "store.db")]
     log = folder / "server.log"
     with log.open("wb") as output:
         process = subprocess.Popen(

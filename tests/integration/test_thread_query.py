@@ -13,7 +13,11 @@ from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.database import Database
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import thread_rows
+from tests.support import databases
 from tests.support.checkpoints import api_settings
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
 
 VALUES: list[Any] = ["a", "b", 1, 1.0, 2, True, False, None, [1], ["a", "b"], {"x": {"y": 1}}, "é"]
 KEYS = ["tenant", "user", 'quo"te', "dot.ted", "$dollar", "per%cent", "x" * 300, "nul\x00"]
@@ -27,7 +31,7 @@ def settings() -> Iterator[None]:
 
 @pytest.fixture
 async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    found = database.open_database(f"sqlite:///{tmp_path}/x.db")
+    found = database.open_database(databases.url(tmp_path / "x.db"))
     await found.start()
     yield found
     await found.stop()
@@ -123,6 +127,7 @@ async def test_pages_follow_each_other_without_gap_or_repeat(
     assert set(pages) == set(ids)
 
 
+@pytest.mark.only("sqlite")
 async def test_a_rare_label_is_the_start_and_no_table_is_walked(
     db: Database, rng: random.Random
 ) -> None:

@@ -16,6 +16,7 @@ from langgraph_runtime_sql import database, json_codec
 from langgraph_runtime_sql.checkpoint import Claim, serialization
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.tables import runs, threads
+from tests.support import databases
 
 
 @contextmanager
@@ -47,7 +48,7 @@ def api_settings() -> Iterator[None]:
 @asynccontextmanager
 async def runtime_database(path: Path) -> AsyncIterator[database.Database]:
     """The runtime's database, as it is while the platform runs."""
-    opened = database.open_database(f"sqlite:///{path}")
+    opened = database.open_database(databases.url(path))
     await opened.start()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(database, "_current", opened)

@@ -13,6 +13,7 @@ import httpx
 import jwt
 import pytest
 
+from tests.support import databases
 from tests.support.processes import (
     GRAPHS,
     Running,
@@ -57,7 +58,7 @@ def policy_server(folder: Path, *, prefix: str | None = None, **env: str) -> Ite
     }
     port = free_port()
     command = threadhold("serve", "--config", config, "--port", str(port))
-    command += ["--database-url", f"sqlite:///{folder}/data.db"]
+    command += ["--database-url", databases.url(folder / "data.db")]
     with running(command, port, folder, environment(**env), ready="/health") as started:
         yield started
 

@@ -14,7 +14,7 @@ from langgraph_runtime_sql import bus, database, queue
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import run_rows, thread_rows
 from langgraph_runtime_sql.ops.assistants import Assistants, system_id
-from langgraph_runtime_sql.sqlite import Connect
+from tests.support import databases
 from tests.support.checkpoints import api_settings
 from tests.support.operations import rows
 from tests.support.processes import GRAPHS
@@ -46,9 +46,9 @@ def _load(name: str) -> Any:
 
 
 @asynccontextmanager
-async def opened(path: Path, connect: Connect | None = None) -> AsyncIterator[database.Database]:
+async def opened(path: Path, connect: Any = None) -> AsyncIterator[database.Database]:
     """The runtime's database and bus, as after the start of a process; nothing works on runs."""
-    db = database.open_database(f"sqlite:///{path}", connect=connect)
+    db = database.open_database(databases.url(path), connect=connect)
     await db.start()
     bus.reset(keep_seconds=60)
     with pytest.MonkeyPatch.context() as patch:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from tests.support import databases
 from tests.support.processes import GRAPHS, Running, environment, free_port, running, threadhold
 
 # Seconds; far above what anything here takes, so that only what hangs meets it.
@@ -24,11 +25,22 @@ class Event(NamedTuple):
 
 
 @contextmanager
-def served(folder: Path, config: Path = GRAPHS / "langgraph.json", **env: str) -> Iterator[Running]:
-    """A server of its own database in `folder`, with `env` in its environment."""
+def served(
+    folder: Path,
+    config: Path = GRAPHS / "langgraph.json",
+    redis_url: str | None = None,
+    **env: str,
+) -> Iterator[Running]:
+    """A server of the database in `folder`, with `env` in its environment.
+
+    Args:
+        redis_url: With it, several may serve the same database.
+    """
     port = free_port()
     command = threadhold("serve", "--config", config, "--port", str(port))
-    command += ["--database-url", f"sqlite:///{folder}/data.db"]
+    command += ["--database-url", databases.url(folder / "data.db")]
+    if redis_url is not None:
+        command += ["--redis-url", redis_url]
     with running(command, port, folder, environment(**env)) as started:
         yield started
 
@@ -65,13 +77,15 @@ class Api:
         answer = await self.http.get(f"/threads/{thread}/runs/{run}")
         return None if answer.status_code == 404 else str(_json(answer)["status"])
 
-    async def until(self, thread: str, run: str, *statuses: str | None) -> str | None:
+    async def until(
+        self, thread: str, run: str, *statuses: str | None, patience: float = PATIENCE
+    ) -> str | None:
         """Wait until a run has one of `statuses`; which.
 
         Raises:
             TimeoutError: it never had.
         """
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(patience):
             while (found := await self.status(thread, run)) not in statuses:
                 await asyncio.sleep(0.02)
         return found
@@ -90,11 +104,16 @@ class Api:
             yield _events(answer)
 
     async def events(
-        self, method: str, path: str, body: Json = None, headers: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Json = None,
+        headers: dict[str, str] | None = None,
+        patience: float = PATIENCE,
     ) -> list[Event]:
         """All events of a stream that ends."""
         async with (
-            asyncio.timeout(PATIENCE),
+            asyncio.timeout(patience),
             self.stream(method, path, body, headers) as stream,
         ):
             return [event async for event in stream]

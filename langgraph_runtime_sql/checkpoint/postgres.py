@@ -1,0 +1,140 @@
+"""Postgres: the library's saver for it, on a connection that somebody else commits."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointTuple,
+    get_checkpoint_id,
+)
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from psycopg import Connection, Cursor
+from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import set_json_loads
+
+from langgraph_runtime_sql import connection
+from langgraph_runtime_sql.checkpoint.stock import NAMES
+
+_INT64 = range(-(2**63), 2**63)
+_RUN_WRITES = """
+    CREATE TABLE IF NOT EXISTS run_writes (
+        run_id TEXT NOT NULL,
+        thread_id TEXT NOT NULL,
+        checkpoint_ns TEXT NOT NULL,
+        checkpoint_id TEXT NOT NULL,
+        task_id TEXT NOT NULL,
+        idx INTEGER NOT NULL,
+        task_path TEXT,
+        channel TEXT,
+        type TEXT,
+        {value} BYTEA,
+        PRIMARY KEY (run_id, thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
+    )
+"""
+_INDEXES = (
+    "CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_run_writes_thread_id ON run_writes (thread_id)",
+    "CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_checkpoints_run_id ON checkpoints (({run_id}))",
+)
+
+
+class PostgresStockSaver(PostgresSaver):
+    """The library's schema and SQL for Postgres; neither locks nor commits."""
+
+    conn: Connection[DictRow]
+
+    def __init__(self, conn: connection.Connection, serde: SerializerProtocol) -> None:
+        # Not the library's constructor: see `StockSaver`.
+        self.conn = conn.raw
+        self.serde = serde
+
+    def setup(self) -> None:
+        """Nothing: the tables exist since start-up."""
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As the library's other savers: a checkpoint asked for by id is where it was asked for."""
+        found = super().get_tuple(config)
+        if found is not None and get_checkpoint_id(config):
+            return found._replace(config=config)
+        return found
+
+    @contextmanager
+    def _cursor(self, *, pipeline: bool = False) -> Iterator[Cursor[DictRow]]:
+        """A cursor of the transaction in progress."""
+        with self.conn.cursor(binary=True, row_factory=dict_row) as cursor:
+            # Metadata may hold integers that the faster decoder makes floats of.
+            set_json_loads(json.loads, cursor)
+            yield cursor
+
+
+def ensure_schema(raw: Any) -> None:
+    """Create what is missing of the saver's tables and of what we add to them.
+
+    Args:
+        raw: A connection outside any transaction; what it does is committed.
+    """
+    # Indexes on tables that others write to can only be built outside of transactions.
+    PostgresSaver(raw).setup()
+    for statement in (_RUN_WRITES, *_INDEXES):
+        raw.execute(statement.format_map(NAMES["postgresql"]))
+
+
+def serialized(
+    serde: SerializerProtocol, checkpoint: Checkpoint, new_versions: ChannelVersions
+) -> dict[str, Any]:
+    """A checkpoint as the saver stores it, with everything in it serialized here and now.
+
+    The library writes strings and numbers into the checkpoint's JSON, which cannot
+    hold all of them and would show them where encryption is on. Those become blobs.
+    """
+    hidden = isinstance(serde, EncryptedSerializer)
+    values: dict[str, Any] = {}
+    for channel, value in checkpoint["channel_values"].items():
+        if _is_plain(value) and not (hidden and value is not None):
+            values[channel] = value
+        elif channel in new_versions:
+            typed = {"typed": serde.dumps_typed(value)}
+            values[channel] = _DeltaSnapshot(typed) if isinstance(value, _DeltaSnapshot) else typed
+        elif isinstance(value, _DeltaSnapshot):
+            # Stored before; what is left of it here is a mark.
+            values[channel] = _DeltaSnapshot(None)
+    return {
+        **checkpoint,
+        "channel_values": values,
+        "channel_versions": dict(checkpoint["channel_versions"]),
+        "versions_seen": {node: dict(seen) for node, seen in checkpoint["versions_seen"].items()},
+    }
+
+
+def storable(value: Any) -> Any:
+    """Plain data without the characters that Postgres's JSON has no form for."""
+    if isinstance(value, str):
+        return value if _is_text(value) else _replaced(value)
+    if isinstance(value, dict):
+        return {storable(key): storable(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [storable(each) for each in value]
+    return value
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether JSON gives this value back as it is, type included."""
+    kind = type(value)
+    if value is None or kind is bool:
+        return True
+    return (kind is str and _is_text(value)) or (kind is int and value in _INT64)
+
+
+def _is_text(value: str) -> bool:
+    return "\0" not in value and (value.isascii() or _replaced(value) == value)
+
+
+def _replaced(value: str) -> str:
+    return value.replace("\0", "\ufffd").encode(errors="replace").decode()

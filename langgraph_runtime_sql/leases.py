@@ -1,0 +1,46 @@
+"""Leases: whether an attempt at a run still has it.
+
+A process that was stopped for a while goes on where it was, and its runs may have been
+taken over meanwhile. The database refuses its writes; what it publishes is checked here,
+and only where its lease may have ended.
+"""
+
+import time
+
+from langgraph_runtime_sql import checkpoint, database
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.errors import SupersededAttempt
+from langgraph_runtime_sql.ops.run_claim import LEASE_SECONDS
+from langgraph_runtime_sql.ops.run_rows import is_held
+
+# When a renewal that succeeded was begun, by the clock that no one can set, and of what.
+_renewed: tuple[float, frozenset[tuple[str, int]]] = 0.0, frozenset()
+
+
+def renewed(moment: float, held: frozenset[tuple[str, int]]) -> None:
+    """Note that leases were renewed, of these runs and attempts, by a write begun at `moment`."""
+    global _renewed
+    _renewed = moment, held
+
+
+async def check(claim: checkpoint.Claim) -> None:
+    """Raise unless an attempt still has its run.
+
+    Raises:
+        SupersededAttempt: it has not.
+    """
+    here = database.current()
+    if here.alone:
+        return
+    moment, held = _renewed
+    sure = max(claim.since, moment if (claim.run_id, claim.attempt) in held else 0.0)
+    if time.monotonic() - sure < LEASE_SECONDS:
+        return
+
+    def fn(conn: Connection) -> bool:
+        return is_held(conn, claim.run_id, claim.attempt, claim.owner)
+
+    if not await here.read(fn):
+        raise SupersededAttempt(
+            f"Attempt {claim.attempt} of run {claim.run_id} no longer owns the run"
+        )

@@ -1,0 +1,96 @@
+"""Functions: in Postgres, what `filters` registers with SQLite as Python functions.
+
+Same names, same meaning: they answer 1 or 0, and fail for a filter they do not
+understand. They are replaced at each start, so they may only change in ways that
+processes of older versions can live with.
+"""
+
+from typing import Any
+
+# Containment: dicts recursively, the rest by equality.
+_JSON_HAS = """
+CREATE OR REPLACE FUNCTION json_has(document jsonb, needle jsonb) RETURNS integer
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+    wanted record;
+BEGIN
+    IF jsonb_typeof(needle) <> 'object' THEN
+        RETURN coalesce((document = needle)::integer, 0);
+    END IF;
+    IF document IS NULL OR jsonb_typeof(document) <> 'object' THEN
+        RETURN 0;
+    END IF;
+    FOR wanted IN SELECT key, value FROM jsonb_each(needle) LOOP
+        IF NOT document ? wanted.key OR json_has(document -> wanted.key, wanted.value) = 0 THEN
+            RETURN 0;
+        END IF;
+    END LOOP;
+    RETURN 1;
+END $$
+"""
+
+_FILTER_ALLOWS = """
+CREATE OR REPLACE FUNCTION filter_allows(filters jsonb, metadata jsonb) RETURNS integer
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+    entry record;
+    operation record;
+    stored jsonb;
+BEGIN
+    FOR entry IN SELECT key, value FROM jsonb_each(filters) LOOP
+        stored := coalesce(metadata, '{}') -> entry.key;
+        IF entry.key = '$or' THEN
+            IF NOT EXISTS (
+                SELECT FROM jsonb_array_elements(entry.value) AS part
+                WHERE filter_allows(part, metadata) = 1
+            ) THEN
+                RETURN 0;
+            END IF;
+        ELSIF entry.key = '$and' THEN
+            IF EXISTS (
+                SELECT FROM jsonb_array_elements(entry.value) AS part
+                WHERE filter_allows(part, metadata) = 0
+            ) THEN
+                RETURN 0;
+            END IF;
+        ELSIF starts_with(entry.key, '$') THEN
+            RAISE EXCEPTION 'unknown operator %', entry.key;
+        ELSIF jsonb_typeof(entry.value) = 'object' AND EXISTS (
+            SELECT FROM jsonb_object_keys(entry.value) AS name WHERE starts_with(name, '$')
+        ) THEN
+            FOR operation IN SELECT key, value FROM jsonb_each(entry.value) LOOP
+                IF operation.key = '$eq' THEN
+                    IF stored IS DISTINCT FROM operation.value THEN
+                        RETURN 0;
+                    END IF;
+                ELSIF operation.key = '$contains' THEN
+                    IF stored IS NULL OR jsonb_typeof(stored) <> 'array' OR EXISTS (
+                        SELECT FROM jsonb_array_elements(
+                            CASE jsonb_typeof(operation.value) WHEN 'array' THEN operation.value
+                            ELSE jsonb_build_array(operation.value) END
+                        ) AS item
+                        WHERE item NOT IN (SELECT jsonb_array_elements(stored))
+                    ) THEN
+                        RETURN 0;
+                    END IF;
+                ELSE
+                    RAISE EXCEPTION 'unknown operator %', operation.key;
+                END IF;
+            END LOOP;
+        ELSIF stored IS DISTINCT FROM entry.value THEN
+            RETURN 0;
+        END IF;
+    END LOOP;
+    RETURN 1;
+END $$
+"""
+
+
+def ensure(raw: Any) -> None:
+    """Create or replace the functions.
+
+    Args:
+        raw: A driver's connection to Postgres.
+    """
+    for statement in (_JSON_HAS, _FILTER_ALLOWS):
+        raw.execute(statement)

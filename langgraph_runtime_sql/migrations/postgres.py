@@ -1,0 +1,84 @@
+"""Migrations of a Postgres database, one process at a time, while others may serve it."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from langgraph_runtime_sql import store
+from langgraph_runtime_sql.checkpoint import postgres as checkpoint_tables
+from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
+from langgraph_runtime_sql.migrations import functions
+from langgraph_runtime_sql.postgres import DIALECT, PostgresEngine, Raw
+from langgraph_runtime_sql.tables import metadata
+
+_KEY = 7_214_880_110
+# As long as building an index on a large table may take.
+PATIENCE_SECONDS = 600.0
+
+
+@contextmanager
+def alone(engine: PostgresEngine) -> Iterator[Raw]:
+    """A connection, while no other process migrates the same database.
+
+    Raises:
+        DatabaseOverloaded: the server cannot be reached.
+        DatabaseBusy: another process has been at it for ten minutes.
+    """
+    try:
+        raw = engine.open()
+    except psycopg.OperationalError as error:
+        raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
+    try:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        # Asked again and again: building an index concurrently waits for the end of every
+        # statement under way, also of one that would itself wait for this lock.
+        while not _held(raw, "pg_try_advisory_lock"):
+            if time.monotonic() > deadline:
+                raise DatabaseBusy("Another process is still migrating the database")
+            time.sleep(0.05)
+        try:
+            yield raw
+        finally:
+            if not raw.closed:
+                _held(raw, "pg_advisory_unlock")
+    finally:
+        raw.close()
+
+
+def _held(raw: Raw, function: str) -> bool:
+    row = raw.execute(f"SELECT {function}(%s)", (_KEY,)).fetchone()
+    return bool(row and row[0])
+
+
+def revision(raw: Raw) -> str | None:
+    """The revision of the schema; None where there is none."""
+    known = raw.execute("SELECT to_regclass('alembic_version')").fetchone()
+    if known is None or known[0] is None:
+        return None
+    row = raw.execute("SELECT version_num FROM alembic_version").fetchone()
+    return None if row is None else str(row[0])
+
+
+def create(raw: Raw, head: str) -> None:
+    """Make the schema in an empty database as `tables` has it."""
+    with raw.transaction():
+        for table in metadata.sorted_tables:
+            raw.execute(str(CreateTable(table).compile(dialect=DIALECT)))
+            for index in sorted(table.indexes, key=lambda index: str(index.name)):
+                raw.execute(str(CreateIndex(index).compile(dialect=DIALECT)))
+        raw.execute(
+            "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
+            " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+        )
+        raw.execute("INSERT INTO alembic_version VALUES (%s)", (head,))
+
+
+def ensure_others(raw: Raw) -> None:
+    """Bring what has no revision up to date: functions, and langgraph's own tables."""
+    with raw.transaction():
+        functions.ensure(raw)
+    checkpoint_tables.ensure_schema(raw)
+    store.ensure_postgres_schema(raw)

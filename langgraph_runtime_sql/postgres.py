@@ -1,0 +1,274 @@
+"""Postgres: a pool of threads, each with a connection of its own.
+
+Where SQLite has one writer, these write beside each other. So an operation locks
+what it reads in order to change it (`Connection.locks`), always the thread before
+its runs; what still collides is undone by Postgres and done again here.
+"""
+
+import asyncio
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import orjson
+import psycopg
+from psycopg import errors
+from psycopg.pq import ExecStatus
+from psycopg.types.json import set_json_loads
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.delivery import Answer
+from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseClosed, DatabaseOverloaded
+from langgraph_runtime_sql.urls import postgres_dsn
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Raw = psycopg.Connection[Any]
+Connect = Callable[..., Any]
+
+DIALECT: Any = PGDialect_psycopg()  # type: ignore[no-untyped-call]
+READERS = 4
+WRITERS = 8
+# How often an operation that collides with others is done again, and the longest first pause.
+ATTEMPTS = 8
+PAUSE_SECONDS = 0.01
+# A restart of the server takes less; until then operations wait for it.
+RECONNECT_SECONDS = 15.0
+LOCK_SECONDS = 10
+
+_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
+_SET_UP = (
+    "SET TIME ZONE 'UTC'",
+    f"SET lock_timeout = '{LOCK_SECONDS}s'",
+    # A process that was stopped in the middle of a transaction must not hold its locks for ever.
+    "SET idle_in_transaction_session_timeout = '10s'",
+)
+
+# Another transaction was quicker. The same operation sees what it did, and succeeds or says why not.
+_COLLISIONS = (
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+    errors.UniqueViolation,
+    errors.ForeignKeyViolation,
+)
+_BUSY = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)
+
+
+def translate(error: BaseException) -> BaseException:
+    """A driver's error as one of ours, where it is not the operation's own doing."""
+    if isinstance(error, _BUSY):
+        return DatabaseBusy(_first_line(error))
+    if isinstance(error, psycopg.DataError | errors.ProgramLimitExceeded):
+        # NUL, a number or date that no column can hold, a key that no index can.
+        return ValueError(f"A value cannot be stored or compared: {_first_line(error)}")
+    if isinstance(error, psycopg.OperationalError | errors.ReadOnlySqlTransaction):
+        return DatabaseOverloaded(_first_line(error))
+    if isinstance(error, StopIteration):
+        # Futures refuse it, and the caller would wait for ever.
+        return RuntimeError("An operation raised StopIteration")
+    return error
+
+
+def _say(raw: Raw, command: bytes) -> bytes | None:
+    """Execute a command without parameters or rows, past the driver's cursors: there are two a
+    transaction, and this takes a third of the time.
+
+    Returns:
+        What the server says it has done.
+    """
+    result = raw.pgconn.exec_(command)
+    if result.status != ExecStatus.COMMAND_OK:
+        error = errors.error_from_result(result, raw.info.encoding)
+        if error.sqlstate is not None:
+            raise error
+        # The server says nothing any more: what does is the driver.
+        raw.close()
+        raise psycopg.OperationalError(*error.args)
+    return result.command_status
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+class PostgresEngine:
+    """The threads and connections of this process to one Postgres database.
+
+    Args:
+        url: As in `Database`.
+        connect: Opens the driver's connection; tests inject faults here.
+    """
+
+    dialect = DIALECT
+
+    def __init__(self, url: str, *, connect: Connect | None = None) -> None:
+        self.dsn = postgres_dsn(url)
+        self._connect: Connect = connect or psycopg.connect
+        self._local = threading.local()
+        self._opened: set[Raw] = set()
+        self._opened_lock = threading.Lock()
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="postgres-read")
+        self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="postgres-write")
+        self._writing: set[Future[None]] = set()
+        self._refusal: Exception | None = None
+
+    def start(self) -> None:
+        """Nothing: threads and connections come with the first operations."""
+
+    def stop(self) -> None:
+        """Finish what was accepted, then close. Blocks; repeatable."""
+        self.refuse(DatabaseClosed())
+        self._writers.shutdown(wait=True)
+        self._readers.shutdown(wait=True)
+        with self._opened_lock:
+            for raw in self._opened:
+                raw.close()
+            self._opened.clear()
+
+    def refuse(self, reason: Exception) -> None:
+        """Take no operation from now on; each raises `reason`, the first that was given."""
+        self._refusal = self._refusal or reason
+
+    def submit_write(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
+        """Run `fn` on a writer; `answer` hears of it after the commit."""
+        writing = self._submit(self._writers, _WRITE, fn, answer)
+        self._writing.add(writing)
+        writing.add_done_callback(self._writing.discard)
+
+    async def settled(self) -> None:
+        """Wait until every write that was accepted so far has ended."""
+        if writing := [asyncio.wrap_future(each) for each in list(self._writing)]:
+            await asyncio.wait(writing)
+
+    def submit_read(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
+        """Run `fn` on a reader, in one snapshot."""
+        self._submit(self._readers, _READ, fn, answer)
+
+    def _submit(
+        self,
+        pool: ThreadPoolExecutor,
+        begin: bytes,
+        fn: Callable[[Connection], T],
+        answer: Answer[T],
+    ) -> Future[None]:
+        if self._refusal is not None:
+            raise self._refusal
+        try:
+            return pool.submit(self._answer, begin, fn, answer)
+        except RuntimeError as error:
+            # Stopped since the line above.
+            raise DatabaseClosed from error
+
+    def open(self) -> Raw:
+        """A new connection, set up as all of them are, for the caller to close.
+
+        Raises:
+            psycopg.OperationalError: the server cannot be reached, or refuses.
+        """
+        raw: Raw = self._connect(self.dsn, autocommit=True, connect_timeout=10)
+        try:
+            for statement in _SET_UP:
+                raw.execute(statement)
+            set_json_loads(orjson.loads, raw)
+        except BaseException:
+            raw.close()
+            raise
+        return raw
+
+    def _answer(self, begin: bytes, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
+        try:
+            result, committed = self._transact(begin, fn)
+        except BaseException as error:  # noqa: BLE001  # the caller's to handle
+            answer.fail(translate(error))
+            return
+        for callback in committed:
+            try:
+                callback()
+            except Exception:
+                # One that fails must not keep the others, or the answer, from coming.
+                logger.exception("A callback failed after a commit")
+        answer.give(result)
+
+    def _transact(
+        self, begin: bytes, fn: Callable[[Connection], T]
+    ) -> tuple[T, list[Callable[[], None]]]:
+        """The result of `fn` in a transaction that is committed, and what to call after it."""
+        attempt = 0
+        while True:
+            attempt += 1
+            raw = self._connection()
+            try:
+                return self._once(raw, begin, fn)
+            except _COLLISIONS:
+                if attempt >= ATTEMPTS:
+                    raise
+                time.sleep(random.uniform(0, PAUSE_SECONDS * attempt))
+            except psycopg.Error:
+                # Lost before the commit: on a new connection it may be done again.
+                if not raw.closed or attempt >= ATTEMPTS:
+                    raise
+
+    def _once(
+        self, raw: Raw, begin: bytes, fn: Callable[[Connection], T]
+    ) -> tuple[T, list[Callable[[], None]]]:
+        try:
+            _say(raw, begin)
+            connection = Connection(raw, DIALECT, locks=begin is _WRITE)
+            result = fn(connection)
+        except BaseException:
+            # A connection that cannot even do this is of no use to the next operation.
+            with suppress(psycopg.Error):
+                _say(raw, b"ROLLBACK")
+            raise
+        self._commit(raw)
+        return result, connection.committed()
+
+    @staticmethod
+    def _commit(raw: Raw) -> None:
+        try:
+            done = _say(raw, b"COMMIT")
+        except psycopg.OperationalError as error:
+            if not raw.closed:
+                raise
+            raise DatabaseOverloaded(
+                "The connection to Postgres was lost during a commit: whether the write was "
+                "stored is not known"
+            ) from error
+        if done != b"COMMIT":
+            # An operation went on after an error of the database: nothing of it is kept.
+            raise DatabaseOverloaded("The transaction was undone by the database")
+
+    def _connection(self) -> Raw:
+        """This thread's connection; while the server is away, wait for it.
+
+        Raises:
+            DatabaseOverloaded: it has not come back.
+        """
+        raw: Raw | None = getattr(self._local, "raw", None)
+        if raw is not None and not raw.closed:
+            return raw
+        if raw is not None:
+            with self._opened_lock:
+                self._opened.discard(raw)
+        deadline = time.monotonic() + RECONNECT_SECONDS
+        while True:
+            try:
+                raw = self._local.raw = self.open()
+            except psycopg.OperationalError as error:
+                if self._refusal is not None or time.monotonic() > deadline:
+                    raise DatabaseOverloaded(
+                        f"Postgres cannot be reached: {_first_line(error)}"
+                    ) from error
+                time.sleep(0.2)
+            else:
+                with self._opened_lock:
+                    self._opened.add(raw)
+                return raw

@@ -1,0 +1,292 @@
+"""RedisBus: the bus of several processes that serve one Postgres database.
+
+What happens in this process reaches its own followers as on the LocalBus, without
+waiting for anything. The same events go into a Redis stream for each thread, which
+the processes with followers of it read. Wake-ups and control messages go by pub/sub:
+one that is lost is found by the queue's sweep, because the database knows it too.
+
+Redis holds nothing that cannot be lost. While it is away runs go on, and what they
+publish waits here; followers elsewhere get it late, or are told that it is lost.
+"""
+
+import asyncio
+import logging
+import uuid
+from contextlib import suppress
+from typing import Any
+
+import orjson
+
+from langgraph_runtime_sql.bus import (
+    RECHECK_SECONDS,
+    START,
+    Control,
+    Event,
+    LocalBus,
+    Order,
+    Subscription,
+    _Log,
+    lost,
+)
+from langgraph_runtime_sql.redis_link import FAILURES, Link
+from langgraph_runtime_sql.redis_outbox import Outbox
+from langgraph_runtime_sql.redis_reader import Reader, pack
+
+logger = logging.getLogger(__name__)
+
+PREFIX = "threadhold"
+# While Redis is away, ends are found by asking the database this often.
+AWAY_RECHECK_SECONDS = 2.0
+FLUSH_SECONDS = 2.0
+# How long what a run has left is waited for once the run has ended.
+SETTLE_SECONDS = 5.0
+# A run that publishes nothing for this long loses what it could be resumed from.
+LEAST_TTL_SECONDS = 60.0
+LISTEN_SECONDS = 5.0
+
+
+class RemoteSubscription(Subscription):
+    """A reader of events that come from several processes."""
+
+    key = ""
+    _replayed: frozenset[tuple[Order, str]] = frozenset()
+    _unfollow: Any = None
+
+    def push(self, event: Event) -> None:
+        """Add an event, from any thread, unless the log held it already."""
+        if (event.order, event.run_id) not in self._replayed:
+            super().push(event)
+
+    def begin_with(self, events: list[Event]) -> None:
+        """Put what was sent before in front; the caller keeps others from pushing meanwhile."""
+        self._replayed = frozenset((event.order, event.run_id) for event in events)
+        self._events.clear()
+        self._events.extend(events)
+
+    def lose_first(self) -> None:
+        """The same as `lose`, of events before all that wait to be read."""
+        if not self.broken:
+            self.broken = True
+            self._events.appendleft(lost())
+
+    def close(self) -> None:
+        """Stop listening. Repeatable."""
+        super().close()
+        if self._unfollow is not None:
+            self._unfollow(self.key, self)
+
+
+class RedisBus(LocalBus):
+    """The bus of one of several processes.
+
+    Args:
+        url: `redis://host:port/0`, `rediss://...` or `unix://...`.
+        keep_seconds: How long a finished run's stream can still be resumed.
+        prefix: What all keys and channels in Redis begin with.
+        answer_seconds: How long a command may take before Redis counts as away.
+    """
+
+    _reader = RemoteSubscription
+
+    def __init__(
+        self,
+        url: str,
+        keep_seconds: float = 120.0,
+        *,
+        prefix: str = PREFIX,
+        answer_seconds: float = 5.0,
+    ) -> None:
+        super().__init__(keep_seconds)
+        self._name = uuid.uuid4().hex
+        self.link = Link(url, prefix, self._set_clock, seconds=answer_seconds)
+        self._outbox = Outbox(self.link, max(LEAST_TTL_SECONDS, keep_seconds))
+        self._remote: Reader | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def _set_clock(self, skew: int) -> None:
+        self._skew = skew
+
+    async def start(self) -> None:
+        """Connect with other processes. A Redis that is away is tried again until it is there."""
+        self._remote = Reader(self.link, self._name, self._outbox.is_ours, self._receive)
+        self._tasks = [
+            asyncio.create_task(self._outbox.run(), name="redis-outbox"),
+            asyncio.create_task(self._remote.run(), name="redis-reader"),
+            asyncio.create_task(self._listen(), name="redis-listener"),
+        ]
+
+    async def stop(self) -> None:
+        """Send what is left, and close the connections. Repeatable."""
+        if self._tasks:
+            await self._outbox.flush(FLUSH_SECONDS)
+        tasks, self._tasks = self._tasks, []
+        left = set(tasks)
+        while left:
+            # Once is not enough: the client takes one that comes with an answer for a timeout.
+            for task in left:
+                task.cancel()
+            _, left = await asyncio.wait(left, timeout=0.5)
+        for task in tasks:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                logger.error("A task of the bus failed", exc_info=error)
+        await self.link.close()
+
+    def health(self) -> dict[str, str]:
+        """How Redis is: `ok` or `away`."""
+        return {"redis": "ok" if self.link.well else "away"}
+
+    # --- streams
+
+    @property
+    def recheck_seconds(self) -> float:
+        """How long a follower may wait for events before he asks the database."""
+        return RECHECK_SECONDS if self.link.well else AWAY_RECHECK_SECONDS
+
+    def _send(
+        self,
+        run_id: str,
+        thread_id: str | None,
+        name: str,
+        data: bytes,
+        log: _Log | None,
+        attempt: int,
+    ) -> Event:
+        event = super()._send(run_id, thread_id, name, data, log, attempt)
+        self._outbox.put(thread_id or run_id, run_id, attempt, pack(event), data)
+        return event
+
+    def _receive(self, key: str, event: Event) -> None:
+        """Deliver an event of another process."""
+        with self._lock:
+            # Ours come after it, whichever clock is ahead.
+            self._last = max(self._last, event.order)
+            self._deliver(event, key)
+            if event.is_end:
+                self._live.pop(event.run_id, None)
+
+    async def follow_run(
+        self,
+        run_id: str,
+        thread_id: str | None,
+        after: Order | None = None,
+        live: Subscription | None = None,
+    ) -> Subscription:
+        """Follow a run, wherever it is worked on; arguments as `subscribe_run`."""
+        reader = self._subscribe(self._by_run, run_id, [run_id], None)
+        await self._follow(reader, thread_id or run_id)
+        if after is not None:
+            await self._replay(reader, run_id, [run_id], after, live)
+        return reader
+
+    async def follow_thread(self, thread_id: str, after: Order | None = None) -> Subscription:
+        """Follow a thread, wherever its runs are worked on."""
+        reader = self._subscribe(self._by_thread, thread_id, None, None)
+        await self._follow(reader, thread_id)
+        if after is not None:
+            await self._replay(reader, None, self._thread_logs.get(thread_id, []), after, None)
+        return reader
+
+    async def _follow(self, reader: Subscription, key: str) -> None:
+        if self._remote is None or not isinstance(reader, RemoteSubscription):
+            return
+        reader.key, reader._unfollow = key, self._remote.unfollow
+        try:
+            await self._remote.follow(key, reader)
+        except BaseException:
+            reader.close()
+            raise
+
+    async def _replay(
+        self,
+        reader: Subscription,
+        run_id: str | None,
+        logs: list[str],
+        after: Order,
+        live: Subscription | None,
+    ) -> None:
+        """Begin with what was kept since `after`, here or in Redis."""
+        if self._remote is None or not isinstance(reader, RemoteSubscription):
+            return
+        try:
+            stored = [
+                event
+                for event in await self._remote.log(reader.key)
+                if event.resumable and run_id in (None, event.run_id)
+            ]
+        except FAILURES:
+            stored = []
+            if not self.is_live(run_id or ""):
+                reader.lose()
+        with self._lock:
+            here = [each for name in logs if name in self._logs for each in self._logs[name].events]
+            waiting = [*(live.waiting() if live else ()), *reader.waiting()]
+            found = {(each.order, each.run_id): each for each in [*stored, *here, *waiting]}
+            events = [found[number] for number in sorted(found) if number[0] > after]
+            lost = [each for each in waiting if each.is_loss]
+            reader.begin_with([*lost, *events])
+        if run_id is not None and events and _has_hole(list(found.values()), after):
+            reader.lose_first()
+
+    async def settle(self, subscription: Subscription) -> bool:
+        """Have everything there that was sent before now; whether it is."""
+        if self._remote is None or not isinstance(subscription, RemoteSubscription):
+            return True
+        return await self._remote.settle(subscription.key, SETTLE_SECONDS)
+
+    async def flush(self) -> None:
+        """Have everything that was published so far in Redis, unless it is away."""
+        if self.link.well and self._tasks:
+            await self._outbox.flush(FLUSH_SECONDS)
+
+    # --- runs and control
+
+    def run_started(self, run_id: str, *, resumable: bool, here: bool = True) -> None:
+        """A run was committed or claimed. Only of those that are worked on here is the end sure."""
+        if here:
+            super().run_started(run_id, resumable=resumable)
+
+    def wake(self) -> None:
+        """Have every queue look again; from any thread."""
+        super().wake()
+        self._outbox.notify(self.link.name("wake"), self._name.encode())
+
+    def send_control(self, run_id: str, control: Control) -> None:
+        """Ask a run's worker to stop, wherever he is."""
+        here = run_id in self._listeners
+        super().send_control(run_id, control)
+        if not here:
+            message = orjson.dumps([self._name, run_id, *control])
+            self._outbox.notify(self.link.name("control"), message)
+
+    async def _listen(self) -> None:
+        """Hear wake-ups and control messages until cancelled."""
+        client = self.link.client(answer_seconds=None)
+        while True:
+            pubsub: Any = client.pubsub(ignore_subscribe_messages=True)
+            try:
+                await pubsub.subscribe(self.link.name("wake"), self.link.name("control"))
+                # What was said meanwhile is not said again.
+                super().wake()
+                while True:
+                    message = await pubsub.get_message(timeout=LISTEN_SECONDS)
+                    if message is not None:
+                        self._hear(message["channel"].decode(), message["data"])
+            except FAILURES as error:
+                await self.link.failed(error)
+            finally:
+                with suppress(*FAILURES):
+                    await pubsub.aclose()
+
+    def _hear(self, channel: str, data: bytes) -> None:
+        if channel == self.link.name("wake"):
+            if data != self._name.encode():
+                super().wake()
+            return
+        sender, run_id, action, reason = orjson.loads(data)
+        if sender != self._name:
+            super().send_control(run_id, Control(action, reason))
+
+
+def _has_hole(events: list[Event], after: Order) -> bool:
+    """Whether the event after which a client goes on is gone, and with it perhaps others."""
+    return after > START and after[1] >= 0 and all(each.order > after for each in events)

@@ -1,0 +1,229 @@
+"""Reader: follows the streams of other processes, all of them on one connection."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from langgraph_runtime_sql.bus import Event, Subscription
+from langgraph_runtime_sql.redis_link import FAILURES, Link
+
+BLOCK_MILLISECONDS = 2_000
+COUNT = 200
+# Where a stream's end cannot be asked for, it is read from a little earlier.
+MARGIN_MILLISECONDS = 1_000
+PLACE_SECONDS = 2.0
+POKE_TTL_SECONDS = 60
+
+EntryId = tuple[int, int]
+Fields = dict[bytes, bytes]
+
+
+def pack(event: Event) -> bytes:
+    """An event without its data, as it travels."""
+    return orjson.dumps([*event.order, event.run_id, event.name, event.resumable])
+
+
+def unpack(fields: Fields) -> Event | None:
+    """The event of an entry; None for one that was refused."""
+    header = fields.get(b"h")
+    if header is None:
+        return None
+    milliseconds, sequence, run_id, name, resumable = orjson.loads(header)
+    return Event((milliseconds, sequence), run_id, name, fields[b"d"], resumable)
+
+
+def _entry_id(text: bytes) -> EntryId:
+    milliseconds, _, sequence = text.partition(b"-")
+    return int(milliseconds), int(sequence)
+
+
+@dataclass(slots=True)
+class _Stream:
+    """A stream that is followed.
+
+    Attributes:
+        position: The last entry that was read.
+        held: The number of the last event of each origin; None where Redis could not be asked.
+    """
+
+    position: bytes = b"0-0"
+    held: dict[bytes, int] | None = None
+    seen: dict[bytes, int] = field(default_factory=dict)
+    readers: set[Subscription] = field(default_factory=set)
+    placing: asyncio.Task[None] | None = None
+
+
+class Reader:
+    """What other processes publish, for those who follow it here.
+
+    Args:
+        link: The way to Redis.
+        name: This process, unlike any other.
+        is_ours: Whether an origin is this process, whose events are delivered already.
+        deliver: Called with the key of a stream and each event of another process.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        name: str,
+        is_ours: Callable[[bytes], bool],
+        deliver: Callable[[str, Event], None],
+    ) -> None:
+        self._link = link
+        self._is_ours = is_ours
+        self._deliver = deliver
+        self._streams: dict[str, _Stream] = {}
+        self._poke = link.name(f"poke:{name}")
+        self._poked = b"0-0"
+        self._progress = asyncio.Event()
+        self._blocking = link.client(answer_seconds=BLOCK_MILLISECONDS / 1_000 + link.seconds)
+
+    # --- who follows what
+
+    async def follow(self, key: str, subscription: Subscription) -> None:
+        """Deliver what comes to a stream from now on. Returns when nothing more can be missed."""
+        stream = self._streams.get(key)
+        if stream is None:
+            stream = self._streams[key] = _Stream()
+            stream.placing = asyncio.create_task(self._place(key, stream))
+        stream.readers.add(subscription)
+        if stream.placing is not None:
+            await asyncio.shield(stream.placing)
+
+    def unfollow(self, key: str, subscription: Subscription) -> None:
+        """Deliver no more of it. Repeatable."""
+        stream = self._streams.get(key)
+        if stream is not None:
+            stream.readers.discard(subscription)
+            if not stream.readers:
+                del self._streams[key]
+
+    async def _place(self, key: str, stream: _Stream) -> None:
+        """Find the end of a stream, and have the loop read it from there."""
+        began = time.time_ns() // 1_000_000 - MARGIN_MILLISECONDS
+        try:
+            async with asyncio.timeout(min(PLACE_SECONDS, self._link.seconds)):
+                redis: Any = await self._link.commands()
+                pipeline = redis.pipeline(transaction=True)
+                pipeline.xrevrange(self._link.stream(key), count=1)
+                pipeline.hgetall(self._link.meta(key))
+                pipeline.xadd(self._poke, {"k": "1"}, maxlen=1)
+                pipeline.expire(self._poke, POKE_TTL_SECONDS)
+                last, known, *_ = await pipeline.execute()
+        except FAILURES:
+            # The loop will notice, and say so.
+            stream.position = b"%d-0" % began
+        else:
+            if last:
+                stream.position = last[0][0]
+            stream.held = {
+                origin: int(number)
+                for origin, number in known.items()
+                if origin != b"size" and not origin.startswith(b"run:")
+            }
+        stream.placing = None
+
+    # --- what comes
+
+    async def run(self) -> None:
+        """Read until cancelled."""
+        while True:
+            try:
+                await self._read()
+                self._link.succeeded()
+            except FAILURES as error:
+                await self._link.failed(error)
+
+    async def _read(self) -> None:
+        names = {
+            self._link.stream(key).encode(): (key, stream)
+            for key, stream in self._streams.items()
+            if stream.placing is None
+        }
+        positions: dict[Any, Any] = {name: stream.position for name, (_, stream) in names.items()}
+        positions[self._poke] = self._poked
+        answer = await self._blocking.xread(positions, count=COUNT, block=BLOCK_MILLISECONDS)
+        for name, entries in _streams(answer):
+            if name in names:
+                self._take(*names[name], entries)
+            else:
+                self._poked = entries[-1][0]
+        self._progress.set()
+        self._progress = asyncio.Event()
+
+    def _take(self, key: str, stream: _Stream, entries: list[tuple[bytes, Fields]]) -> None:
+        for entry_id, fields in entries:
+            stream.position = entry_id
+            origin, number = fields[b"o"], int(fields[b"n"])
+            if self._is_ours(origin) or not self._is_next(stream, origin, number):
+                continue
+            if (event := unpack(fields)) is not None:
+                self._deliver(key, event)
+
+    def _is_next(self, stream: _Stream, origin: bytes, number: int) -> bool:
+        """Whether an event is new; where one before it never came, followers are told."""
+        before = stream.seen.get(origin)
+        if before is None and stream.held is not None:
+            before = stream.held.get(origin, 0)
+        if before is not None and number <= before:
+            return False
+        if before is not None and number > before + 1:
+            for subscription in stream.readers:
+                subscription.lose()
+        stream.seen[origin] = number
+        return True
+
+    # --- what was
+
+    async def log(self, key: str) -> list[Event]:
+        """All events that a stream still holds.
+
+        Raises:
+            one of FAILURES: Redis does not answer.
+        """
+        found: list[Event] = []
+        after = b"-"
+        async with asyncio.timeout(self._link.seconds):
+            redis: Any = await self._link.commands()
+            while entries := await redis.xrange(self._link.stream(key), after, "+", count=1_000):
+                events = (unpack(fields) for _, fields in entries)
+                found += (event for event in events if event is not None)
+                after = b"(" + entries[-1][0]
+        return found
+
+    async def settle(self, key: str, seconds: float) -> bool:
+        """Wait until what a stream holds now was delivered; False where that cannot be said."""
+        stream = self._streams.get(key)
+        if stream is None:
+            return True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                last = await self._end(key)
+                while _entry_id(stream.position) < last:
+                    await self._progress.wait()
+                return True
+        return False
+
+    async def _end(self, key: str) -> EntryId:
+        """The last entry of a stream, as soon as Redis says which."""
+        while True:
+            try:
+                async with asyncio.timeout(self._link.seconds):
+                    redis: Any = await self._link.commands()
+                    last = await redis.xrevrange(self._link.stream(key), count=1)
+                return _entry_id(last[0][0]) if last else (0, 0)
+            except FAILURES:
+                await asyncio.sleep(0.2)
+
+
+def _streams(answer: Any) -> Any:
+    """The streams of an answer to XREAD, in either version of the protocol."""
+    if isinstance(answer, dict):
+        return [(name, entries[0] if entries else []) for name, entries in answer.items()]
+    return answer or []

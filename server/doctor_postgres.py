@@ -1,0 +1,61 @@
+"""The doctor of a Postgres database. What the server keeps sound by itself is not looked at."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from langgraph_runtime_sql import doctor
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.database import Database
+from langgraph_runtime_sql.doctor import Finding
+from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
+from langgraph_runtime_sql.migrations import HEAD
+from langgraph_runtime_sql.migrations.postgres import revision
+from langgraph_runtime_sql.postgres import PostgresEngine
+from langgraph_runtime_sql.postgres_ownership import PostgresOwnership
+from server.doctor import CannotExamine, RepairRefused, wrong_schema
+
+
+def examine(url: str) -> list[Finding]:
+    """As `server.doctor.examine`."""
+    with _opened(url) as (database, served):
+        return database.read_sync(lambda conn: _examine(conn, served=served))
+
+
+def repair(url: str) -> list[Finding]:
+    """As `server.doctor.repair`."""
+
+    def fn(conn: Connection) -> list[Finding]:
+        found = _examine(conn, served=False)
+        doctor.repair(conn, found)
+        return found
+
+    with _opened(url) as (database, served):
+        if served:
+            raise RepairRefused("Nothing was repaired: the database is in use by another process")
+        return database.write_sync(fn)
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[tuple[Database, bool]]:
+    """The database, owned if nobody else owns it, and whether somebody does."""
+    database = Database(url, exclusive=False)
+    ownership = PostgresOwnership(PostgresEngine(url))
+    served = False
+    try:
+        try:
+            ownership.take(patience=0)
+        except DatabaseInUse:
+            served = True
+        yield database, served
+    except DatabaseOverloaded as error:
+        raise CannotExamine(str(error)) from error
+    finally:
+        database.close()
+        ownership.release()
+
+
+def _examine(conn: Connection, *, served: bool) -> list[Finding]:
+    found = revision(conn.raw)
+    if found != HEAD:
+        raise wrong_schema(f"The Postgres database {conn.raw.info.dbname}", found)
+    return doctor.examine(conn, served=served)

@@ -1,0 +1,129 @@
+"""Several processes on one port: they share its socket, and the system spreads connections.
+
+This one only starts them, starts those again that die, and stops all of them together.
+"""
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.urls import is_postgres
+from server.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.2
+# Between the deaths of a process and its next start.
+PAUSE_SECONDS = 1.0
+# What a process ends with that cannot start, and would not the next time either.
+HOPELESS = (1, 2, 3)
+
+
+class OneProcessOnly(RuntimeSqlError):
+    """More processes are asked for than the database can have."""
+
+
+def refuse_alone(settings: Settings, asked: str) -> None:
+    """Refuse what takes more than one process where there can only be one.
+
+    Args:
+        settings: The server's settings.
+        asked: What was asked for, such as `--workers 4`.
+
+    Raises:
+        OneProcessOnly: the database is a SQLite file, or there is no Redis.
+    """
+    if not is_postgres(settings.database_url):
+        raise OneProcessOnly(
+            f"{asked}: one process owns a SQLite file, which `threadhold serve` alone makes the "
+            "most of. For more of them set DATABASE_URL to a postgresql:// database, and REDIS_URL."
+        )
+    if settings.redis_url is None:
+        raise OneProcessOnly(
+            f"{asked}: without Redis one process serves a Postgres database. Set REDIS_URL, "
+            "through which several tell each other what happens."
+        )
+
+
+class Supervisor:
+    """Runs `count` processes until SIGINT or SIGTERM.
+
+    Args:
+        arguments: Of `threadhold`, for each of them.
+        host: Address to listen on.
+        port: Port to listen on.
+        count: How many.
+    """
+
+    def __init__(self, arguments: Sequence[str], host: str, port: int, count: int) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            self._socket = socket.create_server((host, port), family=family, backlog=2048)
+        except OSError as error:
+            raise RuntimeSqlError(f"Cannot listen on {host}:{port}: {error}") from error
+        # Its other end closes when this process dies, however it does.
+        self._alive, self._held = os.pipe()
+        self._arguments = [*arguments, "--inherited", f"{self._socket.fileno()},{self._alive}"]
+        self._children: list[subprocess.Popen[bytes]] = []
+        self._count = count
+        self._stopping = False
+
+    def run(self) -> int:
+        """Start them and stay until all have ended; the code to exit with."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._stop)
+        self._children = [self._start() for _ in range(self._count)]
+        code = 0
+        while self._children:
+            time.sleep(LOOK_SECONDS)
+            for child in [each for each in self._children if each.poll() is not None]:
+                self._children.remove(child)
+                code = code or self._ended(child)
+        self._socket.close()
+        return code
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "server", *self._arguments]
+        # A session of its own, so that Ctrl+C reaches it once: from here.
+        return subprocess.Popen(
+            command, pass_fds=(self._socket.fileno(), self._alive), start_new_session=True
+        )
+
+    def _ended(self, child: subprocess.Popen[bytes]) -> int:
+        """What becomes of one that has ended; the code to exit with, if it is the end of all."""
+        if self._stopping:
+            return 0
+        if child.returncode in HOPELESS:
+            self._stop()
+            return child.returncode
+        logger.error("Process %s died (%s): starting another", child.pid, child.returncode)
+        time.sleep(PAUSE_SECONDS)
+        if not self._stopping:
+            self._children.append(self._start())
+        return 0
+
+    def _stop(self, number: int = signal.SIGTERM, frame: FrameType | None = None) -> None:
+        """Have them finish what they are at, within the grace period."""
+        self._stopping = True
+        for child in self._children:
+            child.terminate()
+
+
+def inherited(value: str) -> socket.socket:
+    """The socket that a supervisor gave to this process, which ends when he does."""
+    descriptor, alive = map(int, value.split(","))
+
+    def watch() -> None:
+        os.read(alive, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="supervisor", daemon=True).start()
+    return socket.socket(fileno=descriptor)

@@ -1,0 +1,49 @@
+"""Works the queue, and answers no requests: `threadhold worker`."""
+
+import asyncio
+import logging
+import os
+import signal
+
+from langgraph_runtime_sql.errors import RuntimeSqlError
+from server import logs
+from server.app import create_app
+from server.processes import refuse_alone
+from server.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+class NothingToDo(RuntimeSqlError):
+    """A worker that may work on no run."""
+
+
+def work(settings: Settings) -> None:
+    """Work on runs until SIGINT or SIGTERM, then let them finish for the grace period.
+
+    Raises:
+        RuntimeSqlError: the project cannot be served, or not by more than one process.
+    """
+    refuse_alone(settings, "worker")
+    if settings.n_jobs_per_worker == 0:
+        raise NothingToDo("worker: N_JOBS_PER_WORKER=0 leaves it nothing to do")
+    logs.configure(settings.log_level)
+    if os.name == "nt":
+        asyncio.run(_work(settings))
+        return
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_work(settings))
+
+
+async def _work(settings: Settings) -> None:
+    app = create_app(settings)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with app.router.lifespan_context(app):
+        logger.info("Working on runs (process %s)", os.getpid())
+        await stop.wait()
+        logger.info("Stopping")

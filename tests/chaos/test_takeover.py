@@ -1,0 +1,76 @@
+"""A process that is stopped past its lease and goes on: another has its run by then."""
+
+import asyncio
+import json
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.support import served
+from tests.support.redis import started
+from tests.support.served import PATIENCE, client
+
+pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
+
+
+async def test_a_process_that_slept_past_its_lease_writes_and_sends_nothing_more(
+    tmp_path: Path,
+) -> None:
+    record = tmp_path / "record"
+    asked = {"count": 60, "delay": 0.2, "record": str(record)}
+    with ExitStack() as stack:
+        redis = stack.enter_context(started(tmp_path / "valkey")).url
+        first = stack.enter_context(served.served(tmp_path, redis_url=redis))
+        front = stack.enter_context(served.served(tmp_path, redis_url=redis, N_JOBS_PER_WORKER="0"))
+        async with client(front) as api:
+            thread = await api.thread()
+            run = await api.run(thread, "steps", asked, stream_mode="values", stream_resumable=True)
+            await served.lines(record, 5)
+            first.process.send_signal(signal.SIGSTOP)
+            stack.callback(first.process.send_signal, signal.SIGCONT)
+            second = stack.enter_context(served.served(tmp_path, redis_url=redis))
+            # It takes the run when the lease has ended, and is still at it when the first wakes up.
+            taken = len(record.read_text().splitlines())
+            async with asyncio.timeout(PATIENCE * 2):
+                while len(record.read_text().splitlines()) < taken + 3:
+                    await asyncio.sleep(0.05)
+            first.process.send_signal(signal.SIGCONT)
+            path = f"/threads/{thread}/runs/{run}/stream"
+            streams = []
+            for server in (front, second, first):
+                async with client(server) as follower:
+                    streams.append(
+                        await follower.events(
+                            "GET", path, headers={"Last-Event-ID": "-1"}, patience=PATIENCE * 2
+                        )
+                    )
+            assert await api.ended(thread, run) == "success"
+            state = await api.get(f"/threads/{thread}/state")
+            assert state["values"]["done"] == list(range(60))
+            assert streams[0] == streams[1]
+            for events in streams:
+                assert [event for event in events if event.name == "error"] == []
+                numbers = [tuple(map(int, str(event.id).split("-"))) for event in events]
+                assert numbers == sorted(set(numbers))
+                attempts = [
+                    json.loads(event.data)["attempt"]
+                    for event in events
+                    if event.name == "metadata"
+                ]
+                assert attempts == [1, 2]
+                done = [
+                    len(json.loads(event.data)["done"])
+                    for event in events
+                    if event.name == "values"
+                ]
+                # What the second attempt begins with was there; from then on one after the other.
+                assert done[-1] == 60
+                again = next(at for at, event in enumerate(events) if '"attempt":2' in event.data)
+                steps = [
+                    len(json.loads(event.data)["done"])
+                    for event in events[again:]
+                    if event.name == "values"
+                ]
+                assert steps == list(range(steps[0], 61))

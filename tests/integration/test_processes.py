@@ -1,0 +1,313 @@
+"""Several processes on one Postgres and one Redis: any of them serves any request."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support import databases, served
+from tests.support.processes import (
+    GRAPHS,
+    Running,
+    environment,
+    free_port,
+    running,
+    stop,
+    threadhold,
+)
+from tests.support.redis import Valkey, started
+from tests.support.served import PATIENCE, Api, Event, client
+
+pytestmark = pytest.mark.usefixtures("each_database")
+ONLY = pytest.mark.only("postgresql")
+
+
+class Cluster(NamedTuple):
+    """Processes that serve one database."""
+
+    folder: Path
+    valkey: Valkey
+    servers: list[Running]
+
+
+@pytest.fixture(scope="module")
+def cluster(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A and B work on runs; C only answers requests."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with ExitStack() as stack:
+        valkey = stack.enter_context(started(tmp_path_factory.mktemp("valkey")))
+        servers = [
+            stack.enter_context(
+                served.served(folder, redis_url=valkey.url, N_JOBS_PER_WORKER=slots)
+            )
+            for slots in ("4", "4", "0")
+        ]
+        yield Cluster(folder, valkey, servers)
+
+
+@pytest.fixture
+async def apis(cluster: Cluster) -> AsyncIterator[list[Api]]:
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(client(server)) for server in cluster.servers]
+
+
+def values(events: list[Event]) -> list[object]:
+    return [json.loads(event.data) for event in events if event.name == "values"]
+
+
+@ONLY
+async def test_a_run_is_made_here_streamed_there_and_cancelled_elsewhere(
+    apis: list[Api], tmp_path: Path
+) -> None:
+    a, b, c = apis
+    thread = await a.thread()
+    record = str(tmp_path / "record")
+    run = await a.run(thread, "sleeper", {"seconds": 60, "record": record})
+    async with (
+        asyncio.timeout(PATIENCE),
+        b.stream("GET", f"/threads/{thread}/runs/{run}/stream") as from_b,
+        c.stream("GET", f"/threads/{thread}/stream") as of_thread,
+    ):
+        await served.lines(Path(record), 1)
+        await c.post(f"/threads/{thread}/runs/{run}/cancel?wait=true")
+        assert [event async for event in from_b if event.name == "error"] == []
+        async for event in of_thread:
+            if event.name == "metadata" and "run_done" in event.data:
+                break
+    assert await a.ended(thread, run) == "interrupted"
+    assert await served.lines(Path(record), 2) == ["started", "cancelled"]
+
+
+@ONLY
+async def test_a_stream_is_resumed_by_any_process_without_gap_or_repeat(apis: list[Api]) -> None:
+    a, b, c = apis
+    thread = await a.thread()
+    body = {
+        "assistant_id": "steps",
+        "input": {"count": 30, "delay": 0.02},
+        "stream_mode": "values",
+        "stream_resumable": True,
+    }
+    whole = await a.events("POST", f"/threads/{thread}/runs/stream", body)
+    run = json.loads(whole[0].data)["run_id"]
+    path = f"/threads/{thread}/runs/{run}/stream"
+    for api in (a, b, c):
+        for start in (0, 7, len(whole) - 2):
+            headers = {"Last-Event-ID": str(whole[start].id)}
+            assert await api.events("GET", path, headers=headers) == whole[start + 1 :]
+        assert await api.events("GET", path, headers={"Last-Event-ID": "-1"}) == whole
+
+
+@ONLY
+async def test_a_stream_is_resumed_elsewhere_while_the_run_goes_on(apis: list[Api]) -> None:
+    a, b, c = apis
+    thread = await a.thread()
+    body = {
+        "input": {"count": 40, "delay": 0.05},
+        "stream_mode": "values",
+        "stream_resumable": True,
+    }
+    run = await c.run(thread, "steps", **body)
+    path = f"/threads/{thread}/runs/{run}/stream"
+    seen: list[Event] = []
+    async with asyncio.timeout(PATIENCE):
+        # A few events from each, in turn.
+        for turn in range(12):
+            last = {"Last-Event-ID": str(seen[-1].id) if seen else "-1"}
+            async with (a, b, c)[turn % 3].stream("GET", path, headers=last) as events:
+                async for event in events:
+                    seen.append(event)
+                    if len(seen) % 4 == 0:
+                        break
+        seen += await b.events("GET", path, headers={"Last-Event-ID": str(seen[-1].id)})
+    whole = await a.events("GET", path, headers={"Last-Event-ID": "-1"})
+    assert seen == whole
+    done = [value["done"] for value in values(seen) if isinstance(value, dict)]
+    assert done[-1] == list(range(40))
+    assert len(done) == 42
+
+
+@ONLY
+async def test_results_are_waited_for_anywhere_and_streams_of_tokens_are_whole(
+    apis: list[Api],
+) -> None:
+    async def use(api: Api, number: int) -> None:
+        thread = await api.thread()
+        answer = await api.post(
+            f"/threads/{thread}/runs/wait", {"assistant_id": "echo", "input": {"value": number}}
+        )
+        assert answer["value"] == number
+        stateless = await api.post(
+            "/runs/wait", {"assistant_id": "echo", "input": {"value": -number}}
+        )
+        assert stateless["value"] == -number
+        body = {"assistant_id": "steps", "input": {"count": 5}, "stream_mode": "updates"}
+        events = await api.events("POST", f"/threads/{thread}/runs/stream", body)
+        assert [json.loads(event.data)["step"] for event in events if "step" in event.data] == [
+            {"done": [step]} for step in range(5)
+        ]
+        joined = await apis[number % 3].http.get(f"/threads/{thread}/runs")
+        assert [run["status"] for run in joined.json()] == ["success", "success"]
+
+    await asyncio.gather(*(use(apis[number % 3], number) for number in range(1, 25)))
+
+
+@ONLY
+async def test_a_server_that_is_stopped_hands_its_runs_to_others(
+    cluster: Cluster, apis: list[Api]
+) -> None:
+    a, b, _ = apis
+    with served.served(
+        cluster.folder,
+        redis_url=cluster.valkey.url,
+        N_JOBS_PER_WORKER="20",
+        SHUTDOWN_GRACE_SECONDS="1",
+    ) as leaving:
+        async with client(leaving) as api:
+            threads = [await api.thread() for _ in range(16)]
+            made = [
+                await api.run(thread, "steps", {"count": 40, "delay": 0.1}) for thread in threads
+            ]
+        leaving.process.send_signal(signal.SIGTERM)
+        await asyncio.to_thread(leaving.process.wait, PATIENCE)
+        for thread, run in zip(threads, made, strict=True):
+            assert await b.ended(thread, run) == "success"
+            state = await a.get(f"/threads/{thread}/state")
+            assert state["values"]["done"] == list(range(40))
+
+
+@ONLY
+async def test_redis_vanishes_and_returns_and_every_run_ends_and_is_answered(
+    cluster: Cluster, apis: list[Api]
+) -> None:
+    a, b, c = apis
+
+    async def use(api: Api, number: int) -> None:
+        thread = await api.thread()
+        answer = await api.post(
+            f"/threads/{thread}/runs/wait",
+            {"assistant_id": "steps", "input": {"count": 10, "delay": 0.05}},
+        )
+        assert answer["done"] == list(range(10)), answer
+
+    async def health(redis: str) -> None:
+        for api in (a, b, c):
+            while (await api.get("/health"))["redis"] != redis:
+                await asyncio.sleep(0.05)
+
+    async def trouble() -> None:
+        await asyncio.to_thread(cluster.valkey.flush)
+        await asyncio.to_thread(cluster.valkey.stop)
+        await asyncio.gather(*(use(api, 0) for api in (a, b, c)))
+        await health("away")
+        await asyncio.to_thread(cluster.valkey.start)
+
+    async with asyncio.timeout(PATIENCE * 2):
+        await asyncio.gather(trouble(), *(use((a, b, c)[n % 3], n) for n in range(9)))
+        await asyncio.gather(*(use((a, b, c)[n % 3], n) for n in range(9)))
+        await health("ok")
+    for server in cluster.servers:
+        said = server.log.read_text()
+        assert "Traceback" not in said, said[said.index("Traceback") - 500 :][:3_000]
+        assert said.count("Redis does not answer") == said.count("Redis answers again")
+
+
+@ONLY
+async def test_a_process_without_redis_is_refused_beside_those_with_it(cluster: Cluster) -> None:
+    ended = await asyncio.to_thread(
+        subprocess.run,
+        threadhold(
+            "serve",
+            "--config",
+            GRAPHS / "langgraph.json",
+            "--database-url",
+            databases.url(cluster.folder / "data.db"),
+        ),
+        cwd=cluster.folder,
+        env=environment(),
+        capture_output=True,
+        timeout=PATIENCE * 2,
+    )
+    assert ended.returncode != 0
+    said = (ended.stdout + ended.stderr).decode()
+    assert "in use by another process" in said
+    assert "REDIS_URL" in said
+    assert "Traceback" not in said
+
+
+def pids(server: Running) -> list[int]:
+    """The processes that have started to serve, in order."""
+    return [int(found) for found in re.findall(r"\(process (\d+)\)", server.log.read_text())]
+
+
+@ONLY
+async def test_processes_on_one_port_and_a_worker_without_one(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """A database of their own: the servers only answer, and the worker only works."""
+    port = free_port()
+    url = databases.url(tmp_path / "data.db")
+    env = environment(DATABASE_URL=url, REDIS_URL=cluster.valkey.url)
+    project = ("--config", GRAPHS / "langgraph.json")
+    several = threadhold("serve", *project, "--port", str(port), "--workers", "2")
+    with running(several, port, tmp_path, {**env, "N_JOBS_PER_WORKER": "0"}) as server:
+        async with client(server) as api:
+            thread = await api.thread()
+            run = await api.run(thread, "echo", {"value": 1})
+            assert await api.status(thread, run) == "pending"
+            with (tmp_path / "worker.log").open("wb") as log:
+                worker = await asyncio.to_thread(
+                    subprocess.Popen,
+                    threadhold("worker", *project),
+                    cwd=tmp_path,
+                    env=env,
+                    stdout=log,
+                    stderr=log,
+                )
+            try:
+                assert await api.until(thread, run, "success", patience=PATIENCE * 2) == "success"
+                body = {"assistant_id": "steps", "input": {"count": 5}, "stream_mode": "updates"}
+                events = await api.events("POST", f"/threads/{thread}/runs/stream", body)
+                assert len([event for event in events if event.name == "updates"]) == 6
+                # One that dies is replaced, and the others answer meanwhile.
+                async with asyncio.timeout(PATIENCE):
+                    while len(pids(server)) < 2:
+                        await asyncio.sleep(0.05)
+                os.kill(pids(server)[0], signal.SIGKILL)
+                async with asyncio.timeout(PATIENCE):
+                    while len(pids(server)) < 3:
+                        await asyncio.sleep(0.05)
+            finally:
+                stop(worker)
+        assert worker.returncode == 0, (tmp_path / "worker.log").read_text()
+        server.process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(server.process.wait, PATIENCE) == 0
+
+
+@ONLY
+async def test_a_run_goes_on_elsewhere_when_its_process_dies(
+    cluster: Cluster, apis: list[Api], tmp_path: Path
+) -> None:
+    """The last test here, because one of the processes dies in it."""
+    c = apis[2]
+    thread = await c.thread()
+    asked = {"count": 6, "exit_at": 3, "once": str(tmp_path / "once")}
+    run = await c.run(thread, "steps", asked, stream_mode="values", stream_resumable=True)
+    path = f"/threads/{thread}/runs/{run}/stream"
+    # It follows from before the death until the end, which another process brings.
+    events = await c.events("GET", path, headers={"Last-Event-ID": "-1"}, patience=PATIENCE * 3)
+    assert [server.process.poll() is None for server in cluster.servers].count(False) == 1
+    assert await c.ended(thread, run) == "success"
+    assert [event for event in events if event.name == "error"] == []
+    orders = [tuple(map(int, str(event.id).split("-"))) for event in events]
+    assert orders == sorted(set(orders))
+    state = await c.get(f"/threads/{thread}/state")
+    assert state["values"]["done"] == list(range(6))

