@@ -33,7 +33,7 @@ async def save(file: Path, count: int) -> None:
             await _company(LOCAL_TENANT, website(number))
         for number in range(OTHERS):
             await _company(f"tenant-{number}", website(number))
-        database.database().close()
+        database.close()
     finally:
         database.use(None)
 

@@ -76,7 +76,7 @@ def measure(documents: Path, questions: Sequence[Question]) -> dict[str, Figures
                     for way, search in WAYS.items()
                 }
         finally:
-            database.database().close()
+            database.close()
             database.use(None)
 
 

@@ -9,7 +9,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -101,6 +100,7 @@ def lock(connection: Connection, name: str) -> None:
 
 
 _chosen: str | None = None
+_opened: dict[str, ProductDatabase] = {}
 _opening = threading.Lock()
 
 
@@ -116,14 +116,20 @@ def database() -> ProductDatabase:
     Raises:
         ProductDatabaseError: it cannot be used.
     """
+    url = _chosen or os.environ.get("DATABASE_URL") or DEFAULT_URL
     # One at a time, or else each of many first callers would open its own.
     with _opening:
-        return _opened(_chosen or os.environ.get("DATABASE_URL") or DEFAULT_URL)
+        if url not in _opened:
+            _opened[url] = ProductDatabase(url)
+        return _opened[url]
 
 
-@lru_cache(maxsize=8)
-def _opened(url: str) -> ProductDatabase:
-    return ProductDatabase(url)
+def close() -> None:
+    """Close what `database` has opened; it opens it again if it is asked."""
+    with _opening:
+        for each in _opened.values():
+            each.close()
+        _opened.clear()
 
 
 def _parse(url: str) -> URL:

@@ -60,9 +60,12 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with platform.lifespan(app):
-            _spare_the_collector()
-            yield
+        try:
+            async with platform.lifespan(app):
+                _spare_the_collector()
+                yield
+        finally:
+            product_database.close()
 
     app = Starlette(
         routes=[

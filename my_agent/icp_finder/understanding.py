@@ -1,6 +1,7 @@
 """Understanding: from what websites say to an ideal customer profile, with a model or without."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Iterable
 
@@ -9,14 +10,20 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field
 
 from my_agent.icp_finder import prompts, ssic
-from my_agent.icp_finder.heard import clean
+from my_agent.icp_finder.heard import clean, values
 from my_agent.icp_finder.model import Company, Icp, Site
 from my_agent.models import chat_model
 from my_agent.offline import OfflineChatModel
 
 INDUSTRIES = 3
+# Words of an industry in a list; a longer piece is of a sentence.
+LISTED_WORDS = 4
 # Characters of each website that a model reads.
 EXCERPT = 2000
+_STAFF = re.compile(
+    r"(\d[\d,.]*\s*(?:-|\u2013|to)\s*\d[\d,.]*|\d[\d,.]*\s*\+?)\s*(?:staff|employees|people|persons)\b",
+    re.IGNORECASE,
+)
 # fmt: off
 COUNTRIES = {
     "sg": "Singapore", "my": "Malaysia", "id": "Indonesia", "th": "Thailand", "vn": "Vietnam",
@@ -103,6 +110,25 @@ def by_words(company: Company) -> Icp:
         "regions": [name for name in _common(regions, 1) if 2 * regions[name] > len(sites)],
         "keywords": [],
     }
+
+
+def by_answer(words: str) -> dict[str, list[str]]:
+    """The fields of an ICP in an answer to the question for industries. Pure.
+
+    A list is taken as it is. Of sentences it is what they are about: known industries, and the
+    countries and numbers of staff that they name.
+    """
+    listed = values("industries", words)
+    if all(len(piece.split()) <= LISTED_WORDS for piece in listed):
+        return {"industries": listed}
+    found = {
+        "industries": ssic.industries_in(words, limit=INDUSTRIES) or listed,
+        "sizes": clean("sizes", [each[1] for each in _STAFF.finditer(words)]),
+        "regions": [
+            name for name in COUNTRIES.values() if re.search(rf"\b{name}\b", words, re.IGNORECASE)
+        ],
+    }
+    return {field: given for field, given in found.items() if given}
 
 
 def _common(counted: Counter[str], limit: int) -> list[str]:

@@ -37,7 +37,7 @@ def ingest(path: Path, folder: Path, *options: str) -> Result:
     url = f"sqlite:///{folder}/data.db"
     done = CliRunner().invoke(main, ["ingest", str(path), "--database-url", url, *options])
     if done.exit_code == 0:
-        database.database().close()
+        database.close()
     database.use(None)
     return done
 

@@ -37,7 +37,7 @@ def either(
     with postgres(tmp_path_factory.mktemp("chat")) as url:
         chosen.use(url)
         yield
-        database().close()
+        chosen.close()
         chosen.use(product_database)
 
 

@@ -36,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with running([*command, "--database-url", url], port, folder, env) as started:
         database.use(url)
         yield started
-        database.database().close()
+        database.close()
         database.use(None)
 
 

@@ -32,7 +32,7 @@ def ingested(folder: Path) -> None:
     bad: list[Any] = []
     register.ingest(REGISTER, report=bad.append)
     assert bad == []
-    database.database().close()
+    database.close()
     database.use(None)
 
 

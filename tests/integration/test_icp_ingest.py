@@ -24,7 +24,7 @@ def file(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "data.db"
     database.use(f"sqlite:///{path}")
     yield path
-    database.database().close()
+    database.close()
     database.use(None)
 
 

@@ -93,7 +93,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         database.use(made.url)
         yield made
         made.stop()
-        database.database().close()
+        database.close()
         database.use(None)
 
 

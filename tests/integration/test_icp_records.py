@@ -30,7 +30,7 @@ def product(
         url = f"sqlite:///{folder}/db" if is_sqlite else stack.enter_context(postgres(folder))
         database.use(url)
         yield
-        database.database().close()
+        database.close()
         database.use(None)
 
 

@@ -375,7 +375,7 @@ def score(database_url: str) -> None:
     found = Scored(Candidate(key="uen:1", name=MARK, source="register"), Score(0.5, {}))
     database.use(database_url)
     asyncio.run(records.save_discovery("acme", "Default ICP", "h1", basis, [found]))
-    database.database().close()
+    database.close()
     database.use(None)
 
 

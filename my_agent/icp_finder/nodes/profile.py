@@ -89,7 +89,7 @@ async def _icp(
     icp, given = state.get("icp"), heard["icp"]
     words = "" if says_something(heard) else heard["text"].strip()
     if words and state.get("asked") == "industries":
-        given = {"industries": values("industries", words)}
+        given = understanding.by_answer(words)
     is_whole = company is not None and len(company["customers"]) == CUSTOMERS
     if company is not None and is_whole and not given:
         if icp is None or not icp["industries"]:

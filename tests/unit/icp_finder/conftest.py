@@ -1,13 +1,11 @@
 """What tests of the ICP finder's nodes stand on: a database, a log, a thread and the web."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
-from my_agent import database
 from my_agent.icp_finder import thread
 from my_agent.icp_finder.model import Site
 from my_agent.icp_finder.nodes import profile
@@ -19,13 +17,9 @@ from tests.support.icp_state import (
 
 
 @pytest.fixture(autouse=True)
-def product(tmp_path: Path, no_model: pytest.MonkeyPatch) -> Iterator[None]:
-    database.use(f"sqlite:///{tmp_path}/app.db")
+def product(own_product_database: str, no_model: pytest.MonkeyPatch) -> None:
     for name in ("ICP_RULE_NAME", "RUN_NOW_LIMIT", "RUN_LATER_LIMIT", "PROFILE_STALENESS_DAYS"):
         no_model.delenv(name, raising=False)
-    yield
-    database.database().close()
-    database.use(None)
 
 
 @pytest.fixture

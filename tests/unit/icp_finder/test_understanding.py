@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from my_agent.icp_finder.model import Company
-from my_agent.icp_finder.understanding import ModelUnusableError, by_model, by_words
+from my_agent.icp_finder.understanding import ModelUnusableError, by_answer, by_model, by_words
 from tests.support.openai_replies import Failure, Reply, say, say_json
 from tests.support.openai_server import OpenAIServer
 
@@ -96,3 +96,26 @@ async def test_an_unusable_answer_is_no_icp(
     model_endpoint.enqueue(reply)
     with pytest.raises(ModelUnusableError):
         await by_model(company(HAULIER), None)
+
+
+@pytest.mark.parametrize(
+    ("words", "fields"),
+    [
+        ("logistics", {"industries": ["logistics"]}),
+        ("freight transport, hotels", {"industries": ["freight transport", "hotels"]}),
+        (
+            "we sell to hospitals and private clinics all over Germany or Austria, 50 to 200 staff",
+            {
+                "industries": ["Health services"],
+                "sizes": ["51-200"],
+                "regions": ["Germany", "Austria"],
+            },
+        ),
+        (
+            "those who like their things to be very shiny",
+            {"industries": ["those who like their things to be very shiny"]},
+        ),
+    ],
+)
+def test_an_answer_is_a_list_or_sentences(words: str, fields: dict[str, list[str]]) -> None:
+    assert by_answer(words) == fields
