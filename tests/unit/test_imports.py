@@ -125,6 +125,18 @@ def test_importing_the_library_leaves_langgraph_api_and_the_environment_alone() 
     assert run_python(code) == "[]"
 
 
+def test_a_file_is_served_without_the_driver_of_postgres(tmp_path: Path) -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from langgraph_runtime_sql import checkpoint, database, embed, lifespan, queue, store\n"
+        f"opened = database.open_database('sqlite:///{tmp_path}/x.db')\n"
+        "asyncio.run(opened.start())\n"
+        "asyncio.run(opened.stop())\n"
+        "print([name for name in sys.modules if name.startswith('psycopg')])"
+    )
+    assert run_python(code) == "[]"
+
+
 def test_importing_the_graphs_needs_no_server() -> None:
     code = (
         "import sys, my_agent.chat.graph\n"
