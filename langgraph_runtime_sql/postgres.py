@@ -42,6 +42,8 @@ PAUSE_SECONDS = 0.01
 # A restart of the server takes less; until then operations wait for it.
 RECONNECT_SECONDS = 15.0
 LOCK_SECONDS = 10
+# More than there are statements, so that none is prepared again.
+PREPARED = 500
 
 _READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -173,8 +175,15 @@ class PostgresEngine:
         Raises:
             psycopg.OperationalError: the server cannot be reached, or refuses.
         """
-        raw: Raw = self._connect(self.dsn, autocommit=True, connect_timeout=10)
+        raw: Raw = self._connect(
+            # Prepared at the first use: there are few statements, and they are used all the time.
+            self.dsn,
+            autocommit=True,
+            connect_timeout=10,
+            prepare_threshold=0,
+        )
         try:
+            raw.prepared_max = PREPARED
             for statement in _SET_UP:
                 raw.execute(statement)
             set_json_loads(orjson.loads, raw)
