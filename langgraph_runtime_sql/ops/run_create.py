@@ -13,7 +13,7 @@ from langgraph_runtime_sql import bus, filters, hooks
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.ops import assistants, crons, run_rows, thread_rows
+from langgraph_runtime_sql.ops import assistants, crons, run_result, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import Filter, user_fields
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs
@@ -176,6 +176,7 @@ def _row(request: RunRequest, assistant: Row, thread: Row | None) -> Row:
             "assistant_id": str(request.assistant_id),
             "user_id": user_id,
         },
+        run_result.mark(request.run_id, request.kwargs),
     )
     _store_user(configurable)
     kwargs = _merged(

@@ -13,7 +13,7 @@ from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.json_codec import Unstorable
-from langgraph_runtime_sql.ops import run_rows, thread_rows
+from langgraph_runtime_sql.ops import run_result, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import as_uuid
 from langgraph_runtime_sql.ops.run_cancel import announce_end
 from langgraph_runtime_sql.statements import Prepared, Row
@@ -78,7 +78,7 @@ async def set_joint_status(
         if thread is None or run is None or run["thread_id"] != thread_uuid:
             what = f"Thread {thread_uuid}" if thread is None else f"Run {run_uuid}"
             raise HTTPException(404, f"{what} not found")
-        _check_owned(run, claim)
+        check_owned(run, claim)
         end(conn, thread, run, run_status, {**outcome, "graph_id": graph_id})
 
     # Whoever finds in the database that the run has ended finds all of its events, too.
@@ -90,7 +90,12 @@ def _claim() -> Any:
     return checkpoint.claim.get()
 
 
-def _check_owned(run: Row, claim: Any) -> None:
+def check_owned(run: Row, claim: checkpoint.Claim | None) -> None:
+    """Raise where `claim` is an attempt at the run that another has superseded.
+
+    Raises:
+        SupersededAttempt: it is.
+    """
     if claim is None or claim.run_id != str(run["run_id"]):
         return
     ours = run["attempt"] == claim.attempt and claim.owner in (None, run["claimed_by"])
@@ -177,7 +182,8 @@ def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception) -> N
         return
     thread = thread_rows.find(conn, run["thread_id"])
     if thread is None or run["kwargs"].get("temporary"):
-        thread_rows.delete(conn, run["thread_id"])
+        if not run_result.keep(conn, run, error):
+            thread_rows.delete(conn, run["thread_id"])
     else:
         end(conn, thread, run, "error", {"status": "error", "error": json_codec.plain(error)})
     announce_end(conn, run)
