@@ -6,6 +6,7 @@ its runs; what still collides is undone by Postgres and done again here.
 """
 
 import asyncio
+import hashlib
 import logging
 import random
 import threading
@@ -291,3 +292,16 @@ class PostgresEngine:
                 with self._opened_lock:
                     self._opened.add(raw)
                 return raw
+
+
+def identity(conn: Connection) -> str:
+    """A short name of the database, the same for all who serve it and unlike any other's."""
+    raw = conn.raw
+    query = "SELECT oid, datname FROM pg_database WHERE datname = current_database()"
+    named = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')"
+    [permitted] = raw.execute(named).fetchone()
+    found = [str(each) for each in raw.execute(query).fetchone()]
+    if permitted:
+        [cluster] = raw.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
+        found.append(str(cluster))
+    return hashlib.blake2b(":".join(found).encode(), digest_size=6).hexdigest()

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import bus, filters, hooks, tenants
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.ops import assistants, crons, run_rows, thread_rows
+from langgraph_runtime_sql.ops import assistants, crons, run_result, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import Filter, user_fields
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs
@@ -178,6 +178,7 @@ def _row(request: RunRequest, assistant: Row, thread: Row | None, moment: dateti
             "assistant_id": str(request.assistant_id),
             "user_id": user_id,
         },
+        run_result.mark(request.run_id, request.kwargs),
     )
     _store_user(configurable)
     kwargs = _merged(

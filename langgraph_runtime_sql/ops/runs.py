@@ -16,6 +16,7 @@ from langgraph_runtime_sql.ops import (
     custom_checkpointer,
     run_batch,
     run_claim,
+    run_result,
     run_rows,
     thread_rows,
 )
@@ -285,6 +286,7 @@ class Runs:
             bus.current().run_ended(key, thread, resumable=resumable)
         finally:
             forget()
+            run_result.forget(key)
 
     @staticmethod
     async def sweep() -> None:
