@@ -171,7 +171,8 @@ def one_runs_on_a_thread(evidence: Evidence) -> Iterator[Found]:
 def steps_are_of_an_attempt(evidence: Evidence) -> Iterator[Found]:
     """A step is executed by who has claimed its run, while he has it.
 
-    One who has been superseded may not know yet; what he writes then is refused.
+    One who has been superseded, or whose run was deleted, may not know yet; what he writes
+    then is refused.
     """
     spans: dict[tuple[str, int | None, str], list[tuple[Change, Change | None]]] = {}
     for run, changes in evidence.changes_by_run().items():
@@ -182,10 +183,14 @@ def steps_are_of_an_attempt(evidence: Evidence) -> Iterator[Found]:
         claims = spans.get((step.run, step.attempt, str(step.pid)), [])
         if not any(
             claimed.at <= step.begun
-            and (end is None or end.by != claimed.by or step.begun <= end.at)
+            and (_unheard(claimed, end) or end is None or step.begun <= end.at)
             for claimed, end in claims
         ):
             yield "a step was executed by who had not claimed its run", [step, *claims]
+
+
+def _unheard(claimed: Change, end: Change | None) -> bool:
+    return end is not None and (end.by != claimed.by or end.status is None)
 
 
 # --- 3: no write by a superseded attempt
