@@ -294,10 +294,13 @@ def order_is_kept(evidence: Evidence) -> Iterator[Found]:
                 changes = by_run[earlier.answer["run"]]
                 ended = _number(changes, lambda each: each.status in (*ENDED, None))
                 if ended is None or ended > begun:
-                    yield "a run began before one that was made before it had ended", [
-                        earlier,
-                        later,
-                    ]
+                    yield (
+                        "a run began before one that was made before it had ended",
+                        [
+                            earlier,
+                            later,
+                        ],
+                    )
 
 
 # --- what rules share

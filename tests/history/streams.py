@@ -17,9 +17,7 @@ def streams_are_whole(evidence: Evidence) -> Iterator[tuple[str, Iterable[Any]]]
     Where events were lost, the client is told so by an error in their place.
     """
     forgotten = [
-        each.begun
-        for each in evidence.operations("fault")
-        if each.asked["what"] in FORGETTING
+        each.begun for each in evidence.operations("fault") if each.asked["what"] in FORGETTING
     ]
     for pieces in chains(evidence.operations("stream")):
         run = pieces[0].asked["run"]
