@@ -63,8 +63,7 @@ async def step(state: State, config: RunnableConfig, runtime: Runtime) -> State:
     attempt = int(config["metadata"].get("run_attempt", 1))
     me = {"run": run, "attempt": attempt, "pid": os.getpid(), "step": number}
     await note(state, event="begin", **me)
-    last = number + 1 == state.get("count", 3)
-    runtime.stream_writer({**me, "n": next(_sent[run, attempt]), "last": last})
+    runtime.stream_writer({**me, "n": next(_sent[run, attempt])})
     await asyncio.sleep(state.get("delay", 0.0))
     await note(state, event="end", **me)
     return {"log": [f"{run}:{number}"]}

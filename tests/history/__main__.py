@@ -1,6 +1,7 @@
 """`make history`: plays a history, checks it, and prints the verdict."""
 
 import asyncio
+import pickle
 import random
 import sys
 import tempfile
@@ -16,10 +17,16 @@ from tests.support import databases
 
 # Of the violations, so many are shown.
 SHOWN = 20
+EVIDENCE = "evidence.pickle"
 
 
 @click.command()
-@click.option("--seconds", default=60.0, show_default=True, help="How long things go wrong.")
+@click.option(
+    "--seconds",
+    default=60.0,
+    show_default=True,
+    help="How long things go wrong; 0: until each kind of fault has been, once.",
+)
 @click.option("--seed", type=int, help="Of what is done and what goes wrong; drawn, if not given.")
 @click.option("--processes", default=3, show_default=True, help="Servers of one database.")
 @click.option("--clients", default=20, show_default=True, help="Clients on shared threads.")
@@ -29,30 +36,50 @@ SHOWN = 20
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the history and what the servers print.",
 )
+@click.option(
+    "--judge",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Check a history that was kept in this folder again, and play none.",
+)
 def main(
-    seconds: float, seed: int | None, processes: int, clients: int, lease: float, keep: Path | None
+    seconds: float,
+    seed: int | None,
+    processes: int,
+    clients: int,
+    lease: float,
+    keep: Path | None,
+    judge: Path | None,
 ) -> None:
     """Play a history on servers that are killed, frozen and cut off, and check it.
 
     Exits with 1 if a promise is broken.
     """
+    if judge is not None:
+        sys.exit(verdict(pickle.loads((judge / EVIDENCE).read_bytes())))
     seed = random.SystemRandom().randrange(2**32) if seed is None else seed
-    plan = Plan(seed, seconds, processes, clients, lease)
-    click.echo(f"{processes} servers, {clients} clients, {seconds:g} s, seed {seed}")
+    plan = Plan(seed, seconds or None, processes, clients, lease)
+    how_long = f"{seconds:g} s" if seconds else "every fault once"
+    click.echo(f"{processes} servers, {clients} clients, {how_long}, seed {seed}")
     folder = Path(keep or tempfile.mkdtemp(prefix="history-")).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         evidence = asyncio.run(play(plan, folder))
     finally:
         databases.stop()
+    (folder / EVIDENCE).write_bytes(pickle.dumps(evidence))
+    broken = verdict(evidence)
+    click.echo(f"Seed {seed}; everything is in {folder}")
+    sys.exit(broken)
+
+
+def verdict(evidence: Evidence) -> int:
+    """Print what was played and every broken promise; the exit status."""
     click.echo(summary(evidence))
     found = check(evidence)
     for violation in found[:SHOWN]:
         click.echo(f"\n{violation}")
-    if found:
-        click.echo(f"\n{len(found)} violations with seed {seed}. Everything is in {folder}")
-        sys.exit(1)
-    click.echo("Every promise was kept.")
+    click.echo(f"\n{len(found)} violations" if found else "\nEvery promise was kept.")
+    return 1 if found else 0
 
 
 def summary(evidence: Evidence) -> str:

@@ -175,7 +175,7 @@ def steps_are_of_an_attempt(evidence: Evidence) -> Iterator[Found]:
     then is refused.
     """
     spans: dict[tuple[str, int | None, str], list[tuple[Change, Change | None]]] = {}
-    for run, changes in evidence.changes_by_run().items():
+    for run, changes in evidence.changes_by_run.items():
         for change, after in pairwise([*changes, None]):
             if change is not None and change.status == "running":
                 spans.setdefault((run, change.attempt, change.by), []).append((change, after))
@@ -217,7 +217,7 @@ def writes_are_fenced(evidence: Evidence) -> Iterator[Found]:
 
 def statuses_are_fenced(evidence: Evidence) -> Iterator[Found]:
     """A run ends by who has it, and once."""
-    for run, changes in evidence.changes_by_run().items():
+    for run, changes in evidence.changes_by_run.items():
         holder: Change | None = None
         for change in changes:
             if change.was in ENDED and change.status is not None:
@@ -234,7 +234,7 @@ def statuses_are_fenced(evidence: Evidence) -> Iterator[Found]:
 
 def attempts_are_limited(evidence: Evidence) -> Iterator[Found]:
     """A run has the attempts that it may have, one after the other, and fails by nothing else."""
-    for run, changes in evidence.changes_by_run().items():
+    for run, changes in evidence.changes_by_run.items():
         before = 0
         for change in changes:
             attempt = change.attempt or 0
@@ -258,7 +258,7 @@ def everything_has_ended(evidence: Evidence) -> Iterator[Found]:
     """Every run has ended, and no thread is busy."""
     for run in evidence.runs.values():
         if run.status not in ENDED:
-            yield f"run {run.run} is {run.status}", evidence.changes_by_run()[run.run]
+            yield f"run {run.run} is {run.status}", evidence.changes_by_run[run.run]
     for name, thread in evidence.threads.items():
         if thread.status == "busy":
             yield f"thread {name} is busy", []
@@ -280,7 +280,7 @@ def nothing_hangs_or_breaks(evidence: Evidence) -> Iterator[Found]:
 
 def order_is_kept(evidence: Evidence) -> Iterator[Found]:
     """A run that was acknowledged before another was asked for ends before that one begins."""
-    by_run = evidence.changes_by_run()
+    by_run = evidence.changes_by_run
     threads: dict[str, list[Operation]] = defaultdict(list)
     for asked in _created(evidence):
         if asked.answer.get("run") in by_run:

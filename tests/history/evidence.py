@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,7 @@ class Evidence:
         """Those of some kinds, in the order they began."""
         return [each for each in self.history if each.kind in kinds]
 
+    @cached_property
     def changes_by_run(self) -> dict[str, list[Change]]:
         """The changes of each run's row, in order."""
         found: dict[str, list[Change]] = defaultdict(list)

@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 import signal
+import time
 from collections.abc import Awaitable, Callable
 
 from tests.history.cluster import Cluster, Server
@@ -49,9 +50,10 @@ class Nemesis:
             await self._rest()
             await fault()
 
-    async def until(self, over: asyncio.Event) -> None:
-        """One fault after the other, sometimes two at once."""
-        while not over.is_set():
+    async def for_(self, seconds: float) -> None:
+        """One fault after the other, sometimes two at once, for so long and a little more."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
             await self._rest()
             count = 2 if self._rng.random() < TOGETHER else 1
             await asyncio.gather(*(fault() for fault in self._rng.sample(self.faults, count)))

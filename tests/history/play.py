@@ -73,14 +73,10 @@ async def _live(plan: Plan, cluster: Cluster, recorder: Recorder, rng: random.Ra
         async with asyncio.TaskGroup() as group:
             for client in clients:
                 group.create_task(client.work())
-            if plan.seconds is None:
-                await nemesis.each_once()
-            else:
-                group.create_task(nemesis.until(world.over))
-                await asyncio.sleep(plan.seconds)
+            await (nemesis.each_once() if plan.seconds is None else nemesis.for_(plan.seconds))
+            # All is well again, and work goes on.
             await cluster.answer()
             world.over.set()
-        await cluster.answer()
         await _quiet(cluster)
         await _read_again(world, clients)
 

@@ -1,5 +1,6 @@
 """Streams: whether what a client was sent, over all servers that it was resumed at, is whole."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -29,12 +30,25 @@ def streams_are_whole(evidence: Evidence) -> Iterator[tuple[str, Iterable[Any]]]
         kept = evidence.runs.get(run)
         if told or not pieces[-1].answer.get("closed") or kept is None or kept.status != "success":
             continue
-        sent = [data for _, name, data in events if name == "custom"]
         end = pieces[-1].ended or 0.0
-        if not sent and any(moment < end for moment in forgotten):
+        if not events and any(moment < end for moment in forgotten):
             continue
-        if not sent or not sent[-1]["last"]:
-            yield f"the stream of run {run} ends too early", pieces
+        sent = Counter(
+            (data["attempt"], data["pid"]) for _, name, data in events if name == "custom"
+        )
+        who = last_of(evidence, run)
+        done = sum((step.run, step.attempt, step.pid) == (run, *who) for step in evidence.steps)
+        if sent[who] != done:
+            yield f"the stream of run {run} ends too early: {sent[who]} of {done} steps", pieces
+
+
+def last_of(evidence: Evidence, run: str) -> tuple[int, int]:
+    """The attempt that ended a run, and its process.
+
+    What one before it did and could not send any more has died with it.
+    """
+    ended = evidence.changes_by_run[run][-1]
+    return ended.attempt or 0, int(ended.by)
 
 
 def chains(pieces: list[Operation]) -> list[list[Operation]]:
