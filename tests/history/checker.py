@@ -216,17 +216,23 @@ def writes_are_fenced(evidence: Evidence) -> Iterator[Found]:
 
 
 def statuses_are_fenced(evidence: Evidence) -> Iterator[Found]:
-    """A run ends by who has it, and once."""
+    """A run ends by who has it, or whoever was asked to undo it, and once."""
+    undone = _undone(evidence)
     for run, changes in evidence.changes_by_run.items():
         holder: Change | None = None
         for change in changes:
             if change.was in ENDED and change.status is not None:
                 yield f"run {run} had ended", [change]
-            elif change.status in ("success", "error", "timeout") and (
-                holder is None or holder.by != change.by
-            ):
+            elif _is_end(change, undone) and (holder is None or holder.by != change.by):
                 yield f"run {run} was ended by who did not have it", [holder, change]
             holder = change if change.status == "running" else None
+
+
+def _is_end(change: Change, undone: set[str]) -> bool:
+    """Whether somebody says that he is through with a run. A stateless one is then deleted."""
+    if change.status is None and change.was == "running":
+        return change.run not in undone and change.thread not in undone
+    return change.status in ("success", "error", "timeout")
 
 
 # --- 4: attempts

@@ -92,7 +92,7 @@ class Cluster:
         path.write_text(json.dumps(config))
         with (self.folder / "launcher.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, str(Path(__file__).with_name("launcher.py"))],
+                [sys.executable, str(Path(__file__).with_name("launcher.py")), str(self.lease)],
                 cwd=self.folder,
                 env=environment(
                     LANGGRAPH_JSON=str(path),
@@ -111,7 +111,7 @@ class Cluster:
     async def begin(self, server: Server) -> None:
         """Start a server, and do not wait until it answers."""
         async with self._starting:
-            server.pid = await asyncio.to_thread(self._say, f"{server.port} {self.lease}")
+            server.pid = await asyncio.to_thread(self._say, f"{server.port}")
         server.expected, server.gone = False, asyncio.Event()
         self._watch(server)
 

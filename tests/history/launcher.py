@@ -2,8 +2,8 @@
 
 As tests/chaos/launcher.py, for several servers at once; it never waits for any of them.
 
-    launcher.py                     the settings come from the environment
-    < PORT LEASE                    > the process id; LEASE is how long a claim lasts, in seconds
+    launcher.py LEASE       how long a claim lasts, in seconds; settings come from the environment
+    < PORT                  > the process id of a server that starts there
 """
 
 import os
@@ -11,15 +11,14 @@ import signal
 import sys
 import uuid
 
-from langgraph_runtime_sql import leases, queue
 from langgraph_runtime_sql.ops import run_claim
-from server import serving
-from server.app import create_app
 from server.settings import Settings
 
 
-def start(settings: Settings, port: int, lease: float) -> int:
+def start(settings: Settings, port: int) -> int:
     """Fork a server and return its process id."""
+    from server import serving
+
     child = os.fork()
     if child:
         return child
@@ -31,8 +30,6 @@ def start(settings: Settings, port: int, lease: float) -> int:
         # By this Postgres knows who writes.
         os.environ["PGAPPNAME"] = str(os.getpid())
         run_claim.OWNER = uuid.uuid4().hex
-        run_claim.LEASE_SECONDS = leases.LEASE_SECONDS = lease
-        queue.SWEEP_SECONDS = lease / 3
         serving.serve(settings, "127.0.0.1", port)
         status = 0
     finally:
@@ -41,6 +38,10 @@ def start(settings: Settings, port: int, lease: float) -> int:
 
 
 def main() -> None:
+    # Before anything is imported that goes by it.
+    run_claim.LEASE_SECONDS = float(sys.argv[1])
+    from server.app import create_app
+
     settings = Settings()
     _ = create_app(settings).state.platform.app
     # Nobody asks how a server ended: whoever started it sees that it did.
@@ -48,8 +49,7 @@ def main() -> None:
     print("ready", flush=True)
     children = []
     for line in sys.stdin:
-        port, lease = line.split()
-        children.append(start(settings, int(port), float(lease)))
+        children.append(start(settings, int(line)))
         print(children[-1], flush=True)
     for child in children:
         try:

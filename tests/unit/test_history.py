@@ -285,12 +285,19 @@ def end_by_another(made: Made) -> None:
     made.end("c", by=P2)
 
 
+def stateless_run_that_another_has_deleted(made: Made) -> None:
+    made.create("c", 0, thread=None)
+    made.work("c", range(0))
+    made.change("c", "running", None, attempt=1, by=P2)
+
+
 FENCE: list[Callable[[Made], None]] = [
     late_checkpoint,
     checkpoint_of_another_process,
     write_of_another_process,
     late_end,
     end_by_another,
+    stateless_run_that_another_has_deleted,
 ]
 
 
