@@ -12,6 +12,7 @@ import click
 
 from tests.history.checker import check
 from tests.history.evidence import Evidence
+from tests.history.nemesis import FAULTS
 from tests.history.play import Plan, play
 from tests.support import databases
 
@@ -32,6 +33,13 @@ EVIDENCE = "evidence.pickle"
 @click.option("--clients", default=20, show_default=True, help="Clients on shared threads.")
 @click.option("--lease", default=4.0, show_default=True, help="Seconds that a claim lasts.")
 @click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    type=click.Choice(FAULTS),
+    help="Only such faults; may be repeated.",
+)
+@click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the history and what the servers print.",
@@ -47,6 +55,7 @@ def main(
     processes: int,
     clients: int,
     lease: float,
+    faults: tuple[str, ...],
     keep: Path | None,
     judge: Path | None,
 ) -> None:
@@ -57,7 +66,7 @@ def main(
     if judge is not None:
         sys.exit(verdict(pickle.loads((judge / EVIDENCE).read_bytes())))
     seed = random.SystemRandom().randrange(2**32) if seed is None else seed
-    plan = Plan(seed, seconds or None, processes, clients, lease)
+    plan = Plan(seed, seconds or None, processes, clients, lease, faults or FAULTS)
     how_long = f"{seconds:g} s" if seconds else "every fault once"
     click.echo(f"{processes} servers, {clients} clients, {how_long}, seed {seed}")
     folder = Path(keep or tempfile.mkdtemp(prefix="history-")).resolve()

@@ -5,11 +5,20 @@ import os
 import random
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from tests.history.cluster import Cluster, Server
 from tests.history.recorder import Recorder
 
+FAULTS = (
+    "kill",
+    "terminate",
+    "freeze",
+    "restart postgres",
+    "restart redis",
+    "flush redis",
+    "pause redis",
+)
 # Seconds. An outage of Redis that others have been tested with, and rests in between.
 PAUSE_SECONDS = 8.0
 REST_SECONDS = (1.0, 4.0)
@@ -22,41 +31,46 @@ class Nemesis:
 
     Args:
         rng: Draws what, when and whom.
+        kinds: The names of the faults that there are.
     """
 
-    def __init__(self, cluster: Cluster, recorder: Recorder, rng: random.Random) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        recorder: Recorder,
+        rng: random.Random,
+        kinds: Sequence[str],
+    ) -> None:
+        self._kinds = kinds
         self._cluster = cluster
         self._recorder = recorder
         self._rng = rng
         # A server suffers one thing at a time, and so does each database.
         self._locks: dict[object, asyncio.Lock] = {}
-
-    @property
-    def faults(self) -> list[Callable[[], Awaitable[None]]]:
-        """All kinds."""
-        return [
-            self.kill,
-            self.terminate,
-            self.freeze,
-            self.restart_postgres,
-            self.restart_redis,
-            self.flush_redis,
-            self.pause_redis,
-        ]
+        self._faults: dict[str, Callable[[], Awaitable[None]]] = {
+            "kill": self.kill,
+            "terminate": self.terminate,
+            "freeze": self.freeze,
+            "restart postgres": self.restart_postgres,
+            "restart redis": self.restart_redis,
+            "flush redis": self.flush_redis,
+            "pause redis": self.pause_redis,
+        }
 
     async def each_once(self) -> None:
         """Every kind of fault, in some order."""
-        for fault in self._rng.sample(self.faults, len(self.faults)):
+        for kind in self._rng.sample(self._kinds, len(self._kinds)):
             await self._rest()
-            await fault()
+            await self._faults[kind]()
 
     async def for_(self, seconds: float) -> None:
         """One fault after the other, sometimes two at once, for so long and a little more."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             await self._rest()
-            count = 2 if self._rng.random() < TOGETHER else 1
-            await asyncio.gather(*(fault() for fault in self._rng.sample(self.faults, count)))
+            count = 2 if len(self._kinds) > 1 and self._rng.random() < TOGETHER else 1
+            kinds = self._rng.sample(self._kinds, count)
+            await asyncio.gather(*(self._faults[kind]() for kind in kinds))
 
     async def _rest(self) -> None:
         await asyncio.sleep(self._rng.uniform(*REST_SECONDS))

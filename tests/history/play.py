@@ -12,7 +12,7 @@ from tests.history import evidence
 from tests.history.clients import PATIENCE, Client, World
 from tests.history.cluster import ATTEMPTS, Cluster
 from tests.history.evidence import Evidence
-from tests.history.nemesis import Nemesis
+from tests.history.nemesis import FAULTS, Nemesis
 from tests.history.recorder import Recorder, read
 
 # Seconds without any change after which what has not ended never will.
@@ -33,6 +33,7 @@ class Plan:
     processes: int = 3
     clients: int = 20
     lease: float = 4.0
+    faults: tuple[str, ...] = FAULTS
 
 
 async def play(plan: Plan, folder: Path) -> Evidence:
@@ -63,7 +64,7 @@ async def _live(plan: Plan, cluster: Cluster, recorder: Recorder, rng: random.Ra
     """Clients work while things go wrong; then everything heals, and is waited for."""
     urls = [server.url for server in cluster.servers]
     world = World(urls, recorder, str(cluster.folder / "record"))
-    nemesis = Nemesis(cluster, recorder, random.Random(rng.random()))
+    nemesis = Nemesis(cluster, recorder, random.Random(rng.random()), plan.faults)
     limits = httpx.Limits(max_connections=plan.clients * 4, max_keepalive_connections=plan.clients)
     async with httpx.AsyncClient(timeout=PATIENCE, limits=limits) as http:
         clients = [
