@@ -196,6 +196,20 @@ async def test_a_redis_that_restarts_or_forgets_is_told_again(valkey: Valkey) ->
         await until(lambda: a.link.well)
 
 
+async def test_who_goes_on_while_redis_is_told_again_gets_nothing_twice(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        reader = await b.follow_run("run-15", "thread-15", START)
+        publish(a, "15", 0, 5)
+        seen = await read(reader, 5)
+        reader.close()
+        await asyncio.to_thread(valkey.flush)
+        resumed = await b.follow_run("run-15", "thread-15", seen[2].order)
+        publish(a, "15", 5, 6)
+        assert payloads(await read(resumed, 3)) == numbered(3, 6)
+        assert await b.settle(resumed)
+        assert not resumed.waiting()
+
+
 async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
         reader = await b.follow_run("run-10", "thread-10")
