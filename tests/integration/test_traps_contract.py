@@ -21,6 +21,8 @@ from tests.support import runtime, served
 from tests.support.operations import page, row, rows
 from tests.support.processes import Running
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 
 def _echo() -> UUID:
     """The assistant of the graph `echo`."""
@@ -41,7 +43,7 @@ async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with served.served(tmp_path_factory.mktemp("contract")) as started:
         yield started
 
