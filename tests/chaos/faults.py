@@ -21,6 +21,7 @@ class Faults:
     Attributes:
         left: How many more statements (of those that count) succeed; None for all.
         burst: How many fail in a row.
+        period: After how many more statements it happens again; None for once.
         where: `write` or `read`: only statements of such threads count.
         mode: `fails` (nothing happens; Postgres gives up the transaction), `aborts` (SQLite undoes
             the transaction, as it does on some errors; the connection to Postgres is gone), `lost`
@@ -33,6 +34,7 @@ class Faults:
     def __init__(self) -> None:
         self.left: int | None = None
         self.burst = 1
+        self.period: int | None = None
         self.where = "write"
         self.mode = "fails"
         self.message = MESSAGES[0]
@@ -43,11 +45,18 @@ class Faults:
         self._driver = _Sqlite if databases.kind() == "sqlite" else _Postgres
 
     def arm(
-        self, left: int, mode: str, message: str, *, burst: int = 1, where: str = "write"
+        self,
+        left: int,
+        mode: str,
+        message: str,
+        *,
+        burst: int = 1,
+        where: str = "write",
+        period: int | None = None,
     ) -> None:
         """Let the statement after the next `left` fail."""
         self.mode, self.message, self.burst, self.fired = mode, message, burst, []
-        self.where, self.left = where, left
+        self.where, self.period, self.left = where, period, left
 
     def disarm(self) -> None:
         """Let all succeed."""
@@ -80,7 +89,7 @@ class Faults:
             if self.left >= 0:
                 return False
             if self.left <= -self.burst:
-                self.left = None
+                self.left = self.period
             self.fired.append(sql)
             return True
 

@@ -111,6 +111,39 @@ async def test_migrating_a_database_that_is_served_disturbs_nobody(db: Database)
     await db.check()
 
 
+def invalid(path: Path) -> list[str]:
+    """The indexes that nobody reads, because they were never finished."""
+    asked = "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"
+    return [name for (name,) in databases.execute(path, asked)]
+
+
+async def test_an_index_whose_building_was_cut_off_is_built_by_the_next_migration(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "cut.db"
+    url = databases.url(path)
+    before = schema(url)
+    databases.execute(path, "DROP INDEX ix_checkpoints_run_id")
+    async with asyncio.timeout(runtime.PATIENCE * 2):
+        with psycopg.connect(url) as writer:
+            # It waits for everybody who may be writing to the table.
+            writer.execute("LOCK TABLE checkpoints IN ROW EXCLUSIVE MODE")
+            migrating = asyncio.create_task(asyncio.to_thread(database.migrate, url))
+            while not invalid(path):
+                await asyncio.sleep(0.02)
+            databases.execute(
+                path,
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE query LIKE 'CREATE INDEX%' AND datname = current_database()",
+            )
+            with pytest.raises(psycopg.OperationalError):
+                await migrating
+    assert invalid(path) == ["ix_checkpoints_run_id"]
+    await asyncio.to_thread(database.migrate, url)
+    assert invalid(path) == []
+    assert schema(url) == before
+
+
 # --- who serves it ---
 
 
