@@ -127,7 +127,7 @@ async def test_pages_follow_each_other_without_gap_or_repeat(
     assert set(pages) == set(ids)
 
 
-@pytest.mark.only("sqlite")
+@pytest.mark.only("sqlite")  # Postgres plans by the size of its tables: `bench/` measures that.
 async def test_a_rare_label_is_the_start_and_no_table_is_walked(
     db: Database, rng: random.Random
 ) -> None:
