@@ -34,10 +34,15 @@ class Filled:
     file: Path
     owners: Counter[Owner]
 
-    @staticmethod
-    def metadata(owner: Owner) -> dict[str, str]:
-        """What to search by to find the threads of `owner`."""
-        return dict(zip(KEYS, owner, strict=True))
+    @property
+    def url(self) -> str:
+        """Where a server finds it."""
+        return f"sqlite:///{self.file}"
+
+
+def metadata_of(owner: Owner) -> dict[str, str]:
+    """What to search by to find the threads of `owner`."""
+    return dict(zip(KEYS, owner, strict=True))
 
 
 @dataclass(frozen=True)
@@ -67,12 +72,12 @@ def multiply(file: Path, count: int) -> Filled:
         )
         (thread,) = database.execute("SELECT thread_id FROM threads").fetchone()
         (run,) = database.execute("SELECT run_id FROM runs").fetchone()
-        copies = list(_copies(count, thread, run, owners))
-        by_age = sorted(copies, key=lambda copy: -copy.number)
+        made = list(copies(count, thread, run, owners))
+        by_age = sorted(made, key=lambda copy: -copy.number)
         database.execute("BEGIN")
         for table, columns in _tables(database):
             # Threads oldest first, as they come in life: an id says nothing of a row's place.
-            ordered = by_age if table == "threads" else copies
+            ordered = by_age if table == "threads" else made
             _multiply_table(database, table, columns, thread, ordered, (thread, run, *MARKERS))
         database.execute("DELETE FROM threads WHERE thread_id = ?", (thread,))
         database.execute("COMMIT")
@@ -80,8 +85,11 @@ def multiply(file: Path, count: int) -> Filled:
     return Filled(file, owners)
 
 
-def _copies(count: int, thread: str, run: str, owners: Counter[Owner]) -> Iterator[Copy]:
-    """Owners are skewed as in life: a few tenants, users and agents have most of the threads."""
+def copies(count: int, thread: str, run: str, owners: Counter[Owner]) -> Iterator[Copy]:
+    """What tells `count` copies of a thread apart; who owns them is added to `owners`.
+
+    Owners are skewed as in life: a few tenants, users and agents have most of the threads.
+    """
     dice = random.Random(SEED)
     # Sorted, because a B-tree is filled far faster in its order; the dates are not.
     threads = sorted(_fresh_id(dice) for _ in range(count))
