@@ -166,7 +166,9 @@ class LangGraphPlatform:
             environment=owned,
             project_env={**_unset(file.env, owned, file.source), **_unset(env or {}, owned, "env")},
             options=options.Options(
-                power_loss=durability == "power-loss", grace_seconds=grace_seconds
+                power_loss=durability == "power-loss",
+                grace_seconds=grace_seconds,
+                tenant_key=file.tenant_key,
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,

@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from langgraph_runtime_sql import __version__, bus, database, options, queue
+from langgraph_runtime_sql import __version__, bus, database, options, queue, tenants
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -67,6 +67,7 @@ async def _open(stack: AsyncExitStack) -> None:
     # Cancelled workers still write, so the database closes last.
     stack.push_async_callback(database.stop_pool)
     await database.start_pool()
+    await tenants.adopt()
     stack.push_async_callback(bus.current().stop)
     await bus.current().start()
     # The API makes its HTTP clients when it needs one; reading certificates takes a while.

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import bus, filters, hooks
+from langgraph_runtime_sql import bus, filters, hooks, tenants
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
@@ -20,7 +20,9 @@ from langgraph_runtime_sql.tables import runs
 
 Document = dict[str, Any]
 
-_INSERT = Prepared(runs.insert().values({name: bindparam(name) for name in run_rows.FIELDS}))
+_INSERT = Prepared(
+    runs.insert().values({name: bindparam(name) for name in (*run_rows.FIELDS, "tenant")})
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +80,8 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
         crons.note_fired(conn, request.firing)
-    conn.execute(_INSERT, row)
+    tenant = thread["tenant"] or tenants.of(row["metadata"])
+    conn.execute(_INSERT, {**row, "tenant": tenant})
     _announce(conn, row)
     return [row, *(run_rows.public(other) for other in others)]
 
