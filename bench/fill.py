@@ -17,6 +17,7 @@ from uuid import UUID
 
 from bench.load import echo
 from bench.servers import Server
+from langgraph_runtime_sql.tables import PERIOD_SECONDS
 
 SEED = 20_240
 KEYS = ("tenant_id", "user_id", "agent_id")
@@ -70,7 +71,7 @@ def multiply(file: Path, count: int) -> Filled:
             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-1000000;"
             "PRAGMA foreign_keys=OFF;"
         )
-        (thread,) = database.execute("SELECT thread_id FROM threads").fetchone()
+        (thread, moment) = database.execute("SELECT thread_id, updated_at FROM threads").fetchone()
         (run,) = database.execute("SELECT run_id FROM runs").fetchone()
         made = list(copies(count, thread, run, owners))
         by_age = sorted(made, key=lambda copy: -copy.number)
@@ -78,7 +79,9 @@ def multiply(file: Path, count: int) -> Filled:
         for table, columns in _tables(database):
             # Threads oldest first, as they come in life: an id says nothing of a row's place.
             ordered = by_age if table == "threads" else made
-            _multiply_table(database, table, columns, thread, ordered, (thread, run, *MARKERS))
+            _multiply_table(
+                database, table, columns, thread, ordered, (thread, run, *MARKERS), moment
+            )
         database.execute("DELETE FROM threads WHERE thread_id = ?", (thread,))
         database.execute("COMMIT")
         database.execute("PRAGMA journal_mode=WAL")
@@ -128,6 +131,7 @@ def _multiply_table(
     thread: str,
     copies: list[Copy],
     markers: tuple[str, ...],
+    moment: int,
 ) -> None:
     columns = [column for column in columns if (table, column) != ("runs", "seq")]
     names = ", ".join(f'"{column}"' for column in columns)
@@ -136,12 +140,14 @@ def _multiply_table(
     ).fetchall()
     insert = f'INSERT INTO "{table}" ({names}) VALUES ({", ".join("?" * len(columns))})'
     for row in rows:
-        cells = [_cell(c, v, markers) for c, v in zip(columns, row, strict=True)]
+        cells = [_cell(c, v, markers, moment) for c, v in zip(columns, row, strict=True)]
         database.executemany(insert, ([cell(copy) for cell in cells] for copy in copies))
 
 
-def _cell(column: str, value: Any, markers: tuple[str, ...]) -> Cell:
+def _cell(column: str, value: Any, markers: tuple[str, ...], moment: int) -> Cell:
     """How to make a copy's cell from the template's, decided once a column and not once a row."""
+    if column == "period":
+        return lambda copy: (moment // 1_000_000 - copy.number) // PERIOD_SECONDS
     if column in DATES and isinstance(value, int):
         return lambda copy: value - copy.number * 1_000_000
     if isinstance(value, str) and (found := [m for m in markers if m in value]):

@@ -7,16 +7,28 @@ themselves with their labels and runs: a million checkpoints would take an hour 
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from psycopg import sql
 
 from bench.fill import DATES, MARKERS, Copy, Owner, copies
+from langgraph_runtime_sql.tables import PERIOD_SECONDS
 
 TABLES = ("threads", "thread_labels", "runs")
 # Whose names stand for whose in the template's rows.
 NAMES = ("thread", "run", "tenant", "person", "agent")
+
+
+@dataclass(frozen=True)
+class Template:
+    """The thread that is copied, its run, and when it was updated, in seconds since 1970."""
+
+    thread: UUID
+    run: UUID
+    moment: float
 
 
 def multiply(owner_url: str, count: int) -> Counter[Owner]:
@@ -28,24 +40,25 @@ def multiply(owner_url: str, count: int) -> Counter[Owner]:
         raw.execute("SET synchronous_commit = off")
         raw.execute("SET maintenance_work_mem = '512MB'")
         raw.execute("SET work_mem = '256MB'")
-        (thread, run) = _one(raw, "SELECT thread_id, run_id FROM runs")
-        _name_copies(raw, copies(count, str(thread), str(run), owners))
+        template = _template(raw)
+        _name_copies(raw, copies(count, str(template.thread), str(template.run), owners))
         for table in TABLES:
-            _multiply_table(
-                raw, table, thread, dict(zip(NAMES, (thread, run, *MARKERS), strict=True))
-            )
-        raw.execute("DELETE FROM thread_labels WHERE thread_id = %s", (thread,))
-        raw.execute("DELETE FROM runs WHERE thread_id = %s", (thread,))
-        raw.execute("DELETE FROM threads WHERE thread_id = %s", (thread,))
+            _multiply_table(raw, table, template)
+        for table in reversed(TABLES):
+            statement = sql.SQL("DELETE FROM {} WHERE thread_id = %s")
+            raw.execute(statement.format(sql.Identifier(table)), (template.thread,))
         raw.execute("DROP TABLE copies")
         raw.execute("VACUUM (ANALYZE)")
         raw.execute("CHECKPOINT")
     return owners
 
 
-def _one(raw: psycopg.Connection[Any], statement: str) -> Any:
-    (row,) = raw.execute(statement.encode()).fetchall()
-    return row
+def _template(raw: psycopg.Connection[Any]) -> Template:
+    (row,) = raw.execute(
+        "SELECT thread_id, run_id, extract(epoch FROM threads.updated_at)::float8"
+        " FROM runs JOIN threads USING (thread_id)"
+    ).fetchall()
+    return Template(*row)
 
 
 def _name_copies(raw: psycopg.Connection[Any], found: Iterator[Copy]) -> None:
@@ -58,9 +71,7 @@ def _name_copies(raw: psycopg.Connection[Any], found: Iterator[Copy]) -> None:
             rows.write_row((copy.number, *copy.names.values()))
 
 
-def _multiply_table(
-    raw: psycopg.Connection[Any], table: str, thread: Any, markers: dict[str, Any]
-) -> None:
+def _multiply_table(raw: psycopg.Connection[Any], table: str, template: Template) -> None:
     indexes = raw.execute(
         "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename = %s"
         " AND indexname NOT IN (SELECT conname FROM pg_constraint)",
@@ -74,27 +85,29 @@ def _multiply_table(
         (table,),
     ).fetchall()
     names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in columns)
-    cells = sql.SQL(", ").join(_cell(name, kind, markers) for name, kind in columns)
+    cells = sql.SQL(", ").join(_cell(name, kind, template) for name, kind in columns)
     raw.execute(
         sql.SQL(
             "INSERT INTO {table} ({names}) SELECT {cells} FROM {table} AS old, copies"
             # An index is filled far faster in its order.
-            " WHERE old.thread_id = %s ORDER BY {order}"
+            " WHERE old.thread_id = %s ORDER BY copies.thread"
         ).format(
             table=sql.Identifier(table),
             names=names,
             cells=cells,
-            order=sql.SQL("1, 2, 3" if table == "thread_labels" else "copies.thread"),
         ),
-        (thread,),
+        (template.thread,),
     )
     for _, definition in indexes:
         raw.execute(definition.encode())
 
 
-def _cell(column: str, kind: str, markers: dict[str, Any]) -> sql.Composable:
+def _cell(column: str, kind: str, template: Template) -> sql.Composable:
     """How to make a copy's cell from the template's."""
     old = sql.SQL("old.{}").format(sql.Identifier(column))
+    if column == "period":
+        period = sql.SQL("floor(({} - copies.number) / {})")
+        return period.format(sql.Literal(template.moment), sql.Literal(float(PERIOD_SECONDS)))
     if column in DATES:
         return sql.SQL("{} - copies.number * interval '1 second'").format(old)
     if column in ("thread_id", "run_id"):
@@ -102,7 +115,7 @@ def _cell(column: str, kind: str, markers: dict[str, Any]) -> sql.Composable:
     if kind not in ("text", "jsonb"):
         return old
     text = sql.SQL("{}::text").format(old)
-    for name, marker in markers.items():
+    for name, marker in zip(NAMES, (template.thread, template.run, *MARKERS), strict=True):
         text = sql.SQL("replace({}, {}, copies.{}::text)").format(
             text, sql.Literal(str(marker)), sql.Identifier(name)
         )
