@@ -29,7 +29,9 @@ from langgraph_runtime_sql.tables import Json, thread_labels, threads
 
 # A label that fewer threads than this carry is worth starting from.
 SPARSE = 10_000
-# How long to believe that a label is common, in seconds: counting that far takes a millisecond.
+# How far to count the others, to start from the rarest of them; and for how many seconds to believe
+# what was counted, since it takes some milliseconds.
+COMMON = 50_000
 COMMON_SECONDS = 60.0
 MOST_COMMON = 10_000
 # More than anybody needs to find few threads; each costs a look-up and a join.
@@ -40,7 +42,7 @@ _RARITY = Prepared(
     select(func.count().label("n")).select_from(
         select(thread_labels.c.thread_id)
         .where(thread_labels.c.key == bindparam("key"), thread_labels.c.value == bindparam("value"))
-        .limit(SPARSE)
+        .limit(bindparam("most", type_=Integer))
         .subquery()
     )
 )
@@ -162,8 +164,9 @@ def _plain_part(permitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
     return plain, rest
 
 
-# Labels that were found to be common, and until when to believe it. Only costs hang on it.
-_common: dict[Label, float] = {}
+# Labels that were found to be common, with their counts, and until when to believe those. Only
+# costs hang on them.
+_common: dict[Label, tuple[float, int]] = {}
 
 
 def _by_rarity(conn: Connection, wanted: list[Label]) -> list[tuple[int, Label]]:
@@ -171,15 +174,18 @@ def _by_rarity(conn: Connection, wanted: list[Label]) -> list[tuple[int, Label]]
 
 
 def _count_of(conn: Connection, label: Label) -> int:
-    """How many threads carry a label; `SPARSE` where it is more."""
+    """How many threads carry a label, at most `COMMON`."""
     moment = time.monotonic()
-    if _common.get(label, 0.0) > moment:
-        return SPARSE
-    count = int(conn.scalar(_RARITY, {"key": label[0], "value": label[1]}))
+    until, count = _common.get(label, (0.0, 0))
+    if until > moment:
+        return count
+    about = {"key": label[0], "value": label[1]}
+    count = int(conn.scalar(_RARITY, {**about, "most": SPARSE}))
     if count >= SPARSE:
+        count = int(conn.scalar(_RARITY, {**about, "most": COMMON}))
         if len(_common) > MOST_COMMON:
             _common.clear()
-        _common[label] = moment + COMMON_SECONDS
+        _common[label] = moment + COMMON_SECONDS, count
     return count
 
 
@@ -246,31 +252,33 @@ def _matching(shape: Shape, statement: Select[Any], rarest: Any = None) -> Selec
     residue, found = _residue(shape), threads.c.thread_id
     if rarest is not None:
         found = rarest.c.thread_id
-        statement = statement.where(*_carries(rarest, 0))
+        statement = statement.where(*_carries(rarest))
         if residue or threads in statement.get_final_froms():
             statement = statement.join_from(rarest, threads, threads.c.thread_id == found)
     for number in range(0 if rarest is None else 1, shape.labels):
-        label = thread_labels.alias(f"l{number}")
-        carried = select(label.c.thread_id).where(
-            *_carries(label, number), label.c.thread_id == found
-        )
-        statement = statement.where(carried.exists())
+        statement = statement.where(_value(found, f"key{number}") == bindparam(f"value{number}"))
     for number in range(shape.without):
-        label = thread_labels.alias(f"n{number}")
-        carried = select(label.c.thread_id).where(
-            *_carries(label, number, "no"), label.c.thread_id == found
-        )
-        statement = statement.where(~carried.exists())
+        value = _value(found, f"nokey{number}")
+        statement = statement.where(value.is_distinct_from(bindparam(f"novalue{number}")))
     return statement.where(*residue)
 
 
-def _carries(
-    label: Any, number: int, prefix: str = ""
-) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    return (
-        label.c.key == bindparam(f"{prefix}key{number}"),
-        label.c.value == bindparam(f"{prefix}value{number}"),
+def _value(thread_id: Any, key: str) -> ColumnElement[Any]:
+    """What a thread's label of a key says.
+
+    A look-up for each thread that is met, and not a condition that Postgres would make a join of:
+    it takes labels for independent, and would read whole ones to save a few look-ups.
+    """
+    label = thread_labels.alias(key)
+    wanted = select(label.c.value).where(
+        label.c.thread_id == thread_id, label.c.key == bindparam(key)
     )
+    return wanted.scalar_subquery()
+
+
+def _carries(label: Any) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """The conditions that a row of labels is of the rarest one."""
+    return label.c.key == bindparam("key0"), label.c.value == bindparam("value0")
 
 
 def _residue(shape: Shape) -> list[ColumnElement[bool]]:
