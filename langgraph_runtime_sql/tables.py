@@ -262,6 +262,22 @@ runs = Table(
         sqlite_where=text("status = 'pending'"),
         postgresql_where=text("status = 'pending'"),
     ),
+    # Where tenants take turns: who waits, for which run, and who has how many in flight.
+    Index(
+        "ix_runs_pending_tenant",
+        text("coalesce(tenant, '')"),
+        "created_at",
+        "seq",
+        "thread_id",
+        sqlite_where=text("status = 'pending'"),
+        postgresql_where=text("status = 'pending'"),
+    ),
+    Index(
+        "ix_runs_running_tenant",
+        text("coalesce(tenant, '')"),
+        sqlite_where=text("status = 'running'"),
+        postgresql_where=text("status = 'running'"),
+    ),
     # The invariant of the queue: a thread has at most one running run.
     Index(
         "uq_runs_running_thread",
