@@ -10,7 +10,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -32,12 +32,12 @@ from langgraph_runtime_sql.errors import (
     DatabaseOverloaded,
     OtherTenants,
 )
+from langgraph_runtime_sql.scope import Scope
 from langgraph_runtime_sql.urls import postgres_dsn
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Settings = Mapping[str, str]
 Raw = psycopg.Connection[Any]
 Connect = Callable[..., Any]
 
@@ -93,12 +93,12 @@ def _is_policy(error: psycopg.Error) -> bool:
     return error.diag.source_function == "ExecWithCheckOptions"
 
 
-def _local(raw: Raw, settings: Settings) -> bytes:
-    """What makes these settings, until the transaction begun just before it ends."""
+def _local(raw: Raw, whose: Scope) -> bytes:
+    """What makes the settings of a scope, until the transaction begun just before it ends."""
     quote, encoding = Escaping(raw.pgconn).escape_literal, raw.info.encoding
     return b"".join(
         b"; SET LOCAL %b = %b" % (name.encode(), quote(value.encode(encoding)))
-        for name, value in settings.items()
+        for name, value in whose.settings.items()
     )
 
 
@@ -188,7 +188,7 @@ class PostgresEngine:
             raise self._refusal
         try:
             # Here, on the caller's side: the pool's threads do not know who asks.
-            return pool.submit(self._answer, begin, scope.current().settings, fn, answer)
+            return pool.submit(self._answer, begin, scope.current(), fn, answer)
         except RuntimeError as error:
             # Stopped since the line above.
             raise DatabaseClosed from error
@@ -212,12 +212,12 @@ class PostgresEngine:
     def _answer(
         self,
         begin: bytes,
-        settings: Settings,
+        whose: Scope,
         fn: Callable[[Connection], T],
         answer: Answer[T],
     ) -> None:
         try:
-            result, committed = self._transact(begin, settings, fn)
+            result, committed = self._transact(begin, whose, fn)
         except BaseException as error:  # noqa: BLE001  # the caller's to handle
             answer.fail(translate(error))
             return
@@ -230,7 +230,7 @@ class PostgresEngine:
         answer.give(result)
 
     def _transact(
-        self, begin: bytes, settings: Settings, fn: Callable[[Connection], T]
+        self, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
         """The result of `fn` in a transaction that is committed, and what to call after it."""
         attempt = 0
@@ -238,7 +238,7 @@ class PostgresEngine:
             attempt += 1
             raw = self._connection()
             try:
-                return self._once(raw, begin, settings, fn)
+                return self._once(raw, begin, whose, fn)
             except _COLLISIONS:
                 if attempt >= ATTEMPTS:
                     raise
@@ -249,12 +249,12 @@ class PostgresEngine:
                     raise
 
     def _once(
-        self, raw: Raw, begin: bytes, settings: Settings, fn: Callable[[Connection], T]
+        self, raw: Raw, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
         try:
             # In one message, so that the settings cost no round trip.
-            _say(raw, begin + _local(raw, settings))
-            connection = Connection(raw, DIALECT, locks=begin is _WRITE)
+            _say(raw, begin + _local(raw, whose))
+            connection = Connection(raw, DIALECT, locks=begin is _WRITE, tenant=whose.tenant)
             result = fn(connection)
         except BaseException:
             # A connection that cannot even do this is of no use to the next operation.

@@ -29,14 +29,14 @@ SPARSE = 10_000
 MOST_LABELS = 12
 SORTABLE = ("thread_id", "created_at", "updated_at", "state_updated_at", "status")
 
-_RARITY = Prepared(
-    select(func.count().label("n")).select_from(
-        select(thread_labels.c.thread_id)
-        .where(thread_labels.c.key == bindparam("key"), thread_labels.c.value == bindparam("value"))
-        .limit(SPARSE)
-        .subquery()
-    )
+_some = (
+    select(thread_labels.c.thread_id)
+    .where(thread_labels.c.key == bindparam("key"), thread_labels.c.value == bindparam("value"))
+    .limit(SPARSE)
 )
+_RARITY = Prepared(select(func.count().label("n")).select_from(_some.subquery()))
+_of_tenant = _some.where(thread_labels.c.tenant == bindparam("tenant"))
+_RARITY_IN_TENANT = Prepared(select(func.count().label("n")).select_from(_of_tenant.subquery()))
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Shape:
     status: bool = False
     ids: bool = False
     without: int = 0
+    in_tenant: bool = False
     sort_by: str = "updated_at"
     ascending: bool = False
 
@@ -128,8 +129,9 @@ def plan(
         sparse=bool(found) and found[0][0] < SPARSE,
         odd=bool(odd),
         rest=bool(rest),
+        in_tenant=conn.tenant is not None,
     )
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] = {} if conn.tenant is None else {"tenant": conn.tenant}
     for number, (_, (key, value)) in enumerate(found):
         parameters |= {f"key{number}": key, f"value{number}": value}
     parameters |= {"needle": odd} if odd else {}
@@ -151,8 +153,11 @@ def _plain_part(permitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
 
 
 def _by_rarity(conn: Connection, wanted: list[Label]) -> list[tuple[int, Label]]:
+    rarity, whose = _RARITY, {}
+    if conn.tenant is not None:
+        rarity, whose = _RARITY_IN_TENANT, {"tenant": conn.tenant}
     counted = (
-        (int(conn.scalar(_RARITY, {"key": key, "value": value})), (key, value))
+        (int(conn.scalar(rarity, {"key": key, "value": value, **whose})), (key, value))
         for key, value in wanted
     )
     return sorted(counted)
@@ -202,6 +207,9 @@ def _matching(shape: Shape, statement: Select[Any]) -> Select[Any]:
         statement = statement.join_from(
             rarest, threads, threads.c.thread_id == rarest.c.thread_id
         ).where(*_carries(rarest, 0))
+        if shape.in_tenant:
+            # Of this one alone, so that Postgres takes it for the rarest, too, and starts there.
+            statement = statement.where(rarest.c.tenant == bindparam("tenant"))
     for number in range(first, shape.labels):
         label = thread_labels.alias(f"l{number}")
         carried = select(label.c.thread_id).where(
