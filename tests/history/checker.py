@@ -72,7 +72,12 @@ def runs_are_kept(evidence: Evidence) -> Iterator[Found]:
 
 def steps_are_kept(evidence: Evidence) -> Iterator[Found]:
     """A thread's state has every step of each run, in order, once; of a cut one the first."""
-    counts = {each.asked["tag"]: each for each in evidence.operations("run", "wait")}
+    counts = {
+        each.asked["tag"]: each
+        for each in evidence.operations("run", "wait")
+        # A thread that goes with its run keeps no state.
+        if each.asked["thread"] is not None
+    }
     for run in evidence.runs.values():
         asked = counts.get(run.tag or "")
         if asked is None or run.thread not in evidence.threads:
