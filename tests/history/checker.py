@@ -101,7 +101,7 @@ def results_are_told(evidence: Evidence) -> Iterator[Found]:
     tried = defaultdict(int)
     for step in evidence.steps:
         tried[step.run] = max(tried[step.run], step.attempt)
-    for asked in evidence.operations("wait"):
+    for asked in evidence.operations("wait", "join"):
         if not asked.ok:
             continue
         run = by_tag.get(asked.asked["tag"])
