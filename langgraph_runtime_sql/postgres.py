@@ -284,7 +284,12 @@ class PostgresEngine:
             with suppress(psycopg.Error):
                 _say(raw, b"ROLLBACK")
             raise
-        self._commit(raw)
+        try:
+            self._commit(raw)
+        except DatabaseOverloaded:
+            # What was only read is true, whatever becomes of the transaction.
+            if begin is not _READ or not raw.closed:
+                raise
         return result, connection.committed()
 
     @staticmethod
