@@ -15,6 +15,7 @@ settings.load_profile("tests")
 pytest_plugins = [
     "tests.support.databases",
     "tests.support.openai_server",
+    "tests.support.processes",
     "tests.support.products",
 ]
 
