@@ -8,7 +8,6 @@ from functools import partial
 from sqlalchemy import or_, select
 
 from langgraph_runtime_sql import checkpoint, labels
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import run_claim, run_rows, thread_rows
 from langgraph_runtime_sql.ops.run_cancel import cancel_pending
@@ -81,7 +80,7 @@ def _references(conn: Connection) -> Iterator[Finding]:
 
 def _runs(conn: Connection, *, served: bool) -> Iterator[Finding]:
     for row in conn.fetchall(select(runs).where(runs.c.status == run_rows.RUNNING)):
-        late = row["lease_until"] is None or row["lease_until"] + LATE < now()
+        late = row["lease_until"] is None or row["lease_until"] + LATE < conn.now()
         if served and not late:
             continue
         why = "its process has stopped renewing its lease" if served else "no process serves it"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from langgraph_runtime_sql.postgres import PostgresEngine
     from langgraph_runtime_sql.sqlite import SqliteEngine
 
-HEAD = "0001"
+HEAD = "0002"
 _FOLDER = Path(__file__).parent
 
 

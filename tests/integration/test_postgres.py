@@ -350,8 +350,13 @@ async def test_a_lease_that_ended_is_taken_by_whoever_sees_it(db: Database) -> N
     await change_run(db, late.run_id, claimed_by="another", lease_until=now - minute)
     await change_run(db, alive.run_id, claimed_by="another", lease_until=now + minute)
     await change_run(db, ours.run_id, claimed_by=run_claim.OWNER, lease_until=now + minute)
-    freed = await db.write(partial(run_claim.recover, working={ours.run_id}, alone=False))
-    assert freed == [late.run_id]
+    working = {ours.run_id}
+    numbers, more = await db.read(
+        partial(run_claim.lost, working=working, whose="ended", after=0, most=9)
+    )
+    assert (len(numbers), more) == (1, None)
+    free = partial(run_claim.recover, working=working, whose="ended", first=0, last=numbers[0])
+    assert await db.write(free) == [late.run_id]
     # Whoever holds a lease that another has taken may neither renew nor write.
     [taken] = await db.read(
         lambda conn: conn.fetchall(select(runs).where(runs.c.run_id == UUID(late.run_id)))

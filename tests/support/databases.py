@@ -48,8 +48,7 @@ def pytest_unconfigure() -> None:
     """Stop what was started. Not at exit: the processes that tests are spread over have none."""
     if server.cache_info().currsize:
         server().drop()
-    while _started:
-        _started.pop().cleanup()
+    stop()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -253,6 +252,12 @@ def start(data: Path) -> tuple[str, str | None]:
             raw.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
         raw.execute("SELECT pg_reload_conf()")
     return running.get_uri(), running.system_user
+
+
+def stop() -> None:
+    """Stop all servers that were started here. Repeatable."""
+    while _started:
+        _started.pop().cleanup()
 
 
 def restart(data: Path, user: str | None) -> None:
