@@ -17,6 +17,7 @@ pytest_plugins = [
     "tests.support.openai_server",
     "tests.support.processes",
     "tests.support.products",
+    "tests.support.redis",
 ]
 
 SEED = int(os.environ.get("THREADHOLD_SEED") or random.SystemRandom().randrange(2**32))

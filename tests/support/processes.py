@@ -83,7 +83,8 @@ def nursery() -> Nursery:
     return Nursery(environment())
 
 
-def pytest_unconfigure() -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
     if nursery.cache_info().currsize:
         nursery().close()
         nursery.cache_clear()
