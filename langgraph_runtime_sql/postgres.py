@@ -56,6 +56,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SET_UP = (
     "SET TIME ZONE 'UTC'",
     f"SET lock_timeout = '{LOCK_SECONDS}s'",
+    # It is meant for statements that take seconds, and takes longer than ours, which it does not
+    # know to be short: a search stops at the end of its page.
+    "SET jit = off",
     # A process that was stopped in the middle of a transaction must not hold its locks for ever.
     "SET idle_in_transaction_session_timeout = '10s'",
 )

@@ -11,7 +11,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from langgraph_runtime_sql import store
 from langgraph_runtime_sql.checkpoint import postgres as checkpoint_tables
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
-from langgraph_runtime_sql.migrations import functions
+from langgraph_runtime_sql.migrations import functions, triggers
 from langgraph_runtime_sql.postgres import DIALECT, PostgresEngine, Raw
 from langgraph_runtime_sql.tables import metadata
 
@@ -92,6 +92,7 @@ def ensure_others(raw: Raw) -> None:
     """Bring what has no revision up to date: functions, and langgraph's own tables."""
     with raw.transaction():
         functions.ensure(raw)
+        triggers.ensure_postgres(raw)
     checkpoint_tables.ensure_schema(raw)
     store.ensure_postgres_schema(raw)
     _mend_indexes(raw)

@@ -167,7 +167,7 @@ def end(
         statement,
         {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}},
     )
-    labels.relabel(conn, thread["thread_id"], thread["metadata"], metadata)
+    labels.relabel(conn, thread["thread_id"], thread["metadata"], metadata, moment)
     ended = {**run, "status": run_status, "updated_at": moment}
     hooks.call(
         "after_run_end", conn, Caller(), {**thread, **columns}, run_rows.public(ended), run_status

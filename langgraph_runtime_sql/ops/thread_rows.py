@@ -100,7 +100,7 @@ def insert(
     hooks.call("before_thread_create", conn, caller, row)
     row["tenant"] = tenants.of(row["metadata"])
     conn.execute(_INSERT, row)
-    labels.relabel(conn, thread_id, {}, row["metadata"])
+    labels.relabel(conn, thread_id, {}, row["metadata"], row["updated_at"])
     return row
 
 
@@ -120,7 +120,7 @@ def merge_metadata(
         **columns,
     }
     conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**columns))
-    labels.relabel(conn, row["thread_id"], row["metadata"], merged)
+    labels.relabel(conn, row["thread_id"], row["metadata"], merged, columns["updated_at"])
     return {**row, **columns}
 
 
@@ -156,16 +156,17 @@ _SET_STATUS = Prepared(
 
 def occupy(conn: Connection, row: Row, *, metadata: Row, config: Row) -> None:
     """A run is about to use the thread: it is busy, and knows with what."""
+    moment = conn.now()
     conn.execute(
         _OCCUPY,
         {
             "id": row["thread_id"],
             "new_metadata": metadata,
             "new_config": config,
-            "moment": conn.now(),
+            "moment": moment,
         },
     )
-    labels.relabel(conn, row["thread_id"], row["metadata"], metadata)
+    labels.relabel(conn, row["thread_id"], row["metadata"], metadata, moment)
 
 
 def rest(conn: Connection, thread_id: UUID, *, busy: bool) -> None:
