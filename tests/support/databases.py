@@ -47,8 +47,10 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
-def pytest_unconfigure() -> None:
-    """Stop what was started. Not at exit: the processes that tests are spread over have none."""
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Drop and stop what was made, after the last fixture. Not later: processes that tests are
+    spread over are ended some seconds after they say that they have finished."""
     if server.cache_info().currsize:
         server().drop()
     stop()
