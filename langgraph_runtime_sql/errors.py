@@ -4,6 +4,7 @@ RuntimeSqlError
 ├── BadDatabaseUrl      the URL names nothing we can keep writes in
 ├── DatabaseInUse       another process owns the database
 ├── DatabaseTooNew      migrated by a newer version
+├── DatabaseIncomplete  a move into it was not finished
 ├── DatabaseClosed      used after stop
 ├── NotStarted          used outside the lifespan
 ├── EventsLost          a stream has a hole
@@ -43,6 +44,10 @@ class FileInUse(DatabaseInUse):
 
 class DatabaseTooNew(RuntimeSqlError):
     """The database was migrated by a newer version of this package."""
+
+
+class DatabaseIncomplete(RuntimeSqlError):
+    """A move into this database was begun and not finished."""
 
 
 class DatabaseClosed(RuntimeSqlError):
