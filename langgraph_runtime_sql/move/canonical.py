@@ -95,6 +95,8 @@ def loads(document: str | bytes) -> Any:
     """
     try:
         return json.loads(document, parse_float=_number, parse_constant=_refuse)
+    except Unstorable:
+        raise
     except (ValueError, RecursionError) as error:
         raise Unstorable(f"holds what is no JSON ({error})") from error
 

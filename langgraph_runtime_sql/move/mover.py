@@ -23,6 +23,8 @@ ROWS = 500
 BYTES = 4 * 2**20
 # So many rows that cannot be moved, or that differ, are named.
 _NAMED = 20
+# Of an id that is said, so many characters.
+_LENGTH = 200
 # Rows that are compared one by one at a time, where their sums differ.
 _COMPARED = 100_000
 _REFUSED = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded)
@@ -78,6 +80,8 @@ def move(
         Unmovable: Postgres cannot hold some rows.
         MoveFailed: the server went away, or what has come is not what was sent.
     """
+    if from_url == to_url:
+        raise MoveRefused("--from and --to name the same database")
     if is_postgres(from_url) or not is_postgres(to_url):
         raise MoveRefused(
             "Data is moved from a SQLite file to Postgres: "
@@ -177,7 +181,7 @@ class _Move:
                 if problem is not None:
                     count += 1
                     if count <= _NAMED:
-                        problems.append(f"{part.source} {said(entry.key)}: {problem}")
+                        problems.append(f"{part.source} {_short(said(entry.key))}: {problem}")
                 progress(1)
             stages[part.name] = Stage(checksum.rows, str(checksum))
         if problems:
@@ -220,7 +224,7 @@ class _Move:
                 part.write(self.there.raw, rows)
         except _REFUSED as error:
             if len(rows) == 1:
-                return [f"{part.source} {part.said(rows[0])}: {first_line(error)}"]
+                return [f"{part.source} {_short(part.said(rows[0]))}: {first_line(error)}"]
             half = len(rows) // 2
             return self._put(part, rows[:half]) + self._put(part, rows[half:])
         return []
@@ -256,7 +260,7 @@ class _Move:
             ours = _shared(part, self._rows(part), shares, share)
             theirs = _shared(part, part.stored(self.there.raw), shares, share)
             ids += [key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)]
-        named = "; ".join(sorted(ids)[:_NAMED]) or "none that differs now"
+        named = "; ".join(map(_short, sorted(ids)[:_NAMED])) or "none that differs now"
         return (
             f"{part.name}: {stage.count} rows with checksum {stage.checksum} were sent, "
             f"{found.rows} with {found} are there; ids: {named}"
@@ -270,6 +274,10 @@ def _shared(part: Part, rows: Iterable[Row], shares: int, share: int) -> dict[st
     """The digests of a share of rows, by id."""
     keyed = ((part.said(row), row) for row in rows)
     return {key: part.digest(row) for key, row in keyed if hash(key) % shares == share}
+
+
+def _short(key: str) -> str:
+    return key if len(key) <= _LENGTH else f"{key[:_LENGTH]}..."
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
