@@ -17,7 +17,7 @@ from uuid import UUID
 from sqlalchemy import BigInteger, bindparam, func, literal, or_, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import json_codec, labels, thread_query
+from langgraph_runtime_sql import json_codec, labels, scope, tenants, thread_query
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
@@ -39,6 +39,8 @@ _LOCK_NAME = Prepared(
         func.pg_advisory_xact_lock(bindparam("key", type_=BigInteger))
     )
 )
+
+label = scope.label
 
 
 class Reject(HTTPException):
@@ -128,7 +130,9 @@ class Transaction:
             raise LookupError(f"There is no thread {thread_id}")
         merged = {**thread["metadata"], **json_codec.plain(dict(metadata))}
         self._conn.execute(
-            threads.update().where(threads.c.thread_id == thread_id).values(metadata=merged)
+            threads.update()
+            .where(threads.c.thread_id == thread_id)
+            .values(metadata=merged, tenant=tenants.of(merged))
         )
         labels.relabel(self._conn, thread_id, thread["metadata"], merged)
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import json_codec
+from langgraph_runtime_sql import json_codec, tenants
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Prepared
 from langgraph_runtime_sql.tables import thread_labels
@@ -22,7 +22,10 @@ MOST_ENTRIES = 1000
 
 _ADD = Prepared(
     thread_labels.insert().values(
-        key=bindparam("key"), value=bindparam("value"), thread_id=bindparam("thread_id")
+        key=bindparam("key"),
+        value=bindparam("value"),
+        thread_id=bindparam("thread_id"),
+        tenant=bindparam("tenant"),
     )
 )
 _REMOVE = Prepared(
@@ -31,6 +34,11 @@ _REMOVE = Prepared(
         thread_labels.c.value == bindparam("old_value"),
         thread_labels.c.thread_id == bindparam("old_thread"),
     )
+)
+_HAND_OVER = Prepared(
+    thread_labels.update()
+    .where(thread_labels.c.thread_id == bindparam("old_thread"))
+    .values(tenant=bindparam("new_tenant"))
 )
 
 
@@ -73,7 +81,7 @@ def relabel(
         return
     if len(new) > MOST_ENTRIES:
         raise HTTPException(422, f"A thread's metadata has at most {MOST_ENTRIES} entries")
-    before, after = labels(old), labels(new)
+    before, after, tenant = labels(old), labels(new), tenants.of(new)
     conn.executemany(
         _REMOVE,
         [
@@ -83,5 +91,10 @@ def relabel(
     )
     conn.executemany(
         _ADD,
-        [{"key": key, "value": value, "thread_id": thread_id} for key, value in after - before],
+        [
+            {"key": key, "value": value, "thread_id": thread_id, "tenant": tenant}
+            for key, value in after - before
+        ],
     )
+    if after & before and tenants.of(old) != tenant:
+        conn.execute(_HAND_OVER, {"old_thread": thread_id, "new_tenant": tenant})

@@ -10,7 +10,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -18,18 +18,26 @@ from typing import Any, TypeVar
 import orjson
 import psycopg
 from psycopg import errors
-from psycopg.pq import ExecStatus
+from psycopg.pq import Escaping, ExecStatus
 from psycopg.types.json import set_json_loads
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
+from langgraph_runtime_sql import scope
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.delivery import Answer
-from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseClosed, DatabaseOverloaded
+from langgraph_runtime_sql.errors import (
+    Collided,
+    DatabaseBusy,
+    DatabaseClosed,
+    DatabaseOverloaded,
+    OtherTenants,
+)
 from langgraph_runtime_sql.urls import postgres_dsn
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Settings = Mapping[str, str]
 Raw = psycopg.Connection[Any]
 Connect = Callable[..., Any]
 
@@ -58,6 +66,7 @@ _COLLISIONS = (
     errors.DeadlockDetected,
     errors.UniqueViolation,
     errors.ForeignKeyViolation,
+    Collided,
 )
 _BUSY = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)
 
@@ -66,6 +75,8 @@ def translate(error: BaseException) -> BaseException:
     """A driver's error as one of ours, where it is not the operation's own doing."""
     if isinstance(error, _BUSY):
         return DatabaseBusy(_first_line(error))
+    if isinstance(error, errors.InsufficientPrivilege) and _is_policy(error):
+        return OtherTenants()
     if isinstance(error, psycopg.DataError | errors.ProgramLimitExceeded):
         # NUL, a number or date that no column can hold, a key that no index can.
         return ValueError(f"A value cannot be stored or compared: {_first_line(error)}")
@@ -75,6 +86,20 @@ def translate(error: BaseException) -> BaseException:
         # Futures refuse it, and the caller would wait for ever.
         return RuntimeError("An operation raised StopIteration")
     return error
+
+
+def _is_policy(error: psycopg.Error) -> bool:
+    """Whether a policy refuses the row; else the role may not use the table at all."""
+    return error.diag.source_function == "ExecWithCheckOptions"
+
+
+def _local(raw: Raw, settings: Settings) -> bytes:
+    """What makes these settings, until the transaction begun just before it ends."""
+    quote, encoding = Escaping(raw.pgconn).escape_literal, raw.info.encoding
+    return b"".join(
+        b"; SET LOCAL %b = %b" % (name.encode(), quote(value.encode(encoding)))
+        for name, value in settings.items()
+    )
 
 
 def _say(raw: Raw, command: bytes) -> bytes | None:
@@ -162,7 +187,8 @@ class PostgresEngine:
         if self._refusal is not None:
             raise self._refusal
         try:
-            return pool.submit(self._answer, begin, fn, answer)
+            # Here, on the caller's side: the pool's threads do not know who asks.
+            return pool.submit(self._answer, begin, scope.current().settings, fn, answer)
         except RuntimeError as error:
             # Stopped since the line above.
             raise DatabaseClosed from error
@@ -183,9 +209,15 @@ class PostgresEngine:
             raise
         return raw
 
-    def _answer(self, begin: bytes, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
+    def _answer(
+        self,
+        begin: bytes,
+        settings: Settings,
+        fn: Callable[[Connection], T],
+        answer: Answer[T],
+    ) -> None:
         try:
-            result, committed = self._transact(begin, fn)
+            result, committed = self._transact(begin, settings, fn)
         except BaseException as error:  # noqa: BLE001  # the caller's to handle
             answer.fail(translate(error))
             return
@@ -198,7 +230,7 @@ class PostgresEngine:
         answer.give(result)
 
     def _transact(
-        self, begin: bytes, fn: Callable[[Connection], T]
+        self, begin: bytes, settings: Settings, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
         """The result of `fn` in a transaction that is committed, and what to call after it."""
         attempt = 0
@@ -206,7 +238,7 @@ class PostgresEngine:
             attempt += 1
             raw = self._connection()
             try:
-                return self._once(raw, begin, fn)
+                return self._once(raw, begin, settings, fn)
             except _COLLISIONS:
                 if attempt >= ATTEMPTS:
                     raise
@@ -217,10 +249,11 @@ class PostgresEngine:
                     raise
 
     def _once(
-        self, raw: Raw, begin: bytes, fn: Callable[[Connection], T]
+        self, raw: Raw, begin: bytes, settings: Settings, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
         try:
-            _say(raw, begin)
+            # In one message, so that the settings cost no round trip.
+            _say(raw, begin + _local(raw, settings))
             connection = Connection(raw, DIALECT, locks=begin is _WRITE)
             result = fn(connection)
         except BaseException:

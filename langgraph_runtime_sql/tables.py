@@ -131,6 +131,8 @@ assistants = Table(
     Column("version", Integer, nullable=False),
     Column("created_at", Moment, nullable=False),
     Column("updated_at", Moment, nullable=False),
+    # Whose it is; NULL: nobody's, which is the system's. See `tenants`.
+    Column("tenant", Text),
     Index(None, "graph_id"),
     Index(None, "created_at"),
 )
@@ -152,6 +154,7 @@ assistant_versions = Table(
     _document("context"),
     _document("metadata"),
     Column("created_at", Moment, nullable=False),
+    Column("tenant", Text),
 )
 
 threads = Table(
@@ -173,6 +176,7 @@ threads = Table(
     Column("ttl_strategy", Text),
     Column("ttl_minutes", Float),
     Column("expires_at", Moment),
+    Column("tenant", Text),
     Index(None, "updated_at"),
     Index(None, "created_at"),
     Index(None, "state_updated_at"),
@@ -198,6 +202,7 @@ thread_labels = Table(
         ForeignKey("threads.thread_id", ondelete="CASCADE"),
         primary_key=True,
     ),
+    Column("tenant", Text),
     Index(None, "thread_id"),
     sqlite_with_rowid=False,
 )
@@ -231,6 +236,7 @@ runs = Table(
     # A cancellation that was acknowledged outlives the process that heard it.
     Column("cancel_action", Text),
     Column("cancel_reason", Text),
+    Column("tenant", Text),
     Index(None, "thread_id", "created_at"),
     Index(None, "assistant_id"),
     Index(
@@ -281,7 +287,16 @@ crons = Table(
     _document("metadata"),
     Column("created_at", Moment, nullable=False),
     Column("updated_at", Moment, nullable=False),
+    Column("tenant", Text),
     Index(None, "next_run_date"),
     Index(None, "assistant_id"),
     Index(None, "thread_id"),
+)
+
+# What is true of the whole database, by name; see `tenants`.
+facts = Table(
+    "facts",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text),
 )

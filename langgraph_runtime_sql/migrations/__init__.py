@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from langgraph_runtime_sql.postgres import PostgresEngine
     from langgraph_runtime_sql.sqlite import SqliteEngine
 
-HEAD = "0001"
+HEAD = "0002"
 _FOLDER = Path(__file__).parent
 
 
@@ -119,6 +119,7 @@ def replay_postgres(dsn: str) -> None:
     config = _config()
     url = dsn.replace("postgresql://", "postgresql+psycopg://", 1)
     with create_engine(url, poolclass=NullPool).begin() as connection:
+        connection.exec_driver_sql("SET LOCAL threadhold.everything = 'on'")
         config.attributes["connection"] = connection
         command.upgrade(config, HEAD)
 

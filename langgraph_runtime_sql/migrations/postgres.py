@@ -10,7 +10,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from langgraph_runtime_sql import store
 from langgraph_runtime_sql.checkpoint import postgres as checkpoint_tables
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseIncomplete, DatabaseOverloaded
-from langgraph_runtime_sql.migrations import functions
+from langgraph_runtime_sql.migrations import functions, policies
 from langgraph_runtime_sql.postgres import DIALECT, PostgresEngine, Raw
 from langgraph_runtime_sql.tables import metadata
 
@@ -39,6 +39,7 @@ def alone(engine: PostgresEngine) -> Iterator[Raw]:
             if time.monotonic() > deadline:
                 raise DatabaseBusy("Another process is still migrating the database")
             time.sleep(0.05)
+        raw.execute("SET threadhold.everything = 'on'")
         try:
             yield raw
         finally:
@@ -106,3 +107,4 @@ def ensure_others(raw: Raw) -> None:
         functions.ensure(raw)
     checkpoint_tables.ensure_schema(raw)
     store.ensure_postgres_schema(raw)
+    policies.ensure(raw)

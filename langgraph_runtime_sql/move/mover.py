@@ -7,6 +7,7 @@ from typing import NamedTuple
 import psycopg
 
 from langgraph_runtime_sql import store_rows_postgres
+from langgraph_runtime_sql.migrations import policies
 from langgraph_runtime_sql.move import source, target
 from langgraph_runtime_sql.move.canonical import Checksum
 from langgraph_runtime_sql.move.checkpoints import CheckpointPart
@@ -158,6 +159,7 @@ class _Move:
                 schema.create(self.url)
         if self.dimensions is not None:
             store_rows_postgres.ensure_tables(self.there.raw, self.dimensions)
+            policies.ensure(self.there.raw)
 
     # --- checking ---
 

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from langgraph_runtime_sql import scope
 from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
 from langgraph_runtime_sql.move.errors import MoveFailed, MoveRefused
 from langgraph_runtime_sql.move.part import Key, Part, first_line
@@ -190,6 +191,9 @@ def opened(url: str) -> Iterator[Target]:
             # Nobody else has any business here that it could be in the way of.
             for setting in ("lock_timeout", "idle_in_transaction_session_timeout"):
                 raw.execute(sql.SQL("SET {} = 0").format(sql.Identifier(setting)))
+            # Of all tenants.
+            for name, value in scope.EVERYTHING.settings.items():
+                raw.execute("SELECT set_config(%s, %s, false)", (name, value))
             yield Target(raw)
     except psycopg.OperationalError as error:
         raise MoveFailed(

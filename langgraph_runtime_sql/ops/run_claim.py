@@ -110,7 +110,7 @@ _CLAIM = Prepared(
     runs.update()
     .where(runs.c.seq.in_(_claimable()))
     .values(_STARTED)
-    .returning(*run_rows.PUBLIC, runs.c.attempt, runs.c.seq)
+    .returning(*run_rows.PUBLIC, runs.c.tenant, runs.c.attempt, runs.c.seq)
 )
 # Postgres: several at once, passing over those that another process is about to take.
 _together = (
@@ -120,7 +120,7 @@ _CLAIM_TOGETHER = Prepared(
     runs.update()
     .where(runs.c.seq.in_(select(_together.c.seq)))
     .values(_STARTED)
-    .returning(*run_rows.PUBLIC, runs.c.attempt, runs.c.seq)
+    .returning(*run_rows.PUBLIC, runs.c.tenant, runs.c.attempt, runs.c.seq)
 )
 _NEXT_DUE = Prepared(
     select(func.min(runs.c.created_at).label("due")).where(
@@ -181,7 +181,7 @@ def claim(conn: Connection, most: int) -> Claimed:
         conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))
     due = conn.scalar(_NEXT_DUE, {"moment": moment}) if len(found) < most else None
     waiting = conn.scalar(_WAITING, {"moment": moment}) is not None
-    return Claimed([(run_rows.public(row), row["attempt"]) for row in found], due, waiting)
+    return Claimed([(run_rows.claimed(row), row["attempt"]) for row in found], due, waiting)
 
 
 def _claim_each(conn: Connection, most: int, values: dict[str, Any]) -> list[Row]:

@@ -20,7 +20,9 @@ from langgraph_runtime_sql.tables import runs
 
 Document = dict[str, Any]
 
-_INSERT = Prepared(runs.insert().values({name: bindparam(name) for name in run_rows.FIELDS}))
+_INSERT = Prepared(
+    runs.insert().values({name: bindparam(name) for name in (*run_rows.FIELDS, "tenant")})
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +80,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
         crons.note_fired(conn, request.firing)
-    conn.execute(_INSERT, row)
+    conn.execute(_INSERT, {**row, "tenant": thread["tenant"]})
     _announce(conn, row)
     return [row, *(run_rows.public(other) for other in others)]
 
@@ -114,9 +116,13 @@ def _new_thread(conn: Connection, request: RunRequest, assistant: Row) -> Row:
         request.config,
         {"configurable": _merged(_configurable(assistant["config"]))},
     )
-    return thread_rows.insert(
-        conn, request.thread_id, metadata, request.caller, config=config, status="busy"
-    )
+    try:
+        return thread_rows.insert(
+            conn, request.thread_id, metadata, request.caller, config=config, status="busy"
+        )
+    except thread_rows.Taken as error:
+        # To whoever may not see it, a thread that is there is one that is missing.
+        raise HTTPException(404, "Thread or assistant not found.") from error
 
 
 def _occupy(conn: Connection, request: RunRequest, assistant: Row, thread: Row) -> None:

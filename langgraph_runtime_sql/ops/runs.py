@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import bus, checkpoint, database
+from langgraph_runtime_sql import bus, checkpoint, database, scope
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import (
@@ -198,7 +198,9 @@ class Runs:
         def fn(conn: Connection) -> tuple[list[Row], list[Row]]:
             return conn.fetchall(_PENDING), conn.fetchall(_RUNNING)
 
-        pending, running = await database.current().read(fn)
+        # The process's own figures, whoever asks for them.
+        with scope.within(scope.EVERYTHING):
+            pending, running = await database.current().read(fn)
         moment = now()
         taken = {row["thread_id"] for row in running}
         waits = [(moment - row["created_at"]).total_seconds() for row in pending]
@@ -246,7 +248,7 @@ class Runs:
         """Claim runs that are due; (run, attempt) each, the first attempt being 1."""
         claimed = await database.current().write(lambda conn: run_claim.claim(conn, limit))
         for run, attempt in claimed.runs:
-            yield run, attempt
+            yield run_rows.public(run), attempt
 
     @staticmethod
     @asynccontextmanager

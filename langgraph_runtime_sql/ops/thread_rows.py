@@ -6,12 +6,14 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import bindparam, select
+from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint, filters, hooks, labels
+from langgraph_runtime_sql import checkpoint, filters, hooks, labels, tenants
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.errors import Collided
 from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.statements import Prepared, Row
+from langgraph_runtime_sql.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.tables import threads
 
 # The row that the request at hand has created and not yet answered with. Where the same
@@ -19,9 +21,9 @@ from langgraph_runtime_sql.tables import threads
 unanswered: ContextVar[Row | None] = ContextVar("unanswered_thread", default=None)
 
 _TTL = ("ttl_strategy", "ttl_minutes", "expires_at")
-_PRIVATE = {"resting_status", *_TTL}
+_PRIVATE = {"resting_status", "tenant", *_TTL}
 
-_INSERT = Prepared(threads.insert().values({c.name: bindparam(c.name) for c in threads.c}))
+_INSERT = Prepared(InsertNew(threads).values({c.name: bindparam(c.name) for c in threads.c}))
 _BY_ID = Prepared(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
 _LOCK = Prepared(
     select(threads)
@@ -29,6 +31,13 @@ _LOCK = Prepared(
     .with_for_update(key_share=True)
 )
 _DELETE = Prepared(threads.delete().where(threads.c.thread_id == bindparam("thread_id")))
+
+
+class Taken(HTTPException):
+    """A thread has this id."""
+
+    def __init__(self, thread_id: UUID) -> None:
+        super().__init__(409, f"Thread with ID {thread_id} already exists")
 
 
 def public(row: Row, *, include_ttl: bool = False) -> Row:
@@ -80,7 +89,11 @@ def insert(
     ttl: dict[str, Any] | None = None,
     **columns: Any,
 ) -> Row:
-    """Create a thread; every route that creates one ends here."""
+    """Create a thread; every route that creates one ends here.
+
+    Raises:
+        Taken: (409) there is one of this id, which the caller may not see.
+    """
     moment = now()
     row: Row = {
         "thread_id": thread_id,
@@ -99,7 +112,11 @@ def insert(
         **columns,
     }
     hooks.call("before_thread_create", conn, caller, row)
-    conn.execute(_INSERT, row)
+    row["tenant"] = tenants.of(row["metadata"])
+    if not conn.execute(_INSERT, row):
+        if find(conn, thread_id) is not None:
+            raise Collided
+        raise Taken(thread_id)
     labels.relabel(conn, thread_id, {}, row["metadata"])
     return row
 
@@ -113,7 +130,12 @@ def merge_metadata(
     # Read again: a hook may have patched this very thread.
     row = find(conn, row["thread_id"]) or row
     merged = {**row["metadata"], **changes}
-    columns = {"metadata": merged, "updated_at": now(), **columns}
+    columns = {
+        "metadata": merged,
+        "tenant": tenants.of(merged),
+        "updated_at": now(),
+        **columns,
+    }
     conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**columns))
     labels.relabel(conn, row["thread_id"], row["metadata"], merged)
     return {**row, **columns}

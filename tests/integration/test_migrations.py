@@ -1,5 +1,6 @@
 """Migrations: the scripts give the schema, and a file of the future is refused."""
 
+import re
 import sqlite3
 from pathlib import Path
 
@@ -15,11 +16,22 @@ from langgraph_runtime_sql.errors import (
 
 
 def _schema(path: Path) -> set[str]:
-    """Every definition in the file, white space aside."""
+    """Everything that is defined in the file, however it was written down."""
     with sqlite3.connect(path) as raw:
-        rows = raw.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+        rows = raw.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+        found = {" ".join(sql.split()) for kind, _, sql in rows if kind != "table" and sql}
+        for kind, name, sql in rows:
+            if kind == "table":
+                # A column that was added later stands behind the constraints.
+                found |= {str((name, *row[1:])) for row in raw.execute(_COLUMNS, (name,))}
+                found |= {" ".join((name, *part.split())) for part in _CONSTRAINT.findall(sql)}
+                found.add(f"{name} {sql.rpartition(')')[2].strip()}")
     raw.close()
-    return {" ".join(sql.split()) for (sql,) in rows}
+    return found
+
+
+_COLUMNS = "SELECT * FROM pragma_table_xinfo(?)"
+_CONSTRAINT = re.compile(r"CONSTRAINT [^,\n]*(?:\([^)]*\)[^,\n)]*)*")
 
 
 async def test_replaying_the_scripts_gives_the_schema_of_a_new_file(tmp_path: Path) -> None:
@@ -29,8 +41,9 @@ async def test_replaying_the_scripts_gives_the_schema_of_a_new_file(tmp_path: Pa
     raw.close()
     database.migrate(f"sqlite:///{tmp_path}/replayed.db")
     new, replayed = _schema(tmp_path / "new.db"), _schema(tmp_path / "replayed.db")
-    version = {sql for sql in new | replayed if "alembic_version" in sql}
+    version = {part for part in new | replayed if "alembic_version" in part}
     assert new - version == replayed - version
+    assert any("fk_runs_thread_id" in part and "CASCADE" in part for part in new)
 
 
 async def test_a_file_of_the_future_is_refused_and_left_alone(tmp_path: Path) -> None:

