@@ -390,6 +390,7 @@ def test_encrypted_checkpoints_are_moved(
     monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", b"0123456789abcdef")
     moved(source, target)
     with PostgresEngine(target).open() as raw_target:
+        raw_target.execute("SET threadhold.everything = 'on'")
         stock = stock_saver(Connection(raw_target, DIALECT), serializer())
         found = list(stock.list({"configurable": {"thread_id": thread}}))
     assert [each.checkpoint for each in found] == [each.checkpoint for each in wanted]
