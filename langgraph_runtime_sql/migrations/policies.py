@@ -50,10 +50,10 @@ POLICIES: dict[str, tuple[Policy, ...]] = {
 }
 """By table; those that are not there have none."""
 
-# Labels are counted in it, within a tenant or not, without a look at the table.
+# A tenant's labels without a walk through those of others, which the policy would hide one by one.
 _INDEX = """
     CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_thread_labels_tenant
-    ON thread_labels (key, value, tenant, thread_id)
+    ON thread_labels (key, value, tenant, period, thread_id) WHERE tenant IS NOT NULL
 """
 _SEEN = """
     SELECT relname, CASE WHEN relrowsecurity AND relforcerowsecurity THEN (

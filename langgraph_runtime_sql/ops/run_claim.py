@@ -4,35 +4,41 @@ import uuid
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy import and_, bindparam, func, or_, select
 from sqlalchemy.sql import ColumnElement, Select
 
 from langgraph_runtime_sql import bus
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import run_rows
 from langgraph_runtime_sql.ops.run_cancel import cancel_pending
 from langgraph_runtime_sql.statements import Prepared, Row
-from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs
+from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, Moment, runs, threads
 
 LEASE_SECONDS = 15.0
 # How long a run on its last attempt must have lived before the next such may start.
 APART_SECONDS = 30.0
 _BEGINNING = datetime.fromtimestamp(0, UTC)
+_END = datetime.max.replace(tzinfo=UTC)
 # Who claims: one name for each start of the process.
 OWNER = uuid.uuid4().hex
+
+
+Whose = Literal["ours", "ended", "all"]
 
 
 class Claimed(NamedTuple):
     """Runs to start now with their attempts, when the next becomes due, and whether some wait.
 
     Those that wait are due, but for another run to end or for a free slot.
+
+    Attributes:
+        due_in: Seconds until the next run becomes due; None where there is none to come.
     """
 
     runs: list[tuple[Row, int]]
-    next_due: datetime | None
+    due_in: float | None
     waiting: bool
 
 
@@ -159,12 +165,32 @@ _RENEW_HELD = Prepared(
     .values(lease_until=bindparam("lease"))
     .returning(runs.c.run_id, runs.c.attempt, runs.c.cancel_action, runs.c.cancel_reason)
 )
-_RUNNING = Prepared(select(runs).where(runs.c.status == RUNNING_LITERAL))
+_IS_LOST = (
+    runs.c.status == RUNNING_LITERAL,
+    runs.c.seq > bindparam("after"),
+    or_(
+        runs.c.claimed_by == bindparam("owner"),
+        func.coalesce(runs.c.lease_until, bindparam("never", _BEGINNING, type_=Moment))
+        < bindparam("ended_before", type_=Moment),
+    ),
+)
+_LOST = Prepared(
+    select(runs.c.seq, runs.c.run_id).where(*_IS_LOST).order_by(runs.c.seq).limit(bindparam("most"))
+)
+# Nobody is waited for: who holds one of them is at it, or will be found by a later sweep. So
+# runs may be locked together with their threads, in any order.
+_TAKE_LOST = Prepared(
+    select(runs)
+    .join(threads)
+    .where(*_IS_LOST, runs.c.seq <= bindparam("last"))
+    .order_by(runs.c.seq)
+    .with_for_update(key_share=True, skip_locked=True, of=[runs, threads])
+)
 
 
 def claim(conn: Connection, most: int) -> Claimed:
     """Mark up to `most` due runs as running by us, in the order they were made."""
-    moment = now()
+    moment = conn.now()
     values = {
         "moment": moment,
         "since": _BEGINNING,
@@ -180,8 +206,9 @@ def claim(conn: Connection, most: int) -> Claimed:
         started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
         conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))
     due = conn.scalar(_NEXT_DUE, {"moment": moment}) if len(found) < most else None
+    due_in = None if due is None else (due - moment).total_seconds()
     waiting = conn.scalar(_WAITING, {"moment": moment}) is not None
-    return Claimed([(run_rows.claimed(row), row["attempt"]) for row in found], due, waiting)
+    return Claimed([(run_rows.claimed(row), row["attempt"]) for row in found], due_in, waiting)
 
 
 def _claim_each(conn: Connection, most: int, values: dict[str, Any]) -> list[Row]:
@@ -227,7 +254,7 @@ def release(
         return False
     released = conn.fetchone(
         _RELEASE,
-        {"id": run_id, "held": attempt, "uncounted": 0 if counted else 1, "moment": now()},
+        {"id": run_id, "held": attempt, "uncounted": 0 if counted else 1, "moment": conn.now()},
     )
     if released is None:
         return False
@@ -240,43 +267,65 @@ def release(
 
 def renew(conn: Connection) -> None:
     """Extend the leases of everything we hold."""
-    conn.execute(_RENEW, {"owner": OWNER, "lease": now() + timedelta(seconds=LEASE_SECONDS)})
+    conn.execute(_RENEW, {"owner": OWNER, "lease": conn.now() + timedelta(seconds=LEASE_SECONDS)})
 
 
 def renew_held(conn: Connection) -> list[Row]:
     """The same, where others might have taken some over: what is still ours, and told to stop."""
     return conn.fetchall(
-        _RENEW_HELD, {"owner": OWNER, "lease": now() + timedelta(seconds=LEASE_SECONDS)}
+        _RENEW_HELD, {"owner": OWNER, "lease": conn.now() + timedelta(seconds=LEASE_SECONDS)}
     )
 
 
-def recover(
-    conn: Connection, working: Collection[str], *, counted: bool = True, alone: bool = True
-) -> list[str]:
-    """Free runs marked as running that nobody works on; returns their ids.
+def lost(
+    conn: Connection, working: Collection[str], whose: Whose, after: int, most: int
+) -> tuple[list[int], int | None]:
+    """Runs that are marked as running and that nobody works on, a page of those there are.
 
-    No claim may be under way meanwhile: its runs would look lost.
+    No claim of this process may be under way meanwhile: its runs would look lost.
 
     Args:
         working: The ids of the runs that this process works on.
-        counted: As for `release`.
-        alone: No other process works with the database, so whoever else had claimed
-            a run is gone. Otherwise he is given up when his lease has ended.
+        whose: Beside runs that this process has claimed: those of others whose lease has
+            `ended`, `all` where no other process works with the database, or `ours` alone.
+        after: The last run of the page before, by its number.
+        most: How many runs to look at.
+
+    Returns:
+        The numbers of the runs, and of the last one looked at if there may be more.
     """
-    moment = now()
-    lost = [
-        row
-        for row in conn.fetchall(_RUNNING)
-        if str(row["run_id"]) not in working
-        and (alone or row["claimed_by"] == OWNER or _ended(row["lease_until"], moment))
-    ]
+    rows = conn.fetchall(_LOST, {**_given_up(conn, whose), "after": after, "most": most})
+    numbers = [row["seq"] for row in rows if str(row["run_id"]) not in working]
+    return numbers, rows[-1]["seq"] if len(rows) == most else None
+
+
+def recover(
+    conn: Connection,
+    working: Collection[str],
+    whose: Whose,
+    first: int,
+    last: int,
+    *,
+    counted: bool = True,
+) -> list[str]:
+    """Free the lost runs with these numbers, but for those that somebody holds; their ids.
+
+    Args:
+        working, whose: As for `lost`.
+        first, last: Numbers of runs.
+        counted: As for `release`.
+    """
+    rows = conn.fetchall(_TAKE_LOST, {**_given_up(conn, whose), "after": first - 1, "last": last})
     return [
         str(row["run_id"])
-        for row in lost
-        # Another process may have been quicker.
-        if release(conn, row["run_id"], row["attempt"], counted=counted, owner=row["claimed_by"])
+        for row in rows
+        if str(row["run_id"]) not in working
+        # The end of another of them may have deleted its thread.
+        and release(conn, row["run_id"], row["attempt"], counted=counted, owner=row["claimed_by"])
     ]
 
 
-def _ended(lease_until: datetime | None, moment: datetime) -> bool:
-    return lease_until is None or lease_until < moment
+def _given_up(conn: Connection, whose: Whose) -> dict[str, Any]:
+    """Before when a lease must have ended for its run to be taken from another process."""
+    moment = {"ours": _BEGINNING, "all": _END}.get(whose) or conn.now()
+    return {"owner": OWNER, "ended_before": moment}
