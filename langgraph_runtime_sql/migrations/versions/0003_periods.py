@@ -9,19 +9,39 @@ revision = "0003"
 down_revision = "0002"
 
 SECONDS = 600
+TABLE = "thread_labels"
 
 
 def upgrade() -> None:
-    # Made anew, since its primary key is another.
-    op.rename_table("thread_labels", "old_labels")
-    on_postgres = op.get_context().dialect.name == "postgresql"
-    if on_postgres:
-        # Its name is the new one's.
-        op.drop_constraint(op.f("pk_thread_labels"), "old_labels")
-        op.drop_constraint(op.f("fk_thread_labels_thread_id"), "old_labels")
-    op.drop_index(op.f("ix_thread_labels_thread_id"), "old_labels")
+    op.drop_index(op.f("ix_thread_labels_thread_id"), TABLE)
+    if op.get_context().dialect.name == "postgresql":
+        _in_place()
+    else:
+        _made_anew()
+    op.create_index(
+        op.f("ix_thread_labels_key_value_period_thread_id"),
+        TABLE,
+        ["key", "value", "period", "thread_id"],
+        postgresql_include=["tenant"],
+    )
+
+
+def _in_place() -> None:
+    op.add_column(TABLE, sa.Column("period", sa.BigInteger(), nullable=True))
+    op.execute(
+        f"UPDATE {TABLE} SET period = floor(extract(epoch FROM threads.updated_at) / {SECONDS})"
+        f" FROM threads WHERE threads.thread_id = {TABLE}.thread_id"
+    )
+    op.alter_column(TABLE, "period", nullable=False)
+    op.drop_constraint(op.f("pk_thread_labels"), TABLE)
+    op.create_primary_key(op.f("pk_thread_labels"), TABLE, ["thread_id", "key"])
+
+
+def _made_anew() -> None:
+    """SQLite cannot change a primary key."""
+    op.rename_table(TABLE, "old_labels")
     op.create_table(
-        "thread_labels",
+        TABLE,
         sa.Column("thread_id", tables.Id(), nullable=False),
         sa.Column("key", sa.Text(), nullable=False),
         sa.Column("value", sa.Text(), nullable=False),
@@ -36,20 +56,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("thread_id", "key", name=op.f("pk_thread_labels")),
         sqlite_with_rowid=False,
     )
-    period = (
-        f"floor(extract(epoch FROM threads.updated_at) / {SECONDS})"
-        if on_postgres
-        else f"threads.updated_at / {SECONDS}000000"
-    )
     op.execute(
-        "INSERT INTO thread_labels (thread_id, key, value, period, tenant)"
-        f" SELECT thread_id, key, value, {period}, old_labels.tenant"
+        f"INSERT INTO {TABLE} (thread_id, key, value, period, tenant)"
+        f" SELECT thread_id, key, value, threads.updated_at / {SECONDS}000000, old_labels.tenant"
         " FROM old_labels JOIN threads USING (thread_id)"
     )
     op.drop_table("old_labels")
-    op.create_index(
-        op.f("ix_thread_labels_key_value_period_thread_id"),
-        "thread_labels",
-        ["key", "value", "period", "thread_id"],
-        postgresql_include=["tenant"],
-    )
