@@ -16,9 +16,12 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from click.testing import CliRunner
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from structlog.testing import capture_logs
 
-from langgraph_runtime_sql import database, options, scope
+from langgraph_runtime_sql import database, options, scope, tenants
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.database import Database
 from langgraph_runtime_sql.errors import OtherTenants
@@ -33,6 +36,7 @@ from my_agent.chat.tables import passages
 from my_agent.database import SHARED, ProductDatabase, metadata
 from my_agent.icp_finder.tables import companies, profiles
 from my_agent.row_security import secure
+from server.cli import main
 from tests.support import databases, runtime
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.operations import row, rows
@@ -111,6 +115,25 @@ def test_policies_that_were_lost_are_back_at_the_next_start(tmp_path: Path) -> N
         assert secured(raw)["runs"]
         held = "SELECT count(*) FROM pg_policies WHERE tablename = 'threads'"
         assert raw.execute(held).fetchone() == (1,)
+
+
+async def test_a_role_that_no_policy_holds_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "_current", options.Options(tenant_key="tenant_id"))
+    url = databases.url(tmp_path / "admin.db")
+    admin = make_conninfo(databases.server().admin, dbname=conninfo_to_dict(url)["dbname"])
+    for dsn, expected in ((url, []), (admin, ["row_security_bypassed"])):
+        db = database.open_database(databases.as_url(dsn))
+        with scope.within(scope.EVERYTHING), capture_logs() as logged:
+            await tenants.adopt(db)
+            await db.stop()
+        assert [each["action"] for each in logged if "role" in each] == expected
+        asked = ["doctor", "--database-url", databases.as_url(dsn)]
+        with runtime.serving():
+            result = await asyncio.to_thread(CliRunner().invoke, main, asked)
+        assert result.exit_code == len(expected), result.output
+        assert ("bypasses row-level security" in result.output) == bool(expected)
 
 
 async def thread(tenant: str) -> UUID:
@@ -649,7 +672,7 @@ def test_a_dump_holds_what_every_tenant_has(server: Running, path: Path) -> None
         ).stdout
         for name, env in (("all", say), ("nothing", dict(os.environ)))
     }
-    (count,) = databases.execute(path, "SELECT count(*) FROM threads")[0]
-    assert count > 0
-    assert dumped["all"].count(b"tenant_id") == count
-    assert b"tenant_id" not in dumped["nothing"]
+    threads = [thread for (thread,) in databases.execute(path, "SELECT thread_id FROM threads")]
+    assert threads
+    assert all(thread.encode() in dumped["all"] for thread in threads)
+    assert not any(thread.encode() in dumped["nothing"] for thread in threads)
