@@ -56,9 +56,8 @@ LOCK_SECONDS = 10
 # More than there are statements, so that none is prepared again.
 PREPARED = 500
 
-# What time it is comes with it, because that costs no round trip of its own here.
-_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-_WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED; "
+_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 _NOW = b"SELECT (extract(epoch FROM now()) * 1000000)::bigint"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SET_UP = (
@@ -104,19 +103,20 @@ def _is_policy(error: psycopg.Error) -> bool:
     return error.diag.source_function == "ExecWithCheckOptions"
 
 
-def _local(raw: Raw, whose: Scope) -> bytes:
-    """What makes the settings of a scope, until the transaction begun just before it ends."""
-    quote, encoding = Escaping(raw.pgconn).escape_literal, raw.info.encoding
-    return b"".join(
-        b"SET LOCAL %b = %b; " % (name.encode(), quote(value.encode(encoding)))
-        for name, value in whose.settings.items()
-    )
-
-
 def _begin(raw: Raw, begin: bytes, whose: Scope) -> datetime:
-    """Begin a transaction of a scope; the time by the server's clock."""
-    said = _say(raw, begin + _local(raw, whose) + _NOW)
-    return _EPOCH + timedelta(microseconds=int(said.get_value(0, 0) or 0))
+    """Begin a transaction with the settings of a scope; the time by the server's clock."""
+    # In one message, so that none of it costs a round trip.
+    result = _say(raw, b"; ".join((begin, *_settings(raw, whose), _NOW)))
+    return _EPOCH + timedelta(microseconds=int(result.get_value(0, 0) or 0))
+
+
+def _settings(raw: Raw, whose: Scope) -> list[bytes]:
+    """What makes the settings of a scope, until the transaction at hand ends."""
+    quote, encoding = Escaping(raw.pgconn).escape_literal, raw.info.encoding
+    return [
+        b"SET LOCAL %b = %b" % (name.encode(), quote(value.encode(encoding)))
+        for name, value in whose.settings.items()
+    ]
 
 
 def _say(raw: Raw, command: bytes) -> PGresult:
@@ -286,7 +286,12 @@ class PostgresEngine:
             with suppress(psycopg.Error):
                 _say(raw, b"ROLLBACK")
             raise
-        self._commit(raw)
+        try:
+            self._commit(raw)
+        except DatabaseOverloaded:
+            # What was only read is true, whatever becomes of the transaction.
+            if begin is not _READ or not raw.closed:
+                raise
         return result, connection.committed()
 
     @staticmethod

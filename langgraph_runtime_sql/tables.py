@@ -209,7 +209,8 @@ thread_labels = Table(
     # When the thread was last updated, in whole periods since 1970. A trigger keeps it so.
     Column("period", BigInteger, nullable=False),
     Column("tenant", Text),
-    Index(None, "key", "value", "period", "thread_id", postgresql_include=["tenant"]),
+    # With the tenant, whom policies ask for, so that the table need not be looked at.
+    Index(None, "key", "value", "period", "thread_id", "tenant"),
     sqlite_with_rowid=False,
 )
 
@@ -261,6 +262,22 @@ runs = Table(
         "seq",
         sqlite_where=text("status = 'pending'"),
         postgresql_where=text("status = 'pending'"),
+    ),
+    # Where tenants take turns: who waits, for which run, and who has how many in flight.
+    Index(
+        "ix_runs_pending_tenant",
+        text("coalesce(tenant, '')"),
+        "created_at",
+        "seq",
+        "thread_id",
+        sqlite_where=text("status = 'pending'"),
+        postgresql_where=text("status = 'pending'"),
+    ),
+    Index(
+        "ix_runs_running_tenant",
+        text("coalesce(tenant, '')"),
+        sqlite_where=text("status = 'running'"),
+        postgresql_where=text("status = 'running'"),
     ),
     # The invariant of the queue: a thread has at most one running run.
     Index(

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import and_, bindparam, func, or_, select
-from sqlalchemy.sql import ColumnElement, Select
+from sqlalchemy import bindparam, func, or_, select
+from sqlalchemy.sql import Select
 
-from langgraph_runtime_sql import bus
+from langgraph_runtime_sql import bus, options
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.ops import run_rows
+from langgraph_runtime_sql.ops import run_order, run_rows
 from langgraph_runtime_sql.ops.run_cancel import cancel_pending
-from langgraph_runtime_sql.statements import Prepared, Row
+from langgraph_runtime_sql.statements import Params, Prepared, Row
 from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, Moment, runs, threads
 
 LEASE_SECONDS = 15.0
@@ -42,69 +42,6 @@ class Claimed(NamedTuple):
     waiting: bool
 
 
-def _claimable() -> Select[Any]:
-    """The first run since a date that may start: its thread has none before it.
-
-    One at a time: as soon as it runs, those behind it on its thread are passed over
-    without a look at each other, of which there would be thousands.
-    """
-    running, earlier = runs.alias("running"), runs.alias("earlier")
-    return (
-        select(runs.c.seq)
-        .where(
-            runs.c.status == PENDING_LITERAL,
-            runs.c.created_at <= bindparam("moment"),
-            runs.c.created_at >= bindparam("since"),
-            # A list, not a correlated query: it is made once, however many runs are waiting.
-            runs.c.thread_id.not_in(
-                select(running.c.thread_id).where(running.c.status == RUNNING_LITERAL)
-            ),
-            ~select(earlier.c.seq)
-            .where(
-                earlier.c.thread_id == runs.c.thread_id,
-                earlier.c.status == PENDING_LITERAL,
-                (earlier.c.created_at < runs.c.created_at)
-                | and_(earlier.c.created_at == runs.c.created_at, earlier.c.seq < runs.c.seq),
-            )
-            .exists(),
-            _not_suspect() | _first_suspect(),
-        )
-        .order_by(runs.c.created_at, runs.c.seq)
-        .limit(1)
-    )
-
-
-def _not_suspect() -> ColumnElement[bool]:
-    """Runs with more than one attempt left: none of them is known to be a danger to others."""
-    return runs.c.attempt != bindparam("last")
-
-
-def _first_suspect() -> ColumnElement[bool]:
-    """The oldest run on its last attempt, unless another has just begun its own.
-
-    A run that kills its process takes the others down with it. Were all of them
-    started together each time, they would all use up their attempts.
-    """
-    running, older = runs.alias("other"), runs.alias("older")
-    return and_(
-        ~select(running.c.seq)
-        .where(
-            running.c.status == RUNNING_LITERAL,
-            running.c.attempt > bindparam("last"),
-            running.c.updated_at > bindparam("apart"),
-        )
-        .exists(),
-        ~select(older.c.seq)
-        .where(
-            older.c.status == PENDING_LITERAL,
-            older.c.attempt == bindparam("last"),
-            (older.c.created_at < runs.c.created_at)
-            | and_(older.c.created_at == runs.c.created_at, older.c.seq < runs.c.seq),
-        )
-        .exists(),
-    )
-
-
 _STARTED: dict[str, Any] = {
     "status": "running",
     "attempt": runs.c.attempt + 1,
@@ -112,22 +49,37 @@ _STARTED: dict[str, Any] = {
     "lease_until": bindparam("lease"),
     "updated_at": bindparam("moment"),
 }
-_CLAIM = Prepared(
-    runs.update()
-    .where(runs.c.seq.in_(_claimable()))
-    .values(_STARTED)
-    .returning(*run_rows.PUBLIC, runs.c.tenant, runs.c.attempt, runs.c.seq)
-)
+
+
+def _claiming(first: Select[Any]) -> Prepared:
+    """The statement that claims the runs with these numbers."""
+    return Prepared(
+        runs.update()
+        .where(runs.c.seq.in_(first))
+        .values(_STARTED)
+        .returning(*run_rows.PUBLIC, runs.c.tenant, runs.c.attempt, runs.c.seq)
+    )
+
+
+def _locked(first: Select[Any]) -> Select[Any]:
+    """These runs, found and locked once, however often the rest of the statement asks for them."""
+    return select(first.cte("claimable").c.seq)
+
+
+_CLAIM = _claiming(run_order.oldest().limit(1))
+_CLAIM_FAIRLY = _claiming(run_order.fairest())
 # Postgres: several at once, passing over those that another process is about to take.
-_together = (
-    _claimable().limit(None).limit(bindparam("most")).with_for_update(skip_locked=True, of=runs)
-).cte("claimable")
-_CLAIM_TOGETHER = Prepared(
-    runs.update()
-    .where(runs.c.seq.in_(select(_together.c.seq)))
-    .values(_STARTED)
-    .returning(*run_rows.PUBLIC, runs.c.tenant, runs.c.attempt, runs.c.seq)
+_CLAIM_TOGETHER = _claiming(
+    _locked(run_order.oldest().limit(bindparam("most")).with_for_update(skip_locked=True, of=runs))
 )
+_CLAIM_FAIRLY_TOGETHER = _claiming(_locked(run_order.fairest_together()))
+_DUE = (
+    select(runs.c.seq)
+    .where(runs.c.status == PENDING_LITERAL, runs.c.created_at <= bindparam("moment"))
+    .limit(bindparam("room"))
+    .subquery()
+)
+_COUNT_DUE = Prepared(select(func.count().label("due")).select_from(_DUE))
 _NEXT_DUE = Prepared(
     select(func.min(runs.c.created_at).label("due")).where(
         runs.c.status == PENDING_LITERAL, runs.c.created_at > bindparam("moment")
@@ -189,7 +141,7 @@ _TAKE_LOST = Prepared(
 
 
 def claim(conn: Connection, most: int) -> Claimed:
-    """Mark up to `most` due runs as running by us, in the order they were made."""
+    """Mark up to `most` due runs as running by us; which come first says `run_order`."""
     moment = conn.now()
     values = {
         "moment": moment,
@@ -199,9 +151,8 @@ def claim(conn: Connection, most: int) -> Claimed:
         "last": _attempts_before_last(),
         "apart": moment - timedelta(seconds=APART_SECONDS),
     }
-    found = (
-        _claim_each(conn, most, values) if not conn.locks else _claim_together(conn, most, values)
-    )
+    fairly = _has_turns(conn, moment, most)
+    found = (_claim_together if conn.locks else _claim_each)(conn, most, values, fairly)
     for row in found:
         started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
         conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))
@@ -211,16 +162,31 @@ def claim(conn: Connection, most: int) -> Claimed:
     return Claimed([(run_rows.claimed(row), row["attempt"]) for row in found], due_in, waiting)
 
 
-def _claim_each(conn: Connection, most: int, values: dict[str, Any]) -> list[Row]:
+def _has_turns(conn: Connection, moment: datetime, most: int) -> bool:
+    """Whether more runs are due than there is room for, and tenants are told apart."""
+    if options.current().tenant_key is None:
+        return False
+    due: int = conn.scalar(_COUNT_DUE, {"moment": moment, "room": most + 1})
+    return due > most
+
+
+def _claim_each(conn: Connection, most: int, values: Params, fairly: bool) -> list[Row]:
     found: list[Row] = []
-    while len(found) < most and (row := conn.fetchone(_CLAIM, values)):
+    statement = _CLAIM_FAIRLY if fairly else _CLAIM
+    while len(found) < most and (row := conn.fetchone(statement, values)):
         found.append(row)
-        values["since"] = row["created_at"]
+        if not fairly:
+            values = {**values, "since": row["created_at"]}
     return found
 
 
-def _claim_together(conn: Connection, most: int, values: dict[str, Any]) -> list[Row]:
-    found = conn.fetchall(_CLAIM_TOGETHER, {**values, "most": most})
+def _claim_together(conn: Connection, most: int, values: Params, fairly: bool) -> list[Row]:
+    found: list[Row] = []
+    if fairly:
+        found = conn.fetchall(_CLAIM_FAIRLY_TOGETHER, {**values, "most": most})
+    if len(found) < most:
+        # Some of those whose turn it was may be another process's by now: no room is left unused.
+        found += conn.fetchall(_CLAIM_TOGETHER, {**values, "most": most - len(found)})
     return sorted(found, key=lambda row: (row["created_at"], row["seq"]))
 
 

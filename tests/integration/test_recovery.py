@@ -106,7 +106,7 @@ async def test_a_row_that_somebody_holds_keeps_only_its_own_run(
     made = await lose(6)
     stuck = made[2]
     key = "thread_id" if table == "threads" else "run_id"
-    with psycopg.connect(db.url, options=databases.SEE_EVERYTHING) as holder:
+    with psycopg.connect(db.url, options=databases.EVERYTHING) as holder:
         statement = f"SELECT 1 FROM {table} WHERE {key} = %s FOR UPDATE"
         holder.execute(statement.encode(), (stuck[key],))
         freed = await queue.recover()

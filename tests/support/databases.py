@@ -30,8 +30,8 @@ from langgraph_runtime_sql.urls import is_postgres, postgres_dsn
 from my_agent.database import ProductDatabase
 
 ROLE = "threadhold_tests"
-# Options of a connection that no policy is to hide anything from.
-SEE_EVERYTHING = "-c threadhold.everything=on"
+# Who looks past the application sees all tenants.
+EVERYTHING = "-c threadhold.everything=on"
 KINDS = ("sqlite", "postgresql")
 # Seconds that a test waits for a file that its server writes to.
 PATIENCE = 30
@@ -47,8 +47,10 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
-def pytest_unconfigure() -> None:
-    """Stop what was started. Not at exit: the processes that tests are spread over have none."""
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Drop and stop what was made, after the last fixture. Not later: processes that tests are
+    spread over are ended some seconds after they say that they have finished."""
     if server.cache_info().currsize:
         server().drop()
     stop()
@@ -117,7 +119,7 @@ def execute(path: Path, statement: str, *parameters: Any) -> list[Any]:
     if _kind == "sqlite":
         with closing(sqlite3.connect(path, timeout=PATIENCE)) as raw, raw:
             return raw.execute(statement, parameters).fetchall()
-    with psycopg.connect(url(path), options=SEE_EVERYTHING) as connection:
+    with psycopg.connect(url(path), options=EVERYTHING) as connection:
         if parameters:
             statement = statement.replace("%", "%%").replace("?", "%s")
         done = connection.execute(statement.encode(), parameters or None)
@@ -209,17 +211,17 @@ class Server:
                 raw.execute(statement.format(sql.Identifier(name)))
                 self._made.discard(name)
 
+    def drop_copies(self) -> None:
+        """Drop all but the one that new ones are copied from."""
+        if names := self._made - {self._template}:
+            self.drop(*names)
+
     def bring_vectors(self, path: Path) -> None:
         """Install pgvector in the database that goes by `path`, which takes an administrator."""
         self.database(path)
         where = make_conninfo(self.admin, dbname=self._name(path))
         with psycopg.connect(where, autocommit=True) as raw:
             raw.execute("CREATE EXTENSION IF NOT EXISTS vector")
-
-    def drop_copies(self) -> None:
-        """Drop all but the one that new ones are copied from."""
-        if names := self._made - {self._template}:
-            self.drop(*names)
 
     def _url(self, name: str) -> str:
         return as_url(make_conninfo(self.dsn, dbname=name))
