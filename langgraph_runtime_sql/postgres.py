@@ -281,7 +281,13 @@ class PostgresEngine:
     ) -> tuple[T, list[Callable[[], None]]]:
         try:
             _begin(raw, begin, whose)
-            connection = Connection(raw, DIALECT, locks=begin is _WRITE, clock=partial(_time, raw))
+            connection = Connection(
+                raw,
+                DIALECT,
+                locks=begin is _WRITE,
+                clock=partial(_time, raw),
+                tenant=whose.tenant,
+            )
             result = fn(connection)
         except BaseException:
             # A connection that cannot even do this is of no use to the next operation.
