@@ -9,6 +9,7 @@ RuntimeSqlError
 ├── EventsLost          a stream has a hole
 ├── DatabaseBusy        nothing was committed; the same call may succeed now
 ├── DatabaseOverloaded  the disk is full or failing, or the server away: 503
+│   └── DatabaseAway    the server cannot be reached, or was lost during a commit
 └── SupersededAttempt   the write belongs to an attempt that no longer owns its run
 """
 
@@ -59,6 +60,10 @@ class DatabaseBusy(RuntimeSqlError):
 
 class DatabaseOverloaded(RuntimeSqlError):
     """The database cannot take a write now."""
+
+
+class DatabaseAway(DatabaseOverloaded):
+    """The database's server is away. A write that it was told to commit may be stored or not."""
 
 
 class EventsLost(RuntimeSqlError):

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import orjson
 import psycopg
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 from psycopg.types.json import set_json_loads
@@ -26,7 +27,12 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.delivery import Answer
-from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseClosed, DatabaseOverloaded
+from langgraph_runtime_sql.errors import (
+    DatabaseAway,
+    DatabaseBusy,
+    DatabaseClosed,
+    DatabaseOverloaded,
+)
 from langgraph_runtime_sql.urls import postgres_dsn
 
 logger = logging.getLogger(__name__)
@@ -43,6 +49,16 @@ ATTEMPTS = 8
 PAUSE_SECONDS = 0.01
 # A restart of the server takes less; until then operations wait for it.
 RECONNECT_SECONDS = 15.0
+# By which the sessions of all our processes are known.
+APPLICATION = "threadhold"
+# A server whose machine is gone says nothing, not even that: the system finds out.
+_NETWORK = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
 LOCK_SECONDS = 10
 
 # What time it is comes with it, because that costs no round trip of its own here.
@@ -64,6 +80,8 @@ _COLLISIONS = (
     errors.UniqueViolation,
     errors.ForeignKeyViolation,
 )
+# Classes of errors: of the connection, and of an operator who stops or restarts the server.
+_AWAY = ("08", "57")
 _BUSY = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)
 
 
@@ -74,6 +92,8 @@ def translate(error: BaseException) -> BaseException:
     if isinstance(error, psycopg.DataError | errors.ProgramLimitExceeded):
         # NUL, a number or date that no column can hold, a key that no index can.
         return ValueError(f"A value cannot be stored or compared: {_first_line(error)}")
+    if isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08")[:2] in _AWAY:
+        return DatabaseAway(_first_line(error))
     if isinstance(error, psycopg.OperationalError | errors.ReadOnlySqlTransaction):
         return DatabaseOverloaded(_first_line(error))
     if isinstance(error, StopIteration):
@@ -183,7 +203,11 @@ class PostgresEngine:
         Raises:
             psycopg.OperationalError: the server cannot be reached, or refuses.
         """
-        raw: Raw = self._connect(self.dsn, autocommit=True, connect_timeout=10)
+        options = {**_NETWORK, "application_name": APPLICATION}
+        # What the URL says itself counts, but for the name, which ours are found by.
+        for name in conninfo_to_dict(self.dsn).keys() & _NETWORK.keys():
+            del options[name]
+        raw: Raw = self._connect(self.dsn, autocommit=True, **options)
         try:
             for statement in _SET_UP:
                 raw.execute(statement)
@@ -248,7 +272,7 @@ class PostgresEngine:
         except psycopg.OperationalError as error:
             if not raw.closed:
                 raise
-            raise DatabaseOverloaded(
+            raise DatabaseAway(
                 "The connection to Postgres was lost during a commit: whether the write was "
                 "stored is not known"
             ) from error
@@ -274,7 +298,7 @@ class PostgresEngine:
                 raw = self._local.raw = self.open()
             except psycopg.OperationalError as error:
                 if self._refusal is not None or time.monotonic() > deadline:
-                    raise DatabaseOverloaded(
+                    raise DatabaseAway(
                         f"Postgres cannot be reached: {_first_line(error)}"
                     ) from error
                 time.sleep(0.2)
