@@ -131,7 +131,6 @@ async def test_a_process_that_stops_hands_back_only_its_own_uncounted(
                 await asyncio.sleep(0.01)
 
     async def attempt(run_id: UUID) -> Any:
-        """What is stored of its attempts."""
         statement = select(runs.c.status, runs.c.attempt).where(runs.c.run_id == run_id)
         return await db.read(lambda conn: conn.fetchone(statement))
 
@@ -158,10 +157,11 @@ async def test_a_process_that_is_told_to_end_claims_nothing_more_and_finishes_wh
 
 
 @ONLY
+@pytest.mark.parametrize("state", ["active", "idle in transaction"])
 async def test_a_process_stopped_in_the_middle_of_a_message_holds_nothing_up_for_ever(
-    db: database.Database, monkeypatch: pytest.MonkeyPatch
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    """It had promised more statements, so for the server its transaction is not idle."""
+    """It had promised more statements, so the server does not end its transaction by itself."""
     monkeypatch.setattr(postgres_stuck, "STUCK_SECONDS", 0.1)
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
     [made] = await lose(1)
@@ -171,8 +171,18 @@ async def test_a_process_stopped_in_the_middle_of_a_message_holds_nothing_up_for
         raw.execute("SELECT 1 FROM runs WHERE run_id = %s FOR SHARE", (made["run_id"],))
         raw.pgconn.enter_pipeline_mode()
         raw.pgconn.send_query_params(b"SELECT 1", None)
+        if state != "active":
+            raw.pgconn.pipeline_sync()
         raw.pgconn.send_flush_request()
         raw.pgconn.flush()
+        backend = raw.info.backend_pid
+        shown = "SELECT state FROM pg_stat_activity WHERE pid = %s AND wait_event = 'ClientRead'"
+        async with asyncio.timeout(runtime.PATIENCE):
+            while await db.read(lambda conn: conn.raw.execute(shown, (backend,)).fetchall()) != [
+                (state,)
+            ]:
+                await asyncio.sleep(0.01)
+        assert await queue.recover() == []
         async with runtime.working():
             assert await runtime.ended(made["run_id"]) == "success"
     finally:
