@@ -143,15 +143,18 @@ def _threads(conn: Connection) -> Iterator[Finding]:
 
 
 def _labels(conn: Connection) -> Iterator[Finding]:
-    for row in conn.fetchall(select(threads.c.thread_id, threads.c.metadata)):
+    for row in conn.fetchall(select(threads.c.thread_id, threads.c.metadata, threads.c.updated_at)):
         of_thread = thread_labels.c.thread_id == row["thread_id"]
         stored = {
-            (label["key"], label["value"])
+            (label["key"], label["value"], label["period"])
             for label in conn.fetchall(
-                select(thread_labels.c.key, thread_labels.c.value).where(of_thread)
+                select(thread_labels.c.key, thread_labels.c.value, thread_labels.c.period).where(
+                    of_thread
+                )
             )
         }
-        if stored != labels.labels(row["metadata"]):
+        period = labels.period_of(row["updated_at"])
+        if stored != {(*label, period) for label in labels.labels(row["metadata"])}:
             yield Finding(
                 "thread",
                 str(row["thread_id"]),
@@ -163,7 +166,7 @@ def _labels(conn: Connection) -> Iterator[Finding]:
 
 def _relabel(conn: Connection, row: Row) -> None:
     conn.execute(thread_labels.delete().where(thread_labels.c.thread_id == row["thread_id"]))
-    labels.relabel(conn, row["thread_id"], {}, row["metadata"])
+    labels.relabel(conn, row["thread_id"], {}, row["metadata"], row["updated_at"])
 
 
 def _crons(conn: Connection) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ its runs; what still collides is undone by Postgres and done again here.
 """
 
 import asyncio
+import hashlib
 import logging
 import random
 import threading
@@ -20,19 +21,22 @@ import orjson
 import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import ExecStatus
+from psycopg.pq import Escaping, ExecStatus
 from psycopg.pq.abc import PGresult
 from psycopg.types.json import set_json_loads
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
+from langgraph_runtime_sql import scope
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.delivery import Answer
 from langgraph_runtime_sql.errors import (
-    DatabaseAway,
+    Collided,
     DatabaseBusy,
     DatabaseClosed,
     DatabaseOverloaded,
+    OtherTenants,
 )
+from langgraph_runtime_sql.scope import Scope
 from langgraph_runtime_sql.urls import postgres_dsn
 
 logger = logging.getLogger(__name__)
@@ -60,15 +64,19 @@ _NETWORK = {
     "tcp_user_timeout": 25_000,
 }
 LOCK_SECONDS = 10
+# More than there are statements, so that none is prepared again.
+PREPARED = 500
 
-# What time it is comes with it, because that costs no round trip of its own here.
-_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-_WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED; "
+_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 _NOW = b"SELECT (extract(epoch FROM now()) * 1000000)::bigint"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SET_UP = (
     "SET TIME ZONE 'UTC'",
     f"SET lock_timeout = '{LOCK_SECONDS}s'",
+    # It is meant for statements that take seconds, and takes longer than ours, which it does not
+    # know to be short: a search stops at the end of its page.
+    "SET jit = off",
     # A process that was stopped in the middle of a transaction must not hold its locks for ever.
     "SET idle_in_transaction_session_timeout = '10s'",
 )
@@ -79,9 +87,8 @@ _COLLISIONS = (
     errors.DeadlockDetected,
     errors.UniqueViolation,
     errors.ForeignKeyViolation,
+    Collided,
 )
-# Classes of errors: of the connection, and of an operator who stops or restarts the server.
-_AWAY = ("08", "57")
 _BUSY = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)
 
 
@@ -89,11 +96,11 @@ def translate(error: BaseException) -> BaseException:
     """A driver's error as one of ours, where it is not the operation's own doing."""
     if isinstance(error, _BUSY):
         return DatabaseBusy(_first_line(error))
+    if isinstance(error, errors.InsufficientPrivilege) and _is_policy(error):
+        return OtherTenants()
     if isinstance(error, psycopg.DataError | errors.ProgramLimitExceeded):
         # NUL, a number or date that no column can hold, a key that no index can.
         return ValueError(f"A value cannot be stored or compared: {_first_line(error)}")
-    if isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08")[:2] in _AWAY:
-        return DatabaseAway(_first_line(error))
     if isinstance(error, psycopg.OperationalError | errors.ReadOnlySqlTransaction):
         return DatabaseOverloaded(_first_line(error))
     if isinstance(error, StopIteration):
@@ -102,9 +109,25 @@ def translate(error: BaseException) -> BaseException:
     return error
 
 
-def _begin(raw: Raw, begin: bytes) -> datetime:
-    """Begin a transaction; the time by the server's clock."""
-    return _EPOCH + timedelta(microseconds=int(_say(raw, begin + _NOW).get_value(0, 0) or 0))
+def _is_policy(error: psycopg.Error) -> bool:
+    """Whether a policy refuses the row; else the role may not use the table at all."""
+    return error.diag.source_function == "ExecWithCheckOptions"
+
+
+def _begin(raw: Raw, begin: bytes, whose: Scope) -> datetime:
+    """Begin a transaction with the settings of a scope; the time by the server's clock."""
+    # In one message, so that none of it costs a round trip.
+    result = _say(raw, b"; ".join((begin, *_settings(raw, whose), _NOW)))
+    return _EPOCH + timedelta(microseconds=int(result.get_value(0, 0) or 0))
+
+
+def _settings(raw: Raw, whose: Scope) -> list[bytes]:
+    """What makes the settings of a scope, until the transaction at hand ends."""
+    quote, encoding = Escaping(raw.pgconn).escape_literal, raw.info.encoding
+    return [
+        b"SET LOCAL %b = %b" % (name.encode(), quote(value.encode(encoding)))
+        for name, value in whose.settings.items()
+    ]
 
 
 def _say(raw: Raw, command: bytes) -> PGresult:
@@ -192,7 +215,8 @@ class PostgresEngine:
         if self._refusal is not None:
             raise self._refusal
         try:
-            return pool.submit(self._answer, begin, fn, answer)
+            # Here, on the caller's side: the pool's threads do not know who asks.
+            return pool.submit(self._answer, begin, scope.current(), fn, answer)
         except RuntimeError as error:
             # Stopped since the line above.
             raise DatabaseClosed from error
@@ -207,8 +231,10 @@ class PostgresEngine:
         # What the URL says itself counts, but for the name, which ours are found by.
         for name in conninfo_to_dict(self.dsn).keys() & _NETWORK.keys():
             del options[name]
-        raw: Raw = self._connect(self.dsn, autocommit=True, **options)
+        # Prepared at the first use: there are few statements, and they are used all the time.
+        raw: Raw = self._connect(self.dsn, autocommit=True, prepare_threshold=0, **options)
         try:
+            raw.prepared_max = PREPARED
             for statement in _SET_UP:
                 raw.execute(statement)
             set_json_loads(orjson.loads, raw)
@@ -217,9 +243,15 @@ class PostgresEngine:
             raise
         return raw
 
-    def _answer(self, begin: bytes, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
+    def _answer(
+        self,
+        begin: bytes,
+        whose: Scope,
+        fn: Callable[[Connection], T],
+        answer: Answer[T],
+    ) -> None:
         try:
-            result, committed = self._transact(begin, fn)
+            result, committed = self._transact(begin, whose, fn)
         except BaseException as error:  # noqa: BLE001  # the caller's to handle
             answer.fail(translate(error))
             return
@@ -232,7 +264,7 @@ class PostgresEngine:
         answer.give(result)
 
     def _transact(
-        self, begin: bytes, fn: Callable[[Connection], T]
+        self, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
         """The result of `fn` in a transaction that is committed, and what to call after it."""
         attempt = 0
@@ -240,7 +272,7 @@ class PostgresEngine:
             attempt += 1
             raw = self._connection()
             try:
-                return self._once(raw, begin, fn)
+                return self._once(raw, begin, whose, fn)
             except _COLLISIONS:
                 if attempt >= ATTEMPTS:
                     raise
@@ -251,10 +283,10 @@ class PostgresEngine:
                     raise
 
     def _once(
-        self, raw: Raw, begin: bytes, fn: Callable[[Connection], T]
+        self, raw: Raw, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
         try:
-            moment = _begin(raw, begin)
+            moment = _begin(raw, begin, whose)
             connection = Connection(raw, DIALECT, locks=begin is _WRITE, moment=moment)
             result = fn(connection)
         except BaseException:
@@ -262,7 +294,12 @@ class PostgresEngine:
             with suppress(psycopg.Error):
                 _say(raw, b"ROLLBACK")
             raise
-        self._commit(raw)
+        try:
+            self._commit(raw)
+        except DatabaseOverloaded:
+            # What was only read is true, whatever becomes of the transaction.
+            if begin is not _READ or not raw.closed:
+                raise
         return result, connection.committed()
 
     @staticmethod
@@ -272,7 +309,7 @@ class PostgresEngine:
         except psycopg.OperationalError as error:
             if not raw.closed:
                 raise
-            raise DatabaseAway(
+            raise DatabaseOverloaded(
                 "The connection to Postgres was lost during a commit: whether the write was "
                 "stored is not known"
             ) from error
@@ -298,7 +335,7 @@ class PostgresEngine:
                 raw = self._local.raw = self.open()
             except psycopg.OperationalError as error:
                 if self._refusal is not None or time.monotonic() > deadline:
-                    raise DatabaseAway(
+                    raise DatabaseOverloaded(
                         f"Postgres cannot be reached: {_first_line(error)}"
                     ) from error
                 time.sleep(0.2)
@@ -306,3 +343,16 @@ class PostgresEngine:
                 with self._opened_lock:
                     self._opened.add(raw)
                 return raw
+
+
+def identity(conn: Connection) -> str:
+    """A short name of the database, the same for all who serve it and unlike any other's."""
+    raw = conn.raw
+    query = "SELECT oid, datname FROM pg_database WHERE datname = current_database()"
+    named = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')"
+    [permitted] = raw.execute(named).fetchone()
+    found = [str(each) for each in raw.execute(query).fetchone()]
+    if permitted:
+        [cluster] = raw.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
+        found.append(str(cluster))
+    return hashlib.blake2b(":".join(found).encode(), digest_size=6).hexdigest()

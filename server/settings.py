@@ -27,6 +27,10 @@ class Settings(IdentitySettings, ThreadSettings):
     redis_url: str | None = Field(
         None, description="The Redis through which several processes share a Postgres database"
     )
+    redis_prefix: str | None = Field(
+        None,
+        description="What all names in Redis begin with (default: `threadhold:` and the database's own)",
+    )
     log_level: LogLevel = Field(
         "INFO", description="`DEBUG` also shows what langgraph_api says about each run"
     )
@@ -51,12 +55,12 @@ class Settings(IdentitySettings, ThreadSettings):
 
     @field_validator("cors_allow_origins", mode="before")
     @classmethod
-    def _split(cls, value: object) -> object:
+    def _origins(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(origin.strip() for origin in value.split(",") if origin.strip())
         return value
 
-    @field_validator("redis_url", mode="before")
+    @field_validator("redis_url", "redis_prefix", mode="before")
     @classmethod
     def _given(cls, value: object) -> object:
         return value or None

@@ -12,7 +12,7 @@ from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.json_codec import Unstorable
-from langgraph_runtime_sql.ops import run_rows, thread_rows
+from langgraph_runtime_sql.ops import run_result, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import as_uuid
 from langgraph_runtime_sql.ops.run_cancel import announce_end
 from langgraph_runtime_sql.statements import Prepared, Row
@@ -167,7 +167,7 @@ def end(
         statement,
         {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}},
     )
-    labels.relabel(conn, thread["thread_id"], thread["metadata"], metadata)
+    labels.relabel(conn, thread["thread_id"], thread["metadata"], metadata, moment)
     ended = {**run, "status": run_status, "updated_at": moment}
     hooks.call(
         "after_run_end", conn, Caller(), {**thread, **columns}, run_rows.public(ended), run_status
@@ -181,7 +181,8 @@ def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception, owne
         return
     thread = thread_rows.find(conn, run["thread_id"])
     if thread is None or run["kwargs"].get("temporary"):
-        thread_rows.delete(conn, run["thread_id"])
+        if not run_result.keep(conn, run, error):
+            thread_rows.delete(conn, run["thread_id"])
     else:
         end(conn, thread, run, "error", {"status": "error", "error": json_codec.plain(error)})
     announce_end(conn, run)

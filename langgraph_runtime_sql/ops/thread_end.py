@@ -10,7 +10,13 @@ from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import bus, checkpoint, database
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.ops import custom_checkpointer, run_end, run_rows, thread_rows
+from langgraph_runtime_sql.ops import (
+    custom_checkpointer,
+    run_end,
+    run_result,
+    run_rows,
+    thread_rows,
+)
 from langgraph_runtime_sql.ops.access import Filter, Rows, as_uuid, authorize, rows
 from langgraph_runtime_sql.ops.run_cancel import tell_hooks
 from langgraph_runtime_sql.statements import Row
@@ -39,9 +45,14 @@ async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
             run = run_rows.find(conn, UUID(worker.run_id))
             if run is not None:
                 run_end.check_owned(run, worker)
+                if bus.current().shared and run_result.keep(conn, run):
+                    return
         if not _delete(conn, identifier, permitted, spare=spare):
             raise HTTPException(404, f"Thread with ID {identifier} not found")
 
+    if internal:
+        # Whoever finds that the run has ended finds all of its events, too.
+        await bus.current().flush()
     await database.current().write(fn)
     await custom_checkpointer.delete_thread(identifier)
     return rows([identifier])  # type: ignore[list-item]  # the interface yields the bare id

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -13,32 +12,16 @@ from my_agent.icp_finder import background, export, jobs, made_up, records, regi
 from my_agent.icp_finder.diffs import basis, icp_hash
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site, Snapshot
 from my_agent.icp_finder.statements import run
-from tests.support.postgres import postgres
 from tests.support.processes import ROOT
 
 RULE = "Default ICP"
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def product(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[None]:
-    """A database of each kind, in use."""
-    folder = tmp_path_factory.mktemp("product")
-    with ExitStack() as stack:
-        is_sqlite = request.param == "sqlite"
-        url = f"sqlite:///{folder}/db" if is_sqlite else stack.enter_context(postgres(folder))
-        database.use(url)
-        yield
-        database.close()
-        database.use(None)
-
-
 @pytest.fixture(autouse=True)
-def empty(product: None) -> Iterator[None]:
+def empty(product_database: str) -> Iterator[None]:
     """Nothing of one test is left to the next."""
     yield
-    with database.database().write() as connection:
+    with database.database().write(database.SHARED) as connection:
         for table in reversed(database.metadata.sorted_tables):
             if inspect(connection).has_table(table.name):
                 connection.execute(table.delete())
@@ -155,6 +138,7 @@ async def test_a_new_discovery_replaces_the_last_but_keeps_what_enrichment_found
     details = {"emails": ["hello@a.com"]}
     await run(
         lambda c: records.save_details(c, which, "domain:a.com", details, Score(0.8, {"x": 0.8})),
+        "t1",
         write=True,
     )
     assert await names("t1", of) == ["a", "b"]
@@ -198,9 +182,9 @@ async def test_the_last_discovery_of_a_company_counts_whatever_its_rule() -> Non
 
 async def test_what_candidates_were_found_for() -> None:
     of = await discover("t1", company("acme.com"), icp("Hotels"))
-    assert await run(lambda c: records.asked_for(c, ("t1", RULE, of))) is None
+    assert await run(lambda c: records.asked_for(c, ("t1", RULE, of)), "t1") is None
     await records.save_profile("t1", company("acme.com"), confirmed=True)
-    asked = await run(lambda c: records.asked_for(c, ("t1", RULE, of)))
+    asked = await run(lambda c: records.asked_for(c, ("t1", RULE, of)), "t1")
     assert asked is not None
     assert asked[0] == company("acme.com")
     assert asked[1]["industries"] == ["hotels"]

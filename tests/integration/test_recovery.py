@@ -13,12 +13,13 @@ from sqlalchemy import func, select
 
 from langgraph_runtime_sql import database, hooks, options, postgres_stuck, queue
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.errors import DatabaseAway
+from langgraph_runtime_sql.errors import DatabaseOverloaded
 from langgraph_runtime_sql.ops import run_claim
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.postgres import APPLICATION, PostgresEngine
 from langgraph_runtime_sql.tables import runs
 from tests.support import runtime
+from tests.support.databases import EVERYTHING
 
 pytestmark = pytest.mark.usefixtures("each_database")
 GRAPHS = ("echo", "sleeper", "steps")
@@ -110,7 +111,7 @@ async def test_a_row_that_somebody_holds_keeps_only_its_own_run(
     made = await lose(6)
     stuck = made[2]
     key = "thread_id" if table == "threads" else "run_id"
-    with psycopg.connect(db.url) as holder:
+    with psycopg.connect(db.url, options=EVERYTHING) as holder:
         statement = f"SELECT 1 FROM {table} WHERE {key} = %s FOR UPDATE"
         holder.execute(statement.encode(), (stuck[key],))
         freed = await queue.recover()
@@ -165,7 +166,7 @@ async def test_a_process_stopped_in_the_middle_of_a_message_holds_nothing_up_for
     monkeypatch.setattr(postgres_stuck, "STUCK_SECONDS", 0.1)
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
     [made] = await lose(1)
-    raw = psycopg.connect(db.url, autocommit=True, application_name=APPLICATION)
+    raw = psycopg.connect(db.url, autocommit=True, application_name=APPLICATION, options=EVERYTHING)
     try:
         raw.execute("BEGIN")
         raw.execute("SELECT 1 FROM runs WHERE run_id = %s FOR SHARE", (made["run_id"],))
@@ -200,10 +201,11 @@ async def test_a_run_outlives_the_loss_of_its_connection_during_a_commit(
     def losing(raw: Any) -> None:
         commit(raw)
         if threading.current_thread().name.startswith("postgres-write") and len(lost) < 2:
-            written = raw.execute("SELECT count(*) FROM checkpoints").fetchone()
-            if written[0] > len(lost):
+            with psycopg.connect(db.url, options=EVERYTHING) as other:
+                written = other.execute("SELECT count(*) FROM checkpoints").fetchone()
+            if written is not None and written[0] > len(lost):
                 lost.append("commit")
-                raise DatabaseAway
+                raise DatabaseOverloaded
 
     run = await runtime.start_run(uuid4(), "steps", {"count": 4}, durability="sync")
     monkeypatch.setattr(PostgresEngine, "_commit", staticmethod(losing))

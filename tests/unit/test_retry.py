@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from langgraph_runtime_sql import retry
-from langgraph_runtime_sql.errors import DatabaseAway, DatabaseBusy, DatabaseOverloaded
+from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
 from langgraph_runtime_sql.retry import retry_db
 
 
@@ -44,8 +44,7 @@ async def test_a_busy_database_is_asked_three_times() -> None:
 
 
 @pytest.mark.parametrize(
-    "error",
-    [DatabaseOverloaded(), DatabaseAway(), ValueError("no"), sqlite3.OperationalError("locked")],
+    "error", [DatabaseOverloaded(), ValueError("no"), sqlite3.OperationalError("locked")]
 )
 async def test_other_errors_are_not_repeated(error: Exception) -> None:
     """A driver's error may be a graph's own, or come after a commit."""
@@ -56,7 +55,6 @@ async def test_other_errors_are_not_repeated(error: Exception) -> None:
 
 
 def test_only_our_own_errors_are_retriable_or_overload() -> None:
-    assert DatabaseAway in retry.RETRIABLE_EXCEPTIONS, "another attempt at a run"
     for error in (*retry.RETRIABLE_EXCEPTIONS, *retry.OVERLOADED_EXCEPTIONS):
         assert error.__module__ == "langgraph_runtime_sql.errors"
 
