@@ -11,7 +11,10 @@ import pytest
 
 from langgraph_runtime_sql import bus
 from langgraph_runtime_sql.bus import START, Control, Event, Subscription
+from langgraph_runtime_sql.errors import BadRedis
 from langgraph_runtime_sql.redis_bus import RedisBus
+from server import doctor_redis
+from tests.support.processes import free_port
 from tests.support.redis import Valkey, started
 
 PATIENCE = 30.0
@@ -376,3 +379,52 @@ async def test_what_is_put_in_the_place_of_a_stream_is_taken_away(
                 await asyncio.sleep(0.1)
                 late = await b.follow_run("run-17", key, START)
         await until(lambda: a.link.well and b.link.well)
+
+
+async def test_the_doctor_says_what_is_wrong_with_redis(valkey: Valkey) -> None:
+    async def examine(url: str) -> str:
+        found = await asyncio.to_thread(doctor_redis.examine, url, None)
+        assert all(each.what == "redis" and "secret" not in each.id for each in found)
+        return " ".join(each.why for each in found)
+
+    assert await examine(valkey.url) == ""
+    address = valkey.url.partition("://")[2]
+    assert "user and password" in await examine(f"redis://somebody:secret@{address}")
+    await asyncio.to_thread(valkey.do, "CONFIG", "SET", "maxmemory", 1)
+    try:
+        assert "does not take" in await examine(valkey.url)
+    finally:
+        await asyncio.to_thread(valkey.do, "CONFIG", "SET", "maxmemory", 0)
+    assert "does not answer" in await examine(f"redis://127.0.0.1:{free_port()}/0")
+    with valkey.paused():
+        assert "does not answer" in await examine(valkey.url)
+    left = await asyncio.to_thread(valkey.do, "KEYS", "*:doctor:*")
+    for key in left:
+        assert await asyncio.to_thread(valkey.do, "PTTL", key) <= 1_000
+
+
+async def test_a_redis_that_would_never_do_is_refused(valkey: Valkey) -> None:
+    address = valkey.url.partition("://")[2]
+    wrong = RedisBus(f"redis://somebody:secret@{address}", answer_seconds=1.0)
+    with pytest.raises(BadRedis, match="user and password") as refused:
+        await wrong.start()
+    assert "secret" not in str(refused.value)
+    await wrong.stop()
+    none = RedisBus(valkey.url.replace("/0", "/9999"), answer_seconds=1.0)
+    with pytest.raises(BadRedis, match="out of range"):
+        await none.start()
+    await none.stop()
+
+
+async def test_a_redis_that_is_away_says_so_without_its_password(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    here = RedisBus(f"redis://somebody:secret@127.0.0.1:{free_port()}/0", answer_seconds=1.0)
+    await here.start()
+    try:
+        await until(lambda: not here.link.well)
+        assert here.health() == {"redis": "away"}
+    finally:
+        await here.stop()
+    assert "does not answer" in caplog.text
+    assert "secret" not in caplog.text
