@@ -6,6 +6,7 @@ project can be served from anywhere.
 
 import json
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -19,6 +20,7 @@ from langgraph_runtime_sql.errors import RuntimeSqlError
 logger = logging.getLogger(__name__)
 
 SCRIPTS = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx")
+_KEY = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 class ConfigError(RuntimeSqlError, ValueError):
@@ -39,6 +41,7 @@ class ConfigFile:
         env: Environment variables of the project.
         import_paths: Folders that graphs import from.
         hooks: `file.py:object` or `module:object` from the `sql` section.
+        tenant_key: The key that names a tenant, from the same.
     """
 
     source: str
@@ -48,6 +51,7 @@ class ConfigFile:
     env: dict[str, str]
     import_paths: tuple[Path, ...]
     hooks: str | None
+    tenant_key: str | None
 
 
 Config = str | PathLike[str] | Mapping[str, Any] | ConfigFile
@@ -109,6 +113,7 @@ class _Reader:
             env=self._env(),
             import_paths=self._import_paths(),
             hooks=self._hooks(),
+            tenant_key=self._tenant_key(),
         )
 
     def _error(self, key: str, problem: str) -> ConfigError:
@@ -213,8 +218,22 @@ class _Reader:
         return tuple(dict.fromkeys([self._folder, *filter(Path.is_dir, folders)]))
 
     def _hooks(self) -> str | None:
-        section = self._object("sql")
-        if unknown := sorted(section.keys() - {"hooks"}):
-            raise self._error(f"sql.{unknown[0]}", "unknown key; the only one is 'hooks'")
-        hooks = section.get("hooks")
+        hooks = self._sql().get("hooks")
         return None if hooks is None else self._object_path("sql.hooks", hooks)
+
+    def _tenant_key(self) -> str | None:
+        key = self._sql().get("tenant_key")
+        if key is None or (isinstance(key, str) and _KEY.fullmatch(key)):
+            return key
+        raise self._error(
+            "sql.tenant_key",
+            f"{key!r} must be a name of up to 100 letters, digits, '_' and '-', as in metadata",
+        )
+
+    def _sql(self) -> dict[str, Any]:
+        section = self._object("sql")
+        if unknown := sorted(section.keys() - {"hooks", "tenant_key"}):
+            raise self._error(
+                f"sql.{unknown[0]}", "unknown key; there are 'hooks' and 'tenant_key'"
+            )
+        return section

@@ -174,6 +174,7 @@ class LangGraphPlatform:
             options=options.Options(
                 power_loss=durability == "power-loss",
                 grace_seconds=grace_seconds,
+                tenant_key=file.tenant_key,
                 redis_prefix=redis_prefix,
             ),
             hooks=file.hooks if hooks is None else hooks,

@@ -17,7 +17,7 @@ from uuid import UUID
 from sqlalchemy import BigInteger, bindparam, func, literal, or_, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import json_codec, labels, thread_query
+from langgraph_runtime_sql import json_codec, labels, tenants, thread_query
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
@@ -128,9 +128,11 @@ class Transaction:
             raise LookupError(f"There is no thread {thread_id}")
         merged = {**thread["metadata"], **json_codec.plain(dict(metadata))}
         self._conn.execute(
-            threads.update().where(threads.c.thread_id == thread_id).values(metadata=merged)
+            threads.update()
+            .where(threads.c.thread_id == thread_id)
+            .values(metadata=merged, tenant=tenants.of(merged))
         )
-        labels.relabel(self._conn, thread_id, thread["metadata"], merged)
+        labels.relabel(self._conn, thread_id, thread["metadata"], merged, thread["updated_at"])
 
     def in_flight(self, thread_id: UUID) -> bool:
         """Whether a thread has runs that have not ended; none begins or ends until the commit."""

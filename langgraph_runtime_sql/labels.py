@@ -4,15 +4,16 @@ Whatever keys a host invents, a search by them is a look-up.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import json_codec
+from langgraph_runtime_sql import json_codec, tenants
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Prepared
-from langgraph_runtime_sql.tables import thread_labels
+from langgraph_runtime_sql.tables import PERIOD_SECONDS, thread_labels
 
 Label = tuple[str, str]
 
@@ -22,7 +23,11 @@ MOST_ENTRIES = 1000
 
 _ADD = Prepared(
     thread_labels.insert().values(
-        key=bindparam("key"), value=bindparam("value"), thread_id=bindparam("thread_id")
+        key=bindparam("key"),
+        value=bindparam("value"),
+        thread_id=bindparam("thread_id"),
+        period=bindparam("period"),
+        tenant=bindparam("tenant"),
     )
 )
 _REMOVE = Prepared(
@@ -31,6 +36,11 @@ _REMOVE = Prepared(
         thread_labels.c.value == bindparam("old_value"),
         thread_labels.c.thread_id == bindparam("old_thread"),
     )
+)
+_HAND_OVER = Prepared(
+    thread_labels.update()
+    .where(thread_labels.c.thread_id == bindparam("old_thread"))
+    .values(tenant=bindparam("new_tenant"))
 )
 
 
@@ -61,10 +71,26 @@ def split(needle: Mapping[str, Any]) -> tuple[set[Label], dict[str, Any]]:
     return indexed, {key: value for key, value in needle.items() if key not in known}
 
 
+def period_of(updated_at: datetime) -> int:
+    """The period in which a thread was last updated, as its labels hold it."""
+    return int(updated_at.timestamp() // PERIOD_SECONDS)
+
+
 def relabel(
-    conn: Connection, thread_id: Any, old: Mapping[str, Any], new: Mapping[str, Any]
+    conn: Connection,
+    thread_id: Any,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    updated_at: datetime,
 ) -> None:
     """Bring a thread's labels from its old metadata to its new.
+
+    Args:
+        conn: Of a write that has updated the thread.
+        thread_id: The thread.
+        old: Its metadata before.
+        new: Its metadata now.
+        updated_at: The date that the thread has now.
 
     Raises:
         HTTPException: (422) there are too many entries: each is a row, and others wait.
@@ -74,6 +100,7 @@ def relabel(
     if len(new) > MOST_ENTRIES:
         raise HTTPException(422, f"A thread's metadata has at most {MOST_ENTRIES} entries")
     before, after = labels(old), labels(new)
+    period, tenant = period_of(updated_at), tenants.of(new)
     conn.executemany(
         _REMOVE,
         [
@@ -83,5 +110,16 @@ def relabel(
     )
     conn.executemany(
         _ADD,
-        [{"key": key, "value": value, "thread_id": thread_id} for key, value in after - before],
+        [
+            {
+                "key": key,
+                "value": value,
+                "thread_id": thread_id,
+                "period": period,
+                "tenant": tenant,
+            }
+            for key, value in after - before
+        ],
     )
+    if after & before and tenants.of(old) != tenant:
+        conn.execute(_HAND_OVER, {"old_thread": thread_id, "new_tenant": tenant})

@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from langgraph_runtime_sql import __version__, bus, database, options, queue
+from langgraph_runtime_sql import __version__, bus, database, options, queue, tenants
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -66,6 +66,7 @@ async def _open(stack: AsyncExitStack) -> None:
     # Cancelled workers still write, so the database closes last.
     stack.push_async_callback(database.stop_pool)
     await database.start_pool()
+    await tenants.adopt()
     await _reset_bus(float(config.RESUMABLE_STREAM_TTL_SECONDS))
     stack.push_async_callback(bus.current().stop)
     await bus.current().start()

@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import orjson
 import psycopg
 from psycopg import errors
 from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
 from psycopg.types.json import set_json_loads
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
@@ -43,12 +45,20 @@ PAUSE_SECONDS = 0.01
 # A restart of the server takes less; until then operations wait for it.
 RECONNECT_SECONDS = 15.0
 LOCK_SECONDS = 10
+# More than there are statements, so that none is prepared again.
+PREPARED = 500
 
-_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
+# What time it is comes with it, because that costs no round trip of its own here.
+_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+_WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED; "
+_NOW = b"SELECT (extract(epoch FROM now()) * 1000000)::bigint"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SET_UP = (
     "SET TIME ZONE 'UTC'",
     f"SET lock_timeout = '{LOCK_SECONDS}s'",
+    # It is meant for statements that take seconds, and takes longer than ours, which it does not
+    # know to be short: a search stops at the end of its page.
+    "SET jit = off",
     # A process that was stopped in the middle of a transaction must not hold its locks for ever.
     "SET idle_in_transaction_session_timeout = '10s'",
 )
@@ -78,22 +88,27 @@ def translate(error: BaseException) -> BaseException:
     return error
 
 
-def _say(raw: Raw, command: bytes) -> bytes | None:
-    """Execute a command without parameters or rows, past the driver's cursors: there are two a
+def _begin(raw: Raw, begin: bytes) -> datetime:
+    """Begin a transaction; the time by the server's clock."""
+    return _EPOCH + timedelta(microseconds=int(_say(raw, begin + _NOW).get_value(0, 0) or 0))
+
+
+def _say(raw: Raw, command: bytes) -> PGresult:
+    """Execute commands without parameters, past the driver's cursors: there are two of them a
     transaction, and this takes a third of the time.
 
     Returns:
-        What the server says it has done.
+        What the server says of the last one.
     """
     result = raw.pgconn.exec_(command)
-    if result.status != ExecStatus.COMMAND_OK:
+    if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
         error = errors.error_from_result(result, raw.info.encoding)
         if error.sqlstate is not None:
             raise error
         # The server says nothing any more: what does is the driver.
         raw.close()
         raise psycopg.OperationalError(*error.args)
-    return result.command_status
+    return result
 
 
 def _first_line(error: BaseException) -> str:
@@ -174,8 +189,15 @@ class PostgresEngine:
         Raises:
             psycopg.OperationalError: the server cannot be reached, or refuses.
         """
-        raw: Raw = self._connect(self.dsn, autocommit=True, connect_timeout=10)
+        raw: Raw = self._connect(
+            # Prepared at the first use: there are few statements, and they are used all the time.
+            self.dsn,
+            autocommit=True,
+            connect_timeout=10,
+            prepare_threshold=0,
+        )
         try:
+            raw.prepared_max = PREPARED
             for statement in _SET_UP:
                 raw.execute(statement)
             set_json_loads(orjson.loads, raw)
@@ -221,8 +243,8 @@ class PostgresEngine:
         self, raw: Raw, begin: bytes, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
         try:
-            _say(raw, begin)
-            connection = Connection(raw, DIALECT, locks=begin is _WRITE)
+            moment = _begin(raw, begin)
+            connection = Connection(raw, DIALECT, locks=begin is _WRITE, moment=moment)
             result = fn(connection)
         except BaseException:
             # A connection that cannot even do this is of no use to the next operation.
@@ -235,7 +257,7 @@ class PostgresEngine:
     @staticmethod
     def _commit(raw: Raw) -> None:
         try:
-            done = _say(raw, b"COMMIT")
+            done = _say(raw, b"COMMIT").command_status
         except psycopg.OperationalError as error:
             if not raw.closed:
                 raise

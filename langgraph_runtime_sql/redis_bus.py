@@ -56,11 +56,15 @@ class RemoteSubscription(Subscription):
     """A reader of events that come from several processes."""
 
     key = ""
+    # Where its reader goes on. A Redis that has forgotten everything is told again what was before.
+    after: Order | None = None
     _replayed: frozenset[tuple[Order, str]] = frozenset()
     _unfollow: Any = None
 
     def push(self, event: Event) -> None:
-        """Add an event, from any thread, unless the log held it already."""
+        """Add an event, from any thread, unless the reader has it already."""
+        if self.after is not None and event.order <= self.after and not event.is_loss:
+            return
         if (event.order, event.run_id) not in self._replayed:
             super().push(event)
 
@@ -230,6 +234,7 @@ class RedisBus(LocalBus):
         """Begin with what was kept since `after`, here or in Redis."""
         if self._remote is None or not isinstance(reader, RemoteSubscription):
             return
+        reader.after = after
         stored = await self._stored(reader, run_id, after, whole=whole)
         with self._lock:
             here = [each for name in logs if name in self._logs for each in self._logs[name].events]

@@ -131,6 +131,8 @@ assistants = Table(
     Column("version", Integer, nullable=False),
     Column("created_at", Moment, nullable=False),
     Column("updated_at", Moment, nullable=False),
+    # Whose it is; NULL: nobody's, which is the system's. See `tenants`.
+    Column("tenant", Text),
     Index(None, "graph_id"),
     Index(None, "created_at"),
 )
@@ -152,6 +154,7 @@ assistant_versions = Table(
     _document("context"),
     _document("metadata"),
     Column("created_at", Moment, nullable=False),
+    Column("tenant", Text),
 )
 
 threads = Table(
@@ -173,6 +176,7 @@ threads = Table(
     Column("ttl_strategy", Text),
     Column("ttl_minutes", Float),
     Column("expires_at", Moment),
+    Column("tenant", Text),
     Index(None, "updated_at"),
     Index(None, "created_at"),
     Index(None, "state_updated_at"),
@@ -185,20 +189,27 @@ threads = Table(
     ),
 )
 
+# Long enough that a thread in use seldom enters another one, which writes its labels again; short
+# enough that few threads share the one at the end of a page, all of which are looked at.
+PERIOD_SECONDS = 600
+
 # The scalar top-level entries of each thread's metadata, so that a search by
 # them is an index look-up on any key, whatever keys a host invents.
 thread_labels = Table(
     "thread_labels",
     metadata,
-    Column("key", Text, primary_key=True),
-    Column("value", Text, primary_key=True),
     Column(
         "thread_id",
         Id,
         ForeignKey("threads.thread_id", ondelete="CASCADE"),
         primary_key=True,
     ),
-    Index(None, "thread_id"),
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    # When the thread was last updated, in whole periods since 1970. A trigger keeps it so.
+    Column("period", BigInteger, nullable=False),
+    Column("tenant", Text),
+    Index(None, "key", "value", "period", "thread_id"),
     sqlite_with_rowid=False,
 )
 
@@ -231,6 +242,7 @@ runs = Table(
     # A cancellation that was acknowledged outlives the process that heard it.
     Column("cancel_action", Text),
     Column("cancel_reason", Text),
+    Column("tenant", Text),
     Index(None, "thread_id", "created_at"),
     Index(None, "assistant_id"),
     Index(
@@ -249,6 +261,22 @@ runs = Table(
         "seq",
         sqlite_where=text("status = 'pending'"),
         postgresql_where=text("status = 'pending'"),
+    ),
+    # Where tenants take turns: who waits, for which run, and who has how many in flight.
+    Index(
+        "ix_runs_pending_tenant",
+        text("coalesce(tenant, '')"),
+        "created_at",
+        "seq",
+        "thread_id",
+        sqlite_where=text("status = 'pending'"),
+        postgresql_where=text("status = 'pending'"),
+    ),
+    Index(
+        "ix_runs_running_tenant",
+        text("coalesce(tenant, '')"),
+        sqlite_where=text("status = 'running'"),
+        postgresql_where=text("status = 'running'"),
     ),
     # The invariant of the queue: a thread has at most one running run.
     Index(
@@ -281,7 +309,16 @@ crons = Table(
     _document("metadata"),
     Column("created_at", Moment, nullable=False),
     Column("updated_at", Moment, nullable=False),
+    Column("tenant", Text),
     Index(None, "next_run_date"),
     Index(None, "assistant_id"),
     Index(None, "thread_id"),
+)
+
+# What is true of the whole database, by name; see `tenants`.
+facts = Table(
+    "facts",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text),
 )

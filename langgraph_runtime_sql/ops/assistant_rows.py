@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import bindparam, func, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import filters
+from langgraph_runtime_sql import filters, tenants
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Prepared, Row
@@ -21,14 +21,17 @@ _INSERT = Prepared(assistants.insert().values({c.name: bindparam(c.name) for c i
 _INSERT_VERSION = Prepared(
     assistant_versions.insert().values({c.name: bindparam(c.name) for c in assistant_versions.c})
 )
-_BY_ID = Prepared(select(assistants).where(assistants.c.assistant_id == bindparam("assistant_id")))
+# What the API shows.
+PUBLIC = [column for column in assistants.c if column.name != "tenant"]
+VERSION_PUBLIC = [column for column in assistant_versions.c if column.name != "tenant"]
+_BY_ID = Prepared(select(*PUBLIC).where(assistants.c.assistant_id == bindparam("assistant_id")))
 _LOCK = Prepared(
-    select(assistants)
+    select(*PUBLIC)
     .where(assistants.c.assistant_id == bindparam("assistant_id"))
     .with_for_update(key_share=True)
 )
 _VERSION = Prepared(
-    select(assistant_versions).where(
+    select(*VERSION_PUBLIC).where(
         assistant_versions.c.assistant_id == bindparam("assistant_id"),
         assistant_versions.c.version == bindparam("version"),
     )
@@ -41,7 +44,7 @@ _LAST_VERSION = Prepared(
 _MAKE_CURRENT = Prepared(
     assistants.update()
     .where(assistants.c.assistant_id == bindparam("key"))
-    .values({name: bindparam(name) for name in (*VERSIONED, "version", "updated_at")})
+    .values({name: bindparam(name) for name in (*VERSIONED, "version", "updated_at", "tenant")})
 )
 _DELETE = Prepared(assistants.delete().where(assistants.c.assistant_id == bindparam("key")))
 _DELETE_CRONS = Prepared(crons.delete().where(crons.c.assistant_id == bindparam("key")))
@@ -83,6 +86,7 @@ def insert(conn: Connection, assistant_id: UUID, fields: Row) -> Row:
     """Create an assistant at version 1; `fields` are those of `VERSIONED`."""
     moment = now()
     first = {"assistant_id": assistant_id, "version": 1, "created_at": moment, **fields}
+    first["tenant"] = tenants.of(first["metadata"])
     conn.execute(_INSERT, {**first, "updated_at": moment})
     conn.execute(_INSERT_VERSION, first)
     return _stored(conn, assistant_id)
@@ -93,14 +97,16 @@ def add_version(conn: Connection, row: Row, changes: Row) -> Row:
     assistant_id = row["assistant_id"]
     last = conn.scalar(_LAST_VERSION, {"assistant_id": assistant_id}) or 0
     version = {name: row[name] for name in VERSIONED} | changes | {"version": last + 1}
-    conn.execute(_INSERT_VERSION, {"assistant_id": assistant_id, "created_at": now(), **version})
+    whose = {"assistant_id": assistant_id, "tenant": tenants.of(version["metadata"])}
+    conn.execute(_INSERT_VERSION, {"created_at": now(), **whose, **version})
     return make_current(conn, assistant_id, version)
 
 
 def make_current(conn: Connection, assistant_id: UUID, version: Row) -> Row:
     """Bring an assistant to the fields of one of its versions."""
     fields = {name: version[name] for name in (*VERSIONED, "version")}
-    conn.execute(_MAKE_CURRENT, {"key": assistant_id, "updated_at": now(), **fields})
+    whose = {"key": assistant_id, "tenant": tenants.of(fields["metadata"])}
+    conn.execute(_MAKE_CURRENT, {"updated_at": now(), **whose, **fields})
     return _stored(conn, assistant_id)
 
 

@@ -258,7 +258,7 @@ class Assistants:
         def fn(conn: Connection) -> list[Row]:
             assistant_rows.require(conn, identifier, None)
             return conn.fetchall(
-                select(assistant_versions)
+                select(*assistant_rows.VERSION_PUBLIC)
                 .where(*conditions)
                 .order_by(assistant_versions.c.version.desc())
                 .limit(int(limit))
@@ -317,7 +317,7 @@ def is_system(assistant_id: Any) -> bool:
 
 def _select() -> Any:
     # `search` has a parameter of that name.
-    return select(assistants)
+    return select(*assistant_rows.PUBLIC)
 
 
 def _graphs(graph_id: str | None) -> list[str]:

@@ -7,13 +7,13 @@ from uuid import UUID
 from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import filters
+from langgraph_runtime_sql import filters, tenants
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import crons
 
 # What the schedulers and the database keep to themselves.
-_PRIVATE = ("claimed_until", "creator")
+_PRIVATE = ("claimed_until", "creator", "tenant")
 PUBLIC = [column for column in crons.c if column.name not in _PRIVATE]
 
 _INSERT = Prepared(crons.insert().values({c.name: bindparam(c.name) for c in crons.c}))
@@ -42,12 +42,14 @@ def find_permitted(conn: Connection, cron_id: UUID, permitted: Any) -> Row | Non
 
 def insert(conn: Connection, row: Row) -> Row | None:
     """Create a cron; the row as stored."""
-    conn.execute(_INSERT, {"claimed_until": None, **row})
+    conn.execute(_INSERT, {"claimed_until": None, "tenant": tenants.of(row["metadata"]), **row})
     return find(conn, row["cron_id"])
 
 
 def update(conn: Connection, cron_id: UUID, changes: Row) -> Row | None:
     """Set columns of a cron; the row as stored."""
+    if "metadata" in changes:
+        changes = {**changes, "tenant": tenants.of(changes["metadata"])}
     conn.execute(crons.update().where(crons.c.cron_id == cron_id).values(**changes))
     return find(conn, cron_id)
 

@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import bus, filters, hooks
-from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql import bus, filters, hooks, tenants
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import assistants, crons, run_result, run_rows, thread_rows
@@ -20,7 +19,9 @@ from langgraph_runtime_sql.tables import runs
 
 Document = dict[str, Any]
 
-_INSERT = Prepared(runs.insert().values({name: bindparam(name) for name in run_rows.FIELDS}))
+_INSERT = Prepared(
+    runs.insert().values({name: bindparam(name) for name in (*run_rows.FIELDS, "tenant")})
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     if thread is not None and not filters.allows(request.thread_filter, thread["metadata"]):
         return []
     others = [] if thread is None else _others(conn, request)
-    row = _row(request, assistant, thread)
+    row = _row(request, assistant, thread, conn.now())
     if thread is not None and others and request.reject_if_in_flight:
         with conn.undoing():
             # A hook may know a better reason to refuse than that the thread is busy.
@@ -78,7 +79,8 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
         crons.note_fired(conn, request.firing)
-    conn.execute(_INSERT, row)
+    tenant = thread["tenant"] or tenants.of(row["metadata"])
+    conn.execute(_INSERT, {**row, "tenant": tenant})
     _announce(conn, row)
     return [row, *(run_rows.public(other) for other in others)]
 
@@ -141,7 +143,7 @@ def _occupy(conn: Connection, request: RunRequest, assistant: Row, thread: Row) 
     )
 
 
-def _row(request: RunRequest, assistant: Row, thread: Row | None) -> Row:
+def _row(request: RunRequest, assistant: Row, thread: Row | None, moment: datetime) -> Row:
     """The run as it will be stored; later documents win, key by key."""
     config = request.config
     thread_config = thread["config"] if thread else {}
@@ -188,7 +190,6 @@ def _row(request: RunRequest, assistant: Row, thread: Row | None) -> Row:
             "context": _merged(assistant["context"], request.kwargs.get("context")),
         },
     )
-    moment = now()
     try:
         due = moment + timedelta(seconds=float(request.after_seconds or 0))
     except OverflowError as error:

@@ -8,7 +8,6 @@ from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import bus, checkpoint, database, hooks, json_codec, labels
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.hooks import Caller
@@ -86,15 +85,15 @@ async def set_joint_status(
     await database.current().write(fn)
 
 
-def _claim() -> Any:
+def _claim() -> checkpoint.Claim | None:
     return checkpoint.claim.get()
 
 
 def check_owned(run: Row, claim: checkpoint.Claim | None) -> None:
-    """Raise where `claim` is an attempt at the run that another has superseded.
+    """Refuse what an attempt does to its run once that is no longer its own.
 
     Raises:
-        SupersededAttempt: it is.
+        SupersededAttempt: another attempt has taken the run over, or it has ended.
     """
     if claim is None or claim.run_id != str(run["run_id"]):
         return
@@ -139,7 +138,7 @@ def end(
     conn: Connection, thread: Row, run: Row, run_status: str, outcome: Mapping[str, Any]
 ) -> None:
     """End `run` inside a transaction; `outcome` holds the thread's new columns and graph id."""
-    moment = now()
+    moment = conn.now()
     if run_status == "rollback":
         checkpoint.delete_for_runs(conn, [run["run_id"]], thread["thread_id"])
         run_rows.delete(conn, run["run_id"])
@@ -168,17 +167,17 @@ def end(
         statement,
         {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}},
     )
-    labels.relabel(conn, thread["thread_id"], thread["metadata"], metadata)
+    labels.relabel(conn, thread["thread_id"], thread["metadata"], metadata, moment)
     ended = {**run, "status": run_status, "updated_at": moment}
     hooks.call(
         "after_run_end", conn, Caller(), {**thread, **columns}, run_rows.public(ended), run_status
     )
 
 
-def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception) -> None:
-    """End as an error a run that we hold and that nobody can work on."""
+def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception, owner: str) -> None:
+    """End as an error a run that `owner` holds with this attempt and that nobody can work on."""
     run = run_rows.find(conn, run_id)
-    if run is None or run["status"] != run_rows.RUNNING or run["attempt"] != attempt:
+    if run is None or not run_rows.is_held(conn, run_id, attempt, owner):
         return
     thread = thread_rows.find(conn, run["thread_id"])
     if thread is None or run["kwargs"].get("temporary"):

@@ -7,8 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import bindparam, select
 
-from langgraph_runtime_sql import checkpoint, filters, hooks, labels
-from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql import checkpoint, filters, hooks, labels, tenants
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.statements import Prepared, Row
@@ -19,7 +18,7 @@ from langgraph_runtime_sql.tables import threads
 unanswered: ContextVar[Row | None] = ContextVar("unanswered_thread", default=None)
 
 _TTL = ("ttl_strategy", "ttl_minutes", "expires_at")
-_PRIVATE = {"resting_status", *_TTL}
+_PRIVATE = {"resting_status", "tenant", *_TTL}
 
 _INSERT = Prepared(threads.insert().values({c.name: bindparam(c.name) for c in threads.c}))
 _BY_ID = Prepared(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
@@ -81,7 +80,7 @@ def insert(
     **columns: Any,
 ) -> Row:
     """Create a thread; every route that creates one ends here."""
-    moment = now()
+    moment = conn.now()
     row: Row = {
         "thread_id": thread_id,
         "created_at": moment,
@@ -99,8 +98,9 @@ def insert(
         **columns,
     }
     hooks.call("before_thread_create", conn, caller, row)
+    row["tenant"] = tenants.of(row["metadata"])
     conn.execute(_INSERT, row)
-    labels.relabel(conn, thread_id, {}, row["metadata"])
+    labels.relabel(conn, thread_id, {}, row["metadata"], row["updated_at"])
     return row
 
 
@@ -113,9 +113,14 @@ def merge_metadata(
     # Read again: a hook may have patched this very thread.
     row = find(conn, row["thread_id"]) or row
     merged = {**row["metadata"], **changes}
-    columns = {"metadata": merged, "updated_at": now(), **columns}
+    columns = {
+        "metadata": merged,
+        "tenant": tenants.of(merged),
+        "updated_at": conn.now(),
+        **columns,
+    }
     conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**columns))
-    labels.relabel(conn, row["thread_id"], row["metadata"], merged)
+    labels.relabel(conn, row["thread_id"], row["metadata"], merged, columns["updated_at"])
     return {**row, **columns}
 
 
@@ -151,16 +156,17 @@ _SET_STATUS = Prepared(
 
 def occupy(conn: Connection, row: Row, *, metadata: Row, config: Row) -> None:
     """A run is about to use the thread: it is busy, and knows with what."""
+    moment = conn.now()
     conn.execute(
         _OCCUPY,
         {
             "id": row["thread_id"],
             "new_metadata": metadata,
             "new_config": config,
-            "moment": now(),
+            "moment": moment,
         },
     )
-    labels.relabel(conn, row["thread_id"], row["metadata"], metadata)
+    labels.relabel(conn, row["thread_id"], row["metadata"], metadata, moment)
 
 
 def rest(conn: Connection, thread_id: UUID, *, busy: bool) -> None:
@@ -168,4 +174,4 @@ def rest(conn: Connection, thread_id: UUID, *, busy: bool) -> None:
     row = find(conn, thread_id)
     if row is not None:
         status = "busy" if busy else row["resting_status"]
-        conn.execute(_SET_STATUS, {"id": thread_id, "new_status": status, "moment": now()})
+        conn.execute(_SET_STATUS, {"id": thread_id, "new_status": status, "moment": conn.now()})

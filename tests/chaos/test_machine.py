@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from server.backup import back_up
 from tests.chaos.ledger import Ledger, load
 from tests.chaos.victim import Victim, lines
 from tests.support.processes import environment, free_port, threadhold
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 LEASE = 0.6
 
@@ -91,6 +94,7 @@ def test_a_full_disk_refuses_writes_and_nothing_else(victim: Victim) -> None:
     assert victim.findings() == []
 
 
+@pytest.mark.only("sqlite")  # A second process on Postgres: test_postgres.py, test_processes.py.
 def test_a_second_process_on_the_file_is_refused(victim: Victim) -> None:
     victim.start()
     url = f"sqlite:///{victim.database}"
@@ -124,6 +128,7 @@ def test_a_second_process_on_the_file_is_refused(victim: Victim) -> None:
     assert victim.thread()
 
 
+@pytest.mark.only("sqlite")  # Backups of Postgres are those of its own tools.
 async def test_a_backup_under_load_is_one_moments_state(
     victim: Victim, rng: random.Random, tmp_path: Path
 ) -> None:

@@ -7,11 +7,10 @@ prefix with everything open around it is in `test_security_baseline.py`.
 
 import json
 import socket
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -22,9 +21,12 @@ import ormsgpack
 import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from tests.support import databases
 from tests.support.garbage import LEAKS
 from tests.support.processes import GRAPHS, Running
 from tests.support.served import served
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 PATIENCE = 30.0
 RUN = {"assistant_id": "echo", "input": {"value": "hers"}}
@@ -49,11 +51,7 @@ class Victim:
 
     def contents(self) -> dict[str, list[Any]]:
         """Every row of every table."""
-        with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as raw:
-            tables = raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-            return {
-                name: raw.execute(f"SELECT * FROM {name}").fetchall() for (name,) in sorted(tables)
-            }
+        return databases.contents(self.database)
 
     def state(self) -> Any:
         return get(self.bob, f"/threads/{self.ids['thread_id']}/state")
@@ -88,7 +86,7 @@ def ended(client: httpx.Client, thread: str, run: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
+def victim(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
     folder = tmp_path_factory.mktemp("advisories")
     with (
         served(folder, config(folder)) as server,
@@ -671,13 +669,15 @@ def test_the_forged_rows_are_dangerous(tmp_path: Path, monkeypatch: pytest.Monke
     trusting = JsonPlusSerializer(pickle_fallback=True, allowed_msgpack_modules=True)
     ran = tmp_path / "RAN"
     for name, attack in ATTACKS.items():
-        trusting.loads_typed(attack({"v": 4, "channel_values": {}}))
+        trusting.loads_typed(attack(_checkpoint()))
         assert ran.exists() is (name not in STOPPED), name
         ran.unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="module")
-def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, httpx.Client]]:
+def attacked(
+    each_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Path, httpx.Client]]:
     folder = tmp_path_factory.mktemp("forged")
     (folder / "evil.py").write_text(EVIL)
     importable = f"{folder}:{GRAPHS.parents[1]}"
@@ -709,20 +709,32 @@ def test_a_row_forged_in_the_database_runs_no_code(
 
 
 def _forge(database: Path, thread: str, attack: Callable[[Any], tuple[str, bytes]]) -> None:
+    """Have everything that is kept of a thread's values be the attack."""
     serializer = JsonPlusSerializer()
-    with closing(sqlite3.connect(database, timeout=PATIENCE)) as raw, raw:
-        rows = raw.execute(
-            "SELECT rowid, type, checkpoint FROM checkpoints WHERE thread_id = ?", (thread,)
-        ).fetchall()
-        assert rows
-        for rowid, kind, blob in rows:
-            forged = attack(serializer.loads_typed((kind, blob)))
-            raw.execute(
-                "UPDATE checkpoints SET type = ?, checkpoint = ? WHERE rowid = ?", (*forged, rowid)
-            )
-            raw.execute(
-                "UPDATE writes SET type = ?, value = ? WHERE thread_id = ?", (*forged, thread)
-            )
+    writes, value, values = "writes", "value", ("checkpoints", "checkpoint")
+    if databases.kind() == "postgresql":
+        writes, value, values = "checkpoint_writes", "blob", ("checkpoint_blobs", "blob")
+    table, column = values
+    kept = databases.execute(
+        database, f"SELECT DISTINCT type, {column} FROM {table} WHERE thread_id = ?", thread
+    )
+    assert kept
+    for kind, blob in kept:
+        # A file keeps a checkpoint whole; Postgres each value by itself, so that any will do.
+        of = serializer.loads_typed((kind, blob)) if value == "value" else _checkpoint()
+        forged = attack(of)
+        databases.execute(
+            database,
+            f"UPDATE {table} SET type = ?, {column} = ? WHERE thread_id = ? AND {column} = ?",
+            *(*forged, thread, blob),
+        )
+    databases.execute(
+        database, f"UPDATE {writes} SET type = ?, {value} = ? WHERE thread_id = ?", *forged, thread
+    )
+
+
+def _checkpoint() -> Any:
+    return {"v": 4, "channel_values": {}}
 
 
 # --- Starlette ----------------------------------------------------------------

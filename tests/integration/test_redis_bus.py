@@ -199,6 +199,20 @@ async def test_a_redis_that_restarts_or_forgets_is_told_again(valkey: Valkey) ->
         await until(lambda: a.link.well)
 
 
+async def test_who_goes_on_while_redis_is_told_again_gets_nothing_twice(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        reader = await b.follow_run("run-15", "thread-15", START)
+        publish(a, "15", 0, 5)
+        seen = await read(reader, 5)
+        reader.close()
+        await asyncio.to_thread(valkey.flush)
+        resumed = await b.follow_run("run-15", "thread-15", seen[2].order)
+        publish(a, "15", 5, 6)
+        assert payloads(await read(resumed, 3)) == numbered(3, 6)
+        assert await b.settle(resumed)
+        assert not resumed.waiting()
+
+
 async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
         reader = await b.follow_run("run-10", "thread-10")
@@ -287,19 +301,19 @@ async def test_deployments_on_one_redis_do_not_meet(valkey: Valkey) -> None:
             # Listening begins with a wake-up.
             await until(lambda: "green" in woken)
             woken.clear()
-            readers = [await each.follow_run("run-15", "thread-15", START) for each in (green, b)]
+            readers = [await each.follow_run("run-19", "thread-19", START) for each in (green, b)]
             blue.wake()
             blue.send_control(FIFTH, Control("interrupt", None))
-            publish(blue, "15", 0, 3)
+            publish(blue, "19", 0, 3)
             await blue.flush()
             a.wake()
-            publish(a, "15", 3, 4)
+            publish(a, "19", 3, 4)
             assert payloads(await read(readers[1], 1)) == numbered(3, 4)
             await until(lambda: "b" in woken)
             assert "green" not in woken
             assert not readers[0].waiting()
             assert FIFTH not in green._controls
-            assert await green.follow_run("run-15", "thread-15", START) is not None
+            assert await green.follow_run("run-19", "thread-19", START) is not None
         finally:
             for each in (blue, green):
                 await each.stop()

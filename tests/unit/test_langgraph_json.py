@@ -54,7 +54,7 @@ def test_paths_count_from_the_file_not_from_the_working_directory(
         graphs={"a": "./graph.py:graph", "b": {"path": "graph.py:graph", "description": "B"}},
         auth={"path": "./auth.py:auth"},
         store={"index": {"dims": 2, "embed": "./embed.py:embed"}},
-        sql={"hooks": "./hooks.py:policy"},
+        sql={"hooks": "./hooks.py:policy", "tenant_key": "org-id"},
         dependencies=[".", "./lib", "langchain-openai"],
     )
     monkeypatch.chdir("/")
@@ -66,6 +66,7 @@ def test_paths_count_from_the_file_not_from_the_working_directory(
     assert config.sections["auth"]["path"] == f"{project}/auth.py:auth"
     assert config.sections["store"]["index"] == {"dims": 2, "embed": f"{project}/embed.py:embed"}
     assert config.hooks == f"{project}/hooks.py:policy"
+    assert config.tenant_key == "org-id"
     assert config.import_paths == (project, project / "lib")
 
 
@@ -112,6 +113,9 @@ def test_a_mapping_counts_from_the_working_directory(
         ({"env": {"A": ["b"]}}, "env.A"),
         ({"sql": {"hook": "./hooks.py:policy"}}, "sql.hook"),
         ({"sql": {"hooks": "./missing.py:policy"}}, "sql.hooks"),
+        ({"sql": {"tenant_key": ""}}, "sql.tenant_key"),
+        ({"sql": {"tenant_key": 'a"b'}}, "sql.tenant_key"),
+        ({"sql": {"tenant_key": ["org"]}}, "sql.tenant_key"),
         ({"sql": []}, "sql"),
         ({"encryption": {"path": "./auth.py:auth"}}, "encryption"),
     ],

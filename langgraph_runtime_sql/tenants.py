@@ -1,0 +1,100 @@
+"""Tenants: whose each row is, by the entry of its metadata that the host has named.
+
+`sql.tenant_key` of `langgraph.json` names the key. Tables keep what it says in a column of
+their own, because neither a policy of the database nor a claim can look into every
+document. NULL is nobody's, which is the system's.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from sqlalchemy import ColumnElement, Table, Text, bindparam, case, func, select, text
+
+from langgraph_runtime_sql import database, json_codec, options
+from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.statements import Prepared
+from langgraph_runtime_sql.tables import (
+    assistant_versions,
+    assistants,
+    crons,
+    facts,
+    runs,
+    thread_labels,
+    threads,
+)
+
+logger = structlog.stdlib.get_logger(__name__)
+
+_FACT = "tenant_key"
+_KNOWN = Prepared(select(facts.c.value).where(facts.c.name == _FACT))
+_NOTE = Prepared(facts.insert().values(name=_FACT, value=bindparam("known_as", type_=Text)))
+_FORGET = Prepared(facts.delete().where(facts.c.name == _FACT))
+
+
+def of(document: Any) -> str | None:
+    """The tenant that metadata, or a user's fields, name; None where they name none.
+
+    Only a text that is not empty is a name.
+    """
+    key = options.current().tenant_key
+    if key is None or not isinstance(document, Mapping):
+        return None
+    name = document.get(key)
+    if not isinstance(name, str) or not name:
+        return None
+    # Some characters are stored as others: both sides of a comparison have those.
+    return name if name.isprintable() else str(json_codec.plain(name))
+
+
+async def adopt() -> None:
+    """Write the tenant of every row, if it was written by another key, or by none, so far.
+
+    What is filled is noted in the database, so that a start costs one look-up.
+    """
+    key, here = options.current().tenant_key, database.current()
+    if await here.read(lambda conn: conn.scalar(_KNOWN)) == key:
+        return
+    if key is not None:
+        logger.info("Noting the tenant of every row", action="tenants_adopted", tenant_key=key)
+    await here.write(lambda conn: _adopt(conn, key))
+
+
+def _adopt(conn: Connection, key: str | None) -> None:
+    if conn.locks:
+        # Whoever starts at the same time waits for this, however long it takes.
+        conn.raw.execute("SET LOCAL lock_timeout = '10min'")
+    conn.execute(_FORGET)
+    conn.execute(_NOTE, {"known_as": key})
+    # Without tenants the column is not read, and what it held is filled again after.
+    if key is None:
+        return
+    for table in (threads, crons, assistants, assistant_versions):
+        _fill(conn, table, _named(conn, table.c.metadata, key))
+    for table in (thread_labels, runs):
+        found: Any = (
+            select(threads.c.tenant)
+            .where(threads.c.thread_id == table.c.thread_id)
+            .scalar_subquery()
+        )
+        if table is runs:
+            found = func.coalesce(found, _named(conn, runs.c.metadata, key))
+        _fill(conn, table, found)
+
+
+def _fill(conn: Connection, table: Table, tenant: ColumnElement[Any]) -> None:
+    conn.execute(
+        table.update().where(table.c.tenant.is_distinct_from(tenant)).values(tenant=tenant)
+    )
+
+
+def _named(conn: Connection, document: ColumnElement[Any], key: str) -> ColumnElement[Any]:
+    """What `of` says of a document, in SQL."""
+    if conn.dialect_name == "sqlite":
+        path = f'$."{key}"'
+        kind, name = func.json_type(document, path), func.json_extract(document, path)
+    else:
+        kind = func.jsonb_typeof(func.jsonb_extract_path(document, key))
+        name = func.jsonb_extract_path_text(document, key)
+    is_text = kind == text("'text'" if conn.dialect_name == "sqlite" else "'string'")
+    return case((is_text, func.nullif(name, "")))
