@@ -236,6 +236,8 @@ async def v2(api: Api, thread: str, until: Callable[[Json], bool], **body: Any) 
 
 
 def is_over(event: Json) -> bool:
+    if event["params"].get("namespace"):
+        return False
     said = event["params"].get("data", {}).get("event") if event["method"] == "lifecycle" else None
     return said in ("completed", "failed", "interrupted")
 
@@ -344,8 +346,9 @@ async def test_everything_in_redis_has_a_prefix_and_an_end(
         body = {"assistant_id": "steps", "input": {"count": 3}, "stream_resumable": number % 2 == 0}
         await api.events("POST", f"/threads/{thread}/runs/stream", body)
         await api.post("/runs/wait", {"assistant_id": "echo", "input": {"value": 1}})
-        await v2_start(api, thread, "echo", {"value": 2})
+        begun = await v2_start(api, thread, "echo", {"value": 2})
         await v2(api, thread, is_over)
+        assert await api.ended(thread, begun) == "success"
         run = await api.run(thread, "sleeper", {"seconds": 600})
         await api.post(f"/threads/{thread}/runs/{run}/cancel?wait=true")
         await api.post(f"/threads/{thread}/state", {"values": {"value": 3}})

@@ -224,6 +224,8 @@ def say(number: int, method: str, params: Any) -> str:
 def is_over(event: Any) -> bool:
     """Whether an event of the v2 protocol says that the run, or the stream, is at its end."""
     data = event["params"].get("data") or {}
+    if event["params"].get("namespace"):
+        return False
     return event["method"] == "lifecycle" and data.get("event") in ("completed", "failed")
 
 
