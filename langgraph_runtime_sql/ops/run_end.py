@@ -80,9 +80,7 @@ async def set_joint_status(
         check_owned(run, claim)
         end(conn, thread, run, run_status, {**outcome, "graph_id": graph_id})
 
-    # Whoever finds in the database that the run has ended finds all of its events, too.
-    await bus.current().flush()
-    await database.current().write(fn)
+    await bus.current().flushing(database.current().write(fn))
 
 
 def _claim() -> checkpoint.Claim | None:
