@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 import orjson
+from prometheus_client import Gauge
 
 from langgraph_runtime_sql.bus import (
     START,
@@ -41,12 +42,14 @@ AWAY_RECHECK_SECONDS = 2.0
 FLUSH_SECONDS = 2.0
 # How long what a run has left is waited for once the run has ended.
 SETTLE_SECONDS = 5.0
+AWAY_SETTLE_SECONDS = 1.0
 # A run that publishes nothing for this long loses what it could be resumed from.
 LEAST_TTL_SECONDS = 60.0
 LISTEN_SECONDS = 5.0
 # A hole in what is told again is given this long to be filled.
 TOLD_AGAIN_SECONDS = 7.0
 _LONGEST_REASON = 10_000
+_UP = Gauge("threadhold_redis_up", "Whether Redis answers and takes what it is given")
 
 
 class RemoteSubscription(Subscription):
@@ -122,6 +125,7 @@ class RedisBus(LocalBus):
             BadRedis: it is there, and would never do.
         """
         await self.link.look()
+        _UP.set_function(lambda: float(self.link.state == "ok"))
         self._remote = Reader(self.link, self.name, self._outbox.is_ours, self._receive)
         self._tasks = [
             asyncio.create_task(self._outbox.run(), name="redis-outbox"),
@@ -271,7 +275,8 @@ class RedisBus(LocalBus):
             return True
         if run_id is not None and self.ended_here(run_id):
             return True
-        return await self._remote.settle(subscription.key, SETTLE_SECONDS, run_id)
+        seconds = SETTLE_SECONDS if self.link.well else AWAY_SETTLE_SECONDS
+        return await self._remote.settle(subscription.key, seconds, run_id)
 
     async def flush(self) -> None:
         """Have everything that was published so far in Redis, unless it is away."""

@@ -250,19 +250,24 @@ class Reader:
         stream = self._streams.get(key)
         if stream is None:
             return True
+        deadline = time.monotonic() + seconds
+        last = await self._end(key, run_id, deadline)
+        if last is None:
+            return False
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                last = await self._end(key, run_id)
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                 while _entry_id(stream.position) < last:
                     await self._progress.wait()
-                return True
-        return False
+        return _entry_id(stream.position) >= last
 
-    async def _end(self, key: str, run_id: str | None) -> EntryId:
-        """The last entry of a stream, as soon as Redis says which, and it holds a run's end."""
-        while True:
+    async def _end(self, key: str, run_id: str | None, deadline: float) -> EntryId | None:
+        """The last entry of a stream, as soon as Redis says which, and it holds a run's end.
+
+        By the clock, because the client may take a cancellation for a timeout of its own.
+        """
+        while time.monotonic() < deadline:
             try:
-                async with asyncio.timeout(self._link.seconds):
+                async with asyncio.timeout(max(ASK_SECONDS, deadline - time.monotonic())):
                     redis: Any = await self._link.commands()
                     if run_id is None or await self._has_end(redis, key, run_id):
                         last = await redis.xrevrange(self._link.stream(key), count=1)
@@ -270,6 +275,7 @@ class Reader:
             except FAILURES as error:
                 logger.debug("The end of a stream cannot be asked for: %r", error)
             await asyncio.sleep(ASK_SECONDS)
+        return None
 
     async def _has_end(self, redis: Any, key: str, run_id: str) -> bool:
         before = b"+"

@@ -179,7 +179,6 @@ class _Reader:
         self.lost = False
         self._run_id, self._thread_id = run_id, thread_id
         self._live = live
-        self._after = bus.START if after is None else after
         # Somebody goes on after an event that he has seen.
         self._resumes = after is not None and after > bus.START
         self._is_ours = is_ours
@@ -202,7 +201,7 @@ class _Reader:
                 return
             elif event.is_loss:
                 yield _error(key, EventsLost()), False
-            elif not live.broken and event.order > self._after:
+            elif not live.broken:
                 yield event, resumable or event.resumable
 
     async def _look(self, *, first: bool = False) -> None:
