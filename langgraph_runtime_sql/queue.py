@@ -169,6 +169,8 @@ class Queue:
         )
         main_loop = asyncio.get_running_loop()
         try:
+            if attempt > 1:
+                await bus.current().catch_up(str(run["thread_id"]))
             result = await self._on_its_loop(run, worker(run, attempt, main_loop))
         except asyncio.CancelledError:
             await self._hand_back(run, attempt)
