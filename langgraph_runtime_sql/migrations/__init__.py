@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from langgraph_runtime_sql.postgres import PostgresEngine
     from langgraph_runtime_sql.sqlite import SqliteEngine
 
-HEAD = "0003"
+HEAD = "0004"
 _FOLDER = Path(__file__).parent
 
 
