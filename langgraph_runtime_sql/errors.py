@@ -8,12 +8,16 @@ RuntimeSqlError
 ├── DatabaseClosed      used after stop
 ├── NotStarted          used outside the lifespan
 ├── EventsLost          a stream has a hole
+├── Collided            another transaction was quicker: done again
+├── OtherTenants        the database refuses a row: 403
 ├── DatabaseBusy        nothing was committed; the same call may succeed now
 ├── DatabaseOverloaded  the disk is full or failing, or the server away: 503
 └── SupersededAttempt   the write belongs to an attempt that no longer owns its run
 """
 
 from pathlib import Path
+
+from starlette.exceptions import HTTPException
 
 
 class RuntimeSqlError(Exception):
@@ -56,6 +60,17 @@ class DatabaseClosed(RuntimeSqlError):
 
 class NotStarted(RuntimeSqlError):
     """The platform is not running: enter its lifespan first."""
+
+
+class Collided(RuntimeSqlError):
+    """Another transaction was quicker; the same operation sees what it did."""
+
+
+class OtherTenants(RuntimeSqlError, HTTPException):
+    """This is not your tenant's to write"""
+
+    def __init__(self) -> None:
+        HTTPException.__init__(self, 403, type(self).__doc__)
 
 
 class DatabaseBusy(RuntimeSqlError):

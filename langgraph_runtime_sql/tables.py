@@ -209,7 +209,7 @@ thread_labels = Table(
     # When the thread was last updated, in whole periods since 1970. A trigger keeps it so.
     Column("period", BigInteger, nullable=False),
     Column("tenant", Text),
-    Index(None, "key", "value", "period", "thread_id"),
+    Index(None, "key", "value", "period", "thread_id", postgresql_include=["tenant"]),
     sqlite_with_rowid=False,
 )
 

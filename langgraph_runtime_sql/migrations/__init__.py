@@ -117,6 +117,7 @@ def replay_postgres(dsn: str) -> None:
     config = _config()
     url = dsn.replace("postgresql://", "postgresql+psycopg://", 1)
     with create_engine(url, poolclass=NullPool).begin() as connection:
+        connection.exec_driver_sql("SET LOCAL threadhold.everything = 'on'")
         config.attributes["connection"] = connection
         command.upgrade(config, HEAD)
 

@@ -11,7 +11,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from langgraph_runtime_sql import store
 from langgraph_runtime_sql.checkpoint import postgres as checkpoint_tables
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
-from langgraph_runtime_sql.migrations import functions, triggers
+from langgraph_runtime_sql.migrations import functions, policies, triggers
 from langgraph_runtime_sql.postgres import DIALECT, PostgresEngine, Raw
 from langgraph_runtime_sql.tables import metadata
 
@@ -51,6 +51,7 @@ def alone(engine: PostgresEngine) -> Iterator[Raw]:
             if time.monotonic() > deadline:
                 raise DatabaseBusy("Another process is still migrating the database")
             time.sleep(0.05)
+        raw.execute("SET threadhold.everything = 'on'")
         try:
             yield raw
         finally:
@@ -95,6 +96,7 @@ def ensure_others(raw: Raw) -> None:
         triggers.ensure_postgres(raw)
     checkpoint_tables.ensure_schema(raw)
     store.ensure_postgres_schema(raw)
+    policies.ensure(raw)
     _mend_indexes(raw)
 
 

@@ -15,7 +15,7 @@ from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import run_claim
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.tables import runs
-from tests.support import runtime
+from tests.support import databases, runtime
 
 pytestmark = pytest.mark.usefixtures("each_database")
 ONLY = pytest.mark.only("postgresql")
@@ -106,7 +106,7 @@ async def test_a_row_that_somebody_holds_keeps_only_its_own_run(
     made = await lose(6)
     stuck = made[2]
     key = "thread_id" if table == "threads" else "run_id"
-    with psycopg.connect(db.url) as holder:
+    with psycopg.connect(db.url, options=databases.SEE_EVERYTHING) as holder:
         statement = f"SELECT 1 FROM {table} WHERE {key} = %s FOR UPDATE"
         holder.execute(statement.encode(), (stuck[key],))
         freed = await queue.recover()

@@ -22,6 +22,7 @@ def upgrade() -> None:
         op.f("ix_thread_labels_key_value_period_thread_id"),
         TABLE,
         ["key", "value", "period", "thread_id"],
+        postgresql_include=["tenant"],
     )
 
 
