@@ -170,6 +170,9 @@ def test_a_finished_move_says_so_and_changes_nothing(source: Path, target: str) 
         moved(source, target)
     assert ask(target, "SELECT finished_at FROM moves") == [when]
     assert ask(target, "SELECT DISTINCT status FROM threads") == [("busy",)]
+    change(source, "UPDATE threads SET status = 'error'")
+    with pytest.raises(MoveFinished, match="has changed since"):
+        moved(source, target)
 
 
 def stop_in_the_middle(progress: Progress) -> None:
@@ -195,6 +198,28 @@ def test_another_file_is_not_mixed_with_what_came_before(
     other = Path(shutil.copy(source, tmp_path / "other.db"))
     with pytest.raises(MoveRefused, match=f"moved from {source}"):
         moved(other, target)
+
+
+def test_the_rows_of_each_tenant_stay_its_own(source: Path, target: str) -> None:
+    first, second = (f"{number:08}-0000-4000-8000-000000000000" for number in range(2))
+    change(
+        source,
+        *(
+            f"UPDATE {table} SET tenant = '{tenant}' WHERE thread_id = '{thread}'"
+            for table in ("threads", "thread_labels")
+            for tenant, thread in (("acme", first), ("globex", second))
+        ),
+        "INSERT INTO store (prefix, key, value) VALUES ('acme.ada', 'a', '{}'), ('globex', 'b', '{}')",
+    )
+    moved(source, target)
+    seen = "-c threadhold.tenant=acme -c threadhold.namespace=acme"
+    with psycopg.connect(target, options=seen) as raw:
+        for table in ("threads", "thread_labels", "checkpoints", "checkpoint_writes"):
+            found = raw.execute(f"SELECT DISTINCT thread_id::text FROM {table}".encode()).fetchall()
+            assert found == [(first,)], table
+        assert raw.execute("SELECT key FROM store").fetchall() == [("a",)]
+    with psycopg.connect(target) as raw:
+        assert raw.execute("SELECT count(*) FROM threads").fetchall() == [(0,)]
 
 
 # --- refusals ---
