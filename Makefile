@@ -21,7 +21,7 @@ LOCK = $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-ve
 	--generate-hashes --no-emit-index-url --no-header $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve dev test lint format bench lock clean
+.PHONY: help setup serve dev test lint format bench history lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,9 @@ format: $(VENV)/.dev-stamp ## rewrite the code the way `make lint` wants it
 
 bench: $(VENV)/.dev-stamp ## measure side by side with stock `langgraph dev`
 	$(PY) -m bench $(ARGS)
+
+history: $(VENV)/.dev-stamp ## hurt several servers at work and check what they promise
+	$(PY) -m tests.history $(ARGS)
 
 lock: $(VENV)/.dev-stamp ## write the lock files anew (make lock ARGS=--upgrade)
 	$(LOCK) -o requirements.lock

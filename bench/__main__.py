@@ -10,7 +10,7 @@ from pathlib import Path
 import uvloop
 
 from bench import report
-from bench.measures import MEASURES
+from bench.rows import MEASURES
 from bench.stage import QUICK, Scale, Stage
 
 

@@ -1,6 +1,6 @@
-"""The floor: the echo graph compiled with the stock AsyncSqliteSaver, invoked in-process.
+"""The floor: the echo graph compiled with a stock saver, AsyncSqliteSaver or AsyncPostgresSaver.
 
-A process of its own that times `count` invocations for each line `count` it reads, so that the
+Invoked in a process of its own that times `count` invocations for each line `count` it reads, so that the
 parent can take turns between it and the servers.
 """
 
@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import orjson
@@ -18,13 +18,13 @@ from bench.servers import ROOT
 
 
 @asynccontextmanager
-async def bare(scratch: Path) -> AsyncIterator["Bare"]:
-    """The child process, ready to be timed; its database is a file in `scratch`."""
+async def bare(database: str) -> AsyncIterator["Bare"]:
+    """The child process, ready to be timed; `database` is a file's path or a Postgres URL."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "bench.bare",
-        str(scratch / "bare.db"),
+        database,
         cwd=ROOT,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -59,11 +59,10 @@ class Bare:
 
 async def serve(database: str) -> None:
     from langchain_core.messages import HumanMessage
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
     from bench.graphs.echo import builder
 
-    async with AsyncSqliteSaver.from_conn_string(database) as saver:
+    async with _saver(database) as saver:
         graph = builder.compile(checkpointer=saver)
         while line := await asyncio.to_thread(sys.stdin.readline):
             taken = []
@@ -76,6 +75,21 @@ async def serve(database: str) -> None:
                 taken.append(time.perf_counter() - begun)
             sys.stdout.buffer.write(orjson.dumps(taken) + b"\n")
             sys.stdout.buffer.flush()
+
+
+@asynccontextmanager
+async def _saver(database: str) -> AsyncIterator[Any]:
+    if not database.startswith("postgresql:"):
+        from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+        async with AsyncSqliteSaver.from_conn_string(database) as file:
+            yield file
+        return
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+
+    async with AsyncPostgresSaver.from_conn_string(database) as server:
+        await server.setup()
+        yield server
 
 
 if __name__ == "__main__":

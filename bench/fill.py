@@ -17,6 +17,7 @@ from uuid import UUID
 
 from bench.load import echo
 from bench.servers import Server
+from langgraph_runtime_sql.tables import PERIOD_SECONDS
 
 SEED = 20_240
 KEYS = ("tenant_id", "user_id", "agent_id")
@@ -34,10 +35,15 @@ class Filled:
     file: Path
     owners: Counter[Owner]
 
-    @staticmethod
-    def metadata(owner: Owner) -> dict[str, str]:
-        """What to search by to find the threads of `owner`."""
-        return dict(zip(KEYS, owner, strict=True))
+    @property
+    def url(self) -> str:
+        """Where a server finds it."""
+        return f"sqlite:///{self.file}"
+
+
+def metadata_of(owner: Owner) -> dict[str, str]:
+    """What to search by to find the threads of `owner`."""
+    return dict(zip(KEYS, owner, strict=True))
 
 
 @dataclass(frozen=True)
@@ -65,23 +71,28 @@ def multiply(file: Path, count: int) -> Filled:
             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-1000000;"
             "PRAGMA foreign_keys=OFF;"
         )
-        (thread,) = database.execute("SELECT thread_id FROM threads").fetchone()
+        (thread, moment) = database.execute("SELECT thread_id, updated_at FROM threads").fetchone()
         (run,) = database.execute("SELECT run_id FROM runs").fetchone()
-        copies = list(_copies(count, thread, run, owners))
-        by_age = sorted(copies, key=lambda copy: -copy.number)
+        made = list(copies(count, thread, run, owners))
+        by_age = sorted(made, key=lambda copy: -copy.number)
         database.execute("BEGIN")
         for table, columns in _tables(database):
             # Threads oldest first, as they come in life: an id says nothing of a row's place.
-            ordered = by_age if table == "threads" else copies
-            _multiply_table(database, table, columns, thread, ordered, (thread, run, *MARKERS))
+            ordered = by_age if table == "threads" else made
+            _multiply_table(
+                database, table, columns, thread, ordered, (thread, run, *MARKERS), moment
+            )
         database.execute("DELETE FROM threads WHERE thread_id = ?", (thread,))
         database.execute("COMMIT")
         database.execute("PRAGMA journal_mode=WAL")
     return Filled(file, owners)
 
 
-def _copies(count: int, thread: str, run: str, owners: Counter[Owner]) -> Iterator[Copy]:
-    """Owners are skewed as in life: a few tenants, users and agents have most of the threads."""
+def copies(count: int, thread: str, run: str, owners: Counter[Owner]) -> Iterator[Copy]:
+    """What tells `count` copies of a thread apart; who owns them is added to `owners`.
+
+    Owners are skewed as in life: a few tenants, users and agents have most of the threads.
+    """
     dice = random.Random(SEED)
     # Sorted, because a B-tree is filled far faster in its order; the dates are not.
     threads = sorted(_fresh_id(dice) for _ in range(count))
@@ -120,6 +131,7 @@ def _multiply_table(
     thread: str,
     copies: list[Copy],
     markers: tuple[str, ...],
+    moment: int,
 ) -> None:
     columns = [column for column in columns if (table, column) != ("runs", "seq")]
     names = ", ".join(f'"{column}"' for column in columns)
@@ -128,12 +140,14 @@ def _multiply_table(
     ).fetchall()
     insert = f'INSERT INTO "{table}" ({names}) VALUES ({", ".join("?" * len(columns))})'
     for row in rows:
-        cells = [_cell(c, v, markers) for c, v in zip(columns, row, strict=True)]
+        cells = [_cell(c, v, markers, moment) for c, v in zip(columns, row, strict=True)]
         database.executemany(insert, ([cell(copy) for cell in cells] for copy in copies))
 
 
-def _cell(column: str, value: Any, markers: tuple[str, ...]) -> Cell:
+def _cell(column: str, value: Any, markers: tuple[str, ...], moment: int) -> Cell:
     """How to make a copy's cell from the template's, decided once a column and not once a row."""
+    if column == "period":
+        return lambda copy: (moment // 1_000_000 - copy.number) // PERIOD_SECONDS
     if column in DATES and isinstance(value, int):
         return lambda copy: value - copy.number * 1_000_000
     if isinstance(value, str) and (found := [m for m in markers if m in value]):

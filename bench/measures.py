@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from statistics import median, quantiles
@@ -9,9 +10,11 @@ from statistics import median, quantiles
 from pydantic import SecretStr
 
 from bench import companies, load, servers
-from bench.bare import bare
+from bench.bare import Bare, bare
 from bench.client import Client
+from bench.fill import Owner, metadata_of
 from bench.report import Line
+from bench.servers import Server
 from bench.stage import CLIENTS, THREADS, Stage
 from hooks.settings import IdentitySettings
 from server.token import sign
@@ -33,23 +36,39 @@ async def startup(stage: Stage) -> list[Line]:
 
 
 async def idle(stage: Stage) -> list[Line]:
-    stock, ours = await stage.pair()
+    _, ours = await stage.pair()
+    async with bare(str(stage.scratch / "bare.db")) as graph:
+        return await idle_runs(stage, ours, graph, 2.5)
+
+
+async def idle_runs(
+    stage: Stage, ours: Server, graph: Bare, floors: float, where: str = ""
+) -> list[Line]:
+    """Runs one at a time, on ours, on stock and without a server.
+
+    Args:
+        stage: What the measures share.
+        ours: A server of ours.
+        graph: The bare graph on the same database.
+        floors: How many times the bare graph's time ours may take.
+        where: Of what database to speak.
+    """
+    stock, _ = await stage.pair()
     lines = []
-    async with bare(stage.scratch) as graph:
-        for label, action in (("thread", load.echo_on_thread), ("stateless", load.echo)):
-            slow, fast, floor = [], [], []
-            async with stock.client() as theirs, ours.client() as mine:
-                for _ in range(stage.scale.samples):
-                    await _any_moment()
-                    slow.append(await action(theirs))
-                    await _any_moment()
-                    fast.append(await action(mine))
-                    floor += await graph.seconds(1)
-            name, own = f"run on an idle server, {label}, p50", median(fast) * 1e3
-            lines += [
-                Line(name, own, "ms", median(slow) * 1e3, STOCK, 1 / 25),
-                Line(name, own, "ms", median(floor) * 1e3, BARE, 2.5),
-            ]
+    for label, action in (("thread", load.echo_on_thread), ("stateless", load.echo)):
+        slow, fast, floor = [], [], []
+        async with stock.client() as theirs, ours.client() as mine:
+            for _ in range(stage.scale.samples):
+                await _any_moment()
+                slow.append(await action(theirs))
+                await _any_moment()
+                fast.append(await action(mine))
+                floor += await graph.seconds(1)
+        name, own = f"run on an idle server{where}, {label}, p50", median(fast) * 1e3
+        lines += [
+            Line(name, own, "ms", median(slow) * 1e3, STOCK, 1 / 25),
+            Line(name, own, "ms", median(floor) * 1e3, BARE, floors),
+        ]
     return lines
 
 
@@ -107,7 +126,7 @@ async def sleep(stage: Stage) -> list[Line]:
 
 async def throughput(stage: Stage) -> list[Line]:
     """Fresh servers for each burst: "empty" is part of what is measured."""
-    filled = (await stage.filled()).file
+    filled = (await stage.filled()).url
     bursts: dict[str, list[load.Burst]] = {"stock": [], "ours": [], "filled": []}
     memory: dict[str, float] = {}
     for _ in range(stage.scale.bursts):
@@ -142,40 +161,60 @@ async def throughput(stage: Stage) -> list[Line]:
 
 async def search(stage: Stage) -> list[Line]:
     filled = await stage.filled()
-    dice = random.Random(1)
-    # Drawn by threads and not by owners: whoever has many threads searches more often.
-    owners = dice.choices(list(filled.owners), list(filled.owners.values()), k=stage.scale.searches)
+    async with servers.ours(stage.scratch, filled.url) as server:
+        return await searches(stage, server, filled.owners, f"at {THREADS:,} threads")
+
+
+async def searches(stage: Stage, server: Server, threads: Counter[Owner], at: str) -> list[Line]:
+    """The first pages of users' lists, by what a client says of them.
+
+    Args:
+        stage: What the measures share.
+        server: A server of ours.
+        threads: How many threads each owner has in it.
+        at: How many there are in all, in words.
+    """
     times = []
-    async with servers.ours(stage.scratch, filled.file) as server, server.client() as client:
-        await load.search(client, filled.metadata(owners[0]), min(10, filled.owners[owners[0]]))
-        for owner in owners:
-            expected = min(10, filled.owners[owner])
-            times.append(await load.search(client, filled.metadata(owner), expected) * 1e3)
-    cuts = quantiles(times, n=100)
-    name = f"/threads/search by tenant, user, agent at {THREADS:,} threads"
-    return [Line(f"{name}, p95", cuts[94], "ms", limit=15.0), Line(f"{name}, p50", cuts[49], "ms")]
+    async with server.client() as client:
+        for owner in _drawn(threads, stage.scale.searches + 1, seed=1):
+            times.append(await load.search(client, metadata_of(owner), min(10, threads[owner])))
+    # The first one compiles its statement.
+    return _percentiles(f"/threads/search by tenant, user, agent {at}", times[1:])
 
 
 async def user_search(stage: Stage) -> list[Line]:
-    """The same by a user's token: tenant and user come from it, and archived threads stay out."""
     filled = await stage.filled()
-    dice = random.Random(3)
-    owners = dice.choices(list(filled.owners), list(filled.owners.values()), k=stage.scale.searches)
-    env = {"APP_ENV": "production", "JWT_SECRET": dice.randbytes(32).hex()}
-    settings = IdentitySettings(app_env="production", jwt_secret=SecretStr(env["JWT_SECRET"]))
+    secret = random.Random(3).randbytes(32).hex()
+    env = {"APP_ENV": "production", "JWT_SECRET": secret}
+    async with servers.ours(stage.scratch, filled.url, "users", "users.json", **env) as server:
+        return await user_searches(stage, server, filled.owners, f"at {THREADS:,} threads", secret)
+
+
+async def user_searches(
+    stage: Stage, server: Server, threads: Counter[Owner], at: str, secret: str
+) -> list[Line]:
+    """The same by users' tokens: tenant and user come from them, and archived threads stay out."""
+    settings = IdentitySettings(app_env="production", jwt_secret=SecretStr(secret))
     times = []
-    async with servers.ours(stage.scratch, filled.file, "users", "users.json", **env) as server:
-        for number, owner in enumerate((owners[0], *owners)):
-            tenant, user, agent = owner
-            expected, asked = min(10, filled.owners[owner]), {"agent_id": agent}
-            async with Client(server.port, sign(settings, tenant, user, (), ttl=600)) as client:
-                # A connection of its own, which is made before the time is taken.
-                await client.request("GET", "/ok", None, lambda data: None)
-                taken = await load.search(client, filled.metadata(owner), expected, asked)
-            if number:  # the first one compiles its statements
-                times.append(taken * 1e3)
-    cuts = quantiles(times, n=100)
-    name = f"/threads/search by a user's token and agent at {THREADS:,} threads"
+    for owner in _drawn(threads, stage.scale.searches + 1, seed=3):
+        tenant, user, agent = owner
+        async with Client(server.port, sign(settings, tenant, user, (), ttl=600)) as client:
+            # A connection of its own, which is made before the time is taken.
+            await client.request("GET", "/ok", None, lambda data: None)
+            expected = min(10, threads[owner])
+            times.append(
+                await load.search(client, metadata_of(owner), expected, {"agent_id": agent})
+            )
+    return _percentiles(f"/threads/search by a user's token and agent {at}", times[1:])
+
+
+def _drawn(threads: Counter[Owner], count: int, seed: int) -> list[Owner]:
+    """Owners, by threads: whoever has many of them searches more often."""
+    return random.Random(seed).choices(list(threads), list(threads.values()), k=count)
+
+
+def _percentiles(name: str, times: list[float]) -> list[Line]:
+    cuts = quantiles([each * 1e3 for each in times], n=100)
     return [Line(f"{name}, p95", cuts[94], "ms", limit=15.0), Line(f"{name}, p50", cuts[49], "ms")]
 
 
@@ -186,7 +225,7 @@ async def policy(stage: Stage) -> list[Line]:
     added: dict[str, list[float]] = {"found": [], "made": []}
     async with (
         servers.ours(
-            stage.scratch, filled.file, "policy", "policy.json", THREAD_POLICY_AGENTS="echo"
+            stage.scratch, filled.url, "policy", "policy.json", THREAD_POLICY_AGENTS="echo"
         ) as server,
         server.client() as client,
     ):
@@ -219,7 +258,7 @@ async def return_user(stage: Stage) -> list[Line]:
     added: list[float] = []
     async with (
         servers.ours(
-            stage.scratch, filled.file, "icp", "policy.json", THREAD_POLICY_AGENTS="icp_finder"
+            stage.scratch, filled.url, "icp", "policy.json", THREAD_POLICY_AGENTS="icp_finder"
         ) as server,
         server.client() as client,
     ):
@@ -234,19 +273,3 @@ async def return_user(stage: Stage) -> list[Line]:
 
 def _p95(times: list[float]) -> float:
     return quantiles(times, n=20)[18]
-
-
-Measure = Callable[[Stage], Awaitable[list[Line]]]
-MEASURES: dict[str, Measure] = {
-    "startup": startup,
-    "idle": idle,
-    "first-token": first_token,
-    "stream": stream,
-    "other-runs": other_runs,
-    "sleep": sleep,
-    "throughput": throughput,
-    "search": search,
-    "user-search": user_search,
-    "policy": policy,
-    "return-user": return_user,
-}

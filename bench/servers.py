@@ -6,7 +6,7 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,9 +51,8 @@ def stock_command(port: int) -> list[str]:
     return [langgraph, "dev", *flags, "--port", str(port), "--config", "langgraph.json"]
 
 
-def our_command(port: int, database: Path, config: str) -> list[str]:
-    url = f"sqlite:///{database}"
-    flags = ["--config", config, "--port", str(port), "--database-url", url]
+def our_command(port: int, database_url: str, config: str) -> list[str]:
+    flags = ["--config", config, "--port", str(port), "--database-url", database_url]
     return [sys.executable, "-m", "server", "serve", *flags]
 
 
@@ -68,15 +67,16 @@ async def stock(scratch: Path, name: str = "langgraph dev") -> AsyncIterator[Ser
 @asynccontextmanager
 async def ours(
     scratch: Path,
-    database: Path | None = None,
+    database_url: str | None = None,
     name: str = "ours",
     config: str = "langgraph.json",
+    flags: Sequence[str] = (),
     **env: str,
 ) -> AsyncIterator[Server]:
-    """Our server on `database` (default: a new, empty one); it is stopped on exit."""
+    """Our server on a database (default: a new, empty file); it is stopped on exit."""
     port = free_port()
-    file = database or scratch / f"{name.replace(' ', '-')}-{port}.db"
-    command = our_command(port, file, config)
+    url = database_url or f"sqlite:///{scratch / name.replace(' ', '-')}-{port}.db"
+    command = [*our_command(port, url, config), *flags]
     async with _running(name, command, port, scratch, env) as server:
         yield server
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import fill, servers
+from bench.backends import Postgres, postgres
 from bench.load import warm_up
 from bench.servers import Server
 
@@ -25,6 +26,7 @@ class Scale:
 QUICK = Scale(starts=1, samples=5, streams=1, bursts=1, burst_seconds=4.0, searches=200)
 CLIENTS = 30
 THREADS = 100_000
+MANY_THREADS = 1_000_000
 
 
 @dataclass
@@ -32,6 +34,7 @@ class Stage:
     scratch: Path
     scale: Scale
     stack: AsyncExitStack
+    _postgres: Postgres | None = None
     _pair: tuple[Server, Server] | None = None
     _filled: fill.Filled | None = None
 
@@ -45,11 +48,17 @@ class Stage:
             self._pair = stock, ours
         return self._pair
 
+    def postgres(self) -> Postgres:
+        """A Postgres server; the same one at each call."""
+        if self._postgres is None:
+            self._postgres = self.stack.enter_context(postgres(self.scratch))
+        return self._postgres
+
     async def filled(self) -> fill.Filled:
         """A database of ours with THREADS threads, made at the first call."""
         if self._filled is None:
             file = self.scratch / "filled.db"
-            async with servers.ours(self.scratch, file, "seed") as server:
+            async with servers.ours(self.scratch, f"sqlite:///{file}", "seed") as server:
                 await fill.seed(server)
             self._filled = fill.multiply(file, THREADS)
         return self._filled

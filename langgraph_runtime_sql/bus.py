@@ -178,8 +178,14 @@ class LocalBus:
 
     Args:
         keep_seconds: How long a finished run's stream can still be resumed.
+
+    Attributes:
+        shared: Whether runs may be worked on in other processes, and events be lost on their way.
+        name: This process, unlike any other; empty where it is the only one.
     """
 
+    shared = False
+    name = ""
     _reader: type[Subscription] = Subscription
 
     def __init__(self, keep_seconds: float = 120.0) -> None:
@@ -278,16 +284,26 @@ class LocalBus:
         thread_id: str | None,
         after: Order | None = None,
         live: Subscription | None = None,
+        *,
+        whole: bool = False,
     ) -> Subscription:
-        """`subscribe_run`, wherever the run is worked on."""
+        """`subscribe_run`, wherever the run is worked on.
+
+        Args:
+            whole: Everything since `after` must still be known to somebody.
+        """
         return self.subscribe_run(run_id, after, live)
 
     async def follow_thread(self, thread_id: str, after: Order | None = None) -> Subscription:
         """`subscribe_thread`, wherever its runs are worked on."""
         return self.subscribe_thread(thread_id, after)
 
-    async def settle(self, subscription: Subscription) -> bool:
-        """Have everything there that was sent before now; whether it is."""
+    async def settle(self, subscription: Subscription, run_id: str | None = None) -> bool:
+        """Have everything there that was sent before now; whether it is.
+
+        Args:
+            run_id: A run that has ended: not before the word of its end was sent.
+        """
         return True
 
     async def flush(self) -> None:
@@ -355,6 +371,14 @@ class LocalBus:
     def is_live(self, run_id: str) -> bool:
         """Whether this process knows that the run has not ended yet."""
         return run_id in self._live
+
+    def ended_here(self, run_id: str) -> bool:
+        """Whether this process has told that the run has ended, not too long ago."""
+        return run_id in self._ended
+
+    def follows(self, run_id: str) -> bool:
+        """Whether anybody follows the run in this process."""
+        return run_id in self._by_run
 
     def is_resumable(self, run_id: str) -> bool:
         """Whether a live run was asked to keep its stream."""
@@ -446,12 +470,13 @@ def current() -> LocalBus:
     return _current
 
 
-def reset(keep_seconds: float, redis_url: str | None = None) -> None:
+def reset(keep_seconds: float, redis_url: str | None = None, prefix: str | None = None) -> None:
     """Start afresh, as a new process would.
 
     Args:
         keep_seconds: How long a finished run's stream can still be resumed.
         redis_url: The Redis through which several processes share one database.
+        prefix: What all keys and channels there begin with.
     """
     global _current
     if redis_url is None:
@@ -459,4 +484,4 @@ def reset(keep_seconds: float, redis_url: str | None = None) -> None:
     else:
         from langgraph_runtime_sql.redis_bus import RedisBus
 
-        _current = RedisBus(redis_url, keep_seconds)
+        _current = RedisBus(redis_url, keep_seconds, prefix=prefix)

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy.engine import Dialect
 
+from langgraph_runtime_sql.clock import STEP, now
 from langgraph_runtime_sql.statements import Params, Row, Statement, compile_statement
 
 
@@ -19,14 +21,34 @@ class Connection:
             others write at the same time. SQLite has one writer.
     """
 
-    __slots__ = ("_committed", "_dialect", "dialect_name", "locks", "raw")
+    __slots__ = ("_committed", "_dialect", "_moment", "dialect_name", "locks", "raw")
 
-    def __init__(self, raw: Any, dialect: Dialect, *, locks: bool = False) -> None:
+    def __init__(
+        self,
+        raw: Any,
+        dialect: Dialect,
+        *,
+        locks: bool = False,
+        moment: datetime | None = None,
+    ) -> None:
         self.raw = raw
         self.locks = locks
+        self._moment = moment
         self._dialect = dialect
         self.dialect_name = dialect.name
         self._committed: list[Callable[[], None]] = []
+
+    def now(self) -> datetime:
+        """The time by the clock that all who write to this database share.
+
+        On Postgres that is the server's, as of the transaction's begin; each call gives a
+        later one. What is decided by dates (who holds a lease, which run comes first, what is
+        due) must not depend on the clock of the machine that happens to ask.
+        """
+        if self._moment is None:
+            return now()
+        self._moment += STEP
+        return self._moment
 
     def fetchall(self, statement: Statement, params: Params | None = None) -> list[Row]:
         """Every row of `statement`, as dicts in the types of `tables`."""

@@ -146,6 +146,12 @@ class Database:
         self._engine.submit_write(fn, answer)
         return answer.block()
 
+    async def identity(self) -> str:
+        """A short name of a Postgres database, the same whatever URL a process came by."""
+        from langgraph_runtime_sql import postgres
+
+        return await self.read(postgres.identity)
+
     async def settled(self) -> None:
         """Wait until every write that was accepted so far has ended, whoever still waits for it."""
         await self._engine.settled()

@@ -8,7 +8,6 @@ from functools import partial
 from sqlalchemy import or_, select
 
 from langgraph_runtime_sql import checkpoint, labels
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import run_claim, run_rows, thread_rows
 from langgraph_runtime_sql.ops.run_cancel import cancel_pending
@@ -81,7 +80,7 @@ def _references(conn: Connection) -> Iterator[Finding]:
 
 def _runs(conn: Connection, *, served: bool) -> Iterator[Finding]:
     for row in conn.fetchall(select(runs).where(runs.c.status == run_rows.RUNNING)):
-        late = row["lease_until"] is None or row["lease_until"] + LATE < now()
+        late = row["lease_until"] is None or row["lease_until"] + LATE < conn.now()
         if served and not late:
             continue
         why = "its process has stopped renewing its lease" if served else "no process serves it"
@@ -144,15 +143,18 @@ def _threads(conn: Connection) -> Iterator[Finding]:
 
 
 def _labels(conn: Connection) -> Iterator[Finding]:
-    for row in conn.fetchall(select(threads.c.thread_id, threads.c.metadata)):
+    for row in conn.fetchall(select(threads.c.thread_id, threads.c.metadata, threads.c.updated_at)):
         of_thread = thread_labels.c.thread_id == row["thread_id"]
         stored = {
-            (label["key"], label["value"])
+            (label["key"], label["value"], label["period"])
             for label in conn.fetchall(
-                select(thread_labels.c.key, thread_labels.c.value).where(of_thread)
+                select(thread_labels.c.key, thread_labels.c.value, thread_labels.c.period).where(
+                    of_thread
+                )
             )
         }
-        if stored != labels.labels(row["metadata"]):
+        period = labels.period_of(row["updated_at"])
+        if stored != {(*label, period) for label in labels.labels(row["metadata"])}:
             yield Finding(
                 "thread",
                 str(row["thread_id"]),
@@ -164,7 +166,7 @@ def _labels(conn: Connection) -> Iterator[Finding]:
 
 def _relabel(conn: Connection, row: Row) -> None:
     conn.execute(thread_labels.delete().where(thread_labels.c.thread_id == row["thread_id"]))
-    labels.relabel(conn, row["thread_id"], {}, row["metadata"])
+    labels.relabel(conn, row["thread_id"], {}, row["metadata"], row["updated_at"])
 
 
 def _crons(conn: Connection) -> Iterator[Finding]:

@@ -26,6 +26,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from langgraph_runtime_sql import options
+from langgraph_runtime_sql import redis_url as redis_urls
 from langgraph_runtime_sql.config_file import Config, ConfigError, read_config
 from langgraph_runtime_sql.environment import Environment, environment
 from langgraph_runtime_sql.errors import RuntimeSqlError
@@ -100,6 +101,9 @@ class LangGraphPlatform:
             the working directory, or `postgresql://user:password@host/database`.
         redis_url: `redis://host:port/0`, with a Postgres database that several processes
             share. Without it one process serves a database.
+        redis_prefix: What all keys and channels in that Redis begin with. By default
+            `threadhold:` and what identifies the database, so that deployments on one
+            Redis do not meet.
         hooks: The object with the host's hooks (`langgraph_runtime_sql.hooks`),
             or where it is: `./file.py:object` or `module:object`. Overrides
             `sql.hooks` of the config.
@@ -125,6 +129,7 @@ class LangGraphPlatform:
     Raises:
         ConfigError: the configuration cannot be served.
         BadDatabaseUrl: the database URL cannot be used.
+        BadRedis: the Redis URL or prefix cannot be used.
         PlatformAlreadyConfigured: this process already serves another
             configuration, or `langgraph_api` was imported before.
     """
@@ -135,6 +140,7 @@ class LangGraphPlatform:
         *,
         database_url: str = "sqlite:///./data/threadhold.db",
         redis_url: str | None = None,
+        redis_prefix: str | None = None,
         hooks: Any = None,
         durability: Literal["process", "power-loss"] = "process",
         n_jobs: int | None = None,
@@ -150,7 +156,7 @@ class LangGraphPlatform:
             raise ConfigError(f"durability must be 'process' or 'power-loss', not {durability!r}")
         file = read_config(config)
         if redis_url is not None:
-            _check_redis(redis_url, database_url)
+            _check_redis(redis_url, redis_prefix, database_url)
         self.config = file
         owned = environment(
             file,
@@ -169,6 +175,7 @@ class LangGraphPlatform:
                 power_loss=durability == "power-loss",
                 grace_seconds=grace_seconds,
                 tenant_key=file.tenant_key,
+                redis_prefix=redis_prefix,
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,
@@ -227,15 +234,16 @@ class LangGraphPlatform:
             await _refuse(503, detail, scope, receive, send)
 
 
-def _check_redis(redis_url: str, database_url: str) -> None:
+def _check_redis(redis_url: str, prefix: str | None, database_url: str) -> None:
     """Refuse a Redis that would be of no use, or none at all."""
     if not is_postgres(database_url):
         raise ConfigError(
             "redis_url: a SQLite file has one process, which needs no Redis. Leave it out, or "
             "use a postgresql:// database, which several processes may share."
         )
-    if not redis_url.startswith(("redis://", "rediss://", "unix://")):
-        raise ConfigError("redis_url: must begin with redis://, rediss:// or unix://")
+    redis_urls.check_url(redis_url)
+    if prefix is not None:
+        redis_urls.check_prefix(prefix)
 
 
 def _absolute(database_url: str) -> str:

@@ -2,6 +2,7 @@
 
 RuntimeSqlError
 ├── BadDatabaseUrl      the URL names nothing we can keep writes in
+├── BadRedis            the URL names no Redis that can be used
 ├── DatabaseInUse       another process owns the database
 ├── DatabaseTooNew      migrated by a newer version
 ├── DatabaseIncomplete  a move into it was not finished
@@ -29,6 +30,10 @@ class RuntimeSqlError(Exception):
 
 class BadDatabaseUrl(RuntimeSqlError):
     """The database URL cannot be used."""
+
+
+class BadRedis(RuntimeSqlError, ValueError):
+    """The Redis cannot be used."""
 
 
 class DatabaseInUse(RuntimeSqlError):

@@ -134,7 +134,7 @@ class Transaction:
             .where(threads.c.thread_id == thread_id)
             .values(metadata=merged, tenant=tenants.of(merged))
         )
-        labels.relabel(self._conn, thread_id, thread["metadata"], merged)
+        labels.relabel(self._conn, thread_id, thread["metadata"], merged, thread["updated_at"])
 
     def in_flight(self, thread_id: UUID) -> bool:
         """Whether a thread has runs that have not ended; none begins or ends until the commit."""

@@ -4,6 +4,7 @@ Whatever keys a host invents, a search by them is a look-up.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import bindparam
@@ -12,7 +13,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import json_codec, tenants
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Prepared
-from langgraph_runtime_sql.tables import thread_labels
+from langgraph_runtime_sql.tables import PERIOD_SECONDS, thread_labels
 
 Label = tuple[str, str]
 
@@ -25,6 +26,7 @@ _ADD = Prepared(
         key=bindparam("key"),
         value=bindparam("value"),
         thread_id=bindparam("thread_id"),
+        period=bindparam("period"),
         tenant=bindparam("tenant"),
     )
 )
@@ -69,10 +71,26 @@ def split(needle: Mapping[str, Any]) -> tuple[set[Label], dict[str, Any]]:
     return indexed, {key: value for key, value in needle.items() if key not in known}
 
 
+def period_of(updated_at: datetime) -> int:
+    """The period in which a thread was last updated, as its labels hold it."""
+    return int(updated_at.timestamp() // PERIOD_SECONDS)
+
+
 def relabel(
-    conn: Connection, thread_id: Any, old: Mapping[str, Any], new: Mapping[str, Any]
+    conn: Connection,
+    thread_id: Any,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    updated_at: datetime,
 ) -> None:
     """Bring a thread's labels from its old metadata to its new.
+
+    Args:
+        conn: Of a write that has updated the thread.
+        thread_id: The thread.
+        old: Its metadata before.
+        new: Its metadata now.
+        updated_at: The date that the thread has now.
 
     Raises:
         HTTPException: (422) there are too many entries: each is a row, and others wait.
@@ -81,7 +99,8 @@ def relabel(
         return
     if len(new) > MOST_ENTRIES:
         raise HTTPException(422, f"A thread's metadata has at most {MOST_ENTRIES} entries")
-    before, after, tenant = labels(old), labels(new), tenants.of(new)
+    before, after = labels(old), labels(new)
+    period, tenant = period_of(updated_at), tenants.of(new)
     conn.executemany(
         _REMOVE,
         [
@@ -92,7 +111,13 @@ def relabel(
     conn.executemany(
         _ADD,
         [
-            {"key": key, "value": value, "thread_id": thread_id, "tenant": tenant}
+            {
+                "key": key,
+                "value": value,
+                "thread_id": thread_id,
+                "period": period,
+                "tenant": tenant,
+            }
             for key, value in after - before
         ],
     )

@@ -5,12 +5,11 @@ taken over meanwhile. The database refuses its writes; what it publishes is chec
 and only where its lease may have ended.
 """
 
-import time
-
 from langgraph_runtime_sql import checkpoint, database
+from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import SupersededAttempt
-from langgraph_runtime_sql.ops.run_claim import LEASE_SECONDS
+from langgraph_runtime_sql.ops import run_claim
 from langgraph_runtime_sql.ops.run_rows import is_held
 
 # When a renewal that succeeded was begun, by the clock that no one can set, and of what.
@@ -18,7 +17,12 @@ _renewed: tuple[float, frozenset[tuple[str, int]]] = 0.0, frozenset()
 
 
 def renewed(moment: float, held: frozenset[tuple[str, int]]) -> None:
-    """Note that leases were renewed, of these runs and attempts, by a write begun at `moment`."""
+    """Note that leases were renewed, of these runs and attempts.
+
+    Args:
+        moment: When the write began that did it, by `clock.elapsed`.
+        held: The runs and attempts.
+    """
     global _renewed
     _renewed = moment, held
 
@@ -34,7 +38,7 @@ async def check(claim: checkpoint.Claim) -> None:
         return
     moment, held = _renewed
     sure = max(claim.since, moment if (claim.run_id, claim.attempt) in held else 0.0)
-    if time.monotonic() - sure < LEASE_SECONDS:
+    if elapsed() - sure < run_claim.LEASE_SECONDS:
         return
 
     def fn(conn: Connection) -> bool:

@@ -65,11 +65,11 @@ async def _open(stack: AsyncExitStack) -> None:
     reporter = get_otlp_metrics_reporter()
     stack.callback(reporter.shutdown)
     stack.callback(reporter.inc_counter, COUNTER_SERVER_STOPPED)
-    bus.reset(float(config.RESUMABLE_STREAM_TTL_SECONDS), options.redis_url())
     # Cancelled workers still write, so the database closes last.
     stack.push_async_callback(database.stop_pool)
     await database.start_pool()
     await tenants.adopt(database.current())
+    await _reset_bus(float(config.RESUMABLE_STREAM_TTL_SECONDS))
     stack.push_async_callback(bus.current().stop)
     await bus.current().start()
     # The API makes its HTTP clients when it needs one; reading certificates takes a while.
@@ -85,6 +85,14 @@ async def _open(stack: AsyncExitStack) -> None:
     reporter.inc_counter(COUNTER_SERVER_STARTED)
     stack.callback(reporter.inc_counter, COUNTER_SERVER_REQUESTED_TO_STOP)
     _widen_executor(config.N_JOBS_PER_WORKER)
+
+
+async def _reset_bus(keep_seconds: float) -> None:
+    """Make the bus; in Redis, whoever serves the same database has the same names."""
+    url, prefix = options.redis_url(), options.current().redis_prefix
+    if url is not None and prefix is None:
+        prefix = f"threadhold:{await database.current().identity()}"
+    bus.reset(keep_seconds, url, prefix)
 
 
 def _widen_executor(slots: int) -> None:
@@ -169,6 +177,9 @@ async def _sweep_threads() -> None:
 
     settings = config.THREAD_TTL or {}
     interval = float(settings.get("sweep_interval_minutes") or 5) * 60
+    if bus.current().shared:
+        # Results that were kept for somebody who never came go the same way.
+        interval = min(interval, 60.0)
     while True:
         try:
             _, swept = await Threads.sweep_ttl(limit=settings.get("sweep_limit") or 1000)

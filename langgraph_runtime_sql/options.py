@@ -17,11 +17,14 @@ class Options:
             are handed back to continue after the next start.
         tenant_key: The key of metadata, and of an authenticated user, that names the
             tenant. Without it there are no tenants.
+        redis_prefix: What all keys and channels in Redis begin with; None for one that is
+            the database's own.
     """
 
     power_loss: bool = False
     grace_seconds: float = 10.0
     tenant_key: str | None = None
+    redis_prefix: str | None = None
 
 
 _current = Options()

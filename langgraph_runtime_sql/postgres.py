@@ -6,19 +6,22 @@ its runs; what still collides is undone by Postgres and done again here.
 """
 
 import asyncio
+import hashlib
 import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import orjson
 import psycopg
 from psycopg import errors
 from psycopg.pq import Escaping, ExecStatus
+from psycopg.pq.abc import PGresult
 from psycopg.types.json import set_json_loads
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
@@ -32,12 +35,12 @@ from langgraph_runtime_sql.errors import (
     DatabaseOverloaded,
     OtherTenants,
 )
+from langgraph_runtime_sql.scope import Scope
 from langgraph_runtime_sql.urls import postgres_dsn
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Settings = Mapping[str, str]
 Raw = psycopg.Connection[Any]
 Connect = Callable[..., Any]
 
@@ -50,12 +53,19 @@ PAUSE_SECONDS = 0.01
 # A restart of the server takes less; until then operations wait for it.
 RECONNECT_SECONDS = 15.0
 LOCK_SECONDS = 10
+# More than there are statements, so that none is prepared again.
+PREPARED = 500
 
 _READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
+_NOW = b"SELECT (extract(epoch FROM now()) * 1000000)::bigint"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SET_UP = (
     "SET TIME ZONE 'UTC'",
     f"SET lock_timeout = '{LOCK_SECONDS}s'",
+    # It is meant for statements that take seconds, and takes longer than ours, which it does not
+    # know to be short: a search stops at the end of its page.
+    "SET jit = off",
     # A process that was stopped in the middle of a transaction must not hold its locks for ever.
     "SET idle_in_transaction_session_timeout = '10s'",
 )
@@ -93,31 +103,38 @@ def _is_policy(error: psycopg.Error) -> bool:
     return error.diag.source_function == "ExecWithCheckOptions"
 
 
-def _local(raw: Raw, settings: Settings) -> bytes:
-    """What makes these settings, until the transaction begun just before it ends."""
+def _begin(raw: Raw, begin: bytes, whose: Scope) -> datetime:
+    """Begin a transaction with the settings of a scope; the time by the server's clock."""
+    # In one message, so that none of it costs a round trip.
+    result = _say(raw, b"; ".join((begin, *_settings(raw, whose), _NOW)))
+    return _EPOCH + timedelta(microseconds=int(result.get_value(0, 0) or 0))
+
+
+def _settings(raw: Raw, whose: Scope) -> list[bytes]:
+    """What makes the settings of a scope, until the transaction at hand ends."""
     quote, encoding = Escaping(raw.pgconn).escape_literal, raw.info.encoding
-    return b"".join(
-        b"; SET LOCAL %b = %b" % (name.encode(), quote(value.encode(encoding)))
-        for name, value in settings.items()
-    )
+    return [
+        b"SET LOCAL %b = %b" % (name.encode(), quote(value.encode(encoding)))
+        for name, value in whose.settings.items()
+    ]
 
 
-def _say(raw: Raw, command: bytes) -> bytes | None:
-    """Execute a command without parameters or rows, past the driver's cursors: there are two a
+def _say(raw: Raw, command: bytes) -> PGresult:
+    """Execute commands without parameters, past the driver's cursors: there are two of them a
     transaction, and this takes a third of the time.
 
     Returns:
-        What the server says it has done.
+        What the server says of the last one.
     """
     result = raw.pgconn.exec_(command)
-    if result.status != ExecStatus.COMMAND_OK:
+    if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
         error = errors.error_from_result(result, raw.info.encoding)
         if error.sqlstate is not None:
             raise error
         # The server says nothing any more: what does is the driver.
         raw.close()
         raise psycopg.OperationalError(*error.args)
-    return result.command_status
+    return result
 
 
 def _first_line(error: BaseException) -> str:
@@ -188,7 +205,7 @@ class PostgresEngine:
             raise self._refusal
         try:
             # Here, on the caller's side: the pool's threads do not know who asks.
-            return pool.submit(self._answer, begin, scope.current().settings, fn, answer)
+            return pool.submit(self._answer, begin, scope.current(), fn, answer)
         except RuntimeError as error:
             # Stopped since the line above.
             raise DatabaseClosed from error
@@ -199,8 +216,15 @@ class PostgresEngine:
         Raises:
             psycopg.OperationalError: the server cannot be reached, or refuses.
         """
-        raw: Raw = self._connect(self.dsn, autocommit=True, connect_timeout=10)
+        raw: Raw = self._connect(
+            # Prepared at the first use: there are few statements, and they are used all the time.
+            self.dsn,
+            autocommit=True,
+            connect_timeout=10,
+            prepare_threshold=0,
+        )
         try:
+            raw.prepared_max = PREPARED
             for statement in _SET_UP:
                 raw.execute(statement)
             set_json_loads(orjson.loads, raw)
@@ -212,12 +236,12 @@ class PostgresEngine:
     def _answer(
         self,
         begin: bytes,
-        settings: Settings,
+        whose: Scope,
         fn: Callable[[Connection], T],
         answer: Answer[T],
     ) -> None:
         try:
-            result, committed = self._transact(begin, settings, fn)
+            result, committed = self._transact(begin, whose, fn)
         except BaseException as error:  # noqa: BLE001  # the caller's to handle
             answer.fail(translate(error))
             return
@@ -230,7 +254,7 @@ class PostgresEngine:
         answer.give(result)
 
     def _transact(
-        self, begin: bytes, settings: Settings, fn: Callable[[Connection], T]
+        self, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
         """The result of `fn` in a transaction that is committed, and what to call after it."""
         attempt = 0
@@ -238,7 +262,7 @@ class PostgresEngine:
             attempt += 1
             raw = self._connection()
             try:
-                return self._once(raw, begin, settings, fn)
+                return self._once(raw, begin, whose, fn)
             except _COLLISIONS:
                 if attempt >= ATTEMPTS:
                     raise
@@ -249,25 +273,29 @@ class PostgresEngine:
                     raise
 
     def _once(
-        self, raw: Raw, begin: bytes, settings: Settings, fn: Callable[[Connection], T]
+        self, raw: Raw, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
         try:
-            # In one message, so that the settings cost no round trip.
-            _say(raw, begin + _local(raw, settings))
-            connection = Connection(raw, DIALECT, locks=begin is _WRITE)
+            moment = _begin(raw, begin, whose)
+            connection = Connection(raw, DIALECT, locks=begin is _WRITE, moment=moment)
             result = fn(connection)
         except BaseException:
             # A connection that cannot even do this is of no use to the next operation.
             with suppress(psycopg.Error):
                 _say(raw, b"ROLLBACK")
             raise
-        self._commit(raw)
+        try:
+            self._commit(raw)
+        except DatabaseOverloaded:
+            # What was only read is true, whatever becomes of the transaction.
+            if begin is not _READ or not raw.closed:
+                raise
         return result, connection.committed()
 
     @staticmethod
     def _commit(raw: Raw) -> None:
         try:
-            done = _say(raw, b"COMMIT")
+            done = _say(raw, b"COMMIT").command_status
         except psycopg.OperationalError as error:
             if not raw.closed:
                 raise
@@ -305,3 +333,16 @@ class PostgresEngine:
                 with self._opened_lock:
                     self._opened.add(raw)
                 return raw
+
+
+def identity(conn: Connection) -> str:
+    """A short name of the database, the same for all who serve it and unlike any other's."""
+    raw = conn.raw
+    query = "SELECT oid, datname FROM pg_database WHERE datname = current_database()"
+    named = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')"
+    [permitted] = raw.execute(named).fetchone()
+    found = [str(each) for each in raw.execute(query).fetchone()]
+    if permitted:
+        [cluster] = raw.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
+        found.append(str(cluster))
+    return hashlib.blake2b(":".join(found).encode(), digest_size=6).hexdigest()

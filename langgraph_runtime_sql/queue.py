@@ -6,8 +6,7 @@ sweep only finds what a lost worker left behind.
 
 import asyncio
 import contextlib
-import time
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +14,8 @@ from typing import Any
 import structlog
 
 from langgraph_runtime_sql import bus, checkpoint, database, leases, options, scope
-from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql.clock import elapsed
+from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.isolated import IsolatedLoops
 from langgraph_runtime_sql.metrics import workers
 from langgraph_runtime_sql.ops import run_claim, run_end
@@ -28,6 +28,8 @@ SWEEP_SECONDS = run_claim.LEASE_SECONDS / 3
 PAUSE_SECONDS = 0.5
 # A worker that ignores its cancellation this long is left behind.
 ABANDON_SECONDS = 10.0
+# Lost runs are freed so many in a transaction.
+LOST_TOGETHER = 50
 
 
 @dataclass(slots=True)
@@ -84,13 +86,18 @@ class Queue:
             loop.call_soon_threadsafe(self._wake.set)
 
         leave = bus.current().on_queued(wake)
-        sweeper = asyncio.create_task(self._sweep_forever(), name="queue-sweep")
+        # Two, because a sweep may find much to do, and leases end meanwhile.
+        keepers = [
+            asyncio.create_task(self._renew_forever(), name="queue-renewal"),
+            asyncio.create_task(self._sweep_forever(), name="queue-sweep"),
+        ]
         try:
             await self._work()
         finally:
             leave()
             await self._stop()
-            sweeper.cancel()
+            for keeper in keepers:
+                keeper.cancel()
             workers.max = workers.active = 0
             if _current is self:
                 _current = None
@@ -113,22 +120,21 @@ class Queue:
     async def _start_due(self, free: int) -> float:
         """Start what is due; returns the seconds after which to look again unless woken."""
         async with self._claiming:
+            began = elapsed()
             claimed = await database.current().write(lambda conn: run_claim.claim(conn, free))
             # With all slots taken nobody looks at what comes, or becomes due, until one is free.
             self._waiting = claimed.waiting or len(claimed.runs) == free
             for run, attempt in claimed.runs:
-                self._start(run, attempt)
-        if len(claimed.runs) == free:
+                self._start(run, attempt, began)
+        if len(claimed.runs) == free or claimed.due_in is None:
             return SWEEP_SECONDS
-        if claimed.next_due is None:
-            return SWEEP_SECONDS
-        return min(SWEEP_SECONDS, max(0.0, (claimed.next_due - now()).total_seconds()))
+        return min(SWEEP_SECONDS, claimed.due_in)
 
-    def _start(self, run: Row, attempt: int) -> None:
+    def _start(self, run: Row, attempt: int, since: float) -> None:
         key = str(run["run_id"]), attempt
         # What a run does is its tenant's, whoever else this process works for.
         with scope.within(scope.of_tenant(run.pop("tenant"))):
-            task = asyncio.create_task(self._attempt(run, attempt), name=f"run-{key[0]}")
+            task = asyncio.create_task(self._attempt(run, attempt, since), name=f"run-{key[0]}")
         self.active[key] = _Active(run, attempt, task)
         workers.active = len(self.active)
         task.add_done_callback(lambda _: self._finished(key))
@@ -140,8 +146,8 @@ class Queue:
         if self._waiting or self._claiming.locked():
             self._wake.set()
 
-    async def _attempt(self, run: Row, attempt: int) -> None:
-        """One attempt at a run, whatever comes of it."""
+    async def _attempt(self, run: Row, attempt: int, since: float) -> None:
+        """One attempt at a run, whatever comes of it; its lease is one of `since`."""
         from langgraph_api.config import BG_JOB_MAX_RETRIES
         from langgraph_api.worker import worker
 
@@ -149,7 +155,7 @@ class Queue:
         temporary = str(run["thread_id"]) if run["kwargs"].get("temporary") else None
         # The fence: everything written in this task's context is checked against it.
         checkpoint.claim.set(
-            checkpoint.Claim(str(run_id), attempt, temporary, owner=run_claim.OWNER)
+            checkpoint.Claim(str(run_id), attempt, temporary, since, run_claim.OWNER)
         )
         main_loop = asyncio.get_running_loop()
         try:
@@ -157,6 +163,8 @@ class Queue:
         except asyncio.CancelledError:
             await self._hand_back(run, attempt)
             raise
+        except SupersededAttempt:
+            _note_lost(str(run_id), attempt)
         except Exception as error:
             logger.exception("A worker failed", action="worker_failed", run_id=str(run_id))
             if attempt > BG_JOB_MAX_RETRIES:
@@ -198,7 +206,7 @@ class Queue:
         """End a run that even the worker's own way of failing it fails for."""
         try:
             await database.current().write(
-                lambda conn: run_end.give_up(conn, run["run_id"], attempt, error)
+                lambda conn: run_end.give_up(conn, run["run_id"], attempt, error, run_claim.OWNER)
             )
         except Exception:
             # The sweep will find it.
@@ -211,13 +219,21 @@ class Queue:
         self._webhooks.add(task)
         task.add_done_callback(self._webhooks.discard)
 
-    async def _sweep_forever(self) -> None:
-        """Renew our leases, and free what lost its worker."""
+    async def _renew_forever(self) -> None:
+        """Renew our leases."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             try:
                 if self.active:
                     await self._renew()
+            except Exception:
+                logger.exception("Cannot renew leases", action="renewal_failed")
+
+    async def _sweep_forever(self) -> None:
+        """Free what lost its worker."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
                 await self.sweep()
                 bus.current().expire()
             except Exception:
@@ -228,7 +244,7 @@ class Queue:
         if database.current().alone:
             await database.current().write(run_claim.renew)
             return
-        active, began = set(self.active), time.monotonic()
+        active, began = set(self.active), elapsed()
         held = await database.current().write(run_claim.renew_held)
         kept = frozenset((str(row["run_id"]), row["attempt"]) for row in held)
         leases.renewed(began, kept)
@@ -240,21 +256,22 @@ class Queue:
         # Twice, because one that has just ended is still packing up.
         for key in gone & self._gone:
             if (lost := self.active.get(key)) is not None:
-                logger.warning("Lost a run to another process", run_id=key[0], attempt=key[1])
+                _note_lost(*key)
                 lost.task.cancel("Another process has taken the run over")
         self._gone = gone
 
-    async def sweep(self, *, counted: bool = True) -> None:
-        """Free the runs that lost their worker; `counted` as for `run_claim.release`."""
-        async with self._claiming:
-            freed = await database.current().write(
-                partial(
-                    run_claim.recover,
-                    working=self.working(),
-                    counted=counted,
-                    alone=database.current().alone,
-                )
-            )
+    async def sweep(self) -> None:
+        """Free the runs that lost their worker, our own and those of processes that are gone."""
+        await self._sweep("all" if database.current().alone else "ended")
+
+    async def _sweep(self, whose: run_claim.Whose, *, counted: bool = True) -> None:
+        freed: list[str] = []
+        after: int | None = 0
+        while after is not None:
+            # Not all the time, so that claims go on beside a backlog.
+            async with self._claiming:
+                some, after = await _recover_some(self.working(), whose, after, counted=counted)
+            freed += some
         if freed:
             logger.warning("Freed lost runs", action="runs_recovered", run_ids=freed)
 
@@ -267,7 +284,9 @@ class Queue:
         try:
             # A claim that nobody waits for any more may still be on its way.
             await database.current().settled()
-            await self.sweep(counted=False)
+            # What others have lost is for those who go on.
+            whose: run_claim.Whose = "all" if database.current().alone else "ours"
+            await self._sweep(whose, counted=False)
         except Exception:
             # The next start will find them.
             logger.exception("Cannot hand back runs", action="hand_back_failed")
@@ -296,6 +315,39 @@ async def sweep() -> None:
 
 
 async def recover() -> list[str]:
-    """At start-up: take back the runs that the last process was working on."""
-    alone = database.current().alone
-    return await database.current().write(partial(run_claim.recover, working=(), alone=alone))
+    """At start-up: take back the runs that the last process was working on; their ids."""
+    freed: list[str] = []
+    after: int | None = 0
+    whose: run_claim.Whose = "all" if database.current().alone else "ended"
+    while after is not None:
+        some, after = await _recover_some((), whose, after)
+        freed += some
+    return freed
+
+
+async def _recover_some(
+    working: Collection[str], whose: run_claim.Whose, after: int, *, counted: bool = True
+) -> tuple[list[str], int | None]:
+    """Free a page of lost runs: their ids, and the last one looked at if there may be more."""
+    here = database.current()
+    page = partial(run_claim.lost, working=working, whose=whose, after=after, most=LOST_TOGETHER)
+    numbers, last = await here.read(page)
+    free = partial(run_claim.recover, working=working, whose=whose, counted=counted)
+    if not numbers:
+        return [], last
+    try:
+        return await here.write(partial(free, first=numbers[0], last=numbers[-1])), last
+    except Exception:
+        logger.exception("Cannot free lost runs together", action="recovery_failed")
+    # One of them must not keep the others.
+    freed: list[str] = []
+    for number in numbers:
+        try:
+            freed += await here.write(partial(free, first=number, last=number))
+        except Exception:
+            logger.exception("Cannot free a lost run", action="recovery_failed", number=number)
+    return freed, last
+
+
+def _note_lost(run_id: str, attempt: int) -> None:
+    logger.warning("Lost a run to another process", run_id=run_id, attempt=attempt)

@@ -11,6 +11,7 @@ publish waits here; followers elsewhere get it late, or are told that it is lost
 
 import asyncio
 import logging
+import time
 import uuid
 from contextlib import suppress
 from typing import Any
@@ -18,7 +19,6 @@ from typing import Any
 import orjson
 
 from langgraph_runtime_sql.bus import (
-    RECHECK_SECONDS,
     START,
     Control,
     Event,
@@ -35,7 +35,8 @@ from langgraph_runtime_sql.redis_reader import Reader, pack
 logger = logging.getLogger(__name__)
 
 PREFIX = "threadhold"
-# While Redis is away, ends are found by asking the database this often.
+# A lost end is found by asking the database this often, and while Redis is away this often.
+WELL_RECHECK_SECONDS = 5.0
 AWAY_RECHECK_SECONDS = 2.0
 FLUSH_SECONDS = 2.0
 # How long what a run has left is waited for once the run has ended.
@@ -43,17 +44,24 @@ SETTLE_SECONDS = 5.0
 # A run that publishes nothing for this long loses what it could be resumed from.
 LEAST_TTL_SECONDS = 60.0
 LISTEN_SECONDS = 5.0
+# A hole in what is told again is given this long to be filled.
+TOLD_AGAIN_SECONDS = 7.0
+_LONGEST_REASON = 10_000
 
 
 class RemoteSubscription(Subscription):
     """A reader of events that come from several processes."""
 
     key = ""
+    # Where its reader goes on. A Redis that has forgotten everything is told again what was before.
+    after: Order | None = None
     _replayed: frozenset[tuple[Order, str]] = frozenset()
     _unfollow: Any = None
 
     def push(self, event: Event) -> None:
-        """Add an event, from any thread, unless the log held it already."""
+        """Add an event, from any thread, unless the reader has it already."""
+        if self.after is not None and event.order <= self.after and not event.is_loss:
+            return
         if (event.order, event.run_id) not in self._replayed:
             super().push(event)
 
@@ -86,6 +94,7 @@ class RedisBus(LocalBus):
         answer_seconds: How long a command may take before Redis counts as away.
     """
 
+    shared = True
     _reader = RemoteSubscription
 
     def __init__(
@@ -93,12 +102,12 @@ class RedisBus(LocalBus):
         url: str,
         keep_seconds: float = 120.0,
         *,
-        prefix: str = PREFIX,
+        prefix: str | None = None,
         answer_seconds: float = 5.0,
     ) -> None:
         super().__init__(keep_seconds)
-        self._name = uuid.uuid4().hex
-        self.link = Link(url, prefix, self._set_clock, seconds=answer_seconds)
+        self.name = uuid.uuid4().hex
+        self.link = Link(url, prefix or PREFIX, self._set_clock, seconds=answer_seconds)
         self._outbox = Outbox(self.link, max(LEAST_TTL_SECONDS, keep_seconds))
         self._remote: Reader | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -107,8 +116,13 @@ class RedisBus(LocalBus):
         self._skew = skew
 
     async def start(self) -> None:
-        """Connect with other processes. A Redis that is away is tried again until it is there."""
-        self._remote = Reader(self.link, self._name, self._outbox.is_ours, self._receive)
+        """Connect with other processes. A Redis that is away is tried again until it is there.
+
+        Raises:
+            BadRedis: it is there, and would never do.
+        """
+        await self.link.look()
+        self._remote = Reader(self.link, self.name, self._outbox.is_ours, self._receive)
         self._tasks = [
             asyncio.create_task(self._outbox.run(), name="redis-outbox"),
             asyncio.create_task(self._remote.run(), name="redis-reader"),
@@ -132,15 +146,15 @@ class RedisBus(LocalBus):
         await self.link.close()
 
     def health(self) -> dict[str, str]:
-        """How Redis is: `ok` or `away`."""
-        return {"redis": "ok" if self.link.well else "away"}
+        """How Redis is: `ok`, `away`, or `refusing` where it is out of memory and the like."""
+        return {"redis": self.link.state}
 
     # --- streams
 
     @property
     def recheck_seconds(self) -> float:
         """How long a follower may wait for events before he asks the database."""
-        return RECHECK_SECONDS if self.link.well else AWAY_RECHECK_SECONDS
+        return WELL_RECHECK_SECONDS if self.link.well else AWAY_RECHECK_SECONDS
 
     def _send(
         self,
@@ -170,12 +184,19 @@ class RedisBus(LocalBus):
         thread_id: str | None,
         after: Order | None = None,
         live: Subscription | None = None,
+        *,
+        whole: bool = False,
     ) -> Subscription:
-        """Follow a run, wherever it is worked on; arguments as `subscribe_run`."""
+        """Follow a run, wherever it is worked on; arguments as `subscribe_run`.
+
+        Args:
+            whole: Everything since `after` must still be known to somebody.
+        """
         reader = self._subscribe(self._by_run, run_id, [run_id], None)
         await self._follow(reader, thread_id or run_id)
         if after is not None:
-            await self._replay(reader, run_id, [run_id], after, live)
+            whole = whole and not self.is_live(run_id)
+            await self._replay(reader, run_id, [run_id], after, live, whole=whole)
         return reader
 
     async def follow_thread(self, thread_id: str, after: Order | None = None) -> Subscription:
@@ -203,20 +224,14 @@ class RedisBus(LocalBus):
         logs: list[str],
         after: Order,
         live: Subscription | None,
+        *,
+        whole: bool = False,
     ) -> None:
         """Begin with what was kept since `after`, here or in Redis."""
         if self._remote is None or not isinstance(reader, RemoteSubscription):
             return
-        try:
-            stored = [
-                event
-                for event in await self._remote.log(reader.key)
-                if event.resumable and run_id in (None, event.run_id)
-            ]
-        except FAILURES:
-            stored = []
-            if not self.is_live(run_id or ""):
-                reader.lose()
+        reader.after = after
+        stored = await self._stored(reader, run_id, after, whole=whole)
         with self._lock:
             here = [each for name in logs if name in self._logs for each in self._logs[name].events]
             waiting = [*(live.waiting() if live else ()), *reader.waiting()]
@@ -224,14 +239,39 @@ class RedisBus(LocalBus):
             events = [found[number] for number in sorted(found) if number[0] > after]
             lost = [each for each in waiting if each.is_loss]
             reader.begin_with([*lost, *events])
-        if run_id is not None and events and _has_hole(list(found.values()), after):
+        if run_id and (events or whole) and _has_hole(list(found.values()), after):
             reader.lose_first()
 
-    async def settle(self, subscription: Subscription) -> bool:
-        """Have everything there that was sent before now; whether it is."""
+    async def _stored(
+        self, reader: RemoteSubscription, run_id: str | None, after: Order, *, whole: bool
+    ) -> list[Event]:
+        """What Redis holds; where it has forgotten some, not before it was told again."""
+        if self._remote is None:
+            return []
+        deadline = time.monotonic() + TOLD_AGAIN_SECONDS
+        while True:
+            try:
+                found = await self._remote.log(reader.key)
+            except FAILURES:
+                if not self.is_live(run_id or ""):
+                    reader.lose()
+                return []
+            kept = [each for each in found if each.resumable and run_id in (None, each.run_id)]
+            if not whole or not _has_hole(kept, after) or time.monotonic() > deadline:
+                return kept
+            await asyncio.sleep(0.25)
+
+    async def settle(self, subscription: Subscription, run_id: str | None = None) -> bool:
+        """Have everything there that was sent before now; whether it is.
+
+        Args:
+            run_id: A run that has ended: not before the word of its end was sent.
+        """
         if self._remote is None or not isinstance(subscription, RemoteSubscription):
             return True
-        return await self._remote.settle(subscription.key, SETTLE_SECONDS)
+        if run_id is not None and self.ended_here(run_id):
+            return True
+        return await self._remote.settle(subscription.key, SETTLE_SECONDS, run_id)
 
     async def flush(self) -> None:
         """Have everything that was published so far in Redis, unless it is away."""
@@ -248,43 +288,70 @@ class RedisBus(LocalBus):
     def wake(self) -> None:
         """Have every queue look again; from any thread."""
         super().wake()
-        self._outbox.notify(self.link.name("wake"), self._name.encode())
+        self._outbox.notify(self.link.name("wake"), self.name.encode())
 
     def send_control(self, run_id: str, control: Control) -> None:
         """Ask a run's worker to stop, wherever he is."""
         here = run_id in self._listeners
         super().send_control(run_id, control)
         if not here:
-            message = orjson.dumps([self._name, run_id, *control])
+            message = orjson.dumps([self.name, run_id, *control])
             self._outbox.notify(self.link.name("control"), message)
 
     async def _listen(self) -> None:
         """Hear wake-ups and control messages until cancelled."""
         client = self.link.client(answer_seconds=None)
         while True:
-            pubsub: Any = client.pubsub(ignore_subscribe_messages=True)
+            pubsub: Any = client.pubsub()
             try:
                 await pubsub.subscribe(self.link.name("wake"), self.link.name("control"))
                 # What was said meanwhile is not said again.
                 super().wake()
-                while True:
-                    message = await pubsub.get_message(timeout=LISTEN_SECONDS)
-                    if message is not None:
-                        self._hear(message["channel"].decode(), message["data"])
+                await self._hear_all(pubsub)
             except FAILURES as error:
-                await self.link.failed(error)
+                await self.link.failed("listener", error)
             finally:
                 with suppress(*FAILURES):
                     await pubsub.aclose()
 
+    async def _hear_all(self, pubsub: Any) -> None:
+        """Hear until the connection fails; it is asked whether it still works when all is quiet."""
+        asked = False
+        while True:
+            message = await pubsub.get_message(timeout=LISTEN_SECONDS)
+            if message is None and asked:
+                raise TimeoutError("no answer on the connection that listens")
+            if message is None:
+                await pubsub.ping()
+            else:
+                self.link.succeeded("listener")
+                if message["type"] == "message":
+                    self._hear(message["channel"].decode(), message["data"])
+            asked = message is None
+
     def _hear(self, channel: str, data: bytes) -> None:
+        """Do what a message says; anybody who reaches Redis may have sent it."""
         if channel == self.link.name("wake"):
-            if data != self._name.encode():
+            if data != self.name.encode():
                 super().wake()
             return
+        told = _control(data)
+        if told is None:
+            logger.warning("A message in Redis that is none of ours was dropped (%s)", channel)
+        elif told[0] != self.name:
+            super().send_control(*told[1:])
+
+
+def _control(data: bytes) -> tuple[str, str, Control] | None:
+    """Sender, run and what is asked of its worker; None for what is no such message."""
+    try:
         sender, run_id, action, reason = orjson.loads(data)
-        if sender != self._name:
-            super().send_control(run_id, Control(action, reason))
+        run_id = str(uuid.UUID(run_id))
+    except (ValueError, TypeError, AttributeError):
+        return None
+    if action not in ("interrupt", "rollback") or not isinstance(reason, str | None):
+        return None
+    return sender, run_id, Control(action, reason and reason[:_LONGEST_REASON])
 
 
 def _has_hole(events: list[Event], after: Order) -> bool:

@@ -8,18 +8,29 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from typing import Any
 
 import redis.asyncio as redis_client
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import (
+    AuthenticationError,
+    NoPermissionError,
+    RedisError,
+    ResponseError,
+)
+
+from langgraph_runtime_sql.errors import BadRedis
+from langgraph_runtime_sql.redis_url import shown
 
 logger = logging.getLogger(__name__)
 
 FAILURES = (RedisError, OSError, TimeoutError, EOFError)
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 2.0
+# What a start waits for an answer; a Redis that is away does not hold it up.
+LOOK_SECONDS = 2.0
 
 
 class Link:
@@ -32,36 +43,38 @@ class Link:
 
     Attributes:
         seconds: How long a command may take before Redis counts as away.
-        well: Whether the last command was answered.
+        failures: How often one was not answered, or refused.
     """
 
     def __init__(
         self, url: str, prefix: str, on_clock: Callable[[int], None], *, seconds: float = 5.0
     ) -> None:
         self.url = url
+        self.prefix = prefix
         self.seconds = seconds
-        self.well = True
         self.failures = 0
-        self._prefix = prefix
         self._on_clock = on_clock
         self._clients: list[Redis] = []
         self._commands: Redis | None = None
-        self._pause = FIRST_PAUSE_SECONDS
+        # How long whoever got no answer waits before he tries again, and what he was told.
+        self._pauses: dict[str, float] = {}
+        self._told: dict[str, BaseException] = {}
+        self._answered = False
         self._clock_is_set = False
 
     # --- names
 
     def stream(self, key: str) -> str:
         """The stream with the events of a thread."""
-        return f"{self._prefix}:{{{key}}}:events"
+        return f"{self.prefix}:{{{key}}}:events"
 
     def meta(self, key: str) -> str:
         """What is known of that stream: who has sent how much, and for which attempt."""
-        return f"{self._prefix}:{{{key}}}:known"
+        return f"{self.prefix}:{{{key}}}:known"
 
     def name(self, what: str) -> str:
         """Any other key or channel."""
-        return f"{self._prefix}:{what}"
+        return f"{self.prefix}:{what}"
 
     # --- connections
 
@@ -94,6 +107,21 @@ class Link:
         self._on_clock(int(seconds) * 10**9 + int(microseconds) * 1_000 - here)
         self._clock_is_set = True
 
+    async def look(self) -> None:
+        """Refuse a Redis that would never do. One that is away is not refused.
+
+        Raises:
+            BadRedis: a Cluster or Sentinel, or one that does not let us in.
+        """
+        try:
+            async with asyncio.timeout(min(LOOK_SECONDS, self.seconds)):
+                await refuse(self.client(answer_seconds=self.seconds), self.url)
+        except FAILURES as error:
+            # Its users will notice, and say so.
+            logger.debug("Redis could not be looked at: %r", error)
+        else:
+            self._answered = True
+
     async def close(self) -> None:
         """Close every connection."""
         for client in self._clients:
@@ -106,20 +134,69 @@ class Link:
 
     # --- health
 
-    def succeeded(self) -> None:
-        """Note that Redis answers."""
-        self._pause = FIRST_PAUSE_SECONDS
-        if not self.well:
-            self.well = True
-            logger.warning("Redis answers again")
+    @property
+    def well(self) -> bool:
+        """Whether everybody who uses Redis gets answers."""
+        return not self._pauses
 
-    async def failed(self, error: BaseException) -> None:
+    @property
+    def state(self) -> str:
+        """`ok`, `away` where it does not answer, `refusing` where it does not do what it is told."""
+        if any(isinstance(error, ResponseError) for error in self._told.values()):
+            return "refusing"
+        return "ok" if self._answered and self.well else "away"
+
+    def succeeded(self, who: str) -> None:
+        """Note that Redis answers `who`."""
+        self._answered = True
+        if self._pauses.pop(who, None) is not None:
+            self._told.pop(who, None)
+            if self.well:
+                logger.warning("Redis answers again")
+
+    async def failed(self, who: str, error: BaseException) -> None:
         """Note that it does not, and wait before the next attempt."""
         self.failures += 1
+        self._told[who] = error
         if self.well:
-            self.well = False
             logger.warning("Redis does not answer; runs go on: %s", str(error) or repr(error))
         self._clock_is_set = False
-        pause = self._pause
-        self._pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
+        pause = self._pauses.get(who, FIRST_PAUSE_SECONDS)
+        self._pauses[who] = min(LONGEST_PAUSE_SECONDS, pause * 2)
         await asyncio.sleep(pause)
+
+
+async def refuse(redis: Redis, url: str) -> dict[str, Any]:
+    """What a Redis says of itself, unless it would never do.
+
+    Raises:
+        BadRedis: a Cluster or Sentinel, or one that does not let us in.
+        one of FAILURES: it does not answer.
+    """
+    try:
+        found: dict[str, Any] = await redis.info()
+    except NoPermissionError:
+        return {}
+    except AuthenticationError as error:
+        raise BadRedis(f"The Redis at {shown(url)} does not accept user and password.") from error
+    except ResponseError as error:
+        if "DB index" in str(error):
+            raise BadRedis(f"The Redis at {shown(url)} refuses: {error}.") from error
+        raise
+    mode = str(found.get("redis_mode") or found.get("server_mode") or "standalone")
+    if mode in ("cluster", "sentinel") or found.get("cluster_enabled") == 1:
+        raise BadRedis(
+            f"The Redis at {shown(url)} is a {mode.capitalize()}, which is not supported: name one "
+            "primary, or a proxy in front of it."
+        )
+    return found
+
+
+def is_about_a_key(error: BaseException) -> bool:
+    """Whether Redis refuses a command for what somebody has written to its key.
+
+    Refusals of the server as a whole (out of memory, read-only, misconfigured) have classes of
+    their own, or begin with another word in capitals.
+    """
+    first = str(error).partition(" ")[0]
+    return type(error) is ResponseError and (first == "WRONGTYPE" or not first.isupper())

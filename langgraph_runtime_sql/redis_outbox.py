@@ -12,23 +12,21 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.exceptions import NoScriptError
+from redis.exceptions import RedisError
 
-from langgraph_runtime_sql.redis_link import FAILURES, Link
+from langgraph_runtime_sql.redis_append import Append, append
+from langgraph_runtime_sql.redis_link import FAILURES, Link, is_about_a_key
 
 logger = logging.getLogger(__name__)
 
-# What one thread's stream may hold in Redis, and what is kept here to tell it again.
-STREAM_BYTES = 32 * 2**20
+# What is kept here of one thread to tell it again, and of all of them.
 QUEUE_BYTES = 32 * 2**20
 ALL_QUEUES_BYTES = 128 * 2**20
 BATCH_EVENTS = 500
@@ -37,53 +35,6 @@ BATCH_QUEUES = 50
 # How often Redis is asked whether it still has what it was told, and streams are kept alive.
 TOUCH_SECONDS = 5.0
 NOTICES = 10_000
-
-# Appends events to a stream; answers the number of the last one of this origin that it has.
-# What an attempt sends that was superseded keeps its number, so that no follower sees a hole.
-APPEND = """
-local log, meta, origin = KEYS[1], KEYS[2], ARGV[1]
-local force, ttl, most = ARGV[2] == '1', ARGV[3], tonumber(ARGV[4])
-local held = tonumber(redis.call('HGET', meta, origin) or '0')
-local size = 0
-local i = 5
-while ARGV[i] do
-  local n, run, attempt = tonumber(ARGV[i]), ARGV[i + 1], tonumber(ARGV[i + 2])
-  if n > held then
-    if n > held + 1 and not force then break end
-    force = false
-    local owner = tonumber(redis.call('HGET', meta, 'run:' .. run) or '0')
-    if attempt > 0 and attempt < owner then
-      redis.call('XADD', log, '*', 'o', origin, 'n', n)
-    else
-      if attempt > owner then redis.call('HSET', meta, 'run:' .. run, attempt) end
-      redis.call('XADD', log, '*', 'o', origin, 'n', n, 'h', ARGV[i + 3], 'd', ARGV[i + 4])
-      size = size + #ARGV[i + 3] + #ARGV[i + 4]
-    end
-    held = n
-  end
-  i = i + 5
-end
-if ARGV[5] then
-  redis.call('HSET', meta, origin, held)
-  size = redis.call('HINCRBY', meta, 'size', size)
-  while size > most do
-    local oldest = redis.call('XRANGE', log, '-', '+', 'COUNT', 100)
-    if #oldest < 2 then break end
-    for j = 1, #oldest - 1 do
-      if size <= most then break end
-      local fields = oldest[j][2]
-      if fields[5] then
-        local freed = #fields[6] + #fields[8]
-        size = redis.call('HINCRBY', meta, 'size', -freed)
-      end
-      redis.call('XDEL', log, oldest[j][1])
-    end
-  end
-end
-redis.call('EXPIRE', log, ttl)
-redis.call('EXPIRE', meta, ttl)
-return held
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +85,10 @@ class _Queue:
             if size > BATCH_BYTES:
                 break
         return batch
+
+
+# The key of a stream, what was published there, and the next that is to be sent of it.
+Batch = tuple[str, _Queue, list[Parcel]]
 
 
 class Outbox:
@@ -244,7 +199,7 @@ class Outbox:
                     async with asyncio.timeout(self._link.seconds):
                         await self._touch()
             except FAILURES as error:
-                await self._link.failed(error)
+                await self._link.failed("outbox", error)
 
     async def _send(self) -> None:
         """One round trip with what is there; events before the notices that follow them."""
@@ -252,15 +207,18 @@ class Outbox:
             keys = list(islice(self._unsent, BATCH_QUEUES))
             for key in keys:
                 del self._unsent[key]
-            batches = [(key, self._queues[key]) for key in keys if key in self._queues]
-            asked = [(key, queue, queue.unsent()) for key, queue in batches]
+            batches = [
+                (key, self._queues[key], self._queues[key].unsent())
+                for key in keys
+                if key in self._queues
+            ]
             notices = list(self._notices)
             waiting, self._waiting = self._waiting, []
         redis = await self._link.commands()
         try:
-            answers = await self._append(redis, [each for each in asked if each[2]])
+            await self._append(redis, [each for each in batches if each[2]])
             if notices:
-                pipeline = redis.pipeline(transaction=False)
+                pipeline: Any = redis.pipeline(transaction=False)
                 for channel, message in notices:
                     pipeline.publish(channel, message)
                 await pipeline.execute()
@@ -269,20 +227,11 @@ class Outbox:
                 self._unsent = {**dict.fromkeys(keys), **self._unsent}
                 self._waiting = waiting + self._waiting
             raise
-        self._link.succeeded()
-        self._sent(answers, notices, waiting)
+        self._link.succeeded("outbox")
+        self._sent(notices, waiting)
 
-    def _sent(
-        self,
-        answers: list[tuple[str, _Queue, int]],
-        notices: list[tuple[str, bytes]],
-        waiting: list[Future[None]],
-    ) -> None:
+    def _sent(self, notices: list[tuple[str, bytes]], waiting: list[Future[None]]) -> None:
         with self._lock:
-            for key, queue, held in answers:
-                queue.sent = held
-                if queue.parcels and held < queue.last:
-                    self._unsent[key] = None
             for notice in notices:
                 with suppress(ValueError):
                     self._notices.remove(notice)
@@ -294,26 +243,38 @@ class Outbox:
             if not each.done():
                 each.set_result(None)
 
-    async def _append(
-        self, redis: Redis, asked: list[tuple[str, _Queue, list[Parcel]]]
-    ) -> list[tuple[str, _Queue, int]]:
-        """Tell Redis these batches; how far it has each queue now."""
-        if not asked:
-            return []
-        with self._lock:
-            calls = [partial(self._call, *each) for each in asked]
-        held = await _scripted(redis, calls)
-        return [
-            (key, queue, int(number)) for (key, queue, _), number in zip(asked, held, strict=True)
-        ]
+    async def _append(self, redis: Redis, batches: list[Batch]) -> None:
+        """Tell Redis these batches, and note how far it has each queue now.
 
-    def _call(self, key: str, queue: _Queue, batch: list[Parcel], pipeline: Any, sha: str) -> None:
+        Raises:
+            one of FAILURES: it does not answer, or takes nothing.
+        """
+        if not batches:
+            return
+        with self._lock:
+            calls = [self._call(*each) for each in batches]
+        for batch, call, held in zip(batches, calls, await append(redis, calls), strict=True):
+            if isinstance(held, RedisError):
+                if not is_about_a_key(held):
+                    raise held
+                # Somebody else has written there. It is ours, and begun anew.
+                logger.warning("The stream of %s was deleted: %s", batch[0], held)
+                await redis.delete(call.stream, call.meta)
+                held = 0
+            self._note(*batch[:2], int(held))
+
+    def _note(self, key: str, queue: _Queue, held: int) -> None:
+        with self._lock:
+            queue.sent = held
+            if queue.parcels and held < queue.last:
+                self._unsent[key] = None
+
+    def _call(self, key: str, queue: _Queue, batch: list[Parcel]) -> Append:
         # What came before is not kept any more: there is a hole, which followers will see.
         oldest = bool(batch and queue.parcels and batch[0].number <= queue.parcels[0].number)
-        arguments = [argument for parcel in batch for argument in parcel.arguments()]
+        arguments = tuple(argument for parcel in batch for argument in parcel.arguments())
         log, meta = self._link.stream(key), self._link.meta(key)
-        ttl, most = round(self._ttl), STREAM_BYTES
-        pipeline.evalsha(sha, 2, log, meta, queue.origin, int(oldest), ttl, most, *arguments)
+        return Append(log, meta, queue.origin, oldest, round(self._ttl), arguments)
 
     async def _touch(self) -> None:
         """Keep streams alive, and see whether Redis still has what it was told."""
@@ -321,38 +282,15 @@ class Outbox:
         with self._lock:
             for key in [k for k, v in self._queues.items() if self._is_over(v, moment)]:
                 self._size -= self._queues.pop(key).size
-            asked: list[tuple[str, _Queue, list[Parcel]]] = [
+            asked: list[Batch] = [
                 (key, queue, []) for key, queue in self._queues.items() if queue.parcels
             ]
         redis = await self._link.commands()
         await self._link.set_clock(redis)
         for start in range(0, len(asked), 500):
-            self._sent(await self._append(redis, asked[start : start + 500]), [], [])
-        self._link.succeeded()
+            await self._append(redis, asked[start : start + 500])
+        self._link.succeeded("outbox")
 
     def _is_over(self, queue: _Queue, moment: float) -> bool:
         """Whether nothing was published for so long that nobody needs to be told again."""
         return queue.sent == queue.last and moment - queue.used > self._ttl
-
-
-async def _scripted(redis: Redis, calls: Sequence[Callable[[Any, str], None]]) -> list[Any]:
-    """The answers of calls of the script, which Redis may have to be taught first."""
-    from hashlib import sha1
-
-    sha = sha1(APPEND.encode(), usedforsecurity=False).hexdigest()
-
-    async def ask() -> list[Any]:
-        pipeline = redis.pipeline(transaction=False)
-        for call in calls:
-            call(pipeline, sha)
-        return await _executed(pipeline.execute())
-
-    try:
-        return await ask()
-    except NoScriptError:
-        await redis.script_load(APPEND)
-        return await ask()
-
-
-async def _executed(answers: Awaitable[list[Any]]) -> list[Any]:
-    return await answers

@@ -1,16 +1,22 @@
-"""Reader: follows the streams of other processes, all of them on one connection."""
+"""Reader: follows the streams of other processes, all of them on one connection.
+
+Whoever reaches Redis can write to it: what is not an event is dropped, and said so.
+"""
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from langgraph_runtime_sql.bus import Event, Subscription
-from langgraph_runtime_sql.redis_link import FAILURES, Link
+from langgraph_runtime_sql.bus import CONTROL, DONE, Event, Subscription
+from langgraph_runtime_sql.redis_link import FAILURES, Link, is_about_a_key
+
+logger = logging.getLogger(__name__)
 
 BLOCK_MILLISECONDS = 2_000
 COUNT = 200
@@ -18,9 +24,11 @@ COUNT = 200
 MARGIN_MILLISECONDS = 1_000
 PLACE_SECONDS = 2.0
 POKE_TTL_SECONDS = 60
+ASK_SECONDS = 0.2
 
 EntryId = tuple[int, int]
 Fields = dict[bytes, bytes]
+Entry = tuple[bytes, Fields]
 
 
 def pack(event: Event) -> bytes:
@@ -29,12 +37,31 @@ def pack(event: Event) -> bytes:
 
 
 def unpack(fields: Fields) -> Event | None:
-    """The event of an entry; None for one that was refused."""
-    header = fields.get(b"h")
-    if header is None:
+    """The event of an entry; None for one that was refused, or is none of ours."""
+    header, data = fields.get(b"h"), fields.get(b"d")
+    if header is None or data is None:
         return None
-    milliseconds, sequence, run_id, name, resumable = orjson.loads(header)
-    return Event((milliseconds, sequence), run_id, name, fields[b"d"], resumable)
+    try:
+        milliseconds, sequence, run_id, name, resumable = orjson.loads(header)
+        if name == CONTROL:
+            sound = data == DONE
+        else:
+            orjson.loads(data)
+            sound = isinstance(name, str)
+    except (ValueError, TypeError):
+        return None
+    sound = sound and all(isinstance(each, int) for each in (milliseconds, sequence, resumable))
+    if not sound or not isinstance(run_id, str):
+        return None
+    return Event((milliseconds, sequence), run_id, name, data, bool(resumable))
+
+
+def _number(fields: Fields) -> tuple[bytes, int] | None:
+    """Who has sent an entry, and as which of his; None where it does not say."""
+    try:
+        return fields[b"o"], int(fields[b"n"])
+    except (KeyError, ValueError):
+        return None
 
 
 def _entry_id(text: bytes) -> EntryId:
@@ -125,9 +152,10 @@ class Reader:
             stream.held = {
                 origin: int(number)
                 for origin, number in known.items()
-                if origin != b"size" and not origin.startswith(b"run:")
+                if origin != b"size" and not origin.startswith(b"run:") and number.isdigit()
             }
-        stream.placing = None
+        finally:
+            stream.placing = None
 
     # --- what comes
 
@@ -136,9 +164,11 @@ class Reader:
         while True:
             try:
                 await self._read()
-                self._link.succeeded()
+                self._link.succeeded("reader")
             except FAILURES as error:
-                await self._link.failed(error)
+                if is_about_a_key(error):
+                    await self._drop_what_is_no_stream()
+                await self._link.failed("reader", error)
 
     async def _read(self) -> None:
         names = {
@@ -157,14 +187,18 @@ class Reader:
         self._progress.set()
         self._progress = asyncio.Event()
 
-    def _take(self, key: str, stream: _Stream, entries: list[tuple[bytes, Fields]]) -> None:
+    def _take(self, key: str, stream: _Stream, entries: list[Entry]) -> None:
         for entry_id, fields in entries:
             stream.position = entry_id
-            origin, number = fields[b"o"], int(fields[b"n"])
-            if self._is_ours(origin) or not self._is_next(stream, origin, number):
+            numbered = _number(fields)
+            if numbered is None:
+                _drop(key)
+            elif self._is_ours(numbered[0]) or not self._is_next(stream, *numbered):
                 continue
-            if (event := unpack(fields)) is not None:
+            elif (event := unpack(fields)) is not None:
                 self._deliver(key, event)
+            elif b"h" in fields:
+                _drop(key)
 
     def _is_next(self, stream: _Stream, origin: bytes, number: int) -> bool:
         """Whether an event is new; where one before it never came, followers are told."""
@@ -179,6 +213,17 @@ class Reader:
         stream.seen[origin] = number
         return True
 
+    async def _drop_what_is_no_stream(self) -> None:
+        """Delete what somebody has put under the name of a stream; its followers are told."""
+        with suppress(*FAILURES):
+            redis: Any = await self._link.commands()
+            for key, stream in list(self._streams.items()):
+                if await redis.type(self._link.stream(key)) not in (b"stream", b"none"):
+                    _drop(key)
+                    await redis.delete(self._link.stream(key))
+                    for subscription in stream.readers:
+                        subscription.lose()
+
     # --- what was
 
     async def log(self, key: str) -> list[Event]:
@@ -192,34 +237,56 @@ class Reader:
         async with asyncio.timeout(self._link.seconds):
             redis: Any = await self._link.commands()
             while entries := await redis.xrange(self._link.stream(key), after, "+", count=1_000):
-                events = (unpack(fields) for _, fields in entries)
-                found += (event for event in events if event is not None)
+                found += _events(entries)
                 after = b"(" + entries[-1][0]
         return found
 
-    async def settle(self, key: str, seconds: float) -> bool:
-        """Wait until what a stream holds now was delivered; False where that cannot be said."""
+    async def settle(self, key: str, seconds: float, run_id: str | None = None) -> bool:
+        """Wait until what a stream holds now was delivered; False where that cannot be said.
+
+        Args:
+            run_id: Not before the stream holds the end of this run, either.
+        """
         stream = self._streams.get(key)
         if stream is None:
             return True
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                last = await self._end(key)
+                last = await self._end(key, run_id)
                 while _entry_id(stream.position) < last:
                     await self._progress.wait()
                 return True
         return False
 
-    async def _end(self, key: str) -> EntryId:
-        """The last entry of a stream, as soon as Redis says which."""
+    async def _end(self, key: str, run_id: str | None) -> EntryId:
+        """The last entry of a stream, as soon as Redis says which, and it holds a run's end."""
         while True:
             try:
                 async with asyncio.timeout(self._link.seconds):
                     redis: Any = await self._link.commands()
-                    last = await redis.xrevrange(self._link.stream(key), count=1)
-                return _entry_id(last[0][0]) if last else (0, 0)
-            except FAILURES:
-                await asyncio.sleep(0.2)
+                    if run_id is None or await self._has_end(redis, key, run_id):
+                        last = await redis.xrevrange(self._link.stream(key), count=1)
+                        return _entry_id(last[0][0]) if last else (0, 0)
+            except FAILURES as error:
+                logger.debug("The end of a stream cannot be asked for: %r", error)
+            await asyncio.sleep(ASK_SECONDS)
+
+    async def _has_end(self, redis: Any, key: str, run_id: str) -> bool:
+        before = b"+"
+        while entries := await redis.xrevrange(self._link.stream(key), before, "-", count=100):
+            if any(event.is_end and event.run_id == run_id for event in _events(entries)):
+                return True
+            before = b"(" + entries[-1][0]
+        return False
+
+
+def _events(entries: Iterable[Entry]) -> list[Event]:
+    found = (unpack(fields) for _, fields in entries)
+    return [event for event in found if event is not None]
+
+
+def _drop(key: str) -> None:
+    logger.warning("What is no event was dropped from the stream of %s", key)
 
 
 def _streams(answer: Any) -> Any:

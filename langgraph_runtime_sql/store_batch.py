@@ -18,6 +18,7 @@ from langgraph.store.base import (
 )
 
 from langgraph_runtime_sql import clock, store_rows
+from langgraph_runtime_sql.checkpoint.admission import not_superseded
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.json_codec import dumps, loads
 from langgraph_runtime_sql.store_filter import compile_filter
@@ -105,6 +106,7 @@ class Batch:
         self.queries = list({op.query: None for _, op in searches if op.query and index})
         self.vectors = NO_VECTORS
         self._refreshes = ttl is not None
+        self._admit = not_superseded()
         self._seen: dict[tuple[str, str], Row] = {}
 
     @property
@@ -124,7 +126,12 @@ class Batch:
         return [self._answer(conn, i, op, now) for i, op in enumerate(self._ops)]
 
     def write(self, conn: Connection) -> list[Result]:
-        """The same for a batch that writes: everything in one transaction."""
+        """The same for a batch that writes: everything in one transaction.
+
+        Raises:
+            SupersededAttempt: made on behalf of an attempt that no longer owns its run.
+        """
+        self._admit(conn)
         results = self.read(conn)
         self.refresh(conn)
         for put in self._puts:

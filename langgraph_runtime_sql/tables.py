@@ -189,21 +189,28 @@ threads = Table(
     ),
 )
 
+# Long enough that a thread in use seldom enters another one, which writes its labels again; short
+# enough that few threads share the one at the end of a page, all of which are looked at.
+PERIOD_SECONDS = 600
+
 # The scalar top-level entries of each thread's metadata, so that a search by
 # them is an index look-up on any key, whatever keys a host invents.
 thread_labels = Table(
     "thread_labels",
     metadata,
-    Column("key", Text, primary_key=True),
-    Column("value", Text, primary_key=True),
     Column(
         "thread_id",
         Id,
         ForeignKey("threads.thread_id", ondelete="CASCADE"),
         primary_key=True,
     ),
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    # When the thread was last updated, in whole periods since 1970. A trigger keeps it so.
+    Column("period", BigInteger, nullable=False),
     Column("tenant", Text),
-    Index(None, "thread_id"),
+    # With the tenant, whom policies ask for, so that the table need not be looked at.
+    Index(None, "key", "value", "period", "thread_id", "tenant"),
     sqlite_with_rowid=False,
 )
 
@@ -255,6 +262,22 @@ runs = Table(
         "seq",
         sqlite_where=text("status = 'pending'"),
         postgresql_where=text("status = 'pending'"),
+    ),
+    # Where tenants take turns: who waits, for which run, and who has how many in flight.
+    Index(
+        "ix_runs_pending_tenant",
+        text("coalesce(tenant, '')"),
+        "created_at",
+        "seq",
+        "thread_id",
+        sqlite_where=text("status = 'pending'"),
+        postgresql_where=text("status = 'pending'"),
+    ),
+    Index(
+        "ix_runs_running_tenant",
+        text("coalesce(tenant, '')"),
+        sqlite_where=text("status = 'running'"),
+        postgresql_where=text("status = 'running'"),
     ),
     # The invariant of the queue: a thread has at most one running run.
     Index(

@@ -1,17 +1,21 @@
 """Thread queries: the statement that finds the threads of a search without reading the others.
 
-A search starts from its rarest label if few threads carry it: those are
-intersected with its other labels inside the label index, and only the page
-that is wanted is read. Where every label is common, so are the matches, and
-walking the order that is asked for meets a page of them soon.
+A search starts from its rarest label. Labels lie in the order in which their threads were
+last updated, by whole periods: walking that order through the label's threads, and looking the
+other labels up, meets a page of matches soon. All matches up to the end of the last period are
+then the only ones whose exact order matters.
+
+In another order, all threads of the rarest label are looked at if few carry it. Where every
+label is common, so are the matches, and walking the order that is asked for meets a page soon.
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Boolean, ColumnElement, Select, bindparam, func, select
+from sqlalchemy import Boolean, ColumnElement, Integer, Select, bindparam, func, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -25,6 +29,11 @@ from langgraph_runtime_sql.tables import Json, thread_labels, threads
 
 # A label that fewer threads than this carry is worth starting from.
 SPARSE = 10_000
+# How far to count the others, to start from the rarest of them; and for how many seconds to believe
+# what was counted, since it takes some milliseconds.
+COMMON = 50_000
+COMMON_SECONDS = 60.0
+MOST_COMMON = 10_000
 # More than anybody needs to find few threads; each costs a look-up and a join.
 MOST_LABELS = 12
 SORTABLE = ("thread_id", "created_at", "updated_at", "state_updated_at", "status")
@@ -33,7 +42,7 @@ _RARITY = Prepared(
     select(func.count().label("n")).select_from(
         select(thread_labels.c.thread_id)
         .where(thread_labels.c.key == bindparam("key"), thread_labels.c.value == bindparam("value"))
-        .limit(SPARSE)
+        .limit(bindparam("most", type_=Integer))
         .subquery()
     )
 )
@@ -53,6 +62,11 @@ class Shape:
     without: int = 0
     sort_by: str = "updated_at"
     ascending: bool = False
+
+    @property
+    def in_periods(self) -> bool:
+        """Whether labels lie in the order that is asked for."""
+        return bool(self.labels) and self.sort_by == "updated_at" and not self.ids
 
 
 @dataclass(frozen=True)
@@ -150,41 +164,82 @@ def _plain_part(permitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
     return plain, rest
 
 
+# Labels that were found to be common, with their counts, and until when to believe those. Only
+# costs hang on them.
+_common: dict[Label, tuple[float, int]] = {}
+
+
 def _by_rarity(conn: Connection, wanted: list[Label]) -> list[tuple[int, Label]]:
-    counted = (
-        (int(conn.scalar(_RARITY, {"key": key, "value": value})), (key, value))
-        for key, value in wanted
-    )
-    return sorted(counted)
+    return sorted((_count_of(conn, label), label) for label in wanted)
+
+
+def _count_of(conn: Connection, label: Label) -> int:
+    """How many threads carry a label, at most `COMMON`."""
+    moment = time.monotonic()
+    until, count = _common.get(label, (0.0, 0))
+    if until > moment:
+        return count
+    about = {"key": label[0], "value": label[1]}
+    count = int(conn.scalar(_RARITY, {**about, "most": SPARSE}))
+    if count >= SPARSE:
+        count = int(conn.scalar(_RARITY, {**about, "most": COMMON}))
+        if len(_common) > MOST_COMMON:
+            _common.clear()
+        _common[label] = moment + COMMON_SECONDS, count
+    return count
 
 
 @lru_cache(maxsize=512)
 def _page(shape: Shape) -> Prepared:
     order = _order(shape)
-    most: Any = bindparam("most")
-    start: Any = bindparam("start")
-    if not shape.sparse:
-        return Prepared(
-            _matching(shape, select(threads)).order_by(*order).limit(most).offset(start)
-        )
-    page = _matching(shape, select(threads.c.thread_id)).order_by(*order).limit(most).offset(start)
+    most, start = bindparam("most", type_=Integer), bindparam("start", type_=Integer)
+    if shape.in_periods:
+        page = _recent(shape, most + start).order_by(*order).limit(most).offset(start)
+    elif shape.sparse:
+        page = _matching(shape, select(threads.c.thread_id), _rarest())
+        page = page.order_by(*order).limit(most).offset(start)
+    else:
+        page = _matching(shape, select(threads)).order_by(*order).limit(most).offset(start)
+        return Prepared(page)
     return Prepared(select(threads).where(threads.c.thread_id.in_(page)).order_by(*order))
+
+
+def _recent(shape: Shape, count: Any) -> Select[Any]:
+    """The ids of the `count` matches that come first, and of all others of the last's period."""
+    first, label = _rarest("first"), _rarest()
+    period = first.c.period.asc() if shape.ascending else first.c.period.desc()
+    periods = _matching(shape, select(first.c.period), first).order_by(period).limit(count)
+    found = periods.subquery()
+    if shape.ascending:
+        near = label.c.period <= select(func.max(found.c.period)).scalar_subquery()
+    else:
+        near = label.c.period >= select(func.min(found.c.period)).scalar_subquery()
+    return _matching(shape, select(threads.c.thread_id), label).where(near)
 
 
 @lru_cache(maxsize=512)
 def _ids(shape: Shape) -> Prepared:
-    return Prepared(_matching(shape, select(threads.c.thread_id)))
+    return Prepared(_candidates(shape))
 
 
 @lru_cache(maxsize=512)
 def _count(shape: Shape) -> Prepared:
-    found = _matching(shape, select(threads.c.thread_id)).subquery()
+    found = _candidates(shape).subquery()
     return Prepared(select(func.count().label("n")).select_from(found))
+
+
+def _candidates(shape: Shape) -> Select[Any]:
+    """The ids of everything that matches."""
+    return _matching(shape, select(threads.c.thread_id), _rarest() if shape.sparse else None)
+
+
+def _rarest(name: str = "l0") -> Any:
+    return thread_labels.alias(name)
 
 
 def _order(shape: Shape) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
     column: Any = threads.c[shape.sort_by]
-    if shape.sparse or shape.ids:
+    if shape.sparse or shape.ids or shape.in_periods:
         # Hide the column from the planner, which would else walk its index
         # through every thread rather than sort the few that match.
         column = func.coalesce(column, None)
@@ -192,38 +247,38 @@ def _order(shape: Shape) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
     return (column.asc(), tie.asc()) if shape.ascending else (column.desc(), tie.desc())
 
 
-def _matching(shape: Shape, statement: Select[Any]) -> Select[Any]:
-    """`statement` with the conditions of the shape."""
-    found: Any = threads.c.thread_id
-    first = 0
-    if shape.sparse:
-        rarest = thread_labels.alias("l0")
-        found, first = rarest.c.thread_id, 1
-        statement = statement.join_from(
-            rarest, threads, threads.c.thread_id == rarest.c.thread_id
-        ).where(*_carries(rarest, 0))
-    for number in range(first, shape.labels):
-        label = thread_labels.alias(f"l{number}")
-        carried = select(label.c.thread_id).where(
-            *_carries(label, number), label.c.thread_id == found
-        )
-        statement = statement.where(carried.exists())
+def _matching(shape: Shape, statement: Select[Any], rarest: Any = None) -> Select[Any]:
+    """`statement` with the conditions of the shape, from the threads of its rarest label or all."""
+    residue, found = _residue(shape), threads.c.thread_id
+    if rarest is not None:
+        found = rarest.c.thread_id
+        statement = statement.where(*_carries(rarest))
+        if residue or threads in statement.get_final_froms():
+            statement = statement.join_from(rarest, threads, threads.c.thread_id == found)
+    for number in range(0 if rarest is None else 1, shape.labels):
+        statement = statement.where(_value(found, f"key{number}") == bindparam(f"value{number}"))
     for number in range(shape.without):
-        label = thread_labels.alias(f"n{number}")
-        carried = select(label.c.thread_id).where(
-            *_carries(label, number, "no"), label.c.thread_id == found
-        )
-        statement = statement.where(~carried.exists())
-    return statement.where(*_residue(shape))
+        value = _value(found, f"nokey{number}")
+        statement = statement.where(value.is_distinct_from(bindparam(f"novalue{number}")))
+    return statement.where(*residue)
 
 
-def _carries(
-    label: Any, number: int, prefix: str = ""
-) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    return (
-        label.c.key == bindparam(f"{prefix}key{number}"),
-        label.c.value == bindparam(f"{prefix}value{number}"),
+def _value(thread_id: Any, key: str) -> ColumnElement[Any]:
+    """What a thread's label of a key says.
+
+    A look-up for each thread that is met, and not a condition that Postgres would make a join of:
+    it takes labels for independent, and would read whole ones to save a few look-ups.
+    """
+    label = thread_labels.alias(key)
+    wanted = select(label.c.value).where(
+        label.c.thread_id == thread_id, label.c.key == bindparam(key)
     )
+    return wanted.scalar_subquery()
+
+
+def _carries(label: Any) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """The conditions that a row of labels is of the rarest one."""
+    return label.c.key == bindparam("key0"), label.c.value == bindparam("value0")
 
 
 def _residue(shape: Shape) -> list[ColumnElement[bool]]:

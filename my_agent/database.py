@@ -58,7 +58,11 @@ class ProductDatabase:
         from my_agent import migrations
 
         self.engine = _engine(_parse(url))
-        migrations.upgrade(self.engine)
+        try:
+            migrations.upgrade(self.engine)
+        except BaseException:
+            self.engine.dispose()
+            raise
 
     @contextmanager
     def read(self, tenant: str | None = None) -> Iterator[Connection]:

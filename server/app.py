@@ -94,6 +94,7 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
         project,
         database_url=settings.database_url,
         redis_url=settings.redis_url,
+        redis_prefix=settings.redis_prefix,
         durability=settings.durability,
         n_jobs=settings.n_jobs_per_worker,
         grace_seconds=settings.shutdown_grace_seconds,

@@ -27,6 +27,10 @@ class Settings(IdentitySettings, ThreadSettings):
     redis_url: str | None = Field(
         None, description="The Redis through which several processes share a Postgres database"
     )
+    redis_prefix: str | None = Field(
+        None,
+        description="What all names in Redis begin with (default: `threadhold:` and the database's own)",
+    )
     log_level: LogLevel = Field(
         "INFO", description="`DEBUG` also shows what langgraph_api says about each run"
     )
@@ -56,7 +60,7 @@ class Settings(IdentitySettings, ThreadSettings):
             return tuple(origin.strip() for origin in value.split(",") if origin.strip())
         return value
 
-    @field_validator("redis_url", mode="before")
+    @field_validator("redis_url", "redis_prefix", mode="before")
     @classmethod
     def _given(cls, value: object) -> object:
         return value or None

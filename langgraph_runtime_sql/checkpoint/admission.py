@@ -1,12 +1,12 @@
-"""Admission: what must hold, inside its transaction, for a checkpoint write to be let in."""
+"""Admission: what must hold, inside its transaction, for a write of a run to be let in."""
 
-import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from sqlalchemy import bindparam, select
 
+from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.statements import Prepared
@@ -21,7 +21,7 @@ class Claim:
         run_id: The run.
         attempt: How many times the run has been started, this one included.
         temporary_thread_id: The run's thread, if it goes when the run does.
-        since: When it began, by the clock that no one can set.
+        since: When what gave it its lease began, by `clock.elapsed`.
         owner: Whose attempt it is. Where attempts are not counted, another process may
             make one with the same number.
     """
@@ -29,7 +29,7 @@ class Claim:
     run_id: str
     attempt: int
     temporary_thread_id: str | None = None
-    since: float = field(default_factory=time.monotonic, compare=False)
+    since: float = field(default_factory=elapsed, compare=False)
     owner: str | None = None
 
 
@@ -47,6 +47,11 @@ _owned_run = select(runs.c.attempt, runs.c.claimed_by).where(
     runs.c.status == RUNNING_LITERAL,
 )
 _OWNED = Prepared(_owned_run)
+_LAST_ATTEMPT = Prepared(
+    select(runs.c.attempt, runs.c.claimed_by, runs.c.status)
+    .where(runs.c.run_id == bindparam("run_id"))
+    .with_for_update(read=True)
+)
 # Until the write is committed nobody else takes the run over: he would miss it.
 _HELD = Prepared(_owned_run.with_for_update(read=True))
 
@@ -76,3 +81,28 @@ def _owned(conn: Connection, owner: Claim) -> bool:
     statement = _HELD if conn.locks else _OWNED
     found = conn.fetchone(statement, {"run_id": owner.run_id, "claimed_attempt": owner.attempt})
     return found is not None and owner.owner in (None, found["claimed_by"])
+
+
+def not_superseded() -> Callable[[Connection], None]:
+    """The check that the calling task's writes to the store must pass.
+
+    Unlike a checkpoint, what a graph remembers may well be written once its run has ended. But not
+    by an attempt after which there was another. The returned function raises SupersededAttempt.
+    """
+    owner = claim.get()
+
+    def admit(conn: Connection) -> None:
+        if owner is None:
+            return
+        run = conn.fetchone(_LAST_ATTEMPT, {"run_id": owner.run_id})
+        if run is None or run["status"] not in ("pending", "running"):
+            superseded = run is not None and run["attempt"] != owner.attempt
+        else:
+            superseded = not _owned(conn, owner)
+        if superseded:
+            raise SupersededAttempt(
+                f"Attempt {owner.attempt} of run {owner.run_id} no longer owns the run: "
+                "another attempt has taken over."
+            )
+
+    return admit

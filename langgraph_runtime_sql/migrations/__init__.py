@@ -8,6 +8,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langgraph_runtime_sql import checkpoint, store
 from langgraph_runtime_sql.errors import DatabaseTooNew
+from langgraph_runtime_sql.migrations import triggers
 from langgraph_runtime_sql.tables import metadata
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from langgraph_runtime_sql.postgres import PostgresEngine
     from langgraph_runtime_sql.sqlite import SqliteEngine
 
-HEAD = "0002"
+HEAD = "0004"
 _FOLDER = Path(__file__).parent
 
 
@@ -37,6 +38,7 @@ def upgrade(engine: "SqliteEngine | PostgresEngine") -> None:
     elif found != HEAD:
         _check_known(found)
         replay(raw)
+    triggers.ensure(raw)
     checkpoint.ensure_schema(raw)
     store.ensure_schema(raw)
 

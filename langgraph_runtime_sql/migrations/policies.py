@@ -16,11 +16,14 @@ _EVERYTHING = "(SELECT current_setting('threadhold.everything', true)) = 'on'"
 _TENANT = "(SELECT nullif(current_setting('threadhold.tenant', true), ''))"
 _NAMESPACE = "(SELECT nullif(current_setting('threadhold.namespace', true), ''))"
 
-_OF_TENANT = f"{_EVERYTHING} OR tenant = {_TENANT}"
-_OF_NAMESPACE = f"{_EVERYTHING} OR split_part(prefix, '.', 1) = {_NAMESPACE}"
+# CASE and not OR, of which the planner would think that it leaves next to nothing.
+_OF_TENANT = f"CASE WHEN {_EVERYTHING} THEN true ELSE tenant = {_TENANT} END"
+_OF_NAMESPACE = (
+    f"CASE WHEN {_EVERYTHING} THEN true ELSE split_part(prefix, '.', 1) = {_NAMESPACE} END"
+)
 # One thread is looked up for each row. A subquery with EXISTS might read all threads instead.
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
-_OF_THREAD = f"""{_EVERYTHING} OR CASE WHEN THIS.thread_id ~ '{_UUID}' THEN (
+_OF_THREAD = f"""CASE WHEN {_EVERYTHING} THEN true WHEN THIS.thread_id ~ '{_UUID}' THEN (
     SELECT tenant FROM threads WHERE threads.thread_id = THIS.thread_id::uuid
 ) = {_TENANT} END"""
 # The server makes these of its graphs: for every tenant to use, and for none to change.

@@ -5,18 +5,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
+from psycopg import sql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langgraph_runtime_sql import store
 from langgraph_runtime_sql.checkpoint import postgres as checkpoint_tables
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseIncomplete, DatabaseOverloaded
-from langgraph_runtime_sql.migrations import functions, policies
+from langgraph_runtime_sql.migrations import functions, policies, triggers
 from langgraph_runtime_sql.postgres import DIALECT, PostgresEngine, Raw
 from langgraph_runtime_sql.tables import metadata
 
 _KEY = 7_214_880_110
 # As long as building an index on a large table may take.
 PATIENCE_SECONDS = 600.0
+
+# Ours and langgraph's own; the database may hold others' tables, too.
+_BROKEN = """
+    SELECT named.relname, named.relname ~ '_cc(new|old)[0-9]*$'
+    FROM pg_index AS built
+    JOIN pg_class AS named ON named.oid = built.indexrelid
+    JOIN pg_class AS owner ON owner.oid = built.indrelid
+    WHERE NOT built.indisvalid AND owner.relnamespace = current_schema()::regnamespace
+        AND (owner.relname = ANY (%(tables)s) OR owner.relname ~ '^(checkpoint|store|run_writes)')
+    ORDER BY 1
+"""
 
 
 @contextmanager
@@ -105,6 +117,17 @@ def ensure_others(raw: Raw) -> None:
     """Bring what has no revision up to date: functions, and langgraph's own tables."""
     with raw.transaction():
         functions.ensure(raw)
+        triggers.ensure_postgres(raw)
     checkpoint_tables.ensure_schema(raw)
     store.ensure_postgres_schema(raw)
     policies.ensure(raw)
+    _mend_indexes(raw)
+
+
+def _mend_indexes(raw: Raw) -> None:
+    """Build again what was cut off while it was being built: nobody reads such an index."""
+    broken = raw.execute(_BROKEN, {"tables": [table.name for table in metadata.sorted_tables]})
+    for name, is_copy in broken.fetchall():
+        # A copy is what building again makes, and leaves if it is cut off, too.
+        statement = "DROP INDEX CONCURRENTLY {}" if is_copy else "REINDEX INDEX CONCURRENTLY {}"
+        raw.execute(sql.SQL(statement).format(sql.Identifier(name)))

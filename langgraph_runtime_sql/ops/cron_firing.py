@@ -20,7 +20,6 @@ from sqlalchemy import bindparam, or_, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import database, json_codec
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import cron_rows, cron_schedule
 from langgraph_runtime_sql.ops.access import user_fields
@@ -125,9 +124,10 @@ _CLAIM = Prepared(
 )
 
 
-def _claim(conn: Connection, cron_id: UUID, moment: datetime) -> Row | None:
+def _claim(conn: Connection, cron_id: UUID) -> tuple[Row | None, datetime]:
+    moment = conn.now()
     claimed = conn.execute(_CLAIM, {"key": cron_id, "now": moment, "claimed_until": moment + CLAIM})
-    return cron_rows.find(conn, cron_id) if claimed else None
+    return cron_rows.find(conn, cron_id) if claimed else None, moment
 
 
 async def due() -> AsyncIterator[Row]:
@@ -141,12 +141,13 @@ async def due() -> AsyncIterator[Row]:
 
     firing.set(None)
     limit = CRON_SCHEDULER_BATCH_SIZE if CRON_SCHEDULER_BATCH_SIZE > 0 else BATCH
-    asked = {"now": now(), "limit": limit}
-    waiting = await database.current().read(lambda conn: conn.fetchall(_DUE, asked))
+    waiting = await database.current().read(
+        lambda conn: conn.fetchall(_DUE, {"now": conn.now(), "limit": limit})
+    )
     try:
         for candidate in waiting:
-            cron_id, moment = candidate["cron_id"], now()
-            row = await database.current().write(partial(_claim, cron_id=cron_id, moment=moment))
+            cron_id = candidate["cron_id"]
+            row, moment = await database.current().write(partial(_claim, cron_id=cron_id))
             if row is None:
                 # Another scheduler was quicker, or it was changed.
                 continue

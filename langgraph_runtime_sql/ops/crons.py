@@ -84,8 +84,8 @@ class Crons:
             "metadata": {} if metadata is None else metadata,
         }
         permitted = await authorize(ctx, "crons", "create", asked)
-        moment = now()
-        next_run_date = cron_schedule.next_date(schedule, moment, timezone)
+        # Refused first of all if it cannot be read.
+        cron_schedule.next_date(schedule, now(), timezone)
         named = str(asked["payload"].get("assistant_id"))
         assistant_id = as_uuid(get_assistant_id(named), f"assistant {named!r}", 404)
         # Without the cron's metadata: what a client says of it must not decide this.
@@ -106,11 +106,8 @@ class Crons:
             "timezone": timezone,
             "end_time": asked["end_time"],
             "enabled": enabled,
-            "next_run_date": next_run_date,
             "payload": {**asked["payload"], "assistant_id": str(assistant_id)},
             "metadata": asked["metadata"],
-            "created_at": moment,
-            "updated_at": moment,
         }
 
         def fn(conn: Connection) -> Row | None:
@@ -121,7 +118,10 @@ class Crons:
                 raise HTTPException(404, f"Thread with ID {thread} not found")
             if cron_rows.find(conn, identifier) is not None:
                 return cron_rows.find_permitted(conn, identifier, permitted)
-            return cron_rows.insert(conn, row)
+            moment = conn.now()
+            due = cron_schedule.next_date(schedule, moment, timezone)
+            dates = {"created_at": moment, "updated_at": moment, "next_run_date": due}
+            return cron_rows.insert(conn, {**row, **dates})
 
         return _shown(await database.current().write(fn))
 
@@ -173,7 +173,8 @@ class Crons:
             row = cron_rows.find_permitted(conn, identifier, permitted)
             if row is None:
                 raise HTTPException(404, f"Cron '{identifier}' not found")
-            changes = {**columns, "updated_at": now(), **_rescheduled(row, columns)}
+            moment = conn.now()
+            changes = {**columns, "updated_at": moment, **_rescheduled(row, columns, moment)}
             if merged is not None:
                 changes["metadata"] = {**row["metadata"], **merged}
             if payload is not None:
@@ -295,7 +296,7 @@ async def _may_use_assistant(ctx: Any, assistant_id: UUID) -> Filter:
     return await authorize(ctx, "assistants", "read", {"assistant_id": str(assistant_id)})
 
 
-def _rescheduled(row: Row, columns: Row) -> Row:
+def _rescheduled(row: Row, columns: Row, moment: datetime) -> Row:
     """The next date of a cron that gets these columns, where they move it.
 
     One that was switched off has missed nothing, so it starts again from now.
@@ -305,7 +306,7 @@ def _rescheduled(row: Row, columns: Row) -> Row:
         return {}
     schedule, timezone = ({**row, **columns}[key] for key in ("schedule", "timezone"))
     return {
-        "next_run_date": cron_schedule.next_date(schedule, now(), timezone),
+        "next_run_date": cron_schedule.next_date(schedule, moment, timezone),
         "claimed_until": None,
     }
 

@@ -9,7 +9,6 @@ from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import bus, checkpoint, database, filters, hooks
 from langgraph_runtime_sql.bus import Control
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import custom_checkpointer, run_rows, thread_rows
@@ -136,7 +135,7 @@ def cancel_pending(conn: Connection, row: Row, action: str) -> None:
         conn.execute(
             runs.update()
             .where(runs.c.run_id == run_id)
-            .values(status="interrupted", updated_at=now(), claimed_by=None, lease_until=None)
+            .values(status="interrupted", updated_at=conn.now(), claimed_by=None, lease_until=None)
         )
     thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))
     tell_hooks(conn, run, "rollback" if action == "rollback" else "interrupted")
@@ -165,7 +164,7 @@ def _tell_worker(conn: Connection, row: Row, control: Control) -> None:
     conn.execute(
         runs.update()
         .where(runs.c.run_id == row["run_id"])
-        .values(cancel_action=control.action, cancel_reason=control.reason, updated_at=now())
+        .values(cancel_action=control.action, cancel_reason=control.reason, updated_at=conn.now())
     )
     run_id = str(row["run_id"])
     conn.after_commit(lambda: bus.current().send_control(run_id, control))

@@ -4,99 +4,42 @@ import uuid
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import and_, bindparam, func, select
-from sqlalchemy.sql import ColumnElement, Select
+from sqlalchemy import bindparam, func, or_, select
+from sqlalchemy.sql import Select
 
-from langgraph_runtime_sql import bus
-from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql import bus, options
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.ops import run_rows
+from langgraph_runtime_sql.ops import run_order, run_rows
 from langgraph_runtime_sql.ops.run_cancel import cancel_pending
-from langgraph_runtime_sql.statements import Prepared, Row
-from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs
+from langgraph_runtime_sql.statements import Params, Prepared, Row
+from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, Moment, runs, threads
 
 LEASE_SECONDS = 15.0
 # How long a run on its last attempt must have lived before the next such may start.
 APART_SECONDS = 30.0
 _BEGINNING = datetime.fromtimestamp(0, UTC)
+_END = datetime.max.replace(tzinfo=UTC)
 # Who claims: one name for each start of the process.
 OWNER = uuid.uuid4().hex
+
+
+Whose = Literal["ours", "ended", "all"]
 
 
 class Claimed(NamedTuple):
     """Runs to start now with their attempts, when the next becomes due, and whether some wait.
 
     Those that wait are due, but for another run to end or for a free slot.
+
+    Attributes:
+        due_in: Seconds until the next run becomes due; None where there is none to come.
     """
 
     runs: list[tuple[Row, int]]
-    next_due: datetime | None
+    due_in: float | None
     waiting: bool
-
-
-def _claimable() -> Select[Any]:
-    """The first run since a date that may start: its thread has none before it.
-
-    One at a time: as soon as it runs, those behind it on its thread are passed over
-    without a look at each other, of which there would be thousands.
-    """
-    running, earlier = runs.alias("running"), runs.alias("earlier")
-    return (
-        select(runs.c.seq)
-        .where(
-            runs.c.status == PENDING_LITERAL,
-            runs.c.created_at <= bindparam("moment"),
-            runs.c.created_at >= bindparam("since"),
-            # A list, not a correlated query: it is made once, however many runs are waiting.
-            runs.c.thread_id.not_in(
-                select(running.c.thread_id).where(running.c.status == RUNNING_LITERAL)
-            ),
-            ~select(earlier.c.seq)
-            .where(
-                earlier.c.thread_id == runs.c.thread_id,
-                earlier.c.status == PENDING_LITERAL,
-                (earlier.c.created_at < runs.c.created_at)
-                | and_(earlier.c.created_at == runs.c.created_at, earlier.c.seq < runs.c.seq),
-            )
-            .exists(),
-            _not_suspect() | _first_suspect(),
-        )
-        .order_by(runs.c.created_at, runs.c.seq)
-        .limit(1)
-    )
-
-
-def _not_suspect() -> ColumnElement[bool]:
-    """Runs with more than one attempt left: none of them is known to be a danger to others."""
-    return runs.c.attempt != bindparam("last")
-
-
-def _first_suspect() -> ColumnElement[bool]:
-    """The oldest run on its last attempt, unless another has just begun its own.
-
-    A run that kills its process takes the others down with it. Were all of them
-    started together each time, they would all use up their attempts.
-    """
-    running, older = runs.alias("other"), runs.alias("older")
-    return and_(
-        ~select(running.c.seq)
-        .where(
-            running.c.status == RUNNING_LITERAL,
-            running.c.attempt > bindparam("last"),
-            running.c.updated_at > bindparam("apart"),
-        )
-        .exists(),
-        ~select(older.c.seq)
-        .where(
-            older.c.status == PENDING_LITERAL,
-            older.c.attempt == bindparam("last"),
-            (older.c.created_at < runs.c.created_at)
-            | and_(older.c.created_at == runs.c.created_at, older.c.seq < runs.c.seq),
-        )
-        .exists(),
-    )
 
 
 _STARTED: dict[str, Any] = {
@@ -106,22 +49,37 @@ _STARTED: dict[str, Any] = {
     "lease_until": bindparam("lease"),
     "updated_at": bindparam("moment"),
 }
-_CLAIM = Prepared(
-    runs.update()
-    .where(runs.c.seq.in_(_claimable()))
-    .values(_STARTED)
-    .returning(*run_rows.PUBLIC, runs.c.tenant, runs.c.attempt, runs.c.seq)
-)
+
+
+def _claiming(first: Select[Any]) -> Prepared:
+    """The statement that claims the runs with these numbers."""
+    return Prepared(
+        runs.update()
+        .where(runs.c.seq.in_(first))
+        .values(_STARTED)
+        .returning(*run_rows.PUBLIC, runs.c.tenant, runs.c.attempt, runs.c.seq)
+    )
+
+
+def _locked(first: Select[Any]) -> Select[Any]:
+    """These runs, found and locked once, however often the rest of the statement asks for them."""
+    return select(first.cte("claimable").c.seq)
+
+
+_CLAIM = _claiming(run_order.oldest().limit(1))
+_CLAIM_FAIRLY = _claiming(run_order.fairest())
 # Postgres: several at once, passing over those that another process is about to take.
-_together = (
-    _claimable().limit(None).limit(bindparam("most")).with_for_update(skip_locked=True, of=runs)
-).cte("claimable")
-_CLAIM_TOGETHER = Prepared(
-    runs.update()
-    .where(runs.c.seq.in_(select(_together.c.seq)))
-    .values(_STARTED)
-    .returning(*run_rows.PUBLIC, runs.c.tenant, runs.c.attempt, runs.c.seq)
+_CLAIM_TOGETHER = _claiming(
+    _locked(run_order.oldest().limit(bindparam("most")).with_for_update(skip_locked=True, of=runs))
 )
+_CLAIM_FAIRLY_TOGETHER = _claiming(_locked(run_order.fairest_together()))
+_DUE = (
+    select(runs.c.seq)
+    .where(runs.c.status == PENDING_LITERAL, runs.c.created_at <= bindparam("moment"))
+    .limit(bindparam("room"))
+    .subquery()
+)
+_COUNT_DUE = Prepared(select(func.count().label("due")).select_from(_DUE))
 _NEXT_DUE = Prepared(
     select(func.min(runs.c.created_at).label("due")).where(
         runs.c.status == PENDING_LITERAL, runs.c.created_at > bindparam("moment")
@@ -159,12 +117,32 @@ _RENEW_HELD = Prepared(
     .values(lease_until=bindparam("lease"))
     .returning(runs.c.run_id, runs.c.attempt, runs.c.cancel_action, runs.c.cancel_reason)
 )
-_RUNNING = Prepared(select(runs).where(runs.c.status == RUNNING_LITERAL))
+_IS_LOST = (
+    runs.c.status == RUNNING_LITERAL,
+    runs.c.seq > bindparam("after"),
+    or_(
+        runs.c.claimed_by == bindparam("owner"),
+        func.coalesce(runs.c.lease_until, bindparam("never", _BEGINNING, type_=Moment))
+        < bindparam("ended_before", type_=Moment),
+    ),
+)
+_LOST = Prepared(
+    select(runs.c.seq, runs.c.run_id).where(*_IS_LOST).order_by(runs.c.seq).limit(bindparam("most"))
+)
+# Nobody is waited for: who holds one of them is at it, or will be found by a later sweep. So
+# runs may be locked together with their threads, in any order.
+_TAKE_LOST = Prepared(
+    select(runs)
+    .join(threads)
+    .where(*_IS_LOST, runs.c.seq <= bindparam("last"))
+    .order_by(runs.c.seq)
+    .with_for_update(key_share=True, skip_locked=True, of=[runs, threads])
+)
 
 
 def claim(conn: Connection, most: int) -> Claimed:
-    """Mark up to `most` due runs as running by us, in the order they were made."""
-    moment = now()
+    """Mark up to `most` due runs as running by us; which come first says `run_order`."""
+    moment = conn.now()
     values = {
         "moment": moment,
         "since": _BEGINNING,
@@ -173,27 +151,42 @@ def claim(conn: Connection, most: int) -> Claimed:
         "last": _attempts_before_last(),
         "apart": moment - timedelta(seconds=APART_SECONDS),
     }
-    found = (
-        _claim_each(conn, most, values) if not conn.locks else _claim_together(conn, most, values)
-    )
+    fairly = _has_turns(conn, moment, most)
+    found = (_claim_together if conn.locks else _claim_each)(conn, most, values, fairly)
     for row in found:
         started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
         conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))
     due = conn.scalar(_NEXT_DUE, {"moment": moment}) if len(found) < most else None
+    due_in = None if due is None else (due - moment).total_seconds()
     waiting = conn.scalar(_WAITING, {"moment": moment}) is not None
-    return Claimed([(run_rows.claimed(row), row["attempt"]) for row in found], due, waiting)
+    return Claimed([(run_rows.claimed(row), row["attempt"]) for row in found], due_in, waiting)
 
 
-def _claim_each(conn: Connection, most: int, values: dict[str, Any]) -> list[Row]:
+def _has_turns(conn: Connection, moment: datetime, most: int) -> bool:
+    """Whether more runs are due than there is room for, and tenants are told apart."""
+    if options.current().tenant_key is None:
+        return False
+    due: int = conn.scalar(_COUNT_DUE, {"moment": moment, "room": most + 1})
+    return due > most
+
+
+def _claim_each(conn: Connection, most: int, values: Params, fairly: bool) -> list[Row]:
     found: list[Row] = []
-    while len(found) < most and (row := conn.fetchone(_CLAIM, values)):
+    statement = _CLAIM_FAIRLY if fairly else _CLAIM
+    while len(found) < most and (row := conn.fetchone(statement, values)):
         found.append(row)
-        values["since"] = row["created_at"]
+        if not fairly:
+            values = {**values, "since": row["created_at"]}
     return found
 
 
-def _claim_together(conn: Connection, most: int, values: dict[str, Any]) -> list[Row]:
-    found = conn.fetchall(_CLAIM_TOGETHER, {**values, "most": most})
+def _claim_together(conn: Connection, most: int, values: Params, fairly: bool) -> list[Row]:
+    found: list[Row] = []
+    if fairly:
+        found = conn.fetchall(_CLAIM_FAIRLY_TOGETHER, {**values, "most": most})
+    if len(found) < most:
+        # Some of those whose turn it was may be another process's by now: no room is left unused.
+        found += conn.fetchall(_CLAIM_TOGETHER, {**values, "most": most - len(found)})
     return sorted(found, key=lambda row: (row["created_at"], row["seq"]))
 
 
@@ -227,7 +220,7 @@ def release(
         return False
     released = conn.fetchone(
         _RELEASE,
-        {"id": run_id, "held": attempt, "uncounted": 0 if counted else 1, "moment": now()},
+        {"id": run_id, "held": attempt, "uncounted": 0 if counted else 1, "moment": conn.now()},
     )
     if released is None:
         return False
@@ -240,43 +233,65 @@ def release(
 
 def renew(conn: Connection) -> None:
     """Extend the leases of everything we hold."""
-    conn.execute(_RENEW, {"owner": OWNER, "lease": now() + timedelta(seconds=LEASE_SECONDS)})
+    conn.execute(_RENEW, {"owner": OWNER, "lease": conn.now() + timedelta(seconds=LEASE_SECONDS)})
 
 
 def renew_held(conn: Connection) -> list[Row]:
     """The same, where others might have taken some over: what is still ours, and told to stop."""
     return conn.fetchall(
-        _RENEW_HELD, {"owner": OWNER, "lease": now() + timedelta(seconds=LEASE_SECONDS)}
+        _RENEW_HELD, {"owner": OWNER, "lease": conn.now() + timedelta(seconds=LEASE_SECONDS)}
     )
 
 
-def recover(
-    conn: Connection, working: Collection[str], *, counted: bool = True, alone: bool = True
-) -> list[str]:
-    """Free runs marked as running that nobody works on; returns their ids.
+def lost(
+    conn: Connection, working: Collection[str], whose: Whose, after: int, most: int
+) -> tuple[list[int], int | None]:
+    """Runs that are marked as running and that nobody works on, a page of those there are.
 
-    No claim may be under way meanwhile: its runs would look lost.
+    No claim of this process may be under way meanwhile: its runs would look lost.
 
     Args:
         working: The ids of the runs that this process works on.
-        counted: As for `release`.
-        alone: No other process works with the database, so whoever else had claimed
-            a run is gone. Otherwise he is given up when his lease has ended.
+        whose: Beside runs that this process has claimed: those of others whose lease has
+            `ended`, `all` where no other process works with the database, or `ours` alone.
+        after: The last run of the page before, by its number.
+        most: How many runs to look at.
+
+    Returns:
+        The numbers of the runs, and of the last one looked at if there may be more.
     """
-    moment = now()
-    lost = [
-        row
-        for row in conn.fetchall(_RUNNING)
-        if str(row["run_id"]) not in working
-        and (alone or row["claimed_by"] == OWNER or _ended(row["lease_until"], moment))
-    ]
+    rows = conn.fetchall(_LOST, {**_given_up(conn, whose), "after": after, "most": most})
+    numbers = [row["seq"] for row in rows if str(row["run_id"]) not in working]
+    return numbers, rows[-1]["seq"] if len(rows) == most else None
+
+
+def recover(
+    conn: Connection,
+    working: Collection[str],
+    whose: Whose,
+    first: int,
+    last: int,
+    *,
+    counted: bool = True,
+) -> list[str]:
+    """Free the lost runs with these numbers, but for those that somebody holds; their ids.
+
+    Args:
+        working, whose: As for `lost`.
+        first, last: Numbers of runs.
+        counted: As for `release`.
+    """
+    rows = conn.fetchall(_TAKE_LOST, {**_given_up(conn, whose), "after": first - 1, "last": last})
     return [
         str(row["run_id"])
-        for row in lost
-        # Another process may have been quicker.
-        if release(conn, row["run_id"], row["attempt"], counted=counted, owner=row["claimed_by"])
+        for row in rows
+        if str(row["run_id"]) not in working
+        # The end of another of them may have deleted its thread.
+        and release(conn, row["run_id"], row["attempt"], counted=counted, owner=row["claimed_by"])
     ]
 
 
-def _ended(lease_until: datetime | None, moment: datetime) -> bool:
-    return lease_until is None or lease_until < moment
+def _given_up(conn: Connection, whose: Whose) -> dict[str, Any]:
+    """Before when a lease must have ended for its run to be taken from another process."""
+    moment = {"ours": _BEGINNING, "all": _END}.get(whose) or conn.now()
+    return {"owner": OWNER, "ended_before": moment}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -10,10 +10,9 @@ from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import bus, filters, hooks
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.ops import assistants, crons, run_rows, thread_rows
+from langgraph_runtime_sql.ops import assistants, crons, run_result, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import Filter, user_fields
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs
@@ -67,7 +66,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     if thread is not None and not filters.allows(request.thread_filter, thread["metadata"]):
         return []
     others = [] if thread is None else _others(conn, request)
-    row = _row(request, assistant, thread)
+    row = _row(request, assistant, thread, conn.now())
     if thread is not None and others and request.reject_if_in_flight:
         with conn.undoing():
             # A hook may know a better reason to refuse than that the thread is busy.
@@ -147,7 +146,7 @@ def _occupy(conn: Connection, request: RunRequest, assistant: Row, thread: Row) 
     )
 
 
-def _row(request: RunRequest, assistant: Row, thread: Row | None) -> Row:
+def _row(request: RunRequest, assistant: Row, thread: Row | None, moment: datetime) -> Row:
     """The run as it will be stored; later documents win, key by key."""
     config = request.config
     thread_config = thread["config"] if thread else {}
@@ -182,6 +181,7 @@ def _row(request: RunRequest, assistant: Row, thread: Row | None) -> Row:
             "assistant_id": str(request.assistant_id),
             "user_id": user_id,
         },
+        run_result.mark(request.run_id, request.kwargs),
     )
     _store_user(configurable)
     kwargs = _merged(
@@ -193,7 +193,6 @@ def _row(request: RunRequest, assistant: Row, thread: Row | None) -> Row:
             "context": _merged(assistant["context"], request.kwargs.get("context")),
         },
     )
-    moment = now()
     try:
         due = moment + timedelta(seconds=float(request.after_seconds or 0))
     except OverflowError as error:

@@ -8,12 +8,11 @@ from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import bus, checkpoint, database, hooks, json_codec, labels
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.json_codec import Unstorable
-from langgraph_runtime_sql.ops import run_rows, thread_rows
+from langgraph_runtime_sql.ops import run_result, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import as_uuid
 from langgraph_runtime_sql.ops.run_cancel import announce_end
 from langgraph_runtime_sql.statements import Prepared, Row
@@ -78,7 +77,7 @@ async def set_joint_status(
         if thread is None or run is None or run["thread_id"] != thread_uuid:
             what = f"Thread {thread_uuid}" if thread is None else f"Run {run_uuid}"
             raise HTTPException(404, f"{what} not found")
-        _check_owned(run, claim)
+        check_owned(run, claim)
         end(conn, thread, run, run_status, {**outcome, "graph_id": graph_id})
 
     # Whoever finds in the database that the run has ended finds all of its events, too.
@@ -86,11 +85,16 @@ async def set_joint_status(
     await database.current().write(fn)
 
 
-def _claim() -> Any:
+def _claim() -> checkpoint.Claim | None:
     return checkpoint.claim.get()
 
 
-def _check_owned(run: Row, claim: Any) -> None:
+def check_owned(run: Row, claim: checkpoint.Claim | None) -> None:
+    """Refuse what an attempt does to its run once that is no longer its own.
+
+    Raises:
+        SupersededAttempt: another attempt has taken the run over, or it has ended.
+    """
     if claim is None or claim.run_id != str(run["run_id"]):
         return
     ours = run["attempt"] == claim.attempt and claim.owner in (None, run["claimed_by"])
@@ -134,7 +138,7 @@ def end(
     conn: Connection, thread: Row, run: Row, run_status: str, outcome: Mapping[str, Any]
 ) -> None:
     """End `run` inside a transaction; `outcome` holds the thread's new columns and graph id."""
-    moment = now()
+    moment = conn.now()
     if run_status == "rollback":
         checkpoint.delete_for_runs(conn, [run["run_id"]], thread["thread_id"])
         run_rows.delete(conn, run["run_id"])
@@ -163,21 +167,22 @@ def end(
         statement,
         {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}},
     )
-    labels.relabel(conn, thread["thread_id"], thread["metadata"], metadata)
+    labels.relabel(conn, thread["thread_id"], thread["metadata"], metadata, moment)
     ended = {**run, "status": run_status, "updated_at": moment}
     hooks.call(
         "after_run_end", conn, Caller(), {**thread, **columns}, run_rows.public(ended), run_status
     )
 
 
-def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception) -> None:
-    """End as an error a run that we hold and that nobody can work on."""
+def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception, owner: str) -> None:
+    """End as an error a run that `owner` holds with this attempt and that nobody can work on."""
     run = run_rows.find(conn, run_id)
-    if run is None or run["status"] != run_rows.RUNNING or run["attempt"] != attempt:
+    if run is None or not run_rows.is_held(conn, run_id, attempt, owner):
         return
     thread = thread_rows.find(conn, run["thread_id"])
     if thread is None or run["kwargs"].get("temporary"):
-        thread_rows.delete(conn, run["thread_id"])
+        if not run_result.keep(conn, run, error):
+            thread_rows.delete(conn, run["thread_id"])
     else:
         end(conn, thread, run, "error", {"status": "error", "error": json_codec.plain(error)})
     announce_end(conn, run)

@@ -2,18 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import bus, checkpoint, database, json_codec, leases
 from langgraph_runtime_sql.bus import Event, Subscription
+from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import EventsLost
-from langgraph_runtime_sql.ops import run_rows, thread_rows
+from langgraph_runtime_sql.ops import run_result, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import as_uuid, authorize
 from langgraph_runtime_sql.ops.run_cancel import cancel
+from langgraph_runtime_sql.statements import Row
+
+# Of a run that ended in this time, all processes can still find all events.
+RECENT = timedelta(seconds=45)
 
 Delivered = tuple[bytes, bytes, bytes | None]
 _cancelling: set[asyncio.Task[None]] = set()
@@ -25,8 +31,8 @@ class Stream:
     @staticmethod
     async def subscribe(run_id: Any, thread_id: Any = None) -> Subscription:
         """Start to collect a run's events, even before it exists."""
-        thread = None if thread_id is None else str(thread_id)
-        return await bus.current().follow_run(str(run_id), thread)
+        thread = None if thread_id is None else str(as_uuid(thread_id, "thread ID"))
+        return await bus.current().follow_run(str(as_uuid(run_id, "run ID")), thread)
 
     @staticmethod
     async def join(
@@ -55,12 +61,15 @@ class Stream:
             run_id = uuid4()
             stream_channel = bus.current().subscribe_run(str(run_id))
         modes = _modes(stream_mode)
+        run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
         try:
             async for event, with_id in _follow(
-                run_id, thread_id, stream_channel, bus.parse_order(last_event_id), ignore_404
+                run, thread, stream_channel, bus.parse_order(last_event_id), ignore_404
             ):
                 if _wanted(event.name, modes):
                     yield event.name.encode(), event.data, event.id if with_id else None
+            if ignore_404:
+                run_result.discard_soon(run, thread)
         except BaseException:
             if cancel_on_disconnect:
                 _cancel_soon(run_id, thread_id)
@@ -87,6 +96,7 @@ class Stream:
         if claim is not None and claim.run_id == key:
             await leases.check(claim)
             attempt = claim.attempt
+            run_result.note(claim, event, message)
         bus.current().publish(
             key,
             None if thread_id is None else str(thread_id),
@@ -122,61 +132,122 @@ async def _is_elsewhere(
 
 
 async def _follow(
-    run_id: Any, thread_id: Any, live: Subscription, after: bus.Order | None, ignore_404: bool
+    run_id: UUID, thread_id: UUID, live: Subscription, after: bus.Order | None, ignore_404: bool
 ) -> AsyncIterator[tuple[Event, bool]]:
     """Events in order, and whether each is shown with its number."""
     key, here = str(run_id), bus.current()
     if after is not None:
         # One subscription that starts in the log has neither a gap nor a repeat.
-        resumed = await here.follow_run(
-            key, None if thread_id is None else str(thread_id), after, live
-        )
+        whole = here.shared and await _is_kept(run_id, thread_id)
+        resumed = await here.follow_run(key, str(thread_id), after, live, whole=whole)
         live.close()
         live = resumed
-    resumable = here.is_resumable(key)
-    over: str | None = None
+    reader = _Reader(run_id, thread_id, live, after, is_ours=ignore_404)
     try:
-        if not here.is_live(key):
-            over = await _is_over(run_id, thread_id)
-        settled = over is None or await here.settle(live)
-        while True:
-            event = await live.get(0 if over else here.recheck_seconds)
-            if event is None and not over:
-                over = await _is_over(run_id, thread_id)
-                settled = over is None or await here.settle(live)
-            elif event is None:
-                break
-            elif event.is_end:
-                over = "ended"
-                break
-            elif event.is_loss:
-                yield _error(key, EventsLost()), False
-            elif not live.broken:
-                yield event, resumable or event.resumable
+        async for each in reader.events():
+            yield each
     finally:
         live.close()
-    if over == "missing" and not ignore_404:
+    if reader.over == "missing" and not ignore_404:
         yield _error(key, HTTPException(404, "Run not found")), False
-    elif live.broken or not settled:
+    elif reader.lost:
         if not live.broken:
             yield _error(key, EventsLost()), False
         # Whoever waits for the result only needs this one.
-        if (final := await _final(run_id)) is not None:
+        if (final := await final_event(run_id)) is not None:
             yield final, False
+
+
+class _Reader:
+    """Reads a subscription until the run has ended, as its stream or the database says.
+
+    Attributes:
+        over: Why nothing more will come: the run has `ended` or is `missing`.
+        lost: Whether events are missing before the end.
+    """
+
+    def __init__(
+        self,
+        run_id: UUID,
+        thread_id: UUID,
+        live: Subscription,
+        after: bus.Order | None,
+        *,
+        is_ours: bool,
+    ) -> None:
+        self.over: str | None = None
+        self.lost = False
+        self._run_id, self._thread_id = run_id, thread_id
+        self._live = live
+        self._after = bus.START if after is None else after
+        # Somebody goes on after an event that he has seen.
+        self._resumes = after is not None and after > bus.START
+        self._is_ours = is_ours
+
+    async def events(self) -> AsyncIterator[tuple[Event, bool]]:
+        """The events, and whether each is shown with its number."""
+        here, key, live = bus.current(), str(self._run_id), self._live
+        resumable = here.is_resumable(key)
+        if not here.is_live(key):
+            await self._look(first=True)
+        while True:
+            event = await live.get(0 if self.over else here.recheck_seconds)
+            if event is None and self.over:
+                self.lost = self.lost or live.broken
+                return
+            if event is None:
+                await self._look()
+            elif event.is_end:
+                self.over, self.lost = "ended", live.broken
+                return
+            elif event.is_loss:
+                yield _error(key, EventsLost()), False
+            elif not live.broken and event.order > self._after:
+                yield event, resumable or event.resumable
+
+    async def _look(self, *, first: bool = False) -> None:
+        """Ask the database whether anything more will come, and have what was sent before here."""
+        here, live = bus.current(), self._live
+        row = await _find(self._run_id, self._thread_id)
+        if row is not None and row["status"] not in run_rows.ENDED:
+            return
+        self.over = "missing" if row is None else "ended"
+        if not here.shared:
+            return
+        recent = self._is_ours if row is None else _is_recent(row)
+        if not first or recent:
+            # Its last event must have been sent by now, and all others before.
+            self.lost = not await here.settle(live, str(self._run_id))
+            return
+        settled = await here.settle(live)
+        kept = row is not None and row["kwargs"].get("resumable")
+        self.lost = not settled or bool(self._resumes and kept and not live.waiting())
+
+
+async def _is_kept(run_id: UUID, thread_id: UUID) -> bool:
+    """Whether all that a run has sent must still be known to some process."""
+    row = await _find(run_id, thread_id)
+    return row is not None and bool(row["kwargs"].get("resumable")) and _is_recent(row)
+
+
+def _is_recent(row: Row) -> bool:
+    """Whether a run is in flight, or ended so lately that its events are still to be found."""
+    return row["status"] not in run_rows.ENDED or row["updated_at"] > now() - RECENT
 
 
 def _error(run_id: str, error: Exception) -> Event:
     return Event((0, 0), run_id, "error", json_codec.dumps(error).encode(), False)
 
 
-async def _final(run_id: Any) -> Event | None:
+async def final_event(run_id: UUID) -> Event | None:
     """What a run that has ended came to, as its stream would have said it last."""
-    identifier = as_uuid(run_id, "run ID")
 
     def fn(conn: Connection) -> Event | None:
-        row = run_rows.find(conn, identifier)
+        row = run_rows.find(conn, run_id)
         thread = row and thread_rows.find(conn, row["thread_id"])
-        if row is None or thread is None:
+        if row is None or thread is None or row["status"] not in run_rows.ENDED:
+            return None
+        if row["kwargs"].get("temporary") and thread["values"] is thread["error"] is None:
             return None
         name, data = "values", thread["values"] or {}
         if row["status"] == "error":
@@ -184,18 +255,15 @@ async def _final(run_id: Any) -> Event | None:
         elif thread["interrupts"]:
             pending = [each for group in thread["interrupts"].values() for each in group]
             data = {**data, "__interrupt__": pending}
-        return Event((0, 0), str(identifier), name, json_codec.dumps(data).encode(), False)
+        return Event((0, 0), str(run_id), name, json_codec.dumps(data).encode(), False)
 
     return await database.current().read(fn)
 
 
-async def _is_over(run_id: Any, thread_id: Any) -> str | None:
-    """Why nothing more will come of a run, or None while something may."""
-    identifier, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
-    row = await database.current().read(lambda conn: run_rows.find(conn, identifier))
-    if row is None or row["thread_id"] != thread:
-        return "missing"
-    return "ended" if row["status"] in run_rows.ENDED else None
+async def _find(run_id: UUID, thread_id: UUID) -> Row | None:
+    """A run of a thread as stored, or None."""
+    row = await database.current().read(lambda conn: run_rows.find(conn, run_id))
+    return row if row is not None and row["thread_id"] == thread_id else None
 
 
 def _cancel_soon(run_id: Any, thread_id: Any) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from statistics import median
 from typing import Any
 
@@ -10,12 +11,12 @@ from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import bus, checkpoint, database, scope
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import (
     custom_checkpointer,
     run_batch,
     run_claim,
+    run_result,
     run_rows,
     thread_rows,
 )
@@ -195,13 +196,12 @@ class Runs:
     async def stats(conn: Any) -> dict[str, Any]:
         """How many runs wait and run, and how long the waiting have waited, in seconds."""
 
-        def fn(conn: Connection) -> tuple[list[Row], list[Row]]:
-            return conn.fetchall(_PENDING), conn.fetchall(_RUNNING)
+        def fn(conn: Connection) -> tuple[list[Row], list[Row], datetime]:
+            return conn.fetchall(_PENDING), conn.fetchall(_RUNNING), conn.now()
 
         # The process's own figures, whoever asks for them.
         with scope.within(scope.EVERYTHING):
-            pending, running = await database.current().read(fn)
-        moment = now()
+            pending, running, moment = await database.current().read(fn)
         taken = {row["thread_id"] for row in running}
         waits = [(moment - row["created_at"]).total_seconds() for row in pending]
         unblocked = [
@@ -237,7 +237,9 @@ class Runs:
                     conn, identifier, owner.attempt, counted=counted, owner=owner.owner
                 )
                 return
-            conn.execute(_SET_STATUS, {"id": identifier, "new_status": status, "moment": now()})
+            conn.execute(
+                _SET_STATUS, {"id": identifier, "new_status": status, "moment": conn.now()}
+            )
 
         # The next attempt's events come after this one's.
         await bus.current().flush()
@@ -286,6 +288,7 @@ class Runs:
             bus.current().run_ended(key, thread, resumable=resumable)
         finally:
             forget()
+            run_result.forget(key)
 
     @staticmethod
     async def sweep() -> None:

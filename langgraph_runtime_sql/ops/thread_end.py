@@ -9,9 +9,14 @@ from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import bus, checkpoint, database
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.ops import custom_checkpointer, run_rows, thread_rows
+from langgraph_runtime_sql.ops import (
+    custom_checkpointer,
+    run_end,
+    run_result,
+    run_rows,
+    thread_rows,
+)
 from langgraph_runtime_sql.ops.access import Filter, Rows, as_uuid, authorize, rows
 from langgraph_runtime_sql.ops.run_cancel import tell_hooks
 from langgraph_runtime_sql.statements import Row
@@ -23,6 +28,7 @@ async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
 
     Raises:
         HTTPException: (404) it does not exist or may not be deleted.
+        SupersededAttempt: the caller works on the thread's run, and another has taken it over.
     """
     identifier = as_uuid(thread_id, "thread ID")
     claim = checkpoint.claim.get()
@@ -30,12 +36,23 @@ async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
     internal = claim is not None and claim.temporary_thread_id == str(identifier)
     asked = {"thread_id": identifier}
     permitted = None if internal else await authorize(ctx, "threads", "delete", asked)
-    spare = claim.run_id if internal and claim else None
+    worker = claim if internal else None
+    spare = worker.run_id if worker else None
 
     def fn(conn: Connection) -> None:
+        if worker is not None:
+            # The end of a stateless run: only whoever has the run may bring it.
+            run = run_rows.find(conn, UUID(worker.run_id))
+            if run is not None:
+                run_end.check_owned(run, worker)
+                if bus.current().shared and run_result.keep(conn, run):
+                    return
         if not _delete(conn, identifier, permitted, spare=spare):
             raise HTTPException(404, f"Thread with ID {identifier} not found")
 
+    if internal:
+        # Whoever finds that the run has ended finds all of its events, too.
+        await bus.current().flush()
     await database.current().write(fn)
     await custom_checkpointer.delete_thread(identifier)
     return rows([identifier])  # type: ignore[list-item]  # the interface yields the bare id
@@ -134,7 +151,7 @@ async def _end_elsewhere(thread_id: UUID, strategy: str | None) -> None:
 def _sweep(size: int, conn: Connection) -> list[Row]:
     due = conn.fetchall(
         select(threads.c.thread_id, threads.c.ttl_strategy)
-        .where(threads.c.expires_at <= now(), threads.c.status != "busy")
+        .where(threads.c.expires_at <= conn.now(), threads.c.status != "busy")
         .order_by(threads.c.expires_at)
         .limit(size)
         # Whoever holds one of them is using it.

@@ -9,7 +9,6 @@ from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, filters, hooks, labels, tenants
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import Collided
 from langgraph_runtime_sql.hooks import Caller
@@ -94,7 +93,7 @@ def insert(
     Raises:
         Taken: (409) there is one of this id, which the caller may not see.
     """
-    moment = now()
+    moment = conn.now()
     row: Row = {
         "thread_id": thread_id,
         "created_at": moment,
@@ -117,7 +116,7 @@ def insert(
         if find(conn, thread_id) is not None:
             raise Collided
         raise Taken(thread_id)
-    labels.relabel(conn, thread_id, {}, row["metadata"])
+    labels.relabel(conn, thread_id, {}, row["metadata"], row["updated_at"])
     return row
 
 
@@ -133,11 +132,11 @@ def merge_metadata(
     columns = {
         "metadata": merged,
         "tenant": tenants.of(merged),
-        "updated_at": now(),
+        "updated_at": conn.now(),
         **columns,
     }
     conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**columns))
-    labels.relabel(conn, row["thread_id"], row["metadata"], merged)
+    labels.relabel(conn, row["thread_id"], row["metadata"], merged, columns["updated_at"])
     return {**row, **columns}
 
 
@@ -173,16 +172,17 @@ _SET_STATUS = Prepared(
 
 def occupy(conn: Connection, row: Row, *, metadata: Row, config: Row) -> None:
     """A run is about to use the thread: it is busy, and knows with what."""
+    moment = conn.now()
     conn.execute(
         _OCCUPY,
         {
             "id": row["thread_id"],
             "new_metadata": metadata,
             "new_config": config,
-            "moment": now(),
+            "moment": moment,
         },
     )
-    labels.relabel(conn, row["thread_id"], row["metadata"], metadata)
+    labels.relabel(conn, row["thread_id"], row["metadata"], metadata, moment)
 
 
 def rest(conn: Connection, thread_id: UUID, *, busy: bool) -> None:
@@ -190,4 +190,4 @@ def rest(conn: Connection, thread_id: UUID, *, busy: bool) -> None:
     row = find(conn, thread_id)
     if row is not None:
         status = "busy" if busy else row["resting_status"]
-        conn.execute(_SET_STATUS, {"id": thread_id, "new_status": status, "moment": now()})
+        conn.execute(_SET_STATUS, {"id": thread_id, "new_status": status, "moment": conn.now()})

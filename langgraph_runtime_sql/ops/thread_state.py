@@ -12,7 +12,6 @@ from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import bus, checkpoint, database, filters, hooks, json_codec
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller, Reject
 from langgraph_runtime_sql.ops import run_rows, thread_rows
@@ -370,9 +369,9 @@ async def _show(thread_id: UUID, snapshot: StateSnapshot) -> Row | None:
         for task in snapshot.tasks
         if task.interrupts
     }
-    moment = now()
 
     def fn(conn: Connection) -> Row | None:
+        moment = conn.now()
         row = thread_rows.find(conn, thread_id)
         if row is None:
             return None

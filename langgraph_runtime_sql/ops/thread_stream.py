@@ -1,16 +1,42 @@
 """The stream of a thread: every run of it, the future ones too."""
 
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
+from uuid import UUID
 
 import orjson
+from sqlalchemy import bindparam, func, or_, select
 
-from langgraph_runtime_sql import bus, json_codec
+from langgraph_runtime_sql import bus, database, json_codec
 from langgraph_runtime_sql.bus import Event
+from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import EventsLost
+from langgraph_runtime_sql.ops import run_rows
 from langgraph_runtime_sql.ops.access import as_uuid, authorize
+from langgraph_runtime_sql.ops.run_stream import final_event
+from langgraph_runtime_sql.statements import Prepared, Row
+from langgraph_runtime_sql.tables import runs
 
 Delivered = tuple[bytes, bytes, bytes | None, str | None]
+Modes = frozenset[str]
+
+# A run that the database says has ended may be heard of for so long.
+DOUBT_SECONDS = 2.0
+
+_NEWEST = Prepared(select(func.max(runs.c.seq)).where(runs.c.thread_id == bindparam("id")))
+_OPEN_OR_NEW = Prepared(
+    select(runs.c.run_id, runs.c.seq, runs.c.status).where(
+        runs.c.thread_id == bindparam("id"),
+        or_(run_rows.IN_FLIGHT, runs.c.seq > bindparam("newest")),
+    )
+)
+_LAST = Prepared(
+    select(runs.c.run_id)
+    .where(runs.c.thread_id == bindparam("id"))
+    .order_by(runs.c.created_at.desc(), runs.c.seq.desc())
+    .limit(1)
+)
 
 
 class Stream:
@@ -38,19 +64,33 @@ class Stream:
         stream_modes: Sequence[str],
         ctx: Any = None,
     ) -> AsyncIterator[Delivered]:
-        """The same with the run's id as fourth item."""
+        """The same with the run's id as fourth item.
+
+        Where events were lost on their way from another process it ends: with what the runs
+        came to, and an error.
+        """
         identifier = as_uuid(thread_id, "thread ID")
         await Stream.check_thread_stream_auth(identifier, ctx)
-        modes = frozenset(stream_modes) or {"run_modes"}
+        modes = frozenset(stream_modes) or frozenset({"run_modes"})
         after = bus.parse_order(last_event_id)
-        async with await bus.current().follow_thread(str(identifier), after) as subscription:
+        here = bus.current()
+        async with await here.follow_thread(str(identifier), after) as subscription:
+            ends = _Ends(identifier) if here.shared else None
             while True:
-                event = await subscription.get()
+                if ends is not None and (lost := await ends.unheard()):
+                    break
+                event = await subscription.get(None if ends is None else ends.seconds)
                 if event is not None and event.is_loss:
-                    yield b"error", json_codec.dumps(EventsLost()).encode(), None, None
-                    return
-                if event is not None and (shown := _shown(event, modes)) is not None:
+                    lost = await _last(identifier)
+                    break
+                if event is None:
+                    continue
+                if ends is not None:
+                    ends.hear(event)
+                if (shown := _shown(event, modes)) is not None:
                     yield shown
+        async for shown in _rest(lost, modes):
+            yield shown
 
     @staticmethod
     async def check_thread_stream_auth(thread_id: Any, ctx: Any = None) -> None:
@@ -65,7 +105,75 @@ class Stream:
             await permitted_thread(thread_id, ctx, "read")
 
 
-def _shown(event: Event, modes: frozenset[str] | set[str]) -> Delivered | None:
+class _Ends:
+    """Finds runs of a thread that have ended in another process without a word of it here."""
+
+    def __init__(self, thread_id: UUID) -> None:
+        self._thread_id = thread_id
+        self._newest: int | None = None
+        self._open: set[str] = set()
+        self._heard: set[str] = set()
+        self._doubted: set[str] = set()
+        self._due = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """How long the next event may be waited for."""
+        return max(0.0, self._due - time.monotonic())
+
+    def hear(self, event: Event) -> None:
+        """Note what has begun and what has ended."""
+        if event.is_end:
+            self._heard.add(event.run_id)
+            self._open.discard(event.run_id)
+        elif event.run_id != "*":
+            self._open.add(event.run_id)
+
+    async def unheard(self) -> list[str]:
+        """Runs that have ended unheard. Asks the database now and then, and twice to be sure."""
+        if time.monotonic() < self._due:
+            return []
+        found = await database.current().read(self._look)
+        in_flight = {str(row["run_id"]) for row in found if row["status"] not in run_rows.ENDED}
+        ended = {str(row["run_id"]) for row in found} - in_flight
+        over = ((self._open - in_flight) | ended) - self._heard
+        unheard = sorted(over & self._doubted)
+        self._newest = max([self._newest or 0, *(row["seq"] for row in found)])
+        self._open, self._doubted = in_flight | over, over
+        self._heard.clear()
+        seconds = DOUBT_SECONDS if over else bus.current().recheck_seconds
+        self._due = time.monotonic() + seconds
+        return unheard
+
+    def _look(self, conn: Connection) -> list[Row]:
+        """The thread's runs that are in flight or were made since the last look."""
+        if self._newest is None:
+            self._newest = conn.scalar(_NEWEST, {"id": self._thread_id}) or 0
+        return conn.fetchall(_OPEN_OR_NEW, {"id": self._thread_id, "newest": self._newest})
+
+
+async def _last(thread_id: UUID) -> list[str]:
+    """The last run of a thread, if there is one."""
+    found = await database.current().read(lambda conn: conn.scalar(_LAST, {"id": thread_id}))
+    return [] if found is None else [str(found)]
+
+
+async def _rest(lost: list[str], modes: Modes) -> AsyncIterator[Delivered]:
+    """What stands in the place of lost events: what their runs came to, and an error."""
+    about: str | None = None
+    for run_id in lost:
+        final = await final_event(UUID(run_id))
+        if final is None:
+            about = run_id
+            continue
+        for event in (final, Event((0, 0), run_id, bus.CONTROL, bus.DONE, False)):
+            if (shown := _shown(event, modes)) is not None:
+                name, data, _, _ = shown
+                yield name, data, None, run_id
+    yield b"error", json_codec.dumps(EventsLost()).encode(), None, about
+
+
+def _shown(event: Event, modes: Modes) -> Delivered | None:
     """What a follower with these modes gets of an event, if anything."""
     name, data = event.name, event.data
     if event.is_end:
@@ -76,7 +184,7 @@ def _shown(event: Event, modes: frozenset[str] | set[str]) -> Delivered | None:
     return name.encode(), data, event.id, event.run_id
 
 
-def _wanted(name: str, data: bytes, modes: frozenset[str] | set[str]) -> bool:
+def _wanted(name: str, data: bytes, modes: Modes) -> bool:
     if name == "state_update":
         return "state_update" in modes
     if "run_modes" in modes:

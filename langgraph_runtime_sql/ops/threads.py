@@ -7,7 +7,6 @@ from uuid import uuid4
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, database, filters
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import custom_checkpointer, thread_rows
 from langgraph_runtime_sql.ops.access import Rows, as_uuid, authorize, caller, rows
@@ -104,7 +103,7 @@ class Threads:
             row = thread_rows.find_permitted(conn, identifier, permitted)
             if row is None:
                 return []
-            lifetime = thread_rows.ttl_columns(ttl, now()) if ttl else {}
+            lifetime = thread_rows.ttl_columns(ttl, conn.now()) if ttl else {}
             return [thread_rows.merge_metadata(conn, row, changes, who, **lifetime)]
 
         return rows([thread_rows.public(row) for row in await database.current().write(fn)])

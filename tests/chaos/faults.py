@@ -1,10 +1,15 @@
-"""Faults: a driver whose N-th statement fails, in each of the ways in which a disk lets it fail."""
+"""Faults: a driver whose N-th statement fails, in each of the ways in which a database lets it."""
 
 import sqlite3
 import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+
+import psycopg
+from psycopg import errors
+
+from tests.support import databases
 
 # What SQLite says of a disk that fails, and of one that is full.
 MESSAGES = ("disk I/O error", "database or disk is full")
@@ -16,74 +21,67 @@ class Faults:
     Attributes:
         left: How many more statements (of those that count) succeed; None for all.
         burst: How many fail in a row.
-        where: Only statements of threads whose names begin so count.
-        mode: `fails` (nothing happens), `aborts` (SQLite undoes the transaction, as it does
-            on some errors), `lost` (it happens, and an error says that it did not).
+        period: After how many more statements it happens again; None for once.
+        where: `write` or `read`: only statements of such threads count.
+        mode: `fails` (nothing happens; Postgres gives up the transaction), `aborts` (SQLite undoes
+            the transaction, as it does on some errors; the connection to Postgres is gone), `lost`
+            (it happens, and an error says that it did not).
         message: What the error says.
         fired: What failed.
-        watch: Called before each statement of the writer.
+        watch: Called before each statement of a writer.
     """
 
     def __init__(self) -> None:
         self.left: int | None = None
         self.burst = 1
-        self.where = ""
+        self.period: int | None = None
+        self.where = "write"
         self.mode = "fails"
         self.message = MESSAGES[0]
         self.fired: list[str] = []
         self.watch: Callable[[str], None] | None = None
         self._lock = threading.Lock()
+        self._driver: type[_Sqlite | _Postgres]
+        self._driver = _Sqlite if databases.kind() == "sqlite" else _Postgres
 
     def arm(
-        self, left: int, mode: str, message: str, *, burst: int = 1, where: str = "sqlite-write"
+        self,
+        left: int,
+        mode: str,
+        message: str,
+        *,
+        burst: int = 1,
+        where: str = "write",
+        period: int | None = None,
     ) -> None:
         """Let the statement after the next `left` fail."""
         self.mode, self.message, self.burst, self.fired = mode, message, burst, []
-        self.where, self.left = where, left
+        self.where, self.period, self.left = where, period, left
 
     def disarm(self) -> None:
         """Let all succeed."""
         self.left = None
 
-    def connect(self, *arguments: Any, **options: Any) -> sqlite3.Connection:
-        """`sqlite3.connect`, with these faults."""
-        faults = self
+    def connect(self, *arguments: Any, **options: Any) -> Any:
+        """The driver's `connect`, with these faults."""
+        return self._driver.connect(self, *arguments, **options)
 
-        class Cursor(sqlite3.Cursor):
-            def execute(self, sql: str, *rest: Any) -> Any:
-                return faults._run(self.connection, sql, partial(super().execute, sql, *rest))
-
-            def executemany(self, sql: str, *rest: Any) -> Any:
-                return faults._run(self.connection, sql, partial(super().executemany, sql, *rest))
-
-        class Connection(sqlite3.Connection):
-            def cursor(self, *_: Any) -> Any:
-                return super().cursor(Cursor)
-
-            def execute(self, sql: str, *rest: Any) -> Any:
-                return faults._run(self, sql, partial(super().execute, sql, *rest))
-
-            def executemany(self, sql: str, *rest: Any) -> Any:
-                return faults._run(self, sql, partial(super().executemany, sql, *rest))
-
-        return sqlite3.connect(*arguments, factory=Connection, **options)
-
-    def _run(
-        self, raw: sqlite3.Connection, sql: str, statement: Callable[[], sqlite3.Cursor]
-    ) -> sqlite3.Cursor:
-        if self.watch is not None and threading.current_thread().name == "sqlite-write":
+    def run(self, raw: Any, sql: str, statement: Callable[[], Any]) -> Any:
+        """Run a statement of `raw`, or fail."""
+        if self.watch is not None and self._is_of("write"):
             self.watch(sql)
         if not self._due(sql):
             return statement()
         if self.mode == "lost":
             statement()
-        elif self.mode == "aborts" and raw.in_transaction:
-            sqlite3.Connection.execute(raw, "ROLLBACK")
-        raise sqlite3.OperationalError(self.message)
+        raise self._driver.fail(raw, sql, self.mode, self.message)
+
+    def _is_of(self, where: str) -> bool:
+        return threading.current_thread().name.startswith(f"{self._driver.name}-{where}")
 
     def _due(self, sql: str) -> bool:
         with self._lock:
-            if self.left is None or not threading.current_thread().name.startswith(self.where):
+            if self.left is None or not self._is_of(self.where):
                 return False
             if self.mode == "lost" and sql != "COMMIT":
                 return False
@@ -91,6 +89,104 @@ class Faults:
             if self.left >= 0:
                 return False
             if self.left <= -self.burst:
-                self.left = None
+                self.left = self.period
             self.fired.append(sql)
             return True
+
+
+class _Sqlite:
+    """SQLite's driver.
+
+    Attributes:
+        name: What the names of the engine's threads begin with.
+    """
+
+    name = "sqlite"
+
+    @staticmethod
+    def connect(faults: Faults, *arguments: Any, **options: Any) -> sqlite3.Connection:
+        class Cursor(sqlite3.Cursor):
+            def execute(self, sql: str, *rest: Any) -> Any:
+                return faults.run(self.connection, sql, partial(super().execute, sql, *rest))
+
+            def executemany(self, sql: str, *rest: Any) -> Any:
+                return faults.run(self.connection, sql, partial(super().executemany, sql, *rest))
+
+        class Connection(sqlite3.Connection):
+            def cursor(self, *_: Any) -> Any:
+                return super().cursor(Cursor)
+
+            def execute(self, sql: str, *rest: Any) -> Any:
+                return faults.run(self, sql, partial(super().execute, sql, *rest))
+
+            def executemany(self, sql: str, *rest: Any) -> Any:
+                return faults.run(self, sql, partial(super().executemany, sql, *rest))
+
+        return sqlite3.connect(*arguments, factory=Connection, **options)
+
+    @staticmethod
+    def fail(raw: sqlite3.Connection, sql: str, mode: str, message: str) -> Exception:
+        """The error of a statement that fails, with what it does to the connection."""
+        if mode == "aborts" and raw.in_transaction:
+            sqlite3.Connection.execute(raw, "ROLLBACK")
+        return sqlite3.OperationalError(message)
+
+
+class _Postgres:
+    """Postgres's driver; attributes as above."""
+
+    name = "postgres"
+
+    @staticmethod
+    def connect(faults: Faults, *arguments: Any, **options: Any) -> Any:
+        class Cursor(psycopg.Cursor[Any]):
+            def execute(self, query: Any, *rest: Any, **how: Any) -> Any:
+                run = partial(super().execute, query, *rest, **how)
+                return faults.run(self.connection, _text(query), run)
+
+            def executemany(self, query: Any, *rest: Any, **how: Any) -> Any:
+                run = partial(super().executemany, query, *rest, **how)
+                return faults.run(self.connection, _text(query), run)
+
+        raw = psycopg.connect(*arguments, cursor_factory=Cursor, **options)
+        return _Commanded(raw, faults)
+
+    @staticmethod
+    def fail(raw: psycopg.Connection[Any], sql: str, mode: str, message: str) -> Exception:
+        """The error of a statement that fails, with what it does to the connection."""
+        if mode == "fails":
+            # In a transaction nothing but its end is possible any more, and a commit undoes it.
+            raw.pgconn.exec_(b"ROLLBACK" if sql == "COMMIT" else b"SELECT 1 / 0")
+            return errors.DiskFull(message)
+        raw.close()
+        return psycopg.OperationalError(f"the connection is lost: {message}")
+
+
+def _text(query: Any) -> str:
+    return query.decode() if isinstance(query, bytes) else str(query)
+
+
+class _Commanded:
+    """A connection of psycopg, whose commands past cursors may fail, too: BEGIN and COMMIT."""
+
+    def __init__(self, raw: psycopg.Connection[Any], faults: Faults) -> None:
+        self._raw = raw
+        self._faults = faults
+
+    # What asks for the driver's class is told so.
+    @property
+    def __class__(self) -> Any:
+        return psycopg.Connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+    @property
+    def pgconn(self) -> Any:
+        return self
+
+    def exec_(self, command: bytes) -> Any:
+        run = partial(self._raw.pgconn.exec_, command)
+        # What begins a transaction says how.
+        word = command.decode().partition(" ")[0]
+        return run() if word == "ROLLBACK" else self._faults.run(self._raw, word, run)

@@ -5,10 +5,8 @@ Those that belong to one part are tested with it; `ELSEWHERE` says where.
 
 import ast
 import json
-import sqlite3
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -21,8 +19,10 @@ from langgraph_runtime_sql import database, queue
 from langgraph_runtime_sql.ops.threads import Threads
 from langgraph_runtime_sql.tables import runs
 from tests.chaos.victim import lines, wait_for
-from tests.support import runtime
+from tests.support import databases, runtime
 from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 ELSEWHERE = {
     "cancelled runs are retried if their worker died": (
@@ -171,7 +171,8 @@ def test_a_mounted_platform_with_an_app_inside_has_one_queue_and_one_scheduler(
     )
     path, port = tmp_path / "mounted.db", free_port()
     host = ROOT / "tests" / "integration" / "host.py"
-    command = [sys.executable, str(host), "fastapi", "/api", str(project), str(path), str(port)]
+    command = [sys.executable, str(host), "fastapi", "/api", str(project), databases.url(path)]
+    command += [str(port)]
     env = environment(N_JOBS_PER_WORKER="2", CRON_SCHEDULER_SLEEP_TIME="1")
     with (
         running(command, port, tmp_path, env, ready="/api/ok") as server,
@@ -196,7 +197,7 @@ def _assert_one_queue(client: httpx.Client, record: Path) -> None:
     assert (most, lines(record).count("started")) == (2, 8)
 
 
-_FIRED = "SELECT count(*) FROM runs WHERE kwargs LIKE '%cron_id%'"
+_FIRED = "SELECT count(*) FROM runs WHERE CAST(kwargs AS TEXT) LIKE '%cron_id%'"
 
 
 def _assert_one_scheduler(client: httpx.Client, path: Path) -> None:
@@ -204,7 +205,6 @@ def _assert_one_scheduler(client: httpx.Client, path: Path) -> None:
     for number in (1, 2):
         body = {"assistant_id": "echo", "schedule": "0 3 1 1 *", "on_run_completed": "keep"}
         cron = client.post("/runs/crons", json=body).json()["cron_id"]
-        with closing(sqlite3.connect(path, timeout=10)) as raw:
-            with raw:
-                raw.execute("UPDATE crons SET next_run_date = 1 WHERE cron_id = ?", (cron,))
-            wait_for(lambda raw=raw, n=number: raw.execute(_FIRED).fetchone() == (n,))
+        past = databases.date(1)
+        databases.execute(path, "UPDATE crons SET next_run_date = ? WHERE cron_id = ?", past, cron)
+        wait_for(lambda n=number: databases.execute(path, _FIRED) == [(n,)])

@@ -1,6 +1,10 @@
 """A run that kills its process ends in error, after three attempts, and takes nothing with it."""
 
+import pytest
+
 from tests.chaos.victim import Victim, lines
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 STATUS = 9
 

@@ -8,8 +8,13 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
+
 from langgraph_runtime_sql import queue
 from tests.chaos.victim import Victim, lines
+from tests.support import databases
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 
 def steps(victim: Victim, name: str) -> list[int]:
@@ -145,7 +150,7 @@ def test_crons_fire_after_a_restart_once(victim: Victim) -> None:
     victim.kill()
     # Its time came while the server was down.
     [(date,)] = victim.sql("SELECT next_run_date FROM crons")
-    victim.sql("UPDATE crons SET next_run_date = ?", victim.date(time.time() - 1))
+    victim.sql("UPDATE crons SET next_run_date = ?", databases.date(time.time() - 1))
     victim.start()
     victim.await_(lambda: victim.sql("SELECT * FROM runs"))
     [(thread, run)] = victim.sql("SELECT thread_id, run_id FROM runs")

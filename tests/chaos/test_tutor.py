@@ -9,21 +9,26 @@ import httpx
 import pytest
 
 from tests.chaos.victim import Victim
+from tests.support import databases
 from tests.support.openai_replies import say
 from tests.support.openai_server import OpenAIServer
 from tests.support.tutor import RIGHT, WRONG, asked, found, of_endpoint, teach, write_config
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 HAS = ("agreement", "has", "have")
 
 
 @pytest.fixture(scope="module")
-def launched(endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
+def launched(
+    each_database: str, endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Victim]:
     folder = tmp_path_factory.mktemp("tutor")
     victim = Victim(
         folder,
         {
             "LANGGRAPH_JSON": str(write_config(folder)),
-            "DATABASE_URL": f"sqlite:///{folder}/chaos.db",
+            "DATABASE_URL": databases.url(folder / "chaos.db"),
             **of_endpoint(endpoint),
         },
     )

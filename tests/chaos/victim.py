@@ -11,13 +11,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import httpx
-import psycopg
 import pytest
 
 from langgraph_runtime_sql import doctor, filters
@@ -197,20 +194,7 @@ class Victim:
 
     def sql(self, statement: str, *parameters: Any) -> list[Any]:
         """Run a statement on the database, past the server."""
-        if databases.kind() == "postgresql":
-            with psycopg.connect(databases.url(self.database)) as connection:
-                done = connection.execute(statement.replace("?", "%s").encode(), parameters)
-                found = done.fetchall() if done.description else []
-                return [tuple(_as_in_a_file(value) for value in row) for row in found]
-        with closing(sqlite3.connect(self.database, timeout=10)) as raw, raw:
-            return raw.execute(statement, parameters).fetchall()
-
-    @staticmethod
-    def date(seconds: float) -> Any:
-        """A date as a parameter of `sql`."""
-        if databases.kind() == "postgresql":
-            return datetime.fromtimestamp(seconds, UTC)
-        return int(seconds * 1e6)
+        return databases.execute(self.database, statement, *parameters)
 
     def findings(self) -> list[str]:
         """What the doctor says, while the server runs or not."""
@@ -222,10 +206,6 @@ class Victim:
             raw.execute("BEGIN")
             found = doctor.examine(Connection(raw, DIALECT), served=bool(self.pid))
         return [f"{each.what} {each.id}: {each.why}" for each in found]
-
-
-def _as_in_a_file(value: Any) -> Any:
-    return str(value) if isinstance(value, UUID) else value
 
 
 def wait_for(condition: Callable[[], Any], explain: Callable[[], str] = str) -> None:

@@ -1,7 +1,7 @@
-"""One scenario, two servers: stock ``langgraph dev`` and ours must answer alike.
+"""One scenario on every server: stock ``langgraph dev``, and ours on each database, answer alike.
 
 A scenario is an async function that uses one server through the SDK or plain HTTP
-and returns what it saw. It is played on both servers at once; ids, times and
+and returns what it saw. It is played on all of them at once; ids, times and
 addresses are normalised; what remains must be equal, but for the deliberate
 differences listed, with reasons, in ``differences.py``.
 

@@ -7,18 +7,18 @@ a scenario that is not deterministic, or a normaliser that forgets something, fa
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import pytest
 
-from .registry import SCENARIOS
-from .runner import Runner
-from .servers import GRAPHS_CONFIG, our_server, stock_server, wait_ready
+from tests.support import databases
 
-PEERS = {"ours": our_server, "stock": stock_server}
+from .registry import SCENARIOS
+from .runner import REFERENCE, Runner
+from .servers import GRAPHS_CONFIG, Server, our_server, stock_server, wait_ready
+
 OWNERS = Path(__file__).with_name("owners_auth.py")
 
 
@@ -27,20 +27,32 @@ def played(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Runner]:
     """A runner that is already playing the scenarios selected for this session."""
-    peer = os.environ.get("CONFORMANCE_PEER", "ours")
     items = [item for item in request.session.items if hasattr(item, "callspec")]
     names = {item.callspec.params.get("name") for item in items}
+    peers = sorted({item.callspec.params.get("peer") for item in items} - {None})
     chosen = [scenario for name, scenario in SCENARIOS.items() if name in names]
     with ExitStack() as stack:
-        pairs = {}
+        servers: dict[bool, dict[str, Server]] = {}
         for owners in sorted({scenario.owners for scenario in chosen}):
-            auth = OWNERS if owners else None
-            first = stock_server(tmp_path_factory.mktemp("stock"), "stock", auth)
-            second = PEERS[peer](tmp_path_factory.mktemp(peer), f"peer ({peer})", auth)
-            pairs[owners] = (stack.enter_context(first), stack.enter_context(second))
-        for server in [server for pair in pairs.values() for server in pair]:
+            servers[owners] = {
+                name: stack.enter_context(_server(tmp_path_factory, name, owners))
+                for name in (REFERENCE, *peers)
+            }
+        for server in [each for started in servers.values() for each in started.values()]:
             wait_ready(server)
-        runner = Runner(pairs, sorted(json.loads(GRAPHS_CONFIG.read_text())["graphs"]))
+        runner = Runner(servers, sorted(json.loads(GRAPHS_CONFIG.read_text())["graphs"]))
         runner.start(chosen)
         yield runner
         runner.join()
+
+
+def _server(
+    folders: pytest.TempPathFactory, name: str, owners: bool
+) -> AbstractContextManager[Server]:
+    """Ours on the database of this name, or stock."""
+    auth = OWNERS if owners else None
+    if name not in databases.KINDS:
+        return stock_server(folders.mktemp("stock"), name, auth)
+    with databases.on(name):
+        url = databases.url(folders.mktemp(name) / "conformance.db")
+    return our_server(folders.mktemp(name), name, url, auth)

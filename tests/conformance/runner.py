@@ -1,4 +1,4 @@
-"""Play scenarios on both servers at once, many at a time, in one event loop thread."""
+"""Play scenarios on all servers at once, many at a time, in one event loop thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from .registry import Scenario
 from .servers import Server
 from .world import World, open_transport
 
-AT_ONCE = 12
+REFERENCE = "stock"
+AT_ONCE = 8
 SCENARIO_SECONDS = 60.0
 
 
@@ -32,20 +33,20 @@ class Outcome:
     broke: str | None = None
 
 
-Pair = tuple[Outcome, Outcome]
+Outcomes = dict[str, Outcome]
 
 
 class Runner:
     """Plays scenarios in a background thread; :meth:`outcomes` waits for one of them.
 
-    :param servers: the pairs to compare, the reference first: with owners, and without.
+    :param servers: those to compare by name, among them the reference: with owners, and without.
     :param graphs: names of the graphs that all serve.
     """
 
-    def __init__(self, servers: dict[bool, tuple[Server, Server]], graphs: list[str]) -> None:
+    def __init__(self, servers: dict[bool, dict[str, Server]], graphs: list[str]) -> None:
         self._servers = servers
         self._graphs = graphs
-        self._futures: dict[str, Future[Pair]] = {}
+        self._futures: dict[str, Future[Outcomes]] = {}
         self._thread: threading.Thread | None = None
 
     def start(self, scenarios: Iterable[Scenario]) -> None:
@@ -65,8 +66,8 @@ class Runner:
                     future.set_exception(error)
             raise
 
-    def outcomes(self, name: str) -> Pair:
-        """What both servers answered to the scenario; waits until it has been played."""
+    def outcomes(self, name: str) -> Outcomes:
+        """What each server answered to the scenario; waits until it has been played."""
         return self._futures[name].result()
 
     @property
@@ -87,12 +88,15 @@ class Runner:
 
             async def play(scenario: Scenario) -> None:
                 async with gate:
-                    first, second = (
-                        self._observe(scenario, s, World(s.url, receiver, transport, scratch))
-                        for s in self._servers[scenario.owners]
+                    servers = self._servers[scenario.owners]
+                    outcomes = await asyncio.gather(
+                        *(
+                            self._observe(scenario, s, World(s.url, receiver, transport, scratch))
+                            for s in servers.values()
+                        )
                     )
-                    outcomes = await asyncio.gather(first, second)
-                    self._futures[scenario.name].set_result((outcomes[0], outcomes[1]))
+                    found = dict(zip(servers, outcomes, strict=True))
+                    self._futures[scenario.name].set_result(found)
 
             await asyncio.gather(*(play(s) for s in scenarios if not s.alone))
             for scenario in scenarios:

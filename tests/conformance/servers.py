@@ -16,7 +16,6 @@ from typing import Any
 
 import httpx
 
-from tests.support import databases
 from tests.support.processes import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,15 +85,17 @@ def stock_server(directory: Path, name: str, auth: Path | None = None) -> Iterat
 
 
 @contextmanager
-def our_server(directory: Path, name: str, auth: Path | None = None) -> Iterator[Server]:
-    """Start this project's server on a new database in ``directory``.
+def our_server(
+    directory: Path, name: str, database_url: str, auth: Path | None = None
+) -> Iterator[Server]:
+    """Start this project's server on a new database.
 
     It is not ready yet: see :func:`wait_ready`.
     """
     config, port = write_config(directory, auth), free_port()
     command = [sys.executable, "-m", "server", "serve", "--config", str(config)]
     command += ["--host", "127.0.0.1", "--port", str(port)]
-    command += ["--database-url", databases.url(directory / "conformance.db")]
+    command += ["--database-url", database_url]
     with _running(name, command, port, directory) as server:
         yield server
 

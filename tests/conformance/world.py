@@ -16,6 +16,8 @@ from langgraph_sdk.client import LangGraphClient
 from .receiver import Receiver
 
 GRAPH_NAMESPACE = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
+# Seconds until a run begins that is to be looked at before: enough for a machine that is busy.
+SOON = 6
 SEEN_HEADERS = (
     "allow",
     "content-location",

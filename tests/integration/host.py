@@ -1,6 +1,6 @@
 """Host apps to mount the platform in.
 
-Run as `host.py FRAMEWORK PREFIX CONFIG DATABASE PORT [ROOT_PATH]`.
+Run as `host.py FRAMEWORK PREFIX CONFIG DATABASE_URL PORT [ROOT_PATH]`.
 """
 
 import sys
@@ -57,9 +57,9 @@ async def loopback(request: Request) -> Response:
     return JSONResponse(answer)
 
 
-def create(framework: str, prefix: str, config: str, database: str) -> Any:
+def create(framework: str, prefix: str, config: str, database_url: str) -> Any:
     """A host with middleware, an exception handler, routes and a lifespan of its own."""
-    platform = LangGraphPlatform(config, database_url=f"sqlite:///{database}")
+    platform = LangGraphPlatform(config, database_url=database_url)
 
     @asynccontextmanager
     async def lifespan(app: Any) -> AsyncIterator[dict[str, str]]:
@@ -81,7 +81,7 @@ def create(framework: str, prefix: str, config: str, database: str) -> Any:
 
 
 if __name__ == "__main__":
-    framework, prefix, config, database, port, *root_path = sys.argv[1:]
+    framework, prefix, config, url, port, *root_path = sys.argv[1:]
     uvicorn.run(
-        create(framework, prefix, config, database), port=int(port), root_path="".join(root_path)
+        create(framework, prefix, config, url), port=int(port), root_path="".join(root_path)
     )

@@ -16,11 +16,14 @@ from langgraph_sdk.client import LangGraphClient
 from my_agent import database
 from my_agent.chat.window import PAIRS
 from server.cli import main
+from tests.support import databases
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.openai_replies import Answer, Failure, Reply, say
 from tests.support.openai_server import OpenAIServer, Received
 from tests.support.processes import ROOT, Running
 from tests.support.served import Api, Event, client, served
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 CONFIG = ROOT / "langgraph.json"
 EVENTS = {"accept": "text/event-stream"}
@@ -34,7 +37,7 @@ FIRST, SECOND = "How tall is Skarra Light?", "How many levels does it have?"
 
 def ingest(path: Path, folder: Path, *options: str) -> Result:
     """`threadhold ingest`, into the database of the server in `folder`."""
-    url = f"sqlite:///{folder}/data.db"
+    url = databases.url(folder / "data.db")
     done = CliRunner().invoke(main, ["ingest", str(path), "--database-url", url, *options])
     if done.exit_code == 0:
         database.close()
@@ -50,7 +53,9 @@ def echo(received: Received) -> Reply:
 
 
 @pytest.fixture(scope="module")
-def server(endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def server(
+    each_database: str, endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
     """With documents that were ingested while it ran."""
     folder = tmp_path_factory.mktemp("ask")
     settings = {

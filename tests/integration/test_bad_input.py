@@ -14,6 +14,8 @@ from tests.support import databases
 from tests.support.garbage import complaint, nested
 from tests.support.served import served
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 NOWHERE = "00000000-0000-4000-8000-00000000abcd"
 PATIENCE = 20.0
 # An explicit text where JSON encoders would not write it.
@@ -53,12 +55,10 @@ class Served:
 
     def contents(self) -> dict[str, list[Any]]:
         """Every row of every table."""
-        return {
-            name: self._query(f"SELECT * FROM {name}") for name in databases.tables(self.database)
-        }
+        return databases.contents(self.database)
 
     def _query(self, statement: str) -> list[Any]:
-        return databases.query(self.database, statement)
+        return databases.execute(self.database, statement)
 
     def filled(self, text: str) -> str:
         for name, value in self.ids.items():
@@ -82,7 +82,7 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("bad")
     with (
         served(folder) as running,

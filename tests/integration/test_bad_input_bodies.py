@@ -14,6 +14,8 @@ import pytest
 from tests.support.garbage import complaint, spoilt
 from tests.support.served import served
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 SAMPLES = 30
 MCP = {"accept": "application/json, text/event-stream"}
 
@@ -278,7 +280,7 @@ ROUTES: list[tuple[str, str, Any]] = [
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+def target(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     with (
         served(tmp_path_factory.mktemp("bodies")) as server,
         closing(httpx.Client(base_url=server.url, timeout=30)) as client,

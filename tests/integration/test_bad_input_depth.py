@@ -13,6 +13,8 @@ from tests.support.garbage import complaint, nested
 from tests.support.processes import GRAPHS
 from tests.support.served import served
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 # The encoder's own limit is 254; where it matters is below it.
 DEPTHS = [150, 196, 200, 230, 232, 250, 252, 254, 300, 5000]
 PATIENCE = 20.0
@@ -40,7 +42,7 @@ graph = StateGraph(State).add_node(deep).add_edge(START, "deep").add_edge("deep"
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+def client(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     folder = tmp_path_factory.mktemp("depth")
     (folder / "deep.py").write_text(DEEP)
     graphs = {"deep": "./deep.py:graph", "echo": f"{GRAPHS}/echo.py:graph"}

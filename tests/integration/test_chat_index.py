@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, func, select, text
 
-from my_agent import database as chosen
 from my_agent.chat.documents import embedding, index, keywords
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.ingestion import Report, ingest
@@ -16,29 +15,11 @@ from my_agent.chat.documents.search import has_documents, search
 from my_agent.chat.documents.vectors import BYTES, VectorCache, nearest
 from my_agent.chat.tables import SHARED, documents, files, passages, versions
 from my_agent.database import database
-from tests.support.postgres import postgres
 
 pytestmark = pytest.mark.usefixtures("product_database")
 
 SKARRA = "# Skarra Light\n\n## Tower\n\nIt has six levels.\n\n## Lamp\n\nIt burned paraffin.\n"
 VELHO = "# Farol Velho\n\nO farol tem quatro níveis.\n"
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def either(
-    request: pytest.FixtureRequest,
-    product_database: str,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[None]:
-    """A database of each kind, for what is written differently there."""
-    if request.param == "sqlite":
-        yield
-        return
-    with postgres(tmp_path_factory.mktemp("chat")) as url:
-        chosen.use(url)
-        yield
-        chosen.close()
-        chosen.use(product_database)
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +81,6 @@ def test_passages_keep_what_they_are_under(folder: Path) -> None:
     assert best == Passage(1, "Skarra Light", "Tower", "It has six levels.")
 
 
-@pytest.mark.usefixtures("either")
 def test_only_what_changed_is_read_again(folder: Path) -> None:
     ingest(folder, SHARED)
     with database().read(SHARED) as connection:
@@ -113,7 +93,6 @@ def test_only_what_changed_is_read_again(folder: Path) -> None:
         assert index.version(connection, SHARED) != before
 
 
-@pytest.mark.usefixtures("either")
 def test_what_the_folder_no_longer_has_goes(folder: Path) -> None:
     ingest(folder, SHARED)
     (folder / "skarra.md").unlink()
@@ -139,7 +118,6 @@ def test_other_folders_are_left_alone(folder: Path, tmp_path: Path) -> None:
     assert counts(ingest(tmp_path, SHARED)) == (0, 0, 2, 1, 0)
 
 
-@pytest.mark.usefixtures("either")
 def test_the_same_content_is_kept_once(folder: Path) -> None:
     (folder / "copy.md").write_text(SKARRA)
     assert counts(ingest(folder, SHARED)) == (3, 0, 0, 0, 3)
@@ -185,7 +163,6 @@ def test_what_cannot_be_read_is_reported_and_skipped(
     assert str(report).endswith("7 skipped; 3 passages embedded")
 
 
-@pytest.mark.usefixtures("either")
 def test_a_name_that_is_no_unicode_is_a_name(folder: Path) -> None:
     (folder / "\udcff").mkdir()
     (folder / "\udcff" / "\udcfe.txt").write_text("Found all the same.")
@@ -253,7 +230,6 @@ def test_what_was_cut_off_goes_on_where_it_was(
     assert counts(ingest(folder, SHARED)) == (1, 0, 1, 0, 1)
 
 
-@pytest.mark.usefixtures("either")
 def test_nobody_reads_another_tenants_documents(folder: Path, tmp_path: Path) -> None:
     ingest(folder, "acme")
     own = tmp_path / "own"
@@ -311,7 +287,6 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.usefixtures("either")
 @pytest.mark.parametrize("question", HOSTILE)
 def test_no_question_is_an_operator(folder: Path, question: str) -> None:
     ingest(folder, SHARED)
@@ -319,7 +294,6 @@ def test_no_question_is_an_operator(folder: Path, question: str) -> None:
     assert "It has six levels." in found(question)
 
 
-@pytest.mark.usefixtures("either")
 @pytest.mark.parametrize("question", ["", " \n", "?!", "😀", "' \" * ( ) : -", "NOT"])
 def test_a_question_without_words_is_no_error(folder: Path, question: str) -> None:
     ingest(folder, SHARED)
@@ -327,7 +301,6 @@ def test_a_question_without_words_is_no_error(folder: Path, question: str) -> No
     assert isinstance(found(question), list)
 
 
-@pytest.mark.usefixtures("either")
 def test_words_are_found_whatever_their_accents_and_endings(folder: Path) -> None:
     ingest(folder, SHARED)
     assert words("NIVEIS") == words("níveis") == ["O farol tem quatro níveis."]
@@ -337,7 +310,6 @@ def test_words_are_found_whatever_their_accents_and_endings(folder: Path) -> Non
     assert words("word " * 5000 + "levels") == ["It has six levels."]
 
 
-@pytest.mark.usefixtures("either")
 def test_meaning_is_found_in_another_language(folder: Path) -> None:
     ingest(folder, SHARED)
     question = "Qual era o combustível da lâmpada?"
@@ -365,7 +337,6 @@ def nearest_ids(cache: VectorCache, question: embedding.Vectors, tenant: str) ->
         return nearest(connection, cache, question, tenant, 5)
 
 
-@pytest.mark.usefixtures("either")
 def test_the_cache_answers_as_the_table_does(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:

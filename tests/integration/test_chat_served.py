@@ -11,9 +11,12 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.schema import Run
 
+from tests.support import databases
 from tests.support.openai_replies import Answer, Failure, say
 from tests.support.openai_server import PATIENCE, OpenAIServer
 from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 # Empty, so that neither the developer's environment nor their .env names a model.
 NO_MODEL = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": "", "OPENAI_MODEL": ""}
@@ -24,14 +27,16 @@ def served(folder: Path, **variables: str) -> Iterator[Running]:
     """The project's own langgraph.json, on a database in `folder`."""
     port = free_port()
     arguments = ("--config", ROOT / "langgraph.json", "--port", port)
-    database = ("--database-url", f"sqlite:///{folder / 'chat.db'}")
+    database = ("--database-url", databases.url(folder / "chat.db"))
     command = threadhold("serve", *map(str, arguments), *database)
     with running(command, port, folder, environment(**{**NO_MODEL, **variables})) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def online(endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def online(
+    each_database: str, endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
     variables = {
         "OPENAI_API_KEY": endpoint.api_key,
         "OPENAI_BASE_URL": endpoint.base_url,

@@ -352,7 +352,7 @@ async def test_deleting_a_run_leaves_copies_of_its_thread_alone(db: Database) ->
     assert await checkpoints("copy") == []
 
 
-@pytest.mark.only("sqlite")
+@pytest.mark.only("sqlite")  # Postgres plans by the size of its tables.
 async def test_a_run_is_found_without_reading_the_others(db: Database) -> None:
     from langgraph_runtime_sql.checkpoint.stock import RUN_ID
 

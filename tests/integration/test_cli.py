@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from hooks.hosts import is_loopback
+from tests.support import databases
 from tests.support.processes import (
     GRAPHS,
     ROOT,
@@ -65,12 +66,12 @@ def make_project(folder: Path) -> Path:
 def command(name: str, config: Path, folder: Path, port: int) -> list[str]:
     return threadhold(
         *(name, "--config", config, "--port", str(port)),
-        *("--database-url", f"sqlite:///{folder}/data/served.db"),
+        *("--database-url", databases.url(folder / "data" / "served.db")),
     )
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def served(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """The other project, served from a folder that is not its own."""
     folder, port = tmp_path_factory.mktemp("served"), free_port()
     line = command("serve", make_project(folder / "project") / "langgraph.json", folder, port)
@@ -138,6 +139,7 @@ def test_a_client_that_goes_away_in_the_middle_of_a_request_is_no_error(served: 
     ]
 
 
+@pytest.mark.usefixtures("each_database")
 @pytest.mark.parametrize(("sent", "level"), [(signal.SIGTERM, "debug"), (signal.SIGINT, "info")])
 def test_a_signal_ends_it_in_good_order_and_debug_shows_what_the_api_says(
     project: Path, tmp_path: Path, sent: signal.Signals, level: str
@@ -153,24 +155,27 @@ def test_a_signal_ends_it_in_good_order_and_debug_shows_what_the_api_says(
     assert ("langgraph_api" in loggers) is (level == "debug")
 
 
-def test_a_second_server_on_the_same_file_is_told_who_owns_it(
+def test_a_second_server_on_the_same_database_is_told_that_it_is_taken(
     served: Running, project: Path
 ) -> None:
     line = command("serve", project / "langgraph.json", served.log.parent, free_port())
     second = run(line, project)
     assert second.returncode != 0
-    assert f"in use by process {served.process.pid}" in second.stdout
+    # Only a file says by whom.
+    who = f"process {served.process.pid}" if databases.kind() == "sqlite" else "another process"
+    assert f"in use by {who}" in second.stdout
     assert "Traceback" not in second.stdout
     assert ask(served.url) == "other"
 
 
+@pytest.mark.only("sqlite")  # Backups of Postgres are those of its own tools.
 def test_a_backup_of_a_running_server_holds_what_it_has_acknowledged(
     served: Running, tmp_path: Path
 ) -> None:
     body = {"metadata": {"mark": "acknowledged"}}
     assert httpx.post(f"{served.url}/threads", json=body).status_code == 200
     copy = tmp_path / "copy.db"
-    url = f"sqlite:///{served.log.parent}/data/served.db"
+    url = databases.url(served.log.parent / "data" / "served.db")
     ended = run(threadhold("backup", copy, "--database-url", url), tmp_path)
     assert ended.returncode == 0, ended.stdout
     with closing(sqlite3.connect(copy)) as connection:

@@ -9,9 +9,11 @@ import pytest
 from tests.support import databases
 from tests.support.processes import GRAPHS, environment, free_port, running, threadhold
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 
 @pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+def api(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     folder, port = tmp_path_factory.mktemp("crons"), free_port()
     command = threadhold("serve", "--port", str(port), "--config", GRAPHS / "langgraph.json")
     command += ["--database-url", databases.url(folder / "crons.db")]

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import clock
+from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.database import Database
 from langgraph_runtime_sql.ops import cron_firing
 from langgraph_runtime_sql.ops.assistants import Assistants, system_id
@@ -90,8 +90,7 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[datetime], None]:
     """Stops the clock of crons at a date, until it is set to another."""
 
     def move(to: datetime) -> None:
-        for module in (clock, cron_firing):
-            monkeypatch.setattr(module, "now", lambda: to)
+        monkeypatch.setattr(Connection, "now", lambda conn: to)
         monkeypatch.setattr("langgraph_runtime_sql.ops.crons.now", lambda: to)
 
     return move

@@ -13,7 +13,10 @@ import httpx
 import pytest
 from langgraph_sdk import get_client
 
+from tests.support import databases
 from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 HOSTS = [
     ("starlette", ""),
@@ -37,7 +40,7 @@ class Host:
 
 @pytest.fixture(scope="module", params=HOSTS, ids=lambda host: f"{host[0]}{host[1]}")
 def host(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    each_database: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Host]:
     framework, prefix = request.param
     folder = tmp_path_factory.mktemp("host")
@@ -46,7 +49,7 @@ def host(
     config.write_text(json.dumps({"graphs": graphs}))
     port = free_port()
     command = [sys.executable, str(ROOT / "tests/integration/host.py")]
-    command += [framework, prefix, str(config), str(folder / "host.db"), str(port)]
+    command += [framework, prefix, str(config), databases.url(folder / "host.db"), str(port)]
     with running(command, port, folder, environment(), ready=f"{prefix}/ok") as server:
         yield Host(server.url, prefix)
 

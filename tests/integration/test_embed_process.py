@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import databases
 from tests.support.processes import GRAPHS, environment
 
 PRELUDE = """
@@ -22,7 +23,7 @@ from langgraph_runtime_sql.embed import LangGraphPlatform, PlatformAlreadyConfig
 
 
 def make(**changes):
-    arguments = {"config": "langgraph.json", "database_url": "sqlite:///x.db", **changes}
+    arguments = {"config": "langgraph.json", "database_url": os.environ["KEPT_AT"], **changes}
     return LangGraphPlatform(arguments.pop("config"), **arguments)
 
 
@@ -47,7 +48,7 @@ def play(folder: Path, code: str, **env: str) -> Any:
     ended = subprocess.run(
         [sys.executable, "-W", "error::ResourceWarning", "-c", PRELUDE + code],
         cwd=folder,
-        env=environment(**env),
+        env=environment(KEPT_AT=databases.url(folder / "x.db"), **env),
         capture_output=True,
         text=True,
         timeout=110,
@@ -57,6 +58,7 @@ def play(folder: Path, code: str, **env: str) -> Any:
     return json.loads(ended.stdout.splitlines()[-1])
 
 
+@pytest.mark.usefixtures("each_database")
 def test_it_starts_and_stops_many_times_each_on_a_new_event_loop(project: Path) -> None:
     """What was acknowledged is there each time; no file, thread or task is left behind."""
     found = play(
@@ -144,6 +146,7 @@ report(refusal=refusal)
     assert "langgraph_api was imported before the platform was made" in found["refusal"]
 
 
+@pytest.mark.usefixtures("each_database")
 def test_a_client_made_before_the_platform_reaches_it(project: Path) -> None:
     found = play(
         project,
@@ -191,6 +194,7 @@ report(answer=asyncio.run(main()), imported="langgraph_api.server" in sys.module
     assert found["imported"] is False
 
 
+@pytest.mark.usefixtures("each_database")
 def test_it_cannot_run_twice_at_a_time_and_the_first_goes_on(project: Path) -> None:
     found = play(
         project,
@@ -216,6 +220,7 @@ report(answer=asyncio.run(main()))
     assert status == 200
 
 
+@pytest.mark.usefixtures("each_database")
 def test_it_is_an_app_of_its_own_too(project: Path) -> None:
     """Given lifespan events, as by `uvicorn module:platform`, it starts and stops by itself."""
     found = play(
@@ -356,6 +361,7 @@ async def custom():
 """
 
 
+@pytest.mark.usefixtures("each_database")
 def test_a_project_with_routes_of_its_own_has_its_store_after_every_restart(project: Path) -> None:
     """The stock middleware keeps the first store it sees, which a restart in-process has closed."""
     (project / "routes.py").write_text(CUSTOM_APP)

@@ -21,6 +21,8 @@ from schemathesis import GenerationMode
 from tests.support.garbage import complaint
 from tests.support.served import served
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 EXAMPLES = 3  # of each kind for each operation
 SECONDS = 45.0  # for all of them; those that should be refused are sent in any case
 IDS = {"thread_id": "/threads", "assistant_id": "/assistants", "cron_id": "/runs/crons"}
@@ -67,7 +69,7 @@ def _request(case: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
+def fuzzed(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
     with (
         served(tmp_path_factory.mktemp("fuzz")) as server,
         httpx.Client(base_url=server.url, timeout=20) as client,

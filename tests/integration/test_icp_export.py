@@ -11,12 +11,15 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from my_agent import database
 from my_agent.icp_finder import export, records
 from my_agent.icp_finder.model import Candidate, Score, Scored
 from my_agent.icp_finder.scoring import WEIGHTS
+from tests.support import databases
 from tests.support.policy import ORIGIN, SECRET, Member, member
 from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold
+from tests.support.products import using
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 PATH = "/export/latest_scores.csv"
 RULE = "Default ICP"
@@ -24,20 +27,17 @@ HOSTILE = ('=HYPERLINK("http://evil.example")', "+1+1", "-2", "@SUM(A1)", "\t=1"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server of the ICP finder, whose database the tests write to as well."""
     folder, port = tmp_path_factory.mktemp("export"), free_port()
     graphs = {"icp_finder": f"{ROOT}/my_agent/icp_finder/graph.py:graph"}
     config = {"graphs": graphs, "auth": {"path": "hooks.auth:auth"}}
     (folder / "langgraph.json").write_text(json.dumps(config))
-    url = f"sqlite:///{folder}/data.db"
+    url = databases.url(folder / "data.db")
     command = threadhold("serve", "--config", folder / "langgraph.json", "--port", str(port))
     env = environment(JWT_SECRET=SECRET, CORS_ALLOW_ORIGINS=ORIGIN)
-    with running([*command, "--database-url", url], port, folder, env) as started:
-        database.use(url)
+    with running([*command, "--database-url", url], port, folder, env) as started, using(url):
         yield started
-        database.close()
-        database.use(None)
 
 
 @pytest.fixture

@@ -15,12 +15,14 @@ import httpx
 import pytest
 from sqlalchemy import func, select, update
 
-from my_agent import database
 from my_agent.icp_finder import register
 from my_agent.icp_finder.tables import discoveries, jobs, profiles
 from tests.support.icp import AGENT, Person, Sites, icp_server, url
 from tests.support.processes import ROOT, Running
+from tests.support.products import using
 from tests.support.served import PATIENCE
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 Flow = Callable[[Person], AsyncIterator[None]]
 REGISTER = ROOT / "my_agent" / "icp_finder" / "reference" / "made_up_register.csv"
@@ -28,12 +30,10 @@ REGISTER = ROOT / "my_agent" / "icp_finder" / "reference" / "made_up_register.cs
 
 def ingested(folder: Path) -> None:
     """Bring the made-up register into the database of a server to be."""
-    database.use(url(folder))
     bad: list[Any] = []
-    register.ingest(REGISTER, report=bad.append)
+    with using(url(folder)):
+        register.ingest(REGISTER, report=bad.append)
     assert bad == []
-    database.close()
-    database.use(None)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def sites() -> Iterator[Sites]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("icp")
     ingested(folder)
     return folder

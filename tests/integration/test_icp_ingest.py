@@ -1,8 +1,6 @@
 """`threadhold ingest FILE.csv`, and finding the companies again."""
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,11 @@ from my_agent import database
 from my_agent.icp_finder import made_up, register, ssic
 from my_agent.icp_finder.model import Candidate, Icp
 from server.cli import main
+from tests.support import databases
 from tests.support.processes import ROOT
+from tests.support.products import using
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 MADE_UP = ROOT / "my_agent/icp_finder/reference/made_up_register.csv"
 HEADER = "uen,entity_name,entity_status_description,primary_ssic_code,secondary_ssic_code\n"
@@ -20,22 +22,20 @@ HEADER = "uen,entity_name,entity_status_description,primary_ssic_code,secondary_
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[Path]:
-    """The database's file."""
+    """What the database goes by."""
     path = tmp_path / "data.db"
-    database.use(f"sqlite:///{path}")
-    yield path
-    database.close()
-    database.use(None)
+    with using(databases.url(path)):
+        yield path
 
 
 def ingest(path: Path, db: Path, *options: str) -> Result:
-    arguments = ["ingest", str(path), "--database-url", f"sqlite:///{db}", *options]
+    arguments = ["ingest", str(path), "--database-url", databases.url(db), *options]
     return CliRunner().invoke(main, arguments)
 
 
-def count(db: Path, where: str = "1") -> int:
-    with closing(sqlite3.connect(db)) as raw:
-        return int(raw.execute(f"SELECT count(*) FROM companies WHERE {where}").fetchone()[0])
+def count(db: Path, where: str = "true") -> int:
+    [(found,)] = databases.execute(db, f"SELECT count(*) FROM companies WHERE {where}")
+    return int(found)
 
 
 def icp(*, regions: list[str] | None = None, keywords: list[str] | None = None) -> Icp:
@@ -138,10 +138,8 @@ def test_others_can_write_in_between(file: Path, tmp_path: Path) -> None:
     kept: list[int] = []
 
     def in_between(_: int) -> None:
-        with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as raw:
-            raw.execute("BEGIN IMMEDIATE")
-            kept.append(raw.execute("SELECT count(*) FROM companies").fetchone()[0])
-            raw.execute("COMMIT")
+        databases.execute(file, "DELETE FROM companies WHERE uen = 'nobody'")
+        kept.append(count(file))
 
     register.ingest(csv, report=lambda _: None, progress=in_between)
     assert kept == [500, 1000, 1200]

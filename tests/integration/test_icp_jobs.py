@@ -15,16 +15,19 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import select
 
-from my_agent import database
 from my_agent.enrichment.graph import graph
 from my_agent.icp_finder import background, jobs, records
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored
 from my_agent.icp_finder.statements import run
 from my_agent.icp_finder.tables import jobs as table
+from tests.support import databases
 from tests.support.policy import SECRET, Member, member
 from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold
+from tests.support.products import using
 from tests.support.served import PATIENCE
 from tests.support.websites import Page, Websites, company_page, websites
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 RULE = "Default ICP"
 TEXT = (
@@ -72,11 +75,11 @@ class World:
 
     @property
     def url(self) -> str:
-        return f"sqlite:///{self.folder}/data.db"
+        return databases.url(self.folder / "data.db")
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("jobs")
     graphs = {
         "enrichment": f"{ROOT}/my_agent/enrichment/graph.py:graph",
@@ -90,11 +93,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         patch.setenv("ICP_SITE_SECONDS", "60")
         made = World(folder, web)
         made.start()
-        database.use(made.url)
-        yield made
-        made.stop()
-        database.close()
-        database.use(None)
+        with using(made.url):
+            yield made
+            made.stop()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -13,29 +12,13 @@ from my_agent.icp_finder import background, export, jobs, made_up, records, regi
 from my_agent.icp_finder.diffs import basis, icp_hash
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site, Snapshot
 from my_agent.icp_finder.statements import run
-from tests.support.postgres import postgres
 from tests.support.processes import ROOT
 
 RULE = "Default ICP"
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def product(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[None]:
-    """A database of each kind, in use."""
-    folder = tmp_path_factory.mktemp("product")
-    with ExitStack() as stack:
-        is_sqlite = request.param == "sqlite"
-        url = f"sqlite:///{folder}/db" if is_sqlite else stack.enter_context(postgres(folder))
-        database.use(url)
-        yield
-        database.close()
-        database.use(None)
-
-
 @pytest.fixture(autouse=True)
-def empty(product: None) -> Iterator[None]:
+def empty(product_database: str) -> Iterator[None]:
     """Nothing of one test is left to the next."""
     yield
     with database.database().write(database.SHARED) as connection:

@@ -17,6 +17,8 @@ from tests.support.openai_server import OpenAIServer
 from tests.support.processes import ROOT, Running
 from tests.support.served import PATIENCE
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 READING = {
     "industries": ["Road freight"],
     "sizes": ["11-50"],
@@ -32,7 +34,7 @@ def sites() -> Iterator[Sites]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("icp-served")
 
 

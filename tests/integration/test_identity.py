@@ -66,7 +66,9 @@ def jwks() -> Iterator[Published]:
 
 
 @pytest.fixture(scope="module")
-def behind(jwks: Published, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def behind(
+    each_database: str, jwks: Published, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
     """A server that knows the issuer's address only."""
     folder = tmp_path_factory.mktemp("jwks")
     env = {
@@ -183,7 +185,7 @@ def test_a_key_that_is_none_is_refused_at_start_up(
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def local(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("local")
     (folder / ".env").write_text(f"JWT_SECRET={SECRET}\nCORS_ALLOW_ORIGINS=https://app.example\n")
     # The file by its path, as LangGraph projects name their own.

@@ -1,50 +1,278 @@
-"""Attempts of two processes at one run: which of them a write is of."""
+"""Processes that share the runs of a database: whose a run is, and by which clock."""
 
+import asyncio
+import datetime as dates
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from uuid import uuid4
+from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import select
 
-from langgraph_runtime_sql import database
+from langgraph_runtime_sql import checkpoint, clock, database, queue
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.ops import run_claim, run_rows
+from langgraph_runtime_sql.errors import SupersededAttempt
+from langgraph_runtime_sql.ops import run_claim, run_end, run_rows
+from langgraph_runtime_sql.ops.runs import Runs
+from langgraph_runtime_sql.ops.threads import Threads
+from langgraph_runtime_sql.statements import Row
+from langgraph_runtime_sql.store import Store
 from langgraph_runtime_sql.tables import runs
+from tests.support import runtime
 from tests.support.runtime import opened, register, serving, start_run, status
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 
+HOUR = dates.timedelta(hours=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings() -> Iterator[None]:
+    with serving("echo"):
+        yield
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
+    async with opened(tmp_path / "x.db", shared=True) as found:
+        await register(["echo"])
+        yield found
+
+
+class Process:
+    """A process, as far as the queue is concerned: a name, and a clock that may be wrong."""
+
+    def __init__(
+        self, patch: pytest.MonkeyPatch, name: str, off: dates.timedelta = dates.timedelta()
+    ) -> None:
+        self._patch, self.name = patch, name
+
+        class Clock(dates.datetime):
+            @classmethod
+            def now(cls, tz: Any = None) -> Any:
+                return dates.datetime.now(tz) + off
+
+        self._clock = Clock
+
+    def enter(self) -> None:
+        """What is done from now on is done by this process."""
+        self._patch.setattr(run_claim, "OWNER", self.name)
+        self._patch.setattr(clock, "datetime", self._clock)
+        self._patch.setattr(clock, "_last", dates.datetime.min.replace(tzinfo=dates.UTC))
+
+    async def claim(self, most: int = 1) -> list[tuple[UUID, int]]:
+        """Claim runs: which, and the attempt at each."""
+        self.enter()
+        claimed = await database.current().write(lambda conn: run_claim.claim(conn, most))
+        return [(run["run_id"], attempt) for run, attempt in claimed.runs]
+
+    async def release(self, run_id: UUID, attempt: int) -> bool:
+        """Hand a run back, without counting the attempt."""
+        self.enter()
+
+        def fn(conn: Connection) -> bool:
+            return run_claim.release(conn, run_id, attempt, counted=False, owner=self.name)
+
+        return await database.current().write(fn)
+
+    async def recover(self) -> list[str]:
+        """Free what was lost, as when it starts: with a new name each time."""
+        self.enter()
+        self._patch.setattr(run_claim, "OWNER", uuid4().hex)
+        return await queue.recover()
+
+
+async def row(run_id: UUID) -> Row:
+    def fn(conn: Connection) -> Row | None:
+        return conn.fetchone(select(runs).where(runs.c.run_id == run_id))
+
+    found = await database.current().read(fn)
+    assert found is not None
+    return found
+
+
+async def expire(run_id: UUID) -> None:
+    """Let a lease end."""
+    past = dates.datetime.now(dates.UTC) - HOUR
+
+    def fn(conn: Connection) -> None:
+        conn.execute(runs.update().where(runs.c.run_id == run_id).values(lease_until=past))
+
+    await database.current().write(fn)
+
 
 async def test_a_process_hands_back_only_what_is_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a shutdown, which is not counted, the next attempt has the same number."""
-    with serving("echo"):
-        async with opened(tmp_path / "x.db"):
-            await register(["echo"])
-            run_id = (await start_run(uuid4(), "echo", {}))["run_id"]
+    first, second = Process(monkeypatch, "first"), Process(monkeypatch, "second")
+    run_id = (await start_run(uuid4(), "echo", {}))["run_id"]
+    assert await first.claim() == [(run_id, 1)]
+    assert await first.release(run_id, 1)
+    assert await second.claim() == [(run_id, 1)]
+    assert not await first.release(run_id, 1)
+    assert await status(run_id) == run_rows.RUNNING
+    assert (await row(run_id))["claimed_by"] == "second"
+    assert await second.release(run_id, 1)
 
-            async def claim(owner: str) -> int:
-                monkeypatch.setattr(run_claim, "OWNER", owner)
-                claimed = await database.current().write(lambda conn: run_claim.claim(conn, 1))
-                [(run, attempt)] = claimed.runs
-                assert run["run_id"] == run_id
-                return attempt
 
-            async def release(owner: str) -> bool:
-                def fn(conn: Connection) -> bool:
-                    return run_claim.release(conn, run_id, 1, counted=False, owner=owner)
+# --- clocks
 
-                return await database.current().write(fn)
 
-            assert await claim("first") == 1
-            assert await release("first")
-            assert await claim("second") == 1
-            assert not await release("first")
-            assert await status(run_id) == run_rows.RUNNING
+@pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
+async def test_a_wrong_clock_neither_steals_runs_nor_loses_them(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
+) -> None:
+    right, wrong = Process(monkeypatch, "right"), Process(monkeypatch, "wrong", off)
+    theirs = (await start_run(uuid4(), "echo", {}))["run_id"]
+    assert await right.claim() == [(theirs, 1)]
+    assert await wrong.recover() == []
+    wrong.enter()
+    ours = (await start_run(uuid4(), "echo", {}))["run_id"]
+    assert await wrong.claim() == [(ours, 1)]
+    await db.write(run_claim.renew_held)
+    assert await right.recover() == []
+    leases = [(await row(run_id))["lease_until"] for run_id in (theirs, ours)]
+    assert abs(leases[0] - leases[1]) < HOUR / 2
+    # And what is really lost is seen by either.
+    await expire(theirs)
+    assert await wrong.recover() == [str(theirs)]
+    await expire(ours)
+    assert await right.recover() == [str(ours)]
 
-            def holder(conn: Connection) -> object:
-                return conn.scalar(select(runs.c.claimed_by).where(runs.c.run_id == run_id))
 
-            assert await database.current().read(holder) == "second"
-            assert await release("second")
+@pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
+async def test_runs_that_a_wrong_clock_made_are_due_at_once_and_in_their_order(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
+) -> None:
+    right, wrong = Process(monkeypatch, "right"), Process(monkeypatch, "wrong", off)
+    thread = uuid4()
+    made = []
+    for process in (right, wrong, right, wrong):
+        process.enter()
+        run = await start_run(thread, "echo", {}, multitask_strategy="enqueue")
+        made.append(run["run_id"])
+    wrong.enter()
+    later = await start_run(uuid4(), "echo", {}, after_seconds=1800)
+    for run_id in made:
+        assert await right.claim(9) == [(run_id, 1)]
+        await db.write(
+            lambda conn, done=run_id: conn.execute(  # type: ignore[misc]
+                runs.update().where(runs.c.run_id == done).values(status="success")
+            )
+        )
+    assert await right.claim(9) == await wrong.claim(9) == []
+    assert await status(later["run_id"]) == run_rows.PENDING
+
+
+# --- the fence
+
+
+async def superseded(
+    monkeypatch: pytest.MonkeyPatch, thread: UUID | None
+) -> tuple[Row, checkpoint.Claim]:
+    """A run that was taken over, and the claim of the attempt that does not know it."""
+    first, second = Process(monkeypatch, "first"), Process(monkeypatch, "second")
+    made = await start_run(thread, "echo", {})
+    [(run_id, attempt)] = await first.claim()
+    held = checkpoint.Claim(
+        str(run_id),
+        attempt,
+        None if thread else str(made["thread_id"]),
+        # It was stopped for longer than its lease.
+        clock.elapsed() - run_claim.LEASE_SECONDS,
+        "first",
+    )
+    await expire(run_id)
+    assert await second.recover() == [str(run_id)]
+    assert await second.claim() == [(run_id, attempt + 1)]
+    first.enter()
+    return made, held
+
+
+async def refused(held: checkpoint.Claim, *writes: Any) -> None:
+    """Each of these, done by an attempt that was superseded, is refused."""
+    checkpoint.claim.set(held)
+    for write in writes:
+        with pytest.raises(SupersededAttempt):
+            await write
+    checkpoint.claim.set(None)
+
+
+async def test_a_superseded_attempt_changes_nothing_of_its_run(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, held = await superseded(monkeypatch, uuid4())
+    run_id, thread_id = run["run_id"], run["thread_id"]
+    before = await row(run_id), await runtime.thread(thread_id)
+    ends = [
+        Threads.set_joint_status(None, thread_id, run_id, status, "echo", None, error)
+        for status, error in (
+            ("success", None),
+            ("error", ValueError("no")),
+            ("timeout", TimeoutError()),
+            ("interrupted", None),
+            ("rollback", None),
+        )
+    ]
+    where: Any = {"configurable": {"thread_id": str(thread_id), "checkpoint_ns": ""}}
+    writes: Any = {"configurable": {**where["configurable"], "checkpoint_id": "1"}}
+    from langgraph.checkpoint.base import empty_checkpoint
+
+    checkpoint.claim.set(held)
+    saver = checkpoint.Checkpointer()
+    await refused(
+        held,
+        *ends,
+        saver.aput(where, empty_checkpoint(), {"source": "loop"}, {}),
+        saver.aput_writes(writes, [("a", 1)], "task"),
+        Store().aput(("n",), "key", {"by": "first"}),
+        Runs.Stream.publish(run_id, "values", b"{}", thread_id=thread_id),
+        Runs.Stream.publish(run_id, "error", b"{}", thread_id=thread_id),
+    )
+    checkpoint.claim.set(held)
+    await Runs.set_status(None, run_id, "pending")
+    checkpoint.claim.set(None)
+    await db.write(
+        lambda conn: run_end.give_up(conn, run_id, held.attempt + 1, ValueError("no"), "first")
+    )
+    assert (await row(run_id), await runtime.thread(thread_id)) == before
+    assert await saver.aget_tuple(where) is None
+    assert await Store().aget(("n",), "key") is None
+
+
+async def test_a_superseded_attempt_does_not_take_its_temporary_thread_along(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of a stateless run is the deletion of its thread, which another works on by now."""
+    run, held = await superseded(monkeypatch, None)
+    await refused(held, Threads.delete(None, run["thread_id"]))
+    assert await status(run["run_id"]) == run_rows.RUNNING
+    owner = checkpoint.Claim(held.run_id, 2, held.temporary_thread_id, owner="second")
+    checkpoint.claim.set(owner)
+    await Threads.delete(None, run["thread_id"])
+    assert await status(run["run_id"]) is None
+
+
+async def test_a_lease_counts_from_before_the_claim(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may be stopped between the commit of its claim and the next line."""
+    began = clock.elapsed()
+    seen: list[checkpoint.Claim | None] = []
+    # Claims take longer than a lease lasts.
+    monkeypatch.setattr(run_claim, "LEASE_SECONDS", 0.0)
+
+    async def attempt(self: Any, run: Row, attempt: int, since: float) -> None:
+        seen.append(checkpoint.Claim(str(run["run_id"]), attempt, None, since, "first"))
+
+    monkeypatch.setattr(queue.Queue, "_attempt", attempt)
+    await start_run(uuid4(), "echo", {})
+    async with runtime.working():
+        async with asyncio.timeout(runtime.PATIENCE):
+            while not seen:
+                await asyncio.sleep(0.01)
+        [held] = seen
+        assert held is not None
+        assert began <= held.since <= clock.elapsed()

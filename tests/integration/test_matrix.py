@@ -8,11 +8,9 @@ that the app has and `ROWS` has not fails the test.
 import asyncio
 import json
 import re
-import sqlite3
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -24,12 +22,15 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from my_agent import database
 from my_agent.icp_finder import records
 from my_agent.icp_finder.model import Candidate, Score, Scored
+from tests.support import databases
 from tests.support.identity_host import PREFIX
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
+from tests.support.products import using
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 MARK = "only-ada-may-read-this"
 ACCEPT = {"accept": "application/json, text/event-stream"}
@@ -290,24 +291,19 @@ class World:
     database: Path
     routes: list[tuple[str, str]]
     ids: dict[str, str]
-    first: set[tuple[Any, ...]] = field(default_factory=set)
+    first: set[tuple[str, ...]] = field(default_factory=set)
 
-    def dump(self) -> set[tuple[Any, ...]]:
-        """Every row of every table."""
-        with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as reader:
-            tables = [
-                name
-                for (name,) in reader.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            ]
-            return {
-                (table, *map(repr, row))
-                for table in tables
-                for row in reader.execute(f'SELECT * FROM "{table}"')
-            }
+    def dump(self) -> set[tuple[str, ...]]:
+        """Every row of every table, each value in words of its own."""
+        return {
+            (table, *map(repr, row))
+            for table in databases.tables(self.database)
+            for row in databases.execute(self.database, f'SELECT * FROM "{table}"')
+        }
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder, port = tmp_path_factory.mktemp("matrix"), free_port()
     config = {
         "graphs": {
@@ -320,11 +316,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     script = str(ROOT / "tests/support/identity_host.py")
     line = [sys.executable, script, str(port), str(folder / "routes.json")]
     env = environment(
-        APP_ENV="production", JWT_SECRET=SECRET, DATABASE_URL=f"sqlite:///{folder}/data.db"
+        APP_ENV="production", JWT_SECRET=SECRET, DATABASE_URL=databases.url(folder / "data.db")
     )
     with running(line, port, folder, env) as server:
         ids = furnish(server.url)
-        score(f"sqlite:///{folder}/data.db")
+        score(databases.url(folder / "data.db"))
         routes = [
             (method, path) for method, path in json.loads((folder / "routes.json").read_text())
         ]
@@ -373,10 +369,8 @@ def score(database_url: str) -> None:
     """Have Ada's tenant scores of a candidate."""
     basis: Any = {"website": "ada.example", "customers": [], "icp": {}}
     found = Scored(Candidate(key="uen:1", name=MARK, source="register"), Score(0.5, {}))
-    database.use(database_url)
-    asyncio.run(records.save_discovery("acme", "Default ICP", "h1", basis, [found]))
-    database.close()
-    database.use(None)
+    with using(database_url):
+        asyncio.run(records.save_discovery("acme", "Default ICP", "h1", basis, [found]))
 
 
 def nothing() -> dict[str, str]:

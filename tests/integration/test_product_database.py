@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from langgraph_runtime_sql import database as runtime
 from my_agent import migrations
-from my_agent.database import ProductDatabase, ProductDatabaseError, metadata
+from my_agent.database import ProductDatabase, ProductDatabaseError, lock, metadata
+from tests.support import databases
 from tests.support.processes import ROOT
 
 AGENTS = ROOT / "my_agent"
@@ -23,9 +23,12 @@ for path in AGENTS.glob("*/tables.py"):
     importlib.import_module(f"my_agent.{path.parent.name}.tables")
 
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
+
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/data/app.db"
+    return databases.empty(tmp_path / "data" / "app.db")
 
 
 def test_the_last_scripts_are_the_known_ones() -> None:
@@ -65,15 +68,17 @@ def test_what_is_no_database_we_know_is_refused(url: str) -> None:
         ProductDatabase(url)
 
 
-async def test_it_shares_a_file_with_the_server(url: str, tmp_path: Path) -> None:
-    """Whichever of the two makes the file first."""
+async def test_it_shares_a_database_with_the_server(url: str, tmp_path: Path) -> None:
+    """Whichever of the two comes first."""
     product = ProductDatabase(url)
     await asyncio.to_thread(runtime.migrate, url)
     await product.run(lambda c: c.execute(text("CREATE TABLE x (n INTEGER)")), write=True)
     product.close()
-    with sqlite3.connect(tmp_path / "data" / "app.db") as raw:
-        assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    raw.close()
+    made = databases.tables(tmp_path / "data" / "app.db")
+    assert {"threads", "x", *(table.name for table in metadata.sorted_tables)} <= set(made)
+    if databases.kind() == "sqlite":
+        check = databases.execute(tmp_path / "data" / "app.db", "PRAGMA integrity_check")
+        assert check == [("ok",)]
 
 
 async def test_a_write_that_fails_leaves_nothing(url: str) -> None:
@@ -89,7 +94,12 @@ async def test_a_write_that_fails_leaves_nothing(url: str) -> None:
 async def test_writes_of_many_threads_all_count(url: str) -> None:
     product = ProductDatabase(url)
     await product.run(lambda c: c.execute(text("CREATE TABLE x AS SELECT 0 AS n")), write=True)
-    add = text("UPDATE x SET n = (SELECT n FROM x) + 1")
-    await asyncio.gather(*(product.run(lambda c: c.execute(add), write=True) for _ in range(20)))
+
+    def add(connection: Connection) -> None:
+        lock(connection, "x")
+        found = connection.scalar(text("SELECT n FROM x"))
+        connection.execute(text("UPDATE x SET n = :n"), {"n": found + 1})
+
+    await asyncio.gather(*(product.run(add, write=True) for _ in range(20)))
     assert await product.run(lambda c: c.scalar(text("SELECT n FROM x"))) == 20
     product.close()

@@ -1,7 +1,6 @@
 """README's examples run as printed; only the port is another one."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support import databases, processes
 from tests.support.processes import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -36,9 +36,8 @@ def port() -> int:
 
 @pytest.fixture
 def environment() -> dict[str, str]:
-    """Ours without a model, so that the offline one answers."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
-    return {**kept, "PYTHONPATH": str(ROOT)}
+    """Ours without a model, so that the offline one answers, and without databases."""
+    return processes.environment()
 
 
 @contextmanager
@@ -90,7 +89,10 @@ def run(code: str, port: int, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.usefixtures("each_database")
 def test_first_steps_survive_kill_9(tmp_path: Path, port: int, environment: dict[str, str]) -> None:
+    if databases.kind() == "postgresql":
+        environment["DATABASE_URL"] = databases.url(tmp_path / "data" / "threadhold.db")
     serve = [sys.executable, "-m", "server", "serve", "--port", str(port)]
     serve += ["--config", str(ROOT / "langgraph.json")]
 

@@ -15,6 +15,7 @@ from langgraph_runtime_sql.redis_bus import RedisBus
 from tests.support.redis import Valkey, started
 
 PATIENCE = 30.0
+FIFTH, SIXTH = (f"00000000-0000-0000-0000-00000000000{n}" for n in (5, 6))
 
 
 @pytest.fixture(scope="module")
@@ -126,45 +127,45 @@ async def test_wake_ups_and_control_reach_other_processes(valkey: Valkey) -> Non
         woken.clear()
         a.wake()
         await until(lambda: bool(woken))
-        forget = b.listen("run-5", heard.append)
-        a.send_control("run-5", Control("rollback", "why"))
+        forget = b.listen(FIFTH, heard.append)
+        a.send_control(FIFTH, Control("rollback", "why"))
         await until(lambda: bool(heard))
         assert heard == [Control("rollback", "why")]
         forget()
-        a.send_control("run-6", Control("interrupt", None))
+        a.send_control(SIXTH, Control("interrupt", None))
         a.wake()
         woken.clear()
-        await until(lambda: bool(woken) or "run-6" in b._controls)
-        await until(lambda: "run-6" in b._controls)
-        b.listen("run-6", heard.append)
+        await until(lambda: bool(woken) or SIXTH in b._controls)
+        await until(lambda: SIXTH in b._controls)
+        b.listen(SIXTH, heard.append)
         assert heard[1:] == [Control("interrupt", None)]
 
 
 async def test_a_superseded_attempt_reaches_no_other_process(valkey: Valkey) -> None:
     async with buses(valkey, 3) as (a, b, c):
         reader = await c.follow_run("run-7", "thread-7", START)
-        a.publish("run-7", "thread-7", "values", b"first", resumable=True, attempt=1)
-        assert payloads(await read(reader, 1)) == [b"first"]
-        b.publish("run-7", "thread-7", "values", b"second", resumable=True, attempt=2)
-        assert payloads(await read(reader, 1)) == [b"second"]
-        a.publish("run-7", "thread-7", "values", b"late", resumable=True, attempt=1)
+        a.publish("run-7", "thread-7", "values", b'"first"', resumable=True, attempt=1)
+        assert payloads(await read(reader, 1)) == [b'"first"']
+        b.publish("run-7", "thread-7", "values", b'"second"', resumable=True, attempt=2)
+        assert payloads(await read(reader, 1)) == [b'"second"']
+        a.publish("run-7", "thread-7", "values", b'"late"', resumable=True, attempt=1)
         await a.flush()
-        b.publish("run-7", "thread-7", "values", b"third", resumable=True, attempt=2)
-        assert payloads(await read(reader, 1)) == [b"third"]
+        b.publish("run-7", "thread-7", "values", b'"third"', resumable=True, attempt=2)
+        assert payloads(await read(reader, 1)) == [b'"third"']
         assert not reader.broken
         resumed = await b.follow_run("run-7", "thread-7", START)
-        assert [e for e in payloads(resumed.waiting()) if e == b"late"] == []
+        assert [e for e in payloads(resumed.waiting()) if e == b'"late"'] == []
 
 
 async def test_keys_are_prefixed_and_expire_and_streams_are_bounded(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from langgraph_runtime_sql import redis_outbox
+    from langgraph_runtime_sql import redis_append
 
-    monkeypatch.setattr(redis_outbox, "STREAM_BYTES", 100_000)
+    monkeypatch.setattr(redis_append, "STREAM_BYTES", 100_000)
     async with buses(valkey, 1) as (a,):
         for _ in range(100):
-            a.publish("run-8", "thread-8", "values", b"x" * 10_000, resumable=True)
+            a.publish("run-8", "thread-8", "values", b'"%s"' % (b"x" * 10_000), resumable=True)
         await a.flush()
         redis = await a.link.commands()
         assert 2 <= await redis.xlen(a.link.stream("thread-8")) <= 10
@@ -193,6 +194,20 @@ async def test_a_redis_that_restarts_or_forgets_is_told_again(valkey: Valkey) ->
             assert payloads(await read(each, 10)) == numbered(20, 30)
             assert not each.broken
         await until(lambda: a.link.well)
+
+
+async def test_who_goes_on_while_redis_is_told_again_gets_nothing_twice(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        reader = await b.follow_run("run-15", "thread-15", START)
+        publish(a, "15", 0, 5)
+        seen = await read(reader, 5)
+        reader.close()
+        await asyncio.to_thread(valkey.flush)
+        resumed = await b.follow_run("run-15", "thread-15", seen[2].order)
+        publish(a, "15", 5, 6)
+        assert payloads(await read(resumed, 3)) == numbered(3, 6)
+        assert await b.settle(resumed)
+        assert not resumed.waiting()
 
 
 async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> None:
@@ -240,7 +255,7 @@ async def test_what_is_kept_to_be_told_again_is_bounded(
         await read(reader, 1)
         with valkey.paused():
             for _ in range(100):
-                a.publish("run-13", "thread-13", "values", b"x" * 10_000)
+                a.publish("run-13", "thread-13", "values", b'"%s"' % (b"x" * 10_000))
             assert a._outbox._size < 100_000
         events = await read(reader, 1)
         async with asyncio.timeout(PATIENCE):

@@ -19,6 +19,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from tests.support import databases
 from tests.support.processes import (
     GRAPHS,
     ROOT,
@@ -111,7 +112,7 @@ def write_project(folder: Path) -> Path:
 
 @pytest.fixture(scope="module", params=["", "/langgraph"], ids=["root", "prefix"])
 def guarded(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    each_database: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Guarded]:
     folder, port = tmp_path_factory.mktemp("guarded"), free_port()
     config, database = write_project(folder), folder / "guarded.db"
@@ -119,7 +120,7 @@ def guarded(
         line = host(request.param, config, database, port)
     else:
         line = threadhold("serve", "--config", config, "--port", port)
-        line += ["--database-url", f"sqlite:///{database}"]
+        line += ["--database-url", databases.url(database)]
     env = environment(APP_ENV="production", **LEFTOVERS)
     with running(line, port, folder, env, ready=f"{request.param}/ok") as server:
         yield Guarded(server.url + request.param, server)
@@ -129,7 +130,7 @@ def host(prefix: str, config: Path, database: Path, port: int, *rest: str) -> li
     script = str(ROOT / "tests/integration/host.py")
     return [
         *(sys.executable, script, "starlette", prefix),
-        *(str(config), str(database), str(port), *rest),
+        *(str(config), databases.url(database), str(port), *rest),
     ]
 
 

@@ -595,7 +595,7 @@ async def test_reading_puts_the_expiry_off_if_so_configured(
     assert await ours.asearch(("a",), refresh_ttl=False) == []
 
 
-@pytest.mark.only("sqlite")
+@pytest.mark.only("sqlite")  # Only a file counts its writes.
 async def test_reading_without_a_refresh_writes_nothing(db: database.Database) -> None:
     await Store().aput(("a",), "k", {}, ttl=10)
     before = await db.read(lambda c: c.raw.execute("PRAGMA data_version").fetchone()[0])
@@ -770,6 +770,7 @@ async def test_other_dimensions_are_refused_with_what_to_do(
 # Scale
 
 
+# What SQLite plans; Postgres plans by the size of its tables, which are small here.
 @pytest.mark.only("sqlite")
 @pytest.mark.parametrize(
     "op",
@@ -806,7 +807,7 @@ async def test_reads_walk_an_index(indexed: SqlStore, op: Any) -> None:
     assert not [step for step in steps if step.startswith("SCAN store")], steps
 
 
-@pytest.mark.only("sqlite")
+@pytest.mark.only("sqlite")  # Its machine counts steps; a clock would measure this one.
 async def test_ten_thousand_foreign_items_do_not_slow_a_search_or_a_listing(
     db: database.Database,
 ) -> None:

@@ -15,6 +15,8 @@ import pytest
 from tests.support import databases
 from tests.support.processes import free_port
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 ROOT = Path(__file__).resolve().parents[2]
 
 AUTH = """
@@ -73,7 +75,7 @@ graph = builder.compile()
 
 
 @pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+def api(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A client of a server with authorization, an index and a time to live."""
     folder = tmp_path_factory.mktemp("store")
     for name, source in (("auth", AUTH), ("embeddings", EMBEDDINGS), ("graph", GRAPH)):

@@ -15,6 +15,8 @@ from tests.support.policy import RUN, Member, member
 from tests.support.processes import Running
 from tests.support.served import PATIENCE
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 server, ana = policy.server, policy.ana
 
 HELLO = {"role": "user", "content": "hello"}

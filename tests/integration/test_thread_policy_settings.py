@@ -22,6 +22,8 @@ from tests.support.operations import row
 from tests.support.policy import ACME, RUN, Member, member, policy_server
 from tests.support.processes import Running
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 PREFIX = "/api"
 
 # --- settings, in this process ----------------------------------------------
@@ -141,7 +143,7 @@ async def test_without_agents_there_is_no_policy() -> None:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("stale")
     with policy_server(folder, prefix=PREFIX, THREAD_STALE_DAYS="0") as started:
         yield replace(started, url=started.url + PREFIX)

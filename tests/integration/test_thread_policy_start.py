@@ -23,6 +23,8 @@ from tests.support.policy import (
 from tests.support.processes import Running
 from tests.support.served import client
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 server, ana = policy.server, policy.ana
 
 

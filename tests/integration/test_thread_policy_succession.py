@@ -12,6 +12,8 @@ from tests.support import policy
 from tests.support.policy import NOWHERE, RUN, Member, member, policy_server
 from tests.support.processes import Running
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 server, ana = policy.server, policy.ana
 
 

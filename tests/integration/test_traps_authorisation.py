@@ -19,6 +19,8 @@ from tests.support import runtime, served
 from tests.support.operations import Handlers, owned, page, row, rows, user
 from tests.support.processes import GRAPHS, Running
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 ANN, BOB = user("ann"), user("bob")
 
 # Writes down who is asked about what; nobody may delete a thread.
@@ -62,7 +64,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(record: Path) -> Iterator[Running]:
+def server(each_database: str, record: Path) -> Iterator[Running]:
     folder = record.parent
     (folder / "policy.py").write_text(POLICY)
     names = ("echo", "sleeper", "configured", "loopback")

@@ -18,9 +18,11 @@ from tests.support.operations import rows
 from tests.support.processes import Running
 from tests.support.served import Api
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with served.served(tmp_path_factory.mktemp("other")) as started:
         yield started
 
@@ -132,7 +134,7 @@ async def test_threads_without_values_match_no_filter_on_values(api: Api) -> Non
 
 
 @pytest.fixture(scope="module")
-def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def forgetful(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server that ends threads after three seconds."""
     ttl = {"strategy": "delete", "default_ttl": 0.05, "sweep_interval_minutes": 0.005}
     folder = tmp_path_factory.mktemp("forgetful")

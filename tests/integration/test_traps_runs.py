@@ -24,11 +24,13 @@ from tests.support import runtime, served
 from tests.support.processes import Running
 from tests.support.served import Api
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 LONG = {"seconds": 120}
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("runs")
     with served.served(folder, CRON_SCHEDULER_SLEEP_TIME="1") as started:
         yield started
@@ -578,7 +580,7 @@ async def test_a_rolled_back_run_leaves_no_checkpoint(api: Api) -> None:
 
 
 @pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def strict(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("strict")
     with served.served(
         folder,

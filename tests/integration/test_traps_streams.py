@@ -16,17 +16,19 @@ from tests.support import served
 from tests.support.processes import Running
 from tests.support.served import Api, Event
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 TOKENS = 150
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with served.served(tmp_path_factory.mktemp("streams")) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def isolated(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server that gives each run an event loop in a thread of its own."""
     folder = tmp_path_factory.mktemp("isolated")
     with served.served(folder, BG_JOB_ISOLATED_LOOPS="true") as started:

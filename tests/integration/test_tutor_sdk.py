@@ -24,11 +24,15 @@ from tests.support.tutor import (
     tutoring,
 )
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 HAS = ("agreement", "has", "have")
 
 
 @pytest.fixture(scope="module")
-def online(endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def online(
+    each_database: str, endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
     with tutoring(tmp_path_factory.mktemp("tutor"), **of_endpoint(endpoint)) as server:
         yield server
 

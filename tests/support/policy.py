@@ -133,7 +133,7 @@ async def member(
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server with the thread policy, for all tests of a module."""
     with policy_server(tmp_path_factory.mktemp("policy")) as started:
         yield started

@@ -46,9 +46,15 @@ def _load(name: str) -> Any:
 
 
 @asynccontextmanager
-async def opened(path: Path, connect: Any = None) -> AsyncIterator[database.Database]:
-    """The runtime's database and bus, as after the start of a process; nothing works on runs."""
-    db = database.open_database(databases.url(path), connect=connect)
+async def opened(
+    path: Path, connect: Any = None, *, shared: bool = False
+) -> AsyncIterator[database.Database]:
+    """The runtime's database and bus, as after the start of a process; nothing works on runs.
+
+    Args:
+        shared: Others may work with it at the same time. Postgres only.
+    """
+    db = database.open_database(databases.url(path), connect=connect, shared=shared)
     await db.start()
     bus.reset(keep_seconds=60)
     with pytest.MonkeyPatch.context() as patch:

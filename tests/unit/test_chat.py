@@ -14,7 +14,7 @@ from my_agent.chat import graph, prompts
 from my_agent.chat.context import Context
 from my_agent.chat.nodes import generate
 
-pytestmark = pytest.mark.usefixtures("no_model", "product_database")
+pytestmark = pytest.mark.usefixtures("no_model", "product_file")
 
 
 def test_the_package_exports_the_graph_alone() -> None:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from ..registry import scenario
-from ..world import World
+from ..world import SOON, World
 from .assistants import NOWHERE
 
 
@@ -265,7 +265,7 @@ async def join_ended_runs(w: World) -> Any:
 @scenario()
 async def after_seconds(w: World) -> Any:
     key = await w.thread()
-    run = await w.sdk.runs.create(key, "echo", input={"value": 1}, after_seconds=1)
+    run = await w.sdk.runs.create(key, "echo", input={"value": 1}, after_seconds=SOON)
     waiting = await w.sdk.runs.get(key, run["run_id"])
     busy = (await w.sdk.threads.get(key))["status"]
     result = await w.sdk.runs.join(key, run["run_id"])

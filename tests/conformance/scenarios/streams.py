@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from ..registry import scenario
-from ..world import World
+from ..world import SOON, World
 
 MESSAGES = {"messages": [{"role": "user", "content": "count", "id": "m1"}]}
 
@@ -157,7 +157,7 @@ async def through_the_sdk(w: World) -> Any:
 async def join_live(w: World) -> Any:
     """Joining a run under way gives what is still to come, and its end."""
     key = await w.thread()
-    run = await w.sdk.runs.create(key, "steps", input={"count": 3, "delay": 1.0})
+    run = await w.sdk.runs.create(key, "steps", input={"count": 3, "delay": 2.0})
     await w.run_status(key, run["run_id"], "running")
     joined = pairs(await w.sse("GET", f"/threads/{key}/runs/{run['run_id']}/stream"))
     return joined[-1]
@@ -166,7 +166,7 @@ async def join_live(w: World) -> Any:
 @scenario()
 async def join_before_the_start(w: World) -> Any:
     key = await w.thread()
-    run = await w.sdk.runs.create(key, "echo", input={"value": 1}, after_seconds=2)
+    run = await w.sdk.runs.create(key, "echo", input={"value": 1}, after_seconds=SOON)
     return pairs(await w.sse("GET", f"/threads/{key}/runs/{run['run_id']}/stream"))
 
 
@@ -177,7 +177,7 @@ async def join_by_mode(w: World) -> Any:
     async def joined(mode: str) -> list[str]:
         key, value = await w.thread(), {**MESSAGES, "n": 2}
         run = await w.sdk.runs.create(
-            key, "tokens", input=value, stream_mode=modes, after_seconds=2
+            key, "tokens", input=value, stream_mode=modes, after_seconds=SOON
         )
         path = f"/threads/{key}/runs/{run['run_id']}/stream?stream_mode={mode}"
         return [event for event, _ in pairs(await w.sse("GET", path))]
@@ -263,7 +263,7 @@ async def not_resumable_has_no_ids(w: World) -> Any:
 @scenario()
 async def two_listeners(w: World) -> Any:
     key = await w.thread()
-    run = await w.sdk.runs.create(key, "steps", input={"count": 2}, after_seconds=2)
+    run = await w.sdk.runs.create(key, "steps", input={"count": 2}, after_seconds=SOON)
     path = f"/threads/{key}/runs/{run['run_id']}/stream"
     both = await asyncio.gather(w.sse("GET", path), w.sse("GET", path))
     return [pairs(events) for events in both]

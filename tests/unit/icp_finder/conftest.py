@@ -17,7 +17,7 @@ from tests.support.icp_state import (
 
 
 @pytest.fixture(autouse=True)
-def product(own_product_database: str, no_model: pytest.MonkeyPatch) -> None:
+def product(own_product_file: str, no_model: pytest.MonkeyPatch) -> None:
     for name in ("ICP_RULE_NAME", "RUN_NOW_LIMIT", "RUN_LATER_LIMIT", "PROFILE_STALENESS_DAYS"):
         no_model.delenv(name, raising=False)
 

@@ -1,0 +1,25 @@
+"""The rows of the table, by the names that the command line knows."""
+
+from collections.abc import Awaitable, Callable
+
+from bench import measures, measures_postgres
+from bench.report import Line
+from bench.stage import Stage
+
+Measure = Callable[[Stage], Awaitable[list[Line]]]
+MEASURES: dict[str, Measure] = {
+    "startup": measures.startup,
+    "idle": measures.idle,
+    "first-token": measures.first_token,
+    "stream": measures.stream,
+    "other-runs": measures.other_runs,
+    "sleep": measures.sleep,
+    "throughput": measures.throughput,
+    "search": measures.search,
+    "user-search": measures.user_search,
+    "policy": measures.policy,
+    "return-user": measures.return_user,
+    "postgres-idle": measures_postgres.idle,
+    "postgres-throughput": measures_postgres.throughput,
+    "postgres-search": measures_postgres.search,
+}

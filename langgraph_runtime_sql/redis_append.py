@@ -1,0 +1,110 @@
+"""Append: the script by which Redis takes events, each once and in order, in one step."""
+
+from collections.abc import Sequence
+from hashlib import sha1
+from typing import Any, NamedTuple
+
+from redis.asyncio import Redis
+from redis.exceptions import NoScriptError
+
+# What one thread's stream may hold in Redis, and of how many runs it knows who owns them.
+STREAM_BYTES = 32 * 2**20
+RUNS = 500
+
+# Answers the number of the last event of this origin that the stream has.
+# What an attempt sends that was superseded keeps its number, so that no follower sees a hole.
+APPEND = """
+local log, meta, origin = KEYS[1], KEYS[2], ARGV[1]
+local force, ttl, most, runs = ARGV[2] == '1', ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local held = tonumber(redis.call('HGET', meta, origin) or '0')
+local size = 0
+local i = 6
+while ARGV[i] do
+  local n, run, attempt = tonumber(ARGV[i]), 'run:' .. ARGV[i + 1], tonumber(ARGV[i + 2])
+  if n > held then
+    if n > held + 1 and not force then break end
+    force = false
+    local owner = tonumber(redis.call('HGET', meta, run) or '0')
+    if attempt > 0 and attempt < owner then
+      redis.call('XADD', log, '*', 'o', origin, 'n', n)
+    else
+      if attempt > owner then
+        if owner == 0 and redis.call('HLEN', meta) > runs then
+          for _, name in ipairs(redis.call('HKEYS', meta)) do
+            if name:sub(1, 4) == 'run:' then redis.call('HDEL', meta, name) end
+          end
+        end
+        redis.call('HSET', meta, run, attempt)
+      end
+      redis.call('XADD', log, '*', 'o', origin, 'n', n, 'h', ARGV[i + 3], 'd', ARGV[i + 4])
+      size = size + #ARGV[i + 3] + #ARGV[i + 4]
+    end
+    held = n
+  end
+  i = i + 5
+end
+if ARGV[6] then
+  redis.call('HSET', meta, origin, held)
+  size = redis.call('HINCRBY', meta, 'size', size)
+  while size > most do
+    local oldest = redis.call('XRANGE', log, '-', '+', 'COUNT', 100)
+    if #oldest < 2 then break end
+    for j = 1, #oldest - 1 do
+      if size <= most then break end
+      local fields = oldest[j][2]
+      if fields[5] then
+        local freed = #fields[6] + #fields[8]
+        size = redis.call('HINCRBY', meta, 'size', -freed)
+      end
+      redis.call('XDEL', log, oldest[j][1])
+    end
+  end
+end
+redis.call('EXPIRE', log, ttl)
+redis.call('EXPIRE', meta, ttl)
+return held
+"""
+_SHA = sha1(APPEND.encode(), usedforsecurity=False).hexdigest()
+
+
+class Append(NamedTuple):
+    """One call of the script.
+
+    Attributes:
+        stream: The key of a stream.
+        meta: The key of what is known of it.
+        origin: Whose numbers the events have.
+        oldest: Whether what came before is not kept any more: there may be a hole.
+        ttl: For how many seconds Redis keeps both keys.
+        arguments: Number, run, attempt, header and data of each event.
+    """
+
+    stream: str
+    meta: str
+    origin: str
+    oldest: bool
+    ttl: int
+    arguments: tuple[Any, ...]
+
+
+async def append(redis: Redis, calls: Sequence[Append]) -> list[Any]:
+    """The answers to calls, in one round trip: a number each, or what Redis raised for it.
+
+    Raises:
+        one of FAILURES: it does not answer.
+    """
+    answers = await _ask(redis, calls)
+    if any(isinstance(each, NoScriptError) for each in answers):
+        # A Redis that was started anew has to be taught it.
+        await redis.script_load(APPEND)
+        answers = await _ask(redis, calls)
+    return answers
+
+
+async def _ask(redis: Redis, calls: Sequence[Append]) -> list[Any]:
+    pipeline: Any = redis.pipeline(transaction=False)
+    for call in calls:
+        limits = int(call.oldest), call.ttl, STREAM_BYTES, RUNS
+        pipeline.evalsha(_SHA, 2, call.stream, call.meta, call.origin, *limits, *call.arguments)
+    answers: list[Any] = await pipeline.execute(raise_on_error=False)
+    return answers

@@ -1,0 +1,376 @@
+"""Checker: whether a history keeps what the servers promise. Pure functions of the evidence.
+
+Each rule is one promise and yields what breaks it. None of them knows which faults there were,
+but for one: what Redis has forgotten it need not remember.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any
+
+from tests.history.audit import Change
+from tests.history.evidence import Evidence, Step
+from tests.history.recorder import Operation
+from tests.history.streams import streams_are_whole
+
+ENDED = ("success", "error", "timeout", "interrupted")
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A broken promise.
+
+    Attributes:
+        operations: What shows it: operations, changes or steps.
+    """
+
+    promise: str
+    what: str
+    operations: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [f"{self.promise}: {self.what}", *(f"    {each}" for each in self.operations)]
+        )
+
+
+Found = tuple[str, Iterable[Any]]
+Span = tuple[Change, Change | None]
+Rule = Callable[[Evidence], Iterator[Found]]
+
+
+def check(evidence: Evidence) -> list[Violation]:
+    """Every broken promise; none, if all is well."""
+    return [
+        Violation(promise, what, tuple(operations))
+        for promise, rules in PROMISES.items()
+        for rule in rules
+        for what, operations in rule(evidence)
+    ]
+
+
+# --- 1: nothing that was acknowledged is lost
+
+
+def runs_are_kept(evidence: Evidence) -> Iterator[Found]:
+    """A run that was acknowledged is there, unless somebody asked for its undoing; and once."""
+    undone = _undone(evidence)
+    for asked in _created(evidence):
+        run = asked.answer.get("run")
+        if run in evidence.runs or run is None or asked.asked["thread"] is None:
+            continue
+        if run not in undone and asked.asked["thread"] not in undone:
+            yield f"run {run} is gone", [asked]
+    tags = Counter(run.tag for run in evidence.runs.values() if run.tag is not None)
+    for asked in evidence.operations("run", "wait"):
+        if tags[asked.asked["tag"]] > 1:
+            yield "it was asked for once and is there more than once", [asked]
+        if asked.outcome == "fail" and tags[asked.asked["tag"]]:
+            yield "it was refused and is there", [asked]
+
+
+def steps_are_kept(evidence: Evidence) -> Iterator[Found]:
+    """A thread's state has every step of each run, in order, once; of a cut one the first."""
+    counts = {
+        each.asked["tag"]: each
+        for each in evidence.operations("run", "wait")
+        # A thread that goes with its run keeps no state.
+        if each.asked["thread"] is not None
+    }
+    for run in evidence.runs.values():
+        asked = counts.get(run.tag or "")
+        if asked is None or run.thread not in evidence.threads:
+            continue
+        kept = _steps(evidence.threads[run.thread].log, run.run)
+        wanted = list(range(asked.asked["count"]))
+        if kept != wanted if run.status == "success" else kept != wanted[: len(kept)]:
+            yield f"run {run.run} is {run.status}, its thread has its steps {kept}", [asked]
+    for thread, found in evidence.threads.items():
+        names = [entry.partition(":")[0] for entry in found.log if not entry.endswith(":update")]
+        for name in set(names):
+            if name not in evidence.runs:
+                yield f"thread {thread} has steps of run {name}, which was undone", []
+        if len([name for name, _ in groupby(names)]) != len(set(names)):
+            yield f"steps of different runs are mixed in thread {thread}: {list(found.log)}", []
+
+
+def results_are_told(evidence: Evidence) -> Iterator[Found]:
+    """Whoever waited for a run that succeeded has been given all that it did."""
+    by_tag = {run.tag: run for run in evidence.runs.values()}
+    tried = defaultdict(int)
+    for step in evidence.steps:
+        tried[step.run] = max(tried[step.run], step.attempt)
+    for asked in evidence.operations("wait", "join"):
+        if not asked.ok:
+            continue
+        run = by_tag.get(asked.asked["tag"])
+        name = asked.answer["run"] if run is None else run.run
+        if run is not None and run.status != "success":
+            continue
+        if run is None and (asked.asked["thread"] is not None or tried[name] >= evidence.limit):
+            # It was undone, or given up.
+            continue
+        log = (asked.answer["result"] or {}).get("log", ())
+        if _steps(log, name) != list(range(asked.asked["count"])):
+            yield f"the result of run {name} is not what it did", [asked]
+
+
+def states_are_kept(evidence: Evidence) -> Iterator[Found]:
+    """A state that was written is in its thread once; one that was refused is not."""
+    for asked in evidence.operations("state"):
+        thread = evidence.threads.get(asked.asked["thread"])
+        count = 0 if thread is None else thread.log.count(asked.asked["entry"])
+        if count not in {"ok": (1,), "fail": (0,), "info": (0, 1)}[asked.outcome]:
+            yield f"a state that was written is there {count} times", [asked]
+
+
+def values_are_kept(evidence: Evidence) -> Iterator[Found]:
+    """Of an item or an entry that one client writes there is the last value, or one unknown of."""
+    written: dict[tuple[str, ...], list[Operation]] = defaultdict(list)
+    for asked in evidence.operations("item", "patch"):
+        place = (asked.kind, asked.asked.get("thread", ""), asked.asked["key"])
+        written[place].append(asked)
+    for (kind, thread, key), operations in written.items():
+        if kind == "item":
+            found = evidence.items.get(key)
+        elif thread in evidence.threads:
+            found = evidence.threads[thread].metadata.get(key)
+        else:
+            continue  # `threads_are_kept` says so.
+        last = [each.asked["value"] for each in operations if each.ok][-1:] or [None]
+        unknown = [each.asked["value"] for each in operations if each.outcome == "info"]
+        if found not in last + unknown:
+            yield f"{kind} {thread} {key} is {found}", operations
+
+
+def threads_are_kept(evidence: Evidence) -> Iterator[Found]:
+    """A thread that was made is there, and one that was deleted is not."""
+    deleted = {each.asked["thread"]: each for each in evidence.operations("delete")}
+    for asked in evidence.operations("thread"):
+        thread = asked.asked["thread"]
+        gone = deleted.get(thread)
+        if asked.ok and thread not in evidence.threads and (gone is None or gone.outcome == "fail"):
+            yield f"thread {thread} is gone", [asked]
+        if gone is not None and gone.ok and thread in evidence.threads:
+            yield f"thread {thread} was deleted and is there", [gone]
+
+
+# --- 2: one run at a time
+
+
+def one_runs_on_a_thread(evidence: Evidence) -> Iterator[Found]:
+    """By the database's changes, a thread has never two running runs."""
+    running: dict[str, dict[str, Change]] = defaultdict(dict)
+    for change in evidence.changes:
+        if change.what != "run" or change.run is None:
+            continue
+        others = running[change.thread]
+        others.pop(change.run, None)
+        if change.status == "running":
+            if others:
+                yield f"thread {change.thread} has two running runs", [*others.values(), change]
+            others[change.run] = change
+
+
+def steps_are_of_an_attempt(evidence: Evidence) -> Iterator[Found]:
+    """A step is executed by who has claimed its run, while he has it.
+
+    One who has been superseded, or whose run was deleted, may not know yet; what he writes
+    then is refused.
+    """
+    for step, claims in _claims(evidence):
+        if not any(
+            claimed.at <= step.begun
+            and (_unheard(claimed, end) or end is None or step.begun <= end.at)
+            for claimed, end in claims
+        ):
+            yield "a step was executed by who had not claimed its run", [step, *claims]
+
+
+def late_steps(evidence: Evidence) -> list[Step]:
+    """What was executed by who had been superseded and did not know it yet."""
+    return [
+        step
+        for step, claims in _claims(evidence)
+        if claims and all(end is not None and end.at < step.begun for _, end in claims)
+    ]
+
+
+def _claims(evidence: Evidence) -> Iterator[tuple[Step, list[Span]]]:
+    """Each step with the claims under which it may have been executed, and their ends."""
+    spans: dict[tuple[str, int | None, str], list[Span]] = defaultdict(list)
+    for run, changes in evidence.changes_by_run.items():
+        for change, after in pairwise([*changes, None]):
+            if change is not None and change.status == "running":
+                spans[run, change.attempt, change.by].append((change, after))
+    for step in evidence.steps:
+        yield step, spans.get((step.run, step.attempt, str(step.pid)), [])
+
+
+def _unheard(claimed: Change, end: Change | None) -> bool:
+    return end is not None and (end.by != claimed.by or end.status is None)
+
+
+# --- 3: no write by a superseded attempt
+
+
+def writes_are_fenced(evidence: Evidence) -> Iterator[Found]:
+    """Checkpoints and writes are stored by the attempt that has the run."""
+    held: dict[str, Change] = {}
+    running: dict[str, Change] = {}
+    for change in evidence.changes:
+        if change.what == "run" and change.run is not None:
+            held.pop(change.run, None)
+            if running.get(change.thread) and running[change.thread].run == change.run:
+                del running[change.thread]
+            if change.status == "running":
+                held[change.run] = running[change.thread] = change
+        elif change.what == "checkpoint" and change.run is not None:
+            holder = held.get(change.run)
+            if holder is None or (holder.attempt, holder.by) != (change.attempt, change.by):
+                yield "a checkpoint by an attempt that did not have the run", [holder, change]
+        elif (holder := running.get(change.thread)) is not None and holder.by != change.by:
+            yield "a write beside the run that its thread was working on", [holder, change]
+
+
+def statuses_are_fenced(evidence: Evidence) -> Iterator[Found]:
+    """A run ends by who has it, or whoever was asked to undo it, and once."""
+    undone = _undone(evidence)
+    for run, changes in evidence.changes_by_run.items():
+        holder: Change | None = None
+        for change in changes:
+            if change.was in ENDED and change.status is not None:
+                yield f"run {run} had ended", [change]
+            elif _is_end(change, undone) and (holder is None or holder.by != change.by):
+                yield f"run {run} was ended by who did not have it", [holder, change]
+            holder = change if change.status == "running" else None
+
+
+def _is_end(change: Change, undone: set[str]) -> bool:
+    """Whether somebody says that he is through with a run. A stateless one is then deleted."""
+    if change.status is None and change.was == "running":
+        return change.run not in undone and change.thread not in undone
+    return change.status in ("success", "error", "timeout")
+
+
+# --- 4: attempts
+
+
+def attempts_are_limited(evidence: Evidence) -> Iterator[Found]:
+    """A run has the attempts that it may have, one after the other, and fails by nothing else."""
+    for run, changes in evidence.changes_by_run.items():
+        before = 0
+        for change in changes:
+            attempt = change.attempt or 0
+            if change.status == "running":
+                if attempt != before + 1 or attempt > evidence.limit + 1:
+                    yield f"run {run} has attempt {attempt} after {before}", [change]
+                if change.cancelled:
+                    yield f"run {run} is tried again after it was cancelled", [change]
+            elif change.status == "error" and attempt <= evidence.limit:
+                yield f"run {run} failed at attempt {attempt}", [change]
+            before = attempt
+    for step in evidence.steps:
+        if step.attempt > evidence.limit:
+            yield "one attempt more than a run may have", [step]
+
+
+# --- 5: in the end
+
+
+def everything_has_ended(evidence: Evidence) -> Iterator[Found]:
+    """Every run has ended, and no thread is busy."""
+    for run in evidence.runs.values():
+        if run.status not in ENDED:
+            yield f"run {run.run} is {run.status}", evidence.changes_by_run[run.run]
+    for name, thread in evidence.threads.items():
+        if thread.status == "busy":
+            yield f"thread {name} is busy", []
+
+
+def nothing_hangs_or_breaks(evidence: Evidence) -> Iterator[Found]:
+    """Nobody waits for ever, no server dies by itself, none says that it has a bug."""
+    for asked in evidence.history:
+        if asked.answer.get("hung"):
+            yield "no answer ever came", [asked]
+        if asked.answer.get("status") == 500:
+            yield "an error of the server's own", [asked]
+    for death in evidence.deaths:
+        yield death, []
+
+
+# --- 7: order
+
+
+def order_is_kept(evidence: Evidence) -> Iterator[Found]:
+    """A run that was acknowledged before another was asked for ends before that one begins."""
+    by_run = evidence.changes_by_run
+    threads: dict[str, list[Operation]] = defaultdict(list)
+    for asked in _created(evidence):
+        if asked.answer.get("run") in by_run:
+            threads[asked.asked["thread"]].append(asked)
+    for operations in threads.values():
+        for later in operations:
+            begun = _number(by_run[later.answer["run"]], lambda each: each.status == "running")
+            for earlier in operations:
+                if begun is None or earlier.ended is None or earlier.ended >= later.begun:
+                    continue
+                changes = by_run[earlier.answer["run"]]
+                ended = _number(changes, lambda each: each.status in (*ENDED, None))
+                if ended is None or ended > begun:
+                    yield (
+                        "a run began before one that was made before it had ended",
+                        [
+                            earlier,
+                            later,
+                        ],
+                    )
+
+
+# --- what rules share
+
+
+def _created(evidence: Evidence) -> list[Operation]:
+    """The creations of runs that were acknowledged."""
+    return [each for each in evidence.operations("run", "wait") if each.ok]
+
+
+def _undone(evidence: Evidence) -> set[str]:
+    """Runs and threads of which somebody may have undone something."""
+    found = set()
+    for asked in evidence.history:
+        if asked.outcome == "fail":
+            continue
+        if asked.kind == "cancel" and asked.asked["action"] == "rollback":
+            found.add(asked.asked["run"])
+        elif asked.kind == "delete" or asked.asked.get("strategy") == "rollback":
+            found.add(asked.asked["thread"])
+    return found
+
+
+def _steps(log: Iterable[str], run: str) -> list[int]:
+    return [int(entry.partition(":")[2]) for entry in log if entry.startswith(f"{run}:")]
+
+
+def _number(changes: list[Change], is_it: Callable[[Change], bool]) -> int | None:
+    return next((each.number for each in changes if is_it(each)), None)
+
+
+PROMISES: dict[str, tuple[Rule, ...]] = {
+    "nothing acknowledged is lost": (
+        runs_are_kept,
+        steps_are_kept,
+        results_are_told,
+        states_are_kept,
+        values_are_kept,
+        threads_are_kept,
+    ),
+    "never two running runs on a thread": (one_runs_on_a_thread, steps_are_of_an_attempt),
+    "no write by a superseded attempt": (writes_are_fenced, statuses_are_fenced),
+    "attempts are within the limit": (attempts_are_limited,),
+    "everything ends": (everything_has_ended, nothing_hangs_or_breaks),
+    "streams have no gap and no repeat": (streams_are_whole,),
+    "order is kept per thread": (order_is_kept,),
+}

@@ -1,0 +1,400 @@
+"""Clients: what users of a server do all day, each answer recorded."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import httpx
+
+from tests.history.recorder import Pending, Recorder
+
+GRAPH = "witness"
+ENDED = ("success", "error", "timeout", "interrupted")
+# Seconds; a request that takes longer has hung, whatever is done to the servers meanwhile.
+PATIENCE = 90.0
+# How many threads the clients share at a time, and how much is done on each before another
+# takes its place: states grow.
+SHARED = 6
+USES = 40
+# Seconds between two things that a client does, at most.
+THINKING = 0.3
+
+RESUMABLE = {"stream_mode": ["custom"], "stream_resumable": True}
+
+Body = dict[str, Any] | None
+
+
+class Refused(Exception):
+    """The server answered, and not with what was asked for."""
+
+
+@dataclass
+class World:
+    """What the clients share.
+
+    Attributes:
+        urls: Of the servers.
+        recorder: Told everything.
+        record: The file that runs leave traces in.
+        threads: The ids of those that all use now.
+        streamed: The runs whose streams were followed to the end, and their threads.
+    """
+
+    urls: Sequence[str]
+    recorder: Recorder
+    record: str
+    threads: list[str] = field(default_factory=list)
+    uses: dict[str, int] = field(default_factory=dict)
+    streamed: dict[str, str] = field(default_factory=dict)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Client:
+    """One of them.
+
+    Args:
+        number: Of the client, from 1.
+        http: Without a base URL: a client asks any server.
+    """
+
+    def __init__(
+        self, number: int, world: World, http: httpx.AsyncClient, rng: random.Random
+    ) -> None:
+        self.number = number
+        self._world = world
+        self._http = http
+        self._rng = rng
+        self._own: list[str] = []
+        self._values = 0
+
+    async def work(self) -> None:
+        """Do one thing after the other until the world is over."""
+        deeds = {
+            self.enqueue: 8,
+            self.follow: 4,
+            self.stream: 4,
+            self.wait: 3,
+            self.join: 2,
+            self.wait_without_thread: 2,
+            self.replace: 2,
+            self.reject: 1,
+            self.cancel: 3,
+            self.put_item: 4,
+            self.patch: 4,
+            self.update_state: 4,
+            self.delete_thread: 1,
+        }
+        while not self._world.over.is_set():
+            [deed] = self._rng.choices(list(deeds), list(deeds.values()))
+            try:
+                await deed()
+            except Refused:
+                continue
+            finally:
+                await asyncio.sleep(self._rng.uniform(0, THINKING))
+
+    # --- runs
+
+    async def enqueue(self) -> tuple[str, str]:
+        """Queue a run on a thread; both ids."""
+        return await self._run(await self._thread(), "enqueue")
+
+    async def replace(self) -> None:
+        """A run in place of those before it."""
+        await self._run(await self._thread(), self._rng.choice(["interrupt", "rollback"]))
+
+    async def reject(self) -> None:
+        """A run that does not want to wait."""
+        await self._run(await self._thread(), "reject")
+
+    async def cancel(self) -> None:
+        """Queue a run and cancel it, perhaps before it runs and perhaps while."""
+        thread, run = await self._run(await self._thread(), "enqueue")
+        await asyncio.sleep(self._rng.uniform(0, 1))
+        action = self._rng.choice(["interrupt", "interrupt", "rollback"])
+        path = f"/threads/{thread}/runs/{run}/cancel?action={action}"
+        await self._ask("cancel", "POST", path, {}, thread=thread, run=run, action=action)
+
+    async def wait(self) -> None:
+        """Queue a run and wait for its result."""
+        thread = await self._thread()
+        body = self._body("enqueue")
+        path = f"/threads/{thread}/runs/wait"
+        await self._ask("wait", "POST", path, body, thread=thread, **_about(body))
+
+    async def wait_without_thread(self) -> None:
+        """The same, on a thread that goes with the run."""
+        body = self._body(None)
+        await self._ask("wait", "POST", "/runs/wait", body, thread=None, **_about(body))
+
+    async def join(self) -> None:
+        """Queue a run, and wait for its result somewhere else."""
+        thread = await self._thread()
+        body = self._body("enqueue")
+        path = f"/threads/{thread}/runs"
+        about = {"thread": thread, **_about(body)}
+        run = (await self._ask("run", "POST", path, body, **about))["run_id"]
+        await self._ask("join", "GET", f"{path}/{run}/join", None, run=run, **about)
+
+    async def _run(self, thread: str, strategy: str) -> tuple[str, str]:
+        body = self._body(strategy) | RESUMABLE
+        path = f"/threads/{thread}/runs"
+        answer = await self._ask("run", "POST", path, body, thread=thread, **_about(body))
+        return thread, str(answer["run_id"])
+
+    def _body(self, strategy: str | None) -> dict[str, Any]:
+        asked = {
+            "count": self._rng.randint(1, 5),
+            "delay": self._rng.choice([0.0, 0.05, 0.2, 0.4]),
+            "record": self._world.record,
+        }
+        body: dict[str, Any] = {
+            "assistant_id": GRAPH,
+            "input": asked,
+            "metadata": {"tag": str(uuid4())},
+        }
+        if strategy is not None:
+            body |= {
+                "multitask_strategy": strategy,
+                "durability": self._rng.choice(["sync", "async", "exit"]),
+            }
+        return body
+
+    # --- streams
+
+    async def follow(self) -> None:
+        """Queue a run and read its stream to the end, in pieces, each from another server."""
+        thread, run = await self.enqueue()
+        await self._go_on(thread, run, "-1", self._process())
+
+    async def stream(self) -> None:
+        """Queue a run with its stream, and where that breaks off go on as with any."""
+        thread, process = await self._thread(), self._process()
+        body = self._body("enqueue") | RESUMABLE | {"on_disconnect": "continue"}
+        url = f"{self._world.urls[process]}/threads/{thread}/runs/stream"
+        async with AsyncExitStack() as stack:
+            with self._record("run", process, thread=thread, **_about(body)) as made:
+                with _unanswered(made):
+                    answer = await stack.enter_async_context(
+                        self._http.stream("POST", url, json=body)
+                    )
+                if not answer.is_success:
+                    await answer.aread()
+                run = str(_document("run", answer, made))
+            with self._record("stream", process, thread=thread, run=run, after="-1") as pending:
+                last, _ = await _take(answer, pending, "-1", self._rng.randint(1, 6))
+        await self._go_on(thread, run, last, self._other(process))
+
+    async def _go_on(self, thread: str, run: str, last: str, process: int) -> None:
+        """Read the rest of a stream in pieces, each from another server."""
+        while True:
+            most = self._rng.randint(1, 6)
+            last, ended = await self._piece(thread, run, last, process, most)
+            if ended:
+                self._world.streamed[run] = thread
+                return
+            process = self._other(process)
+            await asyncio.sleep(0.05)
+
+    async def read_whole(self, thread: str, run: str, process: int) -> None:
+        """Read the stream of a run that has ended from its beginning, at one server."""
+        await self._piece(thread, run, "-1", process, None)
+
+    async def _piece(
+        self, thread: str, run: str, after: str, process: int, most: int | None
+    ) -> tuple[str, bool]:
+        """Read up to `most` events; the id of the last one, and whether nothing more comes."""
+        headers = {"Last-Event-ID": after}
+        url = f"{self._world.urls[process]}/threads/{thread}/runs/{run}/stream"
+        closed = False
+        with self._record("stream", process, thread=thread, run=run, after=after) as pending:
+            try:
+                async with self._http.stream("GET", url, headers=headers) as answer:
+                    if not answer.is_success:
+                        await answer.aread()
+                        pending.fail(status=answer.status_code, text=answer.text[:300])
+                        return after, answer.status_code == 404
+                    after, closed = await _take(answer, pending, after, most)
+            except httpx.TransportError as error:
+                pending.info(error=repr(error), hung=isinstance(error, httpx.ReadTimeout))
+        return after, closed and await self._has_ended(thread, run, process)
+
+    async def _has_ended(self, thread: str, run: str, process: int) -> bool:
+        """Whether the end of a stream was the end of its run, and not only of its server."""
+        url = f"{self._world.urls[process]}/threads/{thread}/runs/{run}"
+        try:
+            answer = await self._http.get(url)
+        except httpx.TransportError:
+            return False
+        if answer.status_code == 404:
+            return True
+        return answer.is_success and answer.json()["status"] in ENDED
+
+    # --- threads, states and items
+
+    async def put_item(self) -> None:
+        """Write an item that only this client writes."""
+        value, key = self._value(), f"{self.number}-{self._rng.randrange(5)}"
+        body = {"namespace": ["history"], "key": key, "value": {"value": value}}
+        await self._ask("item", "PUT", "/store/items", body, key=key, value=value)
+
+    async def patch(self) -> None:
+        """Write an entry of a thread's metadata that only this client writes."""
+        thread, value = await self._thread(), self._value()
+        key = f"client_{self.number}"
+        body = {"metadata": {key: value}}
+        path = f"/threads/{thread}"
+        await self._ask("patch", "PATCH", path, body, thread=thread, key=key, value=value)
+
+    async def update_state(self) -> None:
+        """Append to the state of a thread: of a shared one where nothing runs, or of an own one."""
+        shared = self._rng.random() < 0.3
+        thread = await (self._thread() if shared else self._own_thread())
+        entry = f"{uuid4()}:update"
+        body = {"values": {"log": [entry]}, "as_node": "step"}
+        path = f"/threads/{thread}/state"
+        await self._ask("state", "POST", path, body, thread=thread, entry=entry)
+
+    async def delete_thread(self) -> None:
+        """Make a thread, run on it, and delete it."""
+        thread = await self._new_thread()
+        if self._rng.random() < 0.5:
+            await self._run(thread, "enqueue")
+        await self._ask("delete", "DELETE", f"/threads/{thread}", None, thread=thread)
+
+    async def _thread(self) -> str:
+        """One that all use; a new one where an old one has been used enough."""
+        threads, uses = self._world.threads, self._world.uses
+        if len(threads) < SHARED:
+            threads.append(await self._new_thread())
+        thread = self._rng.choice(threads)
+        uses[thread] = uses.get(thread, 0) + 1
+        if uses[thread] == USES:
+            threads.remove(thread)
+        return thread
+
+    async def _own_thread(self) -> str:
+        if not self._own or self._rng.random() < 0.1:
+            self._own.append(await self._new_thread())
+        return self._own[-1]
+
+    async def _new_thread(self) -> str:
+        thread = str(uuid4())
+        body = {"thread_id": thread, "metadata": {"graph_id": GRAPH}}
+        await self._ask("thread", "POST", "/threads", body, thread=thread)
+        return thread
+
+    # --- asking
+
+    def _value(self) -> int:
+        self._values += 1
+        return self._values
+
+    def _process(self) -> int:
+        return self._rng.randrange(len(self._world.urls))
+
+    def _other(self, process: int) -> int:
+        return (process + self._rng.randint(1, len(self._world.urls) - 1)) % len(self._world.urls)
+
+    def _record(self, kind: str, process: int, **asked: Any) -> Any:
+        return self._world.recorder.operation(kind, self.number, process, **asked)
+
+    async def _ask(self, kind: str, method: str, path: str, body: Body, **asked: Any) -> Any:
+        """Ask any server; the answer's document.
+
+        Raises:
+            Refused: there is none.
+        """
+        process = self._process()
+        with self._record(kind, process, **asked) as pending:
+            with _unanswered(pending):
+                async with asyncio.timeout(PATIENCE):
+                    url = self._world.urls[process] + path
+                    answer = await self._http.request(method, url, json=body)
+            return _document(kind, answer, pending)
+
+
+@contextmanager
+def _unanswered(pending: Pending) -> Iterator[None]:
+    """Say of an operation what it means that there was no answer.
+
+    Raises:
+        Refused: in place of what the client says.
+    """
+    try:
+        yield
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        pending.fail(error=repr(error))
+        raise Refused from error
+    except (httpx.TransportError, TimeoutError) as error:
+        pending.info(error=repr(error), hung=isinstance(error, TimeoutError | httpx.ReadTimeout))
+        raise Refused from error
+
+
+def _document(kind: str, answer: httpx.Response, pending: Pending) -> Any:
+    """The document of a good answer, or the run's id."""
+    if not answer.is_success:
+        said = pending.fail if answer.status_code < 500 else pending.info
+        said(status=answer.status_code, text=answer.text[:300])
+        raise Refused
+    place = answer.headers.get("content-location", "")
+    run = place.rpartition("/runs/")[2].partition("/")[0] or None
+    if not answer.is_stream_consumed:
+        pending.ok(run=run)
+        return run
+    document = answer.json() if answer.content else None
+    if kind == "run":
+        pending.ok(run=document["run_id"])
+    elif kind in ("wait", "join"):
+        pending.ok(run=run, result=document)
+    else:
+        pending.ok()
+    return document
+
+
+def _about(body: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "tag": body["metadata"]["tag"],
+        "count": body["input"]["count"],
+        "strategy": body.get("multitask_strategy"),
+        "durability": body.get("durability"),
+    }
+
+
+async def _take(
+    answer: httpx.Response, pending: Pending, after: str, most: int | None
+) -> tuple[str, bool]:
+    """Read up to `most` events; the id of the last one, and whether the stream has ended."""
+    events: list[tuple[str | None, str, Any]] = []
+    try:
+        async with asyncio.timeout(PATIENCE):
+            async for event in _events(answer):
+                events.append(event)
+                after = event[0] or after
+                if len(events) == most:
+                    pending.ok(events=events, closed=False)
+                    return after, False
+    except (httpx.TransportError, TimeoutError) as error:
+        hung = isinstance(error, TimeoutError | httpx.ReadTimeout)
+        pending.info(events=events, error=repr(error), hung=hung)
+        return after, False
+    pending.ok(events=events, closed=True)
+    return after, True
+
+
+async def _events(answer: httpx.Response) -> AsyncIterator[tuple[str | None, str, Any]]:
+    """Id, name and data of each event."""
+    fields: dict[str, str] = {}
+    async for line in answer.aiter_lines():
+        if line and not line.startswith(":"):
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        elif not line and "event" in fields:
+            data = json.loads(fields["data"]) if fields.get("data") else None
+            yield fields.get("id"), fields["event"], data
+            fields = {}

@@ -1,0 +1,197 @@
+"""Cluster: servers of one database and one Redis, which can all be hurt, and are restarted."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+
+from langgraph_runtime_sql import database
+from langgraph_runtime_sql.urls import postgres_dsn
+from tests.history import audit
+from tests.support import databases
+from tests.support.processes import GRAPHS, ROOT, environment, free_port
+from tests.support.redis import Valkey
+
+# Seconds; far above what anything here takes.
+PATIENCE = 60.0
+# How often a run is tried. Faults come more often here than anywhere else.
+ATTEMPTS = 5
+
+
+class Server:
+    """One of the processes, and those that take its place.
+
+    Attributes:
+        url: Its address.
+        pid: Its process; 0 while there is none.
+        expected: Whether its end is the doing of a nemesis.
+    """
+
+    def __init__(self, number: int, port: int) -> None:
+        self.number = number
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.pid = 0
+        self.expected = False
+        self.gone = asyncio.Event()
+
+
+class Cluster:
+    """All of them.
+
+    Args:
+        folder: Where their files are.
+        size: How many servers.
+        lease: How long a claim lasts, in seconds.
+
+    Attributes:
+        dsn: Of the database.
+        deaths: Of servers that nobody had killed: the number of each, and when.
+    """
+
+    def __init__(self, folder: Path, size: int, lease: float) -> None:
+        self.folder = folder
+        self.lease = lease
+        self.servers = [Server(number, free_port()) for number in range(size)]
+        self.valkey = Valkey(_made(folder / "valkey"))
+        self.dsn = self._database = ""
+        self.deaths: list[tuple[int, float]] = []
+        self._data = databases.folder()
+        self._postgres_user: str | None = None
+        self._launcher: subprocess.Popen[bytes] | None = None
+        self._starting = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Start everything, and wait until it answers."""
+        await asyncio.to_thread(self._start_postgres)
+        await asyncio.to_thread(self.valkey.start)
+        self._launcher = await asyncio.to_thread(self._launch)
+        for server in self.servers:
+            await self.begin(server)
+        await self.answer()
+
+    def _start_postgres(self) -> None:
+        dsn, self._postgres_user = databases.start(self._data)
+        self._database = databases.Server(dsn).empty("history")
+        database.migrate(self._database)
+        self.dsn = postgres_dsn(self._database)
+        audit.install(self.dsn)
+
+    def _launch(self) -> subprocess.Popen[bytes]:
+        config = {
+            "dependencies": [str(ROOT)],
+            "graphs": {"witness": f"{GRAPHS / 'witness.py'}:graph"},
+        }
+        path = self.folder / "langgraph.json"
+        path.write_text(json.dumps(config))
+        with (self.folder / "launcher.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, str(Path(__file__).with_name("launcher.py")), str(self.lease)],
+                cwd=self.folder,
+                env=environment(
+                    LANGGRAPH_JSON=str(path),
+                    DATABASE_URL=self._database,
+                    REDIS_URL=self.valkey.url,
+                    N_JOBS_PER_WORKER="10",
+                    SHUTDOWN_GRACE_SECONDS="1",
+                    BG_JOB_MAX_RETRIES=str(ATTEMPTS),
+                    RESUMABLE_STREAM_TTL_SECONDS="3600",
+                ),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+
+    async def begin(self, server: Server) -> None:
+        """Start a server, and do not wait until it answers."""
+        async with self._starting:
+            server.pid = await asyncio.to_thread(self._say, f"{server.port}")
+        server.expected, server.gone = False, asyncio.Event()
+        self._watch(server)
+
+    def _say(self, command: str) -> int:
+        assert self._launcher is not None
+        assert self._launcher.stdin is not None
+        assert self._launcher.stdout is not None
+        self._launcher.stdin.write(f"{command}\n".encode())
+        self._launcher.stdin.flush()
+        while (line := self._launcher.stdout.readline().decode()) == "ready\n":
+            continue
+        if not line:
+            raise RuntimeError((self.folder / "launcher.log").read_text()[-4000:])
+        return int(line)
+
+    def _watch(self, server: Server) -> None:
+        """Hear of a server's end."""
+        loop, gone = asyncio.get_running_loop(), server.gone
+        handle = os.pidfd_open(server.pid)
+
+        def ended() -> None:
+            loop.remove_reader(handle)
+            os.close(handle)
+            server.pid = 0
+            if not server.expected:
+                self.deaths.append((server.number, time.monotonic()))
+            gone.set()
+
+        loop.add_reader(handle, ended)
+
+    async def end(self, server: Server, how: signal.Signals) -> None:
+        """End a server, and wait until it has."""
+        server.expected = True
+        if server.pid:
+            os.kill(server.pid, how)
+            async with asyncio.timeout(PATIENCE):
+                await server.gone.wait()
+
+    def restart_postgres(self) -> None:
+        """Restart Postgres in the middle of whatever it does. Blocks."""
+        databases.restart(self._data, self._postgres_user)
+
+    async def answer(self) -> None:
+        """Wait until every server answers; one that has died is started again."""
+        async with asyncio.timeout(PATIENCE * 2), httpx.AsyncClient(timeout=PATIENCE) as http:
+            for server in self.servers:
+                while not await self._answers(http, server):
+                    await asyncio.sleep(0.05)
+
+    async def _answers(self, http: httpx.AsyncClient, server: Server) -> bool:
+        if not server.pid:
+            await self.begin(server)
+        try:
+            answer = await http.get(f"{server.url}/health")
+        except httpx.TransportError:
+            return False
+        return answer.is_success and answer.json().get("redis") == "ok"
+
+    async def stop(self) -> None:
+        """Stop everything. Repeatable."""
+        for server in self.servers:
+            server.expected = True
+        if self._launcher is not None:
+            await asyncio.to_thread(_close, self._launcher)
+            self._launcher = None
+        for server in self.servers:
+            if server.pid:
+                await server.gone.wait()
+        await asyncio.to_thread(self.valkey.stop)
+
+
+def _close(launcher: subprocess.Popen[bytes]) -> None:
+    """End the launcher, which takes its children with it."""
+    assert launcher.stdin is not None
+    assert launcher.stdout is not None
+    launcher.stdin.close()
+    launcher.wait(PATIENCE)
+    launcher.stdout.close()
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

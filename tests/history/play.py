@@ -1,0 +1,111 @@
+"""Play: a whole history, from the first request to the evidence."""
+
+import asyncio
+import logging
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from tests.history import evidence
+from tests.history.clients import PATIENCE, Client, World
+from tests.history.cluster import ATTEMPTS, Cluster
+from tests.history.evidence import Evidence
+from tests.history.nemesis import FAULTS, Nemesis
+from tests.history.recorder import Recorder, read
+
+# Seconds without any change after which what has not ended never will.
+STILL_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is played.
+
+    Attributes:
+        seconds: How long things go wrong; None: until each has, once.
+        lease: How long a claim lasts, in seconds.
+    """
+
+    seed: int
+    seconds: float | None = None
+    processes: int = 3
+    clients: int = 20
+    lease: float = 4.0
+    faults: tuple[str, ...] = FAULTS
+
+
+async def play(plan: Plan, folder: Path) -> Evidence:
+    """Play it; `folder` gets what the servers print and what the clients see."""
+    # A line for each request of the clients would hide everything else.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    rng = random.Random(plan.seed)
+    cluster = Cluster(folder, plan.processes, plan.lease)
+    recorder = Recorder(folder / "history.jsonl")
+    try:
+        await cluster.start()
+        await _live(plan, cluster, recorder, rng)
+        recorder.close()
+        deaths = [f"server {number} died by itself at {at:.3f}" for number, at in cluster.deaths]
+        return await evidence.gather(
+            cluster.dsn,
+            cluster.servers[0].url,
+            read(folder / "history.jsonl"),
+            folder / "record",
+            deaths=deaths,
+            limit=ATTEMPTS,
+        )
+    finally:
+        await cluster.stop()
+
+
+async def _live(plan: Plan, cluster: Cluster, recorder: Recorder, rng: random.Random) -> None:
+    """Clients work while things go wrong; then everything heals, and is waited for."""
+    urls = [server.url for server in cluster.servers]
+    world = World(urls, recorder, str(cluster.folder / "record"))
+    nemesis = Nemesis(cluster, recorder, random.Random(rng.random()), plan.faults)
+    limits = httpx.Limits(max_connections=plan.clients * 4, max_keepalive_connections=plan.clients)
+    async with httpx.AsyncClient(timeout=PATIENCE, limits=limits) as http:
+        clients = [
+            Client(number, world, http, random.Random(rng.random()))
+            for number in range(1, plan.clients + 1)
+        ]
+        async with asyncio.TaskGroup() as group:
+            for client in clients:
+                group.create_task(client.work())
+            await (nemesis.each_once() if plan.seconds is None else nemesis.for_(plan.seconds))
+            # All is well again, and work goes on.
+            await cluster.answer()
+            world.over.set()
+        await _quiet(cluster)
+        await _read_again(world, clients)
+
+
+async def _quiet(cluster: Cluster) -> None:
+    """Wait until every run has ended, as long as anything happens."""
+    before, since = -1, 0.0
+    while since < STILL_SECONDS:
+        left, changes = await asyncio.to_thread(evidence.in_flight, cluster.dsn)
+        if not left:
+            return
+        since = since + 0.2 if changes == before else 0.0
+        before = changes
+        await asyncio.sleep(0.2)
+
+
+async def _read_again(world: World, clients: list[Client]) -> None:
+    """Every stream that was followed, whole, at every server."""
+    reads = [
+        (thread, run, process)
+        for run, thread in world.streamed.items()
+        for process in range(len(world.urls))
+    ]
+
+    async def work(client: Client) -> None:
+        while reads:
+            await client.read_whole(*reads.pop())
+
+    async with asyncio.TaskGroup() as group:
+        for client in clients:
+            group.create_task(work(client))

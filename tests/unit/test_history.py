@@ -1,0 +1,581 @@
+"""The checker of histories: what is well passes, and each kind of harm is found."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.history.audit import Change
+from tests.history.checker import check
+from tests.history.evidence import Evidence, Run, Step, Thread
+from tests.history.recorder import Operation, Recorder, read
+
+P1, P2 = "101", "102"
+LIMIT = 3
+
+
+class Made:
+    """A history that is made up: one thread, `t`, on which runs follow each other."""
+
+    def __init__(self) -> None:
+        self.history: list[Operation] = []
+        self.changes: list[Change] = []
+        self.steps: list[Step] = []
+        self.runs: dict[str, Run] = {}
+        self.log: list[str] = []
+        self.items: dict[str, int] = {}
+        self.metadata: dict[str, Any] = {}
+        self.moment = 0.0
+
+    def tick(self) -> float:
+        self.moment += 1.0
+        return self.moment
+
+    def ask(self, kind: str, outcome: Any = "ok", **about: Any) -> Operation:
+        answer = about.pop("answer", {})
+        begun, client = self.tick(), about.pop("client", 1)
+        asked = Operation(
+            len(self.history) + 1, kind, client, 0, begun, self.tick(), outcome, about, answer
+        )
+        self.history.append(asked)
+        return asked
+
+    def change(self, run: str, was: str | None, status: str | None, **about: Any) -> Change:
+        change = Change(
+            number=len(self.changes) + 1,
+            at=self.tick(),
+            what="run",
+            thread="t",
+            run=run,
+            was=was,
+            status=status,
+            **{"by": P1, "attempt": 0, **about},
+        )
+        self.changes.append(change)
+        return change
+
+    def stored(self, run: str, attempt: int, by: str) -> None:
+        number = len(self.changes) + 1
+        self.changes.append(
+            Change(number, self.tick(), by, "checkpoint", "t", run, attempt=attempt)
+        )
+        self.changes.append(Change(number + 1, self.tick(), by, "write", "t"))
+
+    def create(self, run: str, count: int = 2, **about: Any) -> Operation:
+        self.change(run, None, "pending")
+        about = {"thread": "t", "tag": f"tag-{run}", "count": count, "strategy": "enqueue", **about}
+        return self.ask("run", answer={"run": run}, **about)
+
+    def work(self, run: str, steps: range, attempt: int = 1, by: str = P1) -> None:
+        self.change(run, "pending", "running", attempt=attempt, by=by)
+        for step in steps:
+            begun = self.tick()
+            self.steps.append(Step(run, attempt, int(by), step, begun, self.tick()))
+            self.stored(run, attempt, by)
+            self.log.append(f"{run}:{step}")
+
+    def end(self, run: str, status: str = "success", attempt: int = 1, by: str = P1) -> None:
+        self.change(run, "running", status, attempt=attempt, by=by)
+        self.runs[run] = Run(run, "t", status, f"tag-{run}", attempt)
+
+    def live(self, run: str, count: int = 2) -> None:
+        """A run from its creation to its end."""
+        self.create(run, count)
+        self.work(run, range(count))
+        self.end(run)
+
+    def stream(self, run: str, *events: Any, after: str = "-1", closed: bool = True) -> None:
+        answer = {"events": [list(event) for event in events], "closed": closed}
+        self.ask("stream", thread="t", run=run, after=after, answer=answer)
+
+    def evidence(self, **others: Any) -> Evidence:
+        threads = {"t": Thread("idle", self.metadata, tuple(self.log))}
+        found = Evidence(
+            self.history, self.runs, threads, self.items, self.changes, self.steps, limit=LIMIT
+        )
+        return replace(found, **others)
+
+
+def sent(order: int, n: int, attempt: int = 1, pid: int = 101) -> Any:
+    """An event of a stream."""
+    return (f"{order}-0", "custom", {"n": n, "attempt": attempt, "pid": pid})
+
+
+def promises(evidence: Evidence) -> set[str]:
+    """The promises that are broken."""
+    return {violation.promise for violation in check(evidence)}
+
+
+def good() -> Made:
+    """Two runs, one of which was taken over, and a bit of everything."""
+    made = Made()
+    made.ask("thread", thread="t")
+    made.live("a")
+    made.create("b", 3)
+    made.work("b", range(1))
+    made.change("b", "running", "pending", attempt=1, by=P2)
+    made.work("b", range(1, 3), attempt=2, by=P2)
+    made.end("b", attempt=2, by=P2)
+    made.stream("b", sent(1, 0), closed=False)
+    made.stream("b", sent(2, 0, 2, 102), sent(3, 1, 2, 102), after="1-0")
+    for value in (1, 2):
+        made.ask("item", key="k", value=value)
+        made.ask("patch", thread="t", key="m", value=value)
+    made.items["k"] = made.metadata["m"] = 2
+    made.ask("state", thread="t", entry="u:update")
+    made.log.append("u:update")
+    return made
+
+
+def test_a_good_history_is_good() -> None:
+    assert check(good().evidence()) == []
+
+
+def test_nothing_at_all_is_good() -> None:
+    assert check(Evidence()) == []
+
+
+# --- every kind of harm
+
+
+def lost_run(made: Made) -> None:
+    del made.runs["a"]
+
+
+def lost_step(made: Made) -> None:
+    made.log.remove("a:1")
+
+
+def repeated_step(made: Made) -> None:
+    made.log.insert(2, "a:1")
+
+
+def mixed_steps(made: Made) -> None:
+    made.log[1], made.log[2] = made.log[2], made.log[1]
+
+
+def undone_steps_that_stay(made: Made) -> None:
+    made.ask("cancel", thread="t", run="a", action="rollback")
+    del made.runs["a"]
+
+
+def a_run_twice(made: Made) -> None:
+    made.live("c")
+    made.runs["c"] = replace(made.runs["c"], tag="tag-a")
+
+
+def a_run_that_was_refused(made: Made) -> None:
+    made.history[1] = replace(made.history[1], outcome="fail")
+
+
+def lost_state(made: Made) -> None:
+    made.log.remove("u:update")
+
+
+def state_twice(made: Made) -> None:
+    made.log.append("u:update")
+
+
+def refused_state(made: Made) -> None:
+    made.history[-1] = replace(made.history[-1], outcome="fail")
+
+
+def lost_item(made: Made) -> None:
+    made.items["k"] = 1
+
+
+def lost_entry(made: Made) -> None:
+    made.metadata["m"] = 1
+
+
+def lost_thread(made: Made) -> None:
+    made.ask("thread", thread="other")
+
+
+def deleted_thread(made: Made) -> None:
+    made.ask("delete", thread="t")
+
+
+def empty_result(made: Made) -> None:
+    asked = made.history[1]
+    made.history[1] = replace(asked, kind="wait", answer={"run": "a", "result": {}})
+
+
+def empty_result_without_thread(made: Made) -> None:
+    about = {"thread": None, "tag": "x", "count": 1}
+    made.ask("wait", **about, answer={"run": "x", "result": {"__error__": {}}})
+
+
+LOST: list[Callable[[Made], None]] = [
+    lost_run,
+    lost_step,
+    repeated_step,
+    mixed_steps,
+    undone_steps_that_stay,
+    a_run_twice,
+    a_run_that_was_refused,
+    lost_state,
+    state_twice,
+    refused_state,
+    lost_item,
+    lost_entry,
+    lost_thread,
+    deleted_thread,
+    empty_result,
+    empty_result_without_thread,
+]
+
+
+def two_running(made: Made) -> None:
+    made.create("c")
+    made.create("d", 1)
+    made.work("c", range(2))
+    made.change("d", "pending", "running", attempt=1, by=P2)
+    made.end("d", by=P2, status="interrupted")
+    made.end("c")
+
+
+def step_without_claim(made: Made) -> None:
+    made.steps.append(Step("a", 1, 102, 0, made.steps[0].begun))
+
+
+def step_before_its_claim(made: Made) -> None:
+    made.steps.append(Step("b", 2, 102, 0, 0.5))
+
+
+def step_after_its_end(made: Made) -> None:
+    made.steps.append(Step("a", 1, 101, 1, made.tick()))
+
+
+TWO: list[Callable[[Made], None]] = [
+    two_running,
+    step_without_claim,
+    step_before_its_claim,
+    step_after_its_end,
+]
+
+
+def late_checkpoint(made: Made) -> None:
+    made.changes.append(Change(99, made.tick(), P1, "checkpoint", "t", "b", attempt=1))
+
+
+def checkpoint_of_another_process(made: Made) -> None:
+    made.create("c", 0)
+    made.work("c", range(0))
+    made.changes.append(Change(99, made.tick(), P2, "checkpoint", "t", "c", attempt=1))
+    made.changes.append(Change(100, made.tick(), P1, "run", "t", "c", "running", "success", 1))
+    made.runs["c"] = Run("c", "t", "success", "tag-c")
+
+
+def write_of_another_process(made: Made) -> None:
+    checkpoint_of_another_process(made)
+    made.changes[-2] = replace(made.changes[-2], what="write", run=None, attempt=None)
+
+
+def late_end(made: Made) -> None:
+    made.change("b", "success", "error", attempt=LIMIT + 1, by=P1)
+
+
+def end_by_another(made: Made) -> None:
+    made.create("c", 0)
+    made.work("c", range(0))
+    made.end("c", by=P2)
+
+
+def stateless_run_that_another_has_deleted(made: Made) -> None:
+    made.create("c", 0, thread=None)
+    made.work("c", range(0))
+    made.change("c", "running", None, attempt=1, by=P2)
+
+
+FENCE: list[Callable[[Made], None]] = [
+    late_checkpoint,
+    checkpoint_of_another_process,
+    write_of_another_process,
+    late_end,
+    end_by_another,
+    stateless_run_that_another_has_deleted,
+]
+
+
+def too_many_attempts(made: Made) -> None:
+    made.create("c", 0)
+    for attempt in range(1, LIMIT + 3):
+        made.work("c", range(0), attempt)
+        made.change("c", "running", "pending", attempt=attempt)
+    made.work("c", range(0), LIMIT + 3)
+    made.end("c", "error", LIMIT + 3)
+
+
+def attempt_that_is_not_counted(made: Made) -> None:
+    made.create("c", 0)
+    made.work("c", range(0))
+    made.change("c", "running", "pending", attempt=1)
+    made.work("c", range(0))
+    made.end("c")
+
+
+def failed_too_early(made: Made) -> None:
+    made.create("c", 0)
+    made.work("c", range(0))
+    made.end("c", "error")
+
+
+def tried_after_it_was_cancelled(made: Made) -> None:
+    made.create("c", 0)
+    made.change("c", "pending", "running", attempt=1, cancelled=True)
+    made.end("c")
+
+
+ATTEMPTS: list[Callable[[Made], None]] = [
+    too_many_attempts,
+    attempt_that_is_not_counted,
+    failed_too_early,
+    tried_after_it_was_cancelled,
+]
+
+
+def still_running(made: Made) -> None:
+    made.create("c")
+    made.runs["c"] = Run("c", "t", "pending", "tag-c")
+
+
+def hung(made: Made) -> None:
+    made.ask("item", "info", key="other", value=1, answer={"hung": True})
+
+
+def broken(made: Made) -> None:
+    made.ask("item", "info", key="other", value=1, answer={"status": 500})
+
+
+END: list[Callable[[Made], None]] = [still_running, hung, broken]
+
+
+def gap(made: Made) -> None:
+    made.stream("a", sent(1, 0), sent(2, 2))
+
+
+def gap_at_the_beginning(made: Made) -> None:
+    made.stream("a", sent(1, 1))
+
+
+def repeat(made: Made) -> None:
+    made.stream("a", sent(1, 0), closed=False)
+    made.stream("a", sent(1, 0), sent(2, 1), after="1-0")
+
+
+def older_number(made: Made) -> None:
+    made.stream("a", sent(2, 0), sent(1, 1))
+
+
+def superseded(made: Made) -> None:
+    made.stream("b", sent(1, 0), sent(2, 0, 2, 102), sent(3, 1), sent(4, 1, 2, 102))
+
+
+def early_end(made: Made) -> None:
+    made.stream("a", sent(1, 0))
+
+
+def empty_stream(made: Made) -> None:
+    made.stream("a")
+
+
+def without_number(made: Made) -> None:
+    made.stream("a", (None, "custom", {"n": 0, "attempt": 1, "pid": 101}))
+
+
+STREAM: list[Callable[[Made], None]] = [
+    gap,
+    gap_at_the_beginning,
+    repeat,
+    older_number,
+    superseded,
+    early_end,
+    empty_stream,
+    without_number,
+]
+
+
+def overtaken(made: Made) -> None:
+    made.create("c")
+    made.create("d")
+    made.work("d", range(2))
+    made.end("d")
+    made.work("c", range(2))
+    made.end("c")
+
+
+HARMS = {
+    "nothing acknowledged is lost": LOST,
+    "never two running runs on a thread": TWO,
+    "no write by a superseded attempt": FENCE,
+    "attempts are within the limit": ATTEMPTS,
+    "everything ends": END,
+    "streams have no gap and no repeat": STREAM,
+    "order is kept per thread": [overtaken],
+}
+
+
+@pytest.mark.parametrize(
+    ("promise", "harm"),
+    [(promise, harm) for promise, harms in HARMS.items() for harm in harms],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_each_harm_is_found(promise: str, harm: Callable[[Made], None]) -> None:
+    made = good()
+    harm(made)
+    assert promise in promises(made.evidence())
+
+
+def test_a_thread_that_stays_busy_and_a_server_that_dies_are_found() -> None:
+    made = good()
+    busy = {"t": Thread("busy", made.metadata, tuple(made.log))}
+    assert promises(made.evidence(threads=busy)) == {"everything ends"}
+    assert promises(made.evidence(deaths=["server 1 died"])) == {"everything ends"}
+
+
+# --- what is no harm
+
+
+def test_what_nobody_knows_of_may_have_happened_or_not() -> None:
+    for happened in (True, False):
+        made = good()
+        made.ask("item", "info", key="k", value=3)
+        made.ask("state", "info", thread="t", entry="v:update")
+        if happened:
+            made.items["k"] = 3
+            made.log.append("v:update")
+        assert check(made.evidence()) == []
+
+
+def test_a_run_that_was_undone_may_be_gone_with_its_steps() -> None:
+    made = good()
+    made.create("c")
+    made.ask("cancel", thread="t", run="c", action="rollback")
+    made.change("c", "pending", None)
+    assert check(made.evidence()) == []
+
+
+def test_a_run_that_was_cut_short_has_its_first_steps() -> None:
+    made = good()
+    made.create("c", 5)
+    made.work("c", range(2))
+    made.end("c", "interrupted")
+    assert check(made.evidence()) == []
+
+
+def test_who_was_superseded_or_whose_run_was_deleted_may_not_know_it_yet() -> None:
+    made = good()
+    made.steps.append(Step("b", 1, 101, 1, made.tick()))
+    made.create("c", 0)
+    made.ask("cancel", thread="t", run="c", action="rollback")
+    made.work("c", range(0))
+    made.change("c", "running", None, attempt=1)
+    made.steps.append(Step("c", 1, 101, 0, made.tick()))
+    assert check(made.evidence()) == []
+
+
+def test_a_thread_that_goes_with_its_run_keeps_no_steps() -> None:
+    made = good()
+    made.create("c", 2, thread=None)
+    made.change("c", "pending", "running", attempt=1)
+    made.end("c")
+    assert check(made.evidence()) == []
+
+
+def test_a_run_may_fail_when_its_attempts_are_used_up() -> None:
+    made = good()
+    made.create("c", 5)
+    for attempt in range(1, LIMIT + 1):
+        made.work("c", range(0), attempt)
+        made.change("c", "running", "pending", attempt=attempt)
+    made.work("c", range(0), LIMIT + 1)
+    made.end("c", "error", LIMIT + 1)
+    assert check(made.evidence()) == []
+
+
+def test_a_stream_may_say_that_events_were_lost() -> None:
+    made = good()
+    made.stream("a", sent(1, 0), (None, "error", {"error": "EventsLost"}), (None, "values", {}))
+    assert check(made.evidence()) == []
+
+
+def test_a_stream_that_redis_has_forgotten_may_be_empty() -> None:
+    made = good()
+    made.ask("fault", what="flush redis")
+    made.stream("a")
+    assert check(made.evidence()) == []
+
+
+# --- any stream
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=LIMIT), st.data())
+def test_any_cut_of_a_stream_is_whole_and_any_hole_or_repeat_is_found(
+    attempts: list[int], data: st.DataObject
+) -> None:
+    """Attempts of so many events each, read in pieces."""
+    order = iter(range(100))
+    events = [
+        sent(next(order), n, attempt, 200 + attempt)
+        for attempt, count in enumerate(attempts, 1)
+        for n in range(count)
+    ]
+
+    def read_in_pieces(events: list[Any]) -> set[str]:
+        made = good()
+        made.create("c", len(attempts))
+        for attempt, count in enumerate(attempts, 1):
+            made.work("c", range(attempt - 1, attempt), attempt, str(200 + attempt))
+            # The other steps were done again and again.
+            made.steps += [made.steps[-1]] * (count - 1)
+            if attempt < len(attempts):
+                made.change("c", "running", "pending", attempt=attempt, by=P1)
+        made.end("c", attempt=len(attempts), by=str(200 + len(attempts)))
+        cuts = sorted(data.draw(st.sets(st.integers(1, len(events)), max_size=3)))
+        after = "-1"
+        for first, until in zip([0, *cuts], [*cuts, len(events)], strict=True):
+            made.stream("c", *events[first:until], after=after, closed=until == len(events))
+            after = events[until - 1][0] if until else after
+        return promises(made.evidence())
+
+    assert read_in_pieces(events) == set()
+    harmed = {"streams have no gap and no repeat"}
+    again = data.draw(st.integers(0, len(events) - 1))
+    assert read_in_pieces([*events[: again + 1], *events[again:]]) == harmed
+    if len(events) > 1:
+        swap = data.draw(st.integers(0, len(events) - 2))
+        swapped = [*events[:swap], events[swap + 1], events[swap], *events[swap + 2 :]]
+        assert read_in_pieces(swapped) == harmed
+    # Where it is the last that came of an attempt, nobody can know that it was sent.
+    within = [at for at in range(len(events) - 1) if events[at + 1][2]["n"] > 0]
+    if within:
+        hole = data.draw(st.sampled_from(within))
+        assert read_in_pieces([*events[:hole], *events[hole + 1 :]]) == harmed
+
+
+# --- the recorder
+
+
+def test_what_was_recorded_is_read_again_also_of_what_never_ended(tmp_path: Any) -> None:
+    recorder = Recorder(tmp_path / "history.jsonl")
+    with recorder.operation("run", 3, 1, thread="t") as pending:
+        pending.ok(run="r")
+    with pytest.raises(RuntimeError), recorder.operation("patch", 4):
+        raise RuntimeError
+    with recorder.operation("item", 5) as pending:
+        pending.fail(status=409)
+        # What is on disk while it is going on is all that a crash leaves.
+        unended = read(tmp_path / "history.jsonl")[-1]
+    recorder.close()
+    run, patch, item = read(tmp_path / "history.jsonl")
+    assert (run.kind, run.client, run.process, run.outcome) == ("run", 3, 1, "ok")
+    assert (run.asked, run.answer) == ({"thread": "t"}, {"run": "r"})
+    assert run.ended is not None
+    assert run.begun <= run.ended
+    assert patch.outcome == "info"
+    assert item.outcome == "fail"
+    assert (unended.ended, unended.outcome) == (None, "info")
