@@ -34,6 +34,7 @@ from langgraph_runtime_sql.move import (
 )
 from langgraph_runtime_sql.ownership import Ownership
 from langgraph_runtime_sql.postgres import DIALECT, PostgresEngine
+from langgraph_runtime_sql.tables import PERIOD_SECONDS
 from my_agent.database import ProductDatabase
 from server.cli import main
 from server.moving import schemas
@@ -74,8 +75,8 @@ def add_thread(raw: sqlite3.Connection, thread: str, metadata: str = "{}", numbe
         (thread, NOW + number, NOW, NOW, metadata),
     )
     raw.execute(
-        "INSERT INTO thread_labels (key, value, thread_id) VALUES ('number', ?, ?)",
-        (str(number), thread),
+        "INSERT INTO thread_labels (key, value, thread_id, period) VALUES ('number', ?, ?, ?)",
+        (str(number), thread, NOW // 1_000_000 // PERIOD_SECONDS),
     )
     raw.commit()
 
@@ -98,12 +99,8 @@ def source(tmp_path: Path, filled: Path) -> Path:
 
 
 @pytest.fixture
-def target() -> str:
-    return empty()
-
-
-def empty() -> str:
-    return databases.server().empty(f"rules_{uuid4().hex[:8]}")
+def target(tmp_path: Path) -> str:
+    return databases.server().empty(tmp_path / "target")
 
 
 def moved(source: Path, target: str, report: Callable[[Progress], None] = lambda _: None) -> Any:
