@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import orjson
@@ -103,11 +104,14 @@ def _is_policy(error: psycopg.Error) -> bool:
     return error.diag.source_function == "ExecWithCheckOptions"
 
 
-def _begin(raw: Raw, begin: bytes, whose: Scope) -> datetime:
-    """Begin a transaction with the settings of a scope; the time by the server's clock."""
-    # In one message, so that none of it costs a round trip.
-    result = _say(raw, b"; ".join((begin, *_settings(raw, whose), _NOW)))
-    return _EPOCH + timedelta(microseconds=int(result.get_value(0, 0) or 0))
+def _begin(raw: Raw, begin: bytes, whose: Scope) -> None:
+    """Begin a transaction with the settings of a scope, which cost no round trip of their own."""
+    _say(raw, b"; ".join((begin, *_settings(raw, whose))))
+
+
+def _time(raw: Raw) -> datetime:
+    """When the transaction began, by the server's clock."""
+    return _EPOCH + timedelta(microseconds=int(_say(raw, _NOW).get_value(0, 0) or 0))
 
 
 def _settings(raw: Raw, whose: Scope) -> list[bytes]:
@@ -276,8 +280,8 @@ class PostgresEngine:
         self, raw: Raw, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
         try:
-            moment = _begin(raw, begin, whose)
-            connection = Connection(raw, DIALECT, locks=begin is _WRITE, moment=moment)
+            _begin(raw, begin, whose)
+            connection = Connection(raw, DIALECT, locks=begin is _WRITE, clock=partial(_time, raw))
             result = fn(connection)
         except BaseException:
             # A connection that cannot even do this is of no use to the next operation.
