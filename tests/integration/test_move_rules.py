@@ -159,6 +159,19 @@ def test_it_goes_on_from_wherever_it_was_interrupted(
         assert ask(target, f"SELECT count(*) FROM {table}") == [(rows,)]
 
 
+def test_a_batch_is_no_larger_than_its_bytes(
+    source: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mover, "BYTES", 1)
+    reported: list[Progress] = []
+    rows = sum(moved(source, target, reported.append).rows.values())
+    for phase in ("Checking", "Moving", "Comparing"):
+        # Each row by itself, after a first report of none.
+        done = [each.done for each in reported if each.phase == phase]
+        assert done == list(range(rows + 1)), phase
+    assert {each.total for each in reported} == {rows}
+
+
 def test_a_finished_move_says_so_and_changes_nothing(source: Path, target: str) -> None:
     moved(source, target)
     (when,) = ask(target, "SELECT finished_at FROM moves")
