@@ -17,11 +17,22 @@ class Connection:
     Attributes:
         raw: The driver's own connection. Never commit, roll back or close it.
         dialect_name: `sqlite` or `postgresql`.
+        tenant: Whose rows alone this transaction sees, if it is one tenant's. Policies of the
+            database see to that; a statement that says so too lets an index be used.
         locks: Whether what is read in order to be changed has to be locked, because
             others write at the same time. SQLite has one writer.
     """
 
-    __slots__ = ("_clock", "_committed", "_dialect", "_moment", "dialect_name", "locks", "raw")
+    __slots__ = (
+        "_clock",
+        "_committed",
+        "_dialect",
+        "_moment",
+        "dialect_name",
+        "locks",
+        "raw",
+        "tenant",
+    )
 
     def __init__(
         self,
@@ -30,8 +41,10 @@ class Connection:
         *,
         locks: bool = False,
         clock: Callable[[], datetime] | None = None,
+        tenant: str | None = None,
     ) -> None:
         self.raw = raw
+        self.tenant = tenant
         self.locks = locks
         self._clock = clock
         self._moment: datetime | None = None

@@ -156,11 +156,12 @@ class Server:
 
     Attributes:
         dsn: Of a database in it that is there to connect to, as an ordinary role.
+        admin: The same as a role that may do everything.
     """
 
     def __init__(self, admin: str) -> None:
         self.dsn = ordinary(admin)
-        self._admin = admin
+        self.admin = admin
         self._made: set[str] = set()
         self._prefix = f"threadhold_{os.getpid()}"
         self._template = f"{self._prefix}_template"
@@ -218,15 +219,16 @@ class Server:
     def bring_vectors(self, path: Path) -> None:
         """Install pgvector in the database that goes by `path`, which takes an administrator."""
         self.database(path)
-        where = make_conninfo(self._admin, dbname=self._name(path))
+        where = make_conninfo(self.admin, dbname=self._name(path))
         with psycopg.connect(where, autocommit=True) as raw:
             raw.execute("CREATE EXTENSION IF NOT EXISTS vector")
 
     def _url(self, name: str) -> str:
-        return _as_url(make_conninfo(self.dsn, dbname=name))
+        return as_url(make_conninfo(self.dsn, dbname=name))
 
 
-def _as_url(dsn: str) -> str:
+def as_url(dsn: str) -> str:
+    """A DSN as the URL that settings take."""
     parts = {key: str(value) for key, value in conninfo_to_dict(dsn).items()}
     return URL.create(
         "postgresql",
@@ -254,7 +256,7 @@ def ordinary(dsn: str) -> str:
         # Another process of the tests may be quicker.
         with suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
             raw.execute(f"CREATE ROLE {ROLE} LOGIN CREATEDB PASSWORD '{ROLE}'")
-    return _as_url(make_conninfo(dsn, user=ROLE, password=ROLE))
+    return as_url(make_conninfo(dsn, user=ROLE, password=ROLE))
 
 
 def folder() -> Path:
