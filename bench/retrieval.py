@@ -65,7 +65,7 @@ def measure(documents: Path, questions: Sequence[Question]) -> dict[str, Figures
         try:
             ingest(documents, SHARED)
             vectors = [embedding.of_question(each.question) for each in questions]
-            with database.database().read() as connection:
+            with database.database().read(SHARED) as connection:
                 return {
                     way: _figures(
                         [

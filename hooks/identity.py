@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, TypedDict
-from urllib.parse import quote
 
 import jwt
 from starlette.authentication import AuthenticationError
@@ -14,6 +13,7 @@ from starlette.responses import JSONResponse
 from hooks.hosts import is_loopback
 from hooks.jwt_keys import Key, Keys, open_keys
 from hooks.settings import OPERATOR, IdentitySettings
+from langgraph_runtime_sql.hooks import label
 
 logger = logging.getLogger(__name__)
 
@@ -67,15 +67,6 @@ def make_user(tenant: str, user: str, roles: Iterable[str] = ()) -> User:
         store_namespace=[label(tenant), label(user)],
     )
 
-
-def label(name: str) -> str:
-    """A name as a label of a store namespace, which has no periods. No two names share one."""
-    text = quote(name, safe="@").replace(".", "%2E")
-    return f"%{ord(text[0]):X}{text[1:]}" if text == _STORES_OWN else text
-
-
-# The one root under which stores let nobody put anything.
-_STORES_OWN = "langgraph"
 
 DEVELOPER = make_user("local", "developer", (TENANT_ADMIN, OPERATOR))
 """Who acts in `local_dev` without a token."""

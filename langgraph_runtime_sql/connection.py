@@ -24,7 +24,12 @@ class Connection:
     __slots__ = ("_committed", "_dialect", "_moment", "dialect_name", "locks", "raw")
 
     def __init__(
-        self, raw: Any, dialect: Dialect, *, locks: bool = False, moment: datetime | None = None
+        self,
+        raw: Any,
+        dialect: Dialect,
+        *,
+        locks: bool = False,
+        moment: datetime | None = None,
     ) -> None:
         self.raw = raw
         self.locks = locks

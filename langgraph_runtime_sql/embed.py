@@ -308,7 +308,7 @@ def _load(claim: _Claim) -> Starlette:
     # langgraph_api sets the level of the root logger, which is the host's business.
     root.setLevel(level)
 
-    from langgraph_runtime_sql import authentication, docs, guard, tuning
+    from langgraph_runtime_sql import authentication, docs, guard, scope, tuning
     from langgraph_runtime_sql import hooks as hook_protocol
 
     hooks = claim.hooks
@@ -318,6 +318,8 @@ def _load(claim: _Claim) -> Starlette:
         raise ConfigError(f"hooks: {error}") from error
     options.configure(claim.options)
     app: Starlette = server.app
+    if claim.options.tenant_key is not None:
+        app.add_middleware(scope.OfCaller)
     guard.install(app, max_body_bytes=claim.max_body_bytes, private_network=claim.private_network)
     authentication.install(app, metrics_permission=claim.metrics_permission)
     docs.install(app)

@@ -5,15 +5,20 @@ RuntimeSqlError
 ├── BadRedis            the URL names no Redis that can be used
 ├── DatabaseInUse       another process owns the database
 ├── DatabaseTooNew      migrated by a newer version
+├── DatabaseIncomplete  a move into it was not finished
 ├── DatabaseClosed      used after stop
 ├── NotStarted          used outside the lifespan
 ├── EventsLost          a stream has a hole
+├── Collided            another transaction was quicker: done again
+├── OtherTenants        the database refuses a row: 403
 ├── DatabaseBusy        nothing was committed; the same call may succeed now
 ├── DatabaseOverloaded  the disk is full or failing, or the server away: 503
 └── SupersededAttempt   the write belongs to an attempt that no longer owns its run
 """
 
 from pathlib import Path
+
+from starlette.exceptions import HTTPException
 
 
 class RuntimeSqlError(Exception):
@@ -50,12 +55,27 @@ class DatabaseTooNew(RuntimeSqlError):
     """The database was migrated by a newer version of this package."""
 
 
+class DatabaseIncomplete(RuntimeSqlError):
+    """A move into this database was begun and not finished."""
+
+
 class DatabaseClosed(RuntimeSqlError):
     """The database is closed."""
 
 
 class NotStarted(RuntimeSqlError):
     """The platform is not running: enter its lifespan first."""
+
+
+class Collided(RuntimeSqlError):
+    """Another transaction was quicker; the same operation sees what it did."""
+
+
+class OtherTenants(RuntimeSqlError, HTTPException):
+    """This is not your tenant's to write"""
+
+    def __init__(self) -> None:
+        HTTPException.__init__(self, 403, type(self).__doc__)
 
 
 class DatabaseBusy(RuntimeSqlError):

@@ -17,7 +17,7 @@ from uuid import UUID
 from sqlalchemy import BigInteger, bindparam, func, literal, or_, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import json_codec, labels, tenants, thread_query
+from langgraph_runtime_sql import json_codec, labels, scope, tenants, thread_query
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
@@ -39,6 +39,8 @@ _LOCK_NAME = Prepared(
         func.pg_advisory_xact_lock(bindparam("key", type_=BigInteger))
     )
 )
+
+label = scope.label
 
 
 class Reject(HTTPException):

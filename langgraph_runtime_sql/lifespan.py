@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from langgraph_runtime_sql import __version__, bus, database, options, queue, tenants
+from langgraph_runtime_sql import __version__, bus, database, options, queue, scope, tenants
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -39,8 +39,10 @@ async def lifespan(
     logger.debug("Starting the SQL runtime", version=__version__, api_version=api_version)
     try:
         async with AsyncExitStack() as stack:
-            await _open(stack)
-            await _start(stack, cancel_event, crons=with_cron_scheduler)
+            # Not while others run in this context: a host's own tasks are not the platform's.
+            with scope.within(scope.EVERYTHING):
+                await _open(stack)
+                await _start(stack, cancel_event, crons=with_cron_scheduler)
             yield
     except Exception as error:
         _last_error = error
@@ -66,7 +68,7 @@ async def _open(stack: AsyncExitStack) -> None:
     # Cancelled workers still write, so the database closes last.
     stack.push_async_callback(database.stop_pool)
     await database.start_pool()
-    await tenants.adopt()
+    await tenants.adopt(database.current())
     await _reset_bus(float(config.RESUMABLE_STREAM_TTL_SECONDS))
     stack.push_async_callback(bus.current().stop)
     await bus.current().start()

@@ -20,14 +20,22 @@ from typing import Any, TypeVar
 import orjson
 import psycopg
 from psycopg import errors
-from psycopg.pq import ExecStatus
+from psycopg.pq import Escaping, ExecStatus
 from psycopg.pq.abc import PGresult
 from psycopg.types.json import set_json_loads
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
+from langgraph_runtime_sql import scope
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.delivery import Answer
-from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseClosed, DatabaseOverloaded
+from langgraph_runtime_sql.errors import (
+    Collided,
+    DatabaseBusy,
+    DatabaseClosed,
+    DatabaseOverloaded,
+    OtherTenants,
+)
+from langgraph_runtime_sql.scope import Scope
 from langgraph_runtime_sql.urls import postgres_dsn
 
 logger = logging.getLogger(__name__)
@@ -48,9 +56,8 @@ LOCK_SECONDS = 10
 # More than there are statements, so that none is prepared again.
 PREPARED = 500
 
-# What time it is comes with it, because that costs no round trip of its own here.
-_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-_WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED; "
+_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 _NOW = b"SELECT (extract(epoch FROM now()) * 1000000)::bigint"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SET_UP = (
@@ -69,6 +76,7 @@ _COLLISIONS = (
     errors.DeadlockDetected,
     errors.UniqueViolation,
     errors.ForeignKeyViolation,
+    Collided,
 )
 _BUSY = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)
 
@@ -77,6 +85,8 @@ def translate(error: BaseException) -> BaseException:
     """A driver's error as one of ours, where it is not the operation's own doing."""
     if isinstance(error, _BUSY):
         return DatabaseBusy(_first_line(error))
+    if isinstance(error, errors.InsufficientPrivilege) and _is_policy(error):
+        return OtherTenants()
     if isinstance(error, psycopg.DataError | errors.ProgramLimitExceeded):
         # NUL, a number or date that no column can hold, a key that no index can.
         return ValueError(f"A value cannot be stored or compared: {_first_line(error)}")
@@ -88,9 +98,25 @@ def translate(error: BaseException) -> BaseException:
     return error
 
 
-def _begin(raw: Raw, begin: bytes) -> datetime:
-    """Begin a transaction; the time by the server's clock."""
-    return _EPOCH + timedelta(microseconds=int(_say(raw, begin + _NOW).get_value(0, 0) or 0))
+def _is_policy(error: psycopg.Error) -> bool:
+    """Whether a policy refuses the row; else the role may not use the table at all."""
+    return error.diag.source_function == "ExecWithCheckOptions"
+
+
+def _begin(raw: Raw, begin: bytes, whose: Scope) -> datetime:
+    """Begin a transaction with the settings of a scope; the time by the server's clock."""
+    # In one message, so that none of it costs a round trip.
+    result = _say(raw, b"; ".join((begin, *_settings(raw, whose), _NOW)))
+    return _EPOCH + timedelta(microseconds=int(result.get_value(0, 0) or 0))
+
+
+def _settings(raw: Raw, whose: Scope) -> list[bytes]:
+    """What makes the settings of a scope, until the transaction at hand ends."""
+    quote, encoding = Escaping(raw.pgconn).escape_literal, raw.info.encoding
+    return [
+        b"SET LOCAL %b = %b" % (name.encode(), quote(value.encode(encoding)))
+        for name, value in whose.settings.items()
+    ]
 
 
 def _say(raw: Raw, command: bytes) -> PGresult:
@@ -178,7 +204,8 @@ class PostgresEngine:
         if self._refusal is not None:
             raise self._refusal
         try:
-            return pool.submit(self._answer, begin, fn, answer)
+            # Here, on the caller's side: the pool's threads do not know who asks.
+            return pool.submit(self._answer, begin, scope.current(), fn, answer)
         except RuntimeError as error:
             # Stopped since the line above.
             raise DatabaseClosed from error
@@ -206,9 +233,15 @@ class PostgresEngine:
             raise
         return raw
 
-    def _answer(self, begin: bytes, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
+    def _answer(
+        self,
+        begin: bytes,
+        whose: Scope,
+        fn: Callable[[Connection], T],
+        answer: Answer[T],
+    ) -> None:
         try:
-            result, committed = self._transact(begin, fn)
+            result, committed = self._transact(begin, whose, fn)
         except BaseException as error:  # noqa: BLE001  # the caller's to handle
             answer.fail(translate(error))
             return
@@ -221,7 +254,7 @@ class PostgresEngine:
         answer.give(result)
 
     def _transact(
-        self, begin: bytes, fn: Callable[[Connection], T]
+        self, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
         """The result of `fn` in a transaction that is committed, and what to call after it."""
         attempt = 0
@@ -229,7 +262,7 @@ class PostgresEngine:
             attempt += 1
             raw = self._connection()
             try:
-                return self._once(raw, begin, fn)
+                return self._once(raw, begin, whose, fn)
             except _COLLISIONS:
                 if attempt >= ATTEMPTS:
                     raise
@@ -240,10 +273,10 @@ class PostgresEngine:
                     raise
 
     def _once(
-        self, raw: Raw, begin: bytes, fn: Callable[[Connection], T]
+        self, raw: Raw, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
         try:
-            moment = _begin(raw, begin)
+            moment = _begin(raw, begin, whose)
             connection = Connection(raw, DIALECT, locks=begin is _WRITE, moment=moment)
             result = fn(connection)
         except BaseException:
@@ -251,7 +284,12 @@ class PostgresEngine:
             with suppress(psycopg.Error):
                 _say(raw, b"ROLLBACK")
             raise
-        self._commit(raw)
+        try:
+            self._commit(raw)
+        except DatabaseOverloaded:
+            # What was only read is true, whatever becomes of the transaction.
+            if begin is not _READ or not raw.closed:
+                raise
         return result, connection.committed()
 
     @staticmethod

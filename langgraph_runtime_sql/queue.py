@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from langgraph_runtime_sql import bus, checkpoint, database, leases, options
+from langgraph_runtime_sql import bus, checkpoint, database, leases, options, scope
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.isolated import IsolatedLoops
@@ -132,7 +132,9 @@ class Queue:
 
     def _start(self, run: Row, attempt: int, since: float) -> None:
         key = str(run["run_id"]), attempt
-        task = asyncio.create_task(self._attempt(run, attempt, since), name=f"run-{key[0]}")
+        # What a run does is its tenant's, whoever else this process works for.
+        with scope.within(scope.of_tenant(run.pop("tenant"))):
+            task = asyncio.create_task(self._attempt(run, attempt, since), name=f"run-{key[0]}")
         self.active[key] = _Active(run, attempt, task)
         workers.active = len(self.active)
         task.add_done_callback(lambda _: self._finished(key))

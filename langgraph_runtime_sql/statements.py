@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sqlalchemy.engine import Dialect
-from sqlalchemy.sql import ClauseElement
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql import ClauseElement, Insert
 from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.selectable import SelectBase
 
@@ -90,6 +91,17 @@ def compile_statement(statement: Statement, dialect: Dialect) -> Compiled:
     if isinstance(statement, Prepared):
         return statement.compiled(dialect)
     return Compiled(statement, dialect)
+
+
+class InsertNew(Insert):
+    """An insertion that changes nothing where the key is taken, by a row that may be hidden."""
+
+    inherit_cache = True
+
+
+@compiles(InsertNew)
+def _(element: InsertNew, compiler: Any, **options: Any) -> str:
+    return f"{compiler.visit_insert(element, **options)} ON CONFLICT DO NOTHING"
 
 
 def _columns(statement: ClauseElement) -> Iterable[Any]:

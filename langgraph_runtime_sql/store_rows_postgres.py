@@ -309,11 +309,12 @@ def _prefixes(raw: Raw, start: str, end: str | bytes, now: str) -> list[str]:
         "WITH RECURSIVE each (prefix) AS ("
         f" (SELECT prefix FROM store WHERE prefix ~>=~ %s {first})"
         " UNION ALL"
-        f" SELECT (SELECT prefix FROM store WHERE prefix ~>~ each.prefix {first})"
+        # Not past the end, where policies hide what others have, row by row.
+        f" SELECT (SELECT prefix FROM store WHERE prefix ~>~ each.prefix AND prefix ~<~ %s {first})"
         " FROM each WHERE each.prefix ~<~ %s)"
         " SELECT prefix FROM each WHERE prefix ~<~ %s AND EXISTS"
         f" (SELECT FROM store WHERE store.prefix = each.prefix AND {_ALIVE})",
-        (start, end, end, now),
+        (start, end, end, end, now),
     ).fetchall()
     return [prefix for (prefix,) in found]
 

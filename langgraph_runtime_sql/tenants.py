@@ -6,12 +6,12 @@ document. NULL is nobody's, which is the system's.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from sqlalchemy import ColumnElement, Table, Text, bindparam, case, func, select, text
 
-from langgraph_runtime_sql import database, json_codec, options
+from langgraph_runtime_sql import json_codec, options
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.statements import Prepared
 from langgraph_runtime_sql.tables import (
@@ -23,6 +23,9 @@ from langgraph_runtime_sql.tables import (
     thread_labels,
     threads,
 )
+
+if TYPE_CHECKING:
+    from langgraph_runtime_sql.database import Database
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -47,12 +50,23 @@ def of(document: Any) -> str | None:
     return name if name.isprintable() else str(json_codec.plain(name))
 
 
-async def adopt() -> None:
+def of_user(user: Any) -> str | None:
+    """The tenant of an authenticated user, an object with fields or a mapping of them."""
+    key = options.current().tenant_key
+    if key is None:
+        return None
+    try:
+        return of({key: user[key]})
+    except (KeyError, TypeError, AttributeError):
+        return of({key: getattr(user, key, None)})
+
+
+async def adopt(here: "Database") -> None:
     """Write the tenant of every row, if it was written by another key, or by none, so far.
 
     What is filled is noted in the database, so that a start costs one look-up.
     """
-    key, here = options.current().tenant_key, database.current()
+    key = options.current().tenant_key
     if await here.read(lambda conn: conn.scalar(_KNOWN)) == key:
         return
     if key is not None:
@@ -72,14 +86,8 @@ def _adopt(conn: Connection, key: str | None) -> None:
     for table in (threads, crons, assistants, assistant_versions):
         _fill(conn, table, _named(conn, table.c.metadata, key))
     for table in (thread_labels, runs):
-        found: Any = (
-            select(threads.c.tenant)
-            .where(threads.c.thread_id == table.c.thread_id)
-            .scalar_subquery()
-        )
-        if table is runs:
-            found = func.coalesce(found, _named(conn, runs.c.metadata, key))
-        _fill(conn, table, found)
+        of_thread = select(threads.c.tenant).where(threads.c.thread_id == table.c.thread_id)
+        _fill(conn, table, of_thread.scalar_subquery())
 
 
 def _fill(conn: Connection, table: Table, tenant: ColumnElement[Any]) -> None:

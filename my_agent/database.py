@@ -1,7 +1,8 @@
 """The database of what the graphs keep beside their threads: documents, profiles, candidates, jobs.
 
 It is the one that the server keeps its threads in, so that one copy of it holds everything. Every
-row has a tenant, and every statement asks for it.
+row has a tenant, and every statement asks for it. Postgres holds each transaction to its tenant, too
+(`row_security`).
 """
 
 import asyncio
@@ -22,6 +23,8 @@ metadata = MetaData()
 """Every table; each graph's package has its own in `tables.py`."""
 
 DEFAULT_URL = "sqlite:///./data/threadhold.db"
+SHARED = ""
+"""The tenant of rows that every tenant may read. What works as it is the operator's, and sees everything."""
 # The server writes to the same file: long enough for its longest turn.
 BUSY_SECONDS = 30.0
 DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
@@ -41,6 +44,9 @@ class ProductDatabase:
     other write of the server for as long as it lasts, so it does its reading of files, its model
     calls and its sums beforehand.
 
+    On Postgres a transaction sees the rows of its tenant and the shared ones, and writes its own;
+    without a tenant it sees nothing.
+
     Args:
         url: such as `sqlite:///data/app.db` or `postgresql://host/name`.
 
@@ -59,27 +65,32 @@ class ProductDatabase:
             raise
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
-        """A connection that sees one moment and writes nothing."""
+    def read(self, tenant: str | None = None) -> Iterator[Connection]:
+        """A connection that sees one moment of a tenant's, and writes nothing."""
         with self.engine.connect() as connection:
-            yield connection.execution_options(reads_only=True)
-
-    @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """A connection in a transaction, committed at the end unless something is raised."""
-        with self.engine.begin() as connection:
+            hold(connection.execution_options(reads_only=True), tenant)
             yield connection
 
-    async def run(self, work: Callable[[Connection], T], *, write: bool = False) -> T:
+    @contextmanager
+    def write(self, tenant: str | None = None) -> Iterator[Connection]:
+        """A connection in a tenant's transaction, committed at the end unless something is raised."""
+        with self.engine.begin() as connection:
+            hold(connection, tenant)
+            yield connection
+
+    async def run(
+        self, work: Callable[[Connection], T], tenant: str | None = None, *, write: bool = False
+    ) -> T:
         """What `work` returns, from a thread, of one transaction.
 
         Args:
             work: called with the connection; must not keep it.
+            tenant: whose rows it is about.
             write: whether it writes.
         """
 
         def call() -> T:
-            with self.write() if write else self.read() as connection:
+            with self.write(tenant) if write else self.read(tenant) as connection:
                 return work(connection)
 
         return await asyncio.to_thread(call)
@@ -87,6 +98,16 @@ class ProductDatabase:
     def close(self) -> None:
         """Close every connection that is not in use."""
         self.engine.dispose()
+
+
+def hold(connection: Connection, tenant: str | None) -> None:
+    """Hold the transaction that begins to a tenant's rows, where the database can."""
+    if connection.dialect.name == "postgresql" and tenant is not None:
+        setting = ("everything", "on") if tenant == SHARED else ("tenant", tenant)
+        connection.execute(_HOLD, dict(zip(("name", "value"), setting, strict=True)))
+
+
+_HOLD = text("SELECT set_config('threadhold.' || :name, :value, true)")
 
 
 def lock(connection: Connection, name: str) -> None:

@@ -131,8 +131,24 @@ def dev(langgraph_json: Path | None, database_url: str | None, host: str, port: 
 
 @main.command()
 @database_option
-def migrate(database_url: str | None) -> None:
-    """Bring the database's schema up to date, without starting anything."""
+@click.option("--from", "source", help="Move everything from here, a sqlite:/// URL ...")
+@click.option("--to", "target", help="... to here, a postgresql:// URL of an empty database.")
+@config_option
+def migrate(
+    database_url: str | None, source: str | None, target: str | None, langgraph_json: Path | None
+) -> None:
+    """Bring the database's schema up to date, without starting anything.
+
+    With --from and --to: move everything from a SQLite file, which is only read, to Postgres.
+    No server may run. Whatever interrupts it, the same command goes on.
+    """
+    if source is not None or target is not None:
+        if source is None or target is None or database_url is not None:
+            raise click.UsageError("A move has both --from and --to, and no --database-url.")
+        from server.moving import move
+
+        move(load_settings(langgraph_json=langgraph_json, database_url=target), source)
+        return
     from langgraph_runtime_sql import database
     from langgraph_runtime_sql.urls import shown
     from my_agent.database import ProductDatabase

@@ -15,7 +15,9 @@ settings.load_profile("tests")
 pytest_plugins = [
     "tests.support.databases",
     "tests.support.openai_server",
+    "tests.support.processes",
     "tests.support.products",
+    "tests.support.redis",
 ]
 
 SEED = int(os.environ.get("THREADHOLD_SEED") or random.SystemRandom().randrange(2**32))

@@ -153,7 +153,7 @@ def delete_for_runs(conn: Connection, run_ids: Iterable[Any], thread_id: Any | N
             checkpoints, so leave this out only to delete them everywhere.
     """
     for run_id in map(str, run_ids):
-        written = _group(_written_by(conn, run_id), thread_id)
+        written = _group(_written_by(conn, run_id, thread_id), thread_id)
         touched = _group(undo.places(conn, run_id), thread_id)
         for thread, ns in written.keys() | touched.keys():
             ids = written[thread, ns]
@@ -172,9 +172,13 @@ def _group(places: Iterable[undo.Place], thread_id: Any | None) -> dict[tuple[st
     return found
 
 
-def _written_by(conn: Connection, run_id: str) -> list[undo.Place]:
+def _written_by(conn: Connection, run_id: str, thread_id: Any | None) -> list[undo.Place]:
     statement = "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {run_id} = ?"
-    found: list[undo.Place] = run(conn, statement, (run_id,)).fetchall()
+    if thread_id is None:
+        found: list[undo.Place] = run(conn, statement, (run_id,)).fetchall()
+    else:
+        # By the thread, because policies keep Postgres from looking into metadata by an index.
+        found = run(conn, f"{statement} AND thread_id = ?", (run_id, str(thread_id))).fetchall()
     return found
 
 

@@ -11,13 +11,14 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import filters, tenants
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.statements import Prepared, Row
+from langgraph_runtime_sql.errors import Collided
+from langgraph_runtime_sql.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.tables import assistant_versions, assistants, crons, runs
 
 # What a version remembers, and what making it the current one restores.
 VERSIONED = ("graph_id", "name", "description", "config", "context", "metadata")
 
-_INSERT = Prepared(assistants.insert().values({c.name: bindparam(c.name) for c in assistants.c}))
+_INSERT = Prepared(InsertNew(assistants).values({c.name: bindparam(c.name) for c in assistants.c}))
 _INSERT_VERSION = Prepared(
     assistant_versions.insert().values({c.name: bindparam(c.name) for c in assistant_versions.c})
 )
@@ -83,11 +84,18 @@ def find_version(conn: Connection, assistant_id: UUID, version: int | None) -> R
 
 
 def insert(conn: Connection, assistant_id: UUID, fields: Row) -> Row:
-    """Create an assistant at version 1; `fields` are those of `VERSIONED`."""
+    """Create an assistant at version 1; `fields` are those of `VERSIONED`.
+
+    Raises:
+        HTTPException: (409) there is one of this id, which the caller may not see.
+    """
     moment = now()
     first = {"assistant_id": assistant_id, "version": 1, "created_at": moment, **fields}
     first["tenant"] = tenants.of(first["metadata"])
-    conn.execute(_INSERT, {**first, "updated_at": moment})
+    if not conn.execute(_INSERT, {**first, "updated_at": moment}):
+        if find(conn, assistant_id) is not None:
+            raise Collided
+        raise HTTPException(409, f"Assistant {assistant_id} already exists")
     conn.execute(_INSERT_VERSION, first)
     return _stored(conn, assistant_id)
 

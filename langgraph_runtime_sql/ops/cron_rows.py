@@ -9,14 +9,15 @@ from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import filters, tenants
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.statements import Prepared, Row
+from langgraph_runtime_sql.errors import Collided
+from langgraph_runtime_sql.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.tables import crons
 
 # What the schedulers and the database keep to themselves.
 _PRIVATE = ("claimed_until", "creator", "tenant")
 PUBLIC = [column for column in crons.c if column.name not in _PRIVATE]
 
-_INSERT = Prepared(crons.insert().values({c.name: bindparam(c.name) for c in crons.c}))
+_INSERT = Prepared(InsertNew(crons).values({c.name: bindparam(c.name) for c in crons.c}))
 _BY_ID = Prepared(select(crons).where(crons.c.cron_id == bindparam("cron_id")))
 _LOCK = Prepared(
     select(crons).where(crons.c.cron_id == bindparam("cron_id")).with_for_update(key_share=True)
@@ -41,9 +42,13 @@ def find_permitted(conn: Connection, cron_id: UUID, permitted: Any) -> Row | Non
 
 
 def insert(conn: Connection, row: Row) -> Row | None:
-    """Create a cron; the row as stored."""
-    conn.execute(_INSERT, {"claimed_until": None, "tenant": tenants.of(row["metadata"]), **row})
-    return find(conn, row["cron_id"])
+    """Create a cron; the row as stored, or None where a hidden one has its id."""
+    columns = {"claimed_until": None, "tenant": tenants.of(row["metadata"]), **row}
+    created = conn.execute(_INSERT, columns)
+    found = find(conn, row["cron_id"])
+    if found is not None and not created:
+        raise Collided
+    return found
 
 
 def update(conn: Connection, cron_id: UUID, changes: Row) -> Row | None:

@@ -57,7 +57,7 @@ def _claiming(first: Select[Any]) -> Prepared:
         runs.update()
         .where(runs.c.seq.in_(first))
         .values(_STARTED)
-        .returning(*run_rows.PUBLIC, runs.c.attempt, runs.c.seq)
+        .returning(*run_rows.PUBLIC, runs.c.tenant, runs.c.attempt, runs.c.seq)
     )
 
 
@@ -159,7 +159,7 @@ def claim(conn: Connection, most: int) -> Claimed:
     due = conn.scalar(_NEXT_DUE, {"moment": moment}) if len(found) < most else None
     due_in = None if due is None else (due - moment).total_seconds()
     waiting = conn.scalar(_WAITING, {"moment": moment}) is not None
-    return Claimed([(run_rows.public(row), row["attempt"]) for row in found], due_in, waiting)
+    return Claimed([(run_rows.claimed(row), row["attempt"]) for row in found], due_in, waiting)
 
 
 def _has_turns(conn: Connection, moment: datetime, most: int) -> bool:

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import bus, filters, hooks, tenants
+from langgraph_runtime_sql import bus, filters, hooks
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import assistants, crons, run_result, run_rows, thread_rows
@@ -79,8 +79,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
         crons.note_fired(conn, request.firing)
-    tenant = thread["tenant"] or tenants.of(row["metadata"])
-    conn.execute(_INSERT, {**row, "tenant": tenant})
+    conn.execute(_INSERT, {**row, "tenant": thread["tenant"]})
     _announce(conn, row)
     return [row, *(run_rows.public(other) for other in others)]
 
@@ -116,9 +115,13 @@ def _new_thread(conn: Connection, request: RunRequest, assistant: Row) -> Row:
         request.config,
         {"configurable": _merged(_configurable(assistant["config"]))},
     )
-    return thread_rows.insert(
-        conn, request.thread_id, metadata, request.caller, config=config, status="busy"
-    )
+    try:
+        return thread_rows.insert(
+            conn, request.thread_id, metadata, request.caller, config=config, status="busy"
+        )
+    except thread_rows.Taken as error:
+        # To whoever may not see it, a thread that is there is one that is missing.
+        raise HTTPException(404, "Thread or assistant not found.") from error
 
 
 def _occupy(conn: Connection, request: RunRequest, assistant: Row, thread: Row) -> None:

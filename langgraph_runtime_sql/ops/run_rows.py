@@ -65,6 +65,11 @@ def public(row: Row) -> Row:
     return {name: row[name] for name in FIELDS}
 
 
+def claimed(row: Row) -> Row:
+    """A run as its worker gets it, with its tenant."""
+    return {name: row[name] for name in (*FIELDS, "tenant")}
+
+
 def find(conn: Connection, run_id: UUID) -> Row | None:
     """A run as stored, or None; in a write, nobody else changes it or its thread until the end."""
     lock_thread(conn, run_id)

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import bus, checkpoint, database
+from langgraph_runtime_sql import bus, checkpoint, database, scope
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import (
     custom_checkpointer,
@@ -199,7 +199,9 @@ class Runs:
         def fn(conn: Connection) -> tuple[list[Row], list[Row], datetime]:
             return conn.fetchall(_PENDING), conn.fetchall(_RUNNING), conn.now()
 
-        pending, running, moment = await database.current().read(fn)
+        # The process's own figures, whoever asks for them.
+        with scope.within(scope.EVERYTHING):
+            pending, running, moment = await database.current().read(fn)
         taken = {row["thread_id"] for row in running}
         waits = [(moment - row["created_at"]).total_seconds() for row in pending]
         unblocked = [
@@ -248,7 +250,7 @@ class Runs:
         """Claim runs that are due; (run, attempt) each, the first attempt being 1."""
         claimed = await database.current().write(lambda conn: run_claim.claim(conn, limit))
         for run, attempt in claimed.runs:
-            yield run, attempt
+            yield run_rows.public(run), attempt
 
     @staticmethod
     @asynccontextmanager

@@ -6,11 +6,13 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import bindparam, select
+from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, filters, hooks, labels, tenants
 from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.errors import Collided
 from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.statements import Prepared, Row
+from langgraph_runtime_sql.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.tables import threads
 
 # The row that the request at hand has created and not yet answered with. Where the same
@@ -20,7 +22,7 @@ unanswered: ContextVar[Row | None] = ContextVar("unanswered_thread", default=Non
 _TTL = ("ttl_strategy", "ttl_minutes", "expires_at")
 _PRIVATE = {"resting_status", "tenant", *_TTL}
 
-_INSERT = Prepared(threads.insert().values({c.name: bindparam(c.name) for c in threads.c}))
+_INSERT = Prepared(InsertNew(threads).values({c.name: bindparam(c.name) for c in threads.c}))
 _BY_ID = Prepared(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
 _LOCK = Prepared(
     select(threads)
@@ -28,6 +30,13 @@ _LOCK = Prepared(
     .with_for_update(key_share=True)
 )
 _DELETE = Prepared(threads.delete().where(threads.c.thread_id == bindparam("thread_id")))
+
+
+class Taken(HTTPException):
+    """A thread has this id."""
+
+    def __init__(self, thread_id: UUID) -> None:
+        super().__init__(409, f"Thread with ID {thread_id} already exists")
 
 
 def public(row: Row, *, include_ttl: bool = False) -> Row:
@@ -79,7 +88,11 @@ def insert(
     ttl: dict[str, Any] | None = None,
     **columns: Any,
 ) -> Row:
-    """Create a thread; every route that creates one ends here."""
+    """Create a thread; every route that creates one ends here.
+
+    Raises:
+        Taken: (409) there is one of this id, which the caller may not see.
+    """
     moment = conn.now()
     row: Row = {
         "thread_id": thread_id,
@@ -99,7 +112,10 @@ def insert(
     }
     hooks.call("before_thread_create", conn, caller, row)
     row["tenant"] = tenants.of(row["metadata"])
-    conn.execute(_INSERT, row)
+    if not conn.execute(_INSERT, row):
+        if find(conn, thread_id) is not None:
+            raise Collided
+        raise Taken(thread_id)
     labels.relabel(conn, thread_id, {}, row["metadata"], row["updated_at"])
     return row
 

@@ -76,7 +76,7 @@ class Threads:
                 return thread_rows.insert(conn, identifier, metadata, who, ttl=ttl)
             hidden = not filters.allows(permitted, existing["metadata"])
             if hidden or if_exists != "do_nothing":
-                raise HTTPException(409, f"Thread with ID {identifier} already exists")
+                raise thread_rows.Taken(identifier)
             return existing
 
         row = thread_rows.public(await database.current().write(fn))

@@ -32,11 +32,11 @@ async def latest_scores(tenant_id: str) -> AsyncIterator[str]:
         tenant_id: whose.
     """
     yield _lines([COLUMNS])
-    for domain, which in await run(lambda connection: _latest(connection, tenant_id)):
-        order = await run(lambda connection, of=which: _order(connection, of))  # type: ignore[misc]
+    for domain, which in await run(lambda connection: _latest(connection, tenant_id), tenant_id):
+        order = await run(lambda connection, of=which: _order(connection, of), tenant_id)  # type: ignore[misc]
         for start in range(0, len(order), BATCH):
             keys = order[start : start + BATCH]
-            rows = await run(lambda c, of=which, some=keys: _rows(c, of, some))  # type: ignore[misc]
+            rows = await run(lambda c, of=which, some=keys: _rows(c, of, some), tenant_id)  # type: ignore[misc]
             ranked = ((start + at, rows[key]) for at, key in enumerate(keys, 1) if key in rows)
             yield _lines(_cells(domain, which[1], rank, row) for rank, row in ranked)
 

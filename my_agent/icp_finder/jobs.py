@@ -53,7 +53,9 @@ async def find(tenant_id: str, rule_name: str, icp_hash: str) -> Job | None:
         rule_name: the rule.
         icp_hash: of what was asked for.
     """
-    row = await run(lambda connection: _find(connection, (tenant_id, rule_name, icp_hash)))
+    row = await run(
+        lambda connection: _find(connection, (tenant_id, rule_name, icp_hash)), tenant_id
+    )
     return None if row is None else _job(row)
 
 
@@ -69,7 +71,7 @@ async def enrich_now(
         keys: of the candidates; those that are not there are left out of the answer.
     """
     which = (tenant_id, rule_name, icp_hash)
-    rows = await run(lambda connection: find_candidates(connection, which, keys))
+    rows = await run(lambda connection: find_candidates(connection, which, keys), tenant_id)
     free = asyncio.Semaphore(AT_ONCE)
 
     async def one(row: Row[Any]) -> None:
@@ -77,7 +79,7 @@ async def enrich_now(
             await _enrich(which, candidate(row))
 
     await asyncio.gather(*(one(row) for row in rows.values() if row.enriched_at is None))
-    rows = await run(lambda connection: find_candidates(connection, which, keys))
+    rows = await run(lambda connection: find_candidates(connection, which, keys), tenant_id)
     return [candidate(rows[key]) for key in dict.fromkeys(keys) if key in rows]
 
 
@@ -103,19 +105,21 @@ async def enqueue(
     """
     user = caller(config)
     which = (user.tenant_id, rule_name, icp_hash)
-    claim = await run(lambda c: _claim(c, which, user, keys, dead=None), write=True)
+    claim = await run(lambda c: _claim(c, which, user, keys, dead=None), user.tenant_id, write=True)
     if not claim.mine and not await _is_alive(claim.row, user):
         dead = claim.row
-        claim = await run(lambda c: _claim(c, which, user, keys, dead=dead), write=True)
+        claim = await run(
+            lambda c: _claim(c, which, user, keys, dead=dead), user.tenant_id, write=True
+        )
     if not claim.mine:
         return _job(claim.row)
     row = claim.row
     try:
         run_id = await background.start(row.job_id, row.thread_id)
     except JobError as error:
-        await run(_setting(row, status="failed", reason=str(error)), write=True)
+        await run(_setting(row, status="failed", reason=str(error)), row.tenant_id, write=True)
         raise
-    await run(_setting(row, run_id=run_id), write=True)
+    await run(_setting(row, run_id=run_id), row.tenant_id, write=True)
     return _job(row, created=True)
 
 
@@ -169,7 +173,7 @@ async def next_step(tenant_id: str, job_id: str, thread_id: str, run_id: str | N
         upcoming = candidate(found[left[0]]) if left else None
         return Step(which, upcoming, done, len(row.candidate_keys))
 
-    return await run(work, write=True)
+    return await run(work, tenant_id, write=True)
 
 
 async def take(step: Step) -> None:
@@ -189,7 +193,7 @@ async def noting_the_end(tenant_id: str, job_id: str, thread_id: str) -> AsyncIt
             jobs.c.thread_id == thread_id,
         )
         end = update(jobs).where(*mine).values(status=status, reason=reason, updated_at=now())
-        await run(lambda connection: connection.execute(end), write=True)
+        await run(lambda connection: connection.execute(end), tenant_id, write=True)
 
     try:
         yield
@@ -263,7 +267,7 @@ async def _enrich(which: Which, who: Candidate) -> None:
         again = None if asked is None else score(known, *asked)
         save_details(connection, which, who.key, details, again)
 
-    await run(work, write=True)
+    await run(work, which[0], write=True)
 
 
 def _new(which: Which, user: User, keys: Sequence[str]) -> dict[str, Any]:

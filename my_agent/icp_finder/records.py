@@ -53,7 +53,7 @@ async def load_snapshot(tenant_id: str, *, domain: str | None, rule_name: str) -
             discovery=_latest(connection, tenant_id, about),
         )
 
-    return await run(work)
+    return await run(work, tenant_id)
 
 
 async def save_profile(tenant_id: str, company: Company, *, confirmed: bool) -> None:
@@ -71,7 +71,7 @@ async def save_profile(tenant_id: str, company: Company, *, confirmed: bool) -> 
         "confirmed": confirmed,
         "updated_at": now(),
     }
-    await run(lambda connection: upsert(connection, profiles, [row]), write=True)
+    await run(lambda connection: upsert(connection, profiles, [row]), tenant_id, write=True)
 
 
 async def save_rule(tenant_id: str, domain: str, name: str, icp: Icp, *, confirmed: bool) -> None:
@@ -92,7 +92,7 @@ async def save_rule(tenant_id: str, domain: str, name: str, icp: Icp, *, confirm
         "confirmed": confirmed,
         "updated_at": now(),
     }
-    await run(lambda connection: upsert(connection, rules, [row]), write=True)
+    await run(lambda connection: upsert(connection, rules, [row]), tenant_id, write=True)
 
 
 async def save_discovery(
@@ -121,7 +121,7 @@ async def save_discovery(
         _keep(connection, which, found, keep=("details", "found_at"))
         upsert(connection, discoveries, [note])
 
-    await run(work, write=True)
+    await run(work, tenant_id, write=True)
 
 
 async def add_candidates(
@@ -137,7 +137,7 @@ async def add_candidates(
     """
     which = (tenant_id, rule_name, icp_hash)
     stays = ("details", "found_at", "enriched_at")
-    await run(lambda connection: _keep(connection, which, found, keep=stays), write=True)
+    await run(lambda connection: _keep(connection, which, found, keep=stays), tenant_id, write=True)
 
 
 async def best_candidates(
@@ -154,7 +154,8 @@ async def best_candidates(
     which = (tenant_id, rule_name, icp_hash)
     ask = with_scores(which).order_by(scores.c.total.desc(), candidates.c.name, candidates.c.key)
     return await run(
-        lambda connection: [scored(row) for row in connection.execute(ask.limit(limit))]
+        lambda connection: [scored(row) for row in connection.execute(ask.limit(limit))],
+        tenant_id,
     )
 
 
@@ -167,7 +168,7 @@ async def count_candidates(tenant_id: str, rule_name: str, icp_hash: str) -> int
         icp_hash: of what was asked for.
     """
     which = (tenant_id, rule_name, icp_hash)
-    return await run(lambda connection: _count(connection, which))
+    return await run(lambda connection: _count(connection, which), tenant_id)
 
 
 # --- for the modules beside this one ----------------------------------------

@@ -108,7 +108,8 @@ def ingest(
 def _keep(rows: list[dict[str, Any]]) -> None:
     # Of two rows of one company the last counts; a statement may not touch a row twice.
     unique = list({row["uen"]: row for row in rows}.values())
-    with database().write() as connection:
+    # All of one tenant, or all shared.
+    with database().write(unique[0]["tenant_id"] if unique else None) as connection:
         upsert(connection, companies, unique)
 
 
@@ -235,7 +236,7 @@ async def find(
                 break
         return list(new.values())[:limit]
 
-    return await run(work)
+    return await run(work, tenant_id)
 
 
 def _search(tenant_id: str, column: Any, code: str, keywords: Sequence[str]) -> Select[Any]:

@@ -12,15 +12,16 @@ from my_agent.database import database
 T = TypeVar("T")
 
 
-async def run(work: Callable[[Connection], T], *, write: bool = False) -> T:
+async def run(work: Callable[[Connection], T], tenant_id: str, *, write: bool = False) -> T:
     """What `work` returns, of one transaction of the product's database, from a thread.
 
     Args:
         work: called with the connection; must not keep it.
+        tenant_id: whose rows it is about.
         write: whether it writes.
     """
     # Opening the database blocks, too, the first time.
-    return await (await asyncio.to_thread(database)).run(work, write=write)
+    return await (await asyncio.to_thread(database)).run(work, tenant_id, write=write)
 
 
 def upsert(

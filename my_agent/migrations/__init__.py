@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from my_agent.database import ProductDatabaseError, lock
+from my_agent.database import SHARED, ProductDatabaseError, hold, lock
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEADS: frozenset[str] = frozenset({"chat_0001", "icp_finder_0001"})
+HEADS: frozenset[str] = frozenset({"chat_0002", "icp_finder_0002"})
 """The last script of each branch. Here, because reading the scripts would import Alembic."""
 
 # The server's runtime has a version table of its own, in the same database.
@@ -33,6 +33,7 @@ def upgrade(engine: Engine) -> None:
             return
     with engine.begin() as connection:
         lock(connection, VERSIONS)
+        hold(connection, SHARED)
         found = revisions(connection)
         if found != HEADS:
             _migrate(connection, found)
@@ -46,13 +47,19 @@ def revisions(connection: Connection) -> frozenset[str]:
     return frozenset(str(row[0]) for row in rows)
 
 
-def _migrate(connection: Connection, found: frozenset[str]) -> None:
-    from alembic import command
+def scripts() -> frozenset[str]:
+    """Every script there is."""
     from alembic.script import ScriptDirectory
 
+    found = ScriptDirectory.from_config(_config()).walk_revisions()
+    return frozenset(script.revision for script in found)
+
+
+def _migrate(connection: Connection, found: frozenset[str]) -> None:
+    from alembic import command
+
     config = _config()
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if unknown := sorted(found - known):
+    if unknown := sorted(found - scripts()):
         raise ProductDatabaseError(
             f"The database has had {', '.join(unknown)}, which this version does not know. "
             "Install the version that migrated it, or restore a backup."

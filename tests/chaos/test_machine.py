@@ -16,6 +16,7 @@ import pytest
 from server.backup import back_up
 from tests.chaos.ledger import Ledger, load
 from tests.chaos.victim import Victim, lines
+from tests.support import databases
 from tests.support.processes import environment, free_port, threadhold
 
 pytestmark = pytest.mark.usefixtures("each_database")
@@ -97,7 +98,7 @@ def test_a_full_disk_refuses_writes_and_nothing_else(victim: Victim) -> None:
 @pytest.mark.only("sqlite")  # A second process on Postgres: test_postgres.py, test_processes.py.
 def test_a_second_process_on_the_file_is_refused(victim: Victim) -> None:
     victim.start()
-    url = f"sqlite:///{victim.database}"
+    url = databases.url(victim.database)
     for command in (
         threadhold(
             "serve",
@@ -139,7 +140,7 @@ async def test_a_backup_under_load_is_one_moments_state(
         await asyncio.sleep(0.3)
         known = [name for kind, name in ledger.kept if kind == "thread"]
         copy = tmp_path / f"copy-{number}.db"
-        await asyncio.to_thread(back_up, f"sqlite:///{victim.database}", copy)
+        await asyncio.to_thread(back_up, databases.url(victim.database), copy)
         copies.append((copy, known))
     await asyncio.to_thread(victim.kill)
     await clients

@@ -9,28 +9,28 @@ from pathlib import Path
 import pytest
 
 from tests.support import served
-from tests.support.redis import started
 from tests.support.served import PATIENCE, client
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 
 
 async def test_a_process_that_slept_past_its_lease_writes_and_sends_nothing_more(
-    tmp_path: Path,
+    tmp_path: Path, redis_url: str
 ) -> None:
     record = tmp_path / "record"
     asked = {"count": 60, "delay": 0.2, "record": str(record)}
     with ExitStack() as stack:
-        redis = stack.enter_context(started(tmp_path / "valkey")).url
-        first = stack.enter_context(served.served(tmp_path, redis_url=redis))
-        front = stack.enter_context(served.served(tmp_path, redis_url=redis, N_JOBS_PER_WORKER="0"))
+        first = stack.enter_context(served.served(tmp_path, redis_url=redis_url))
+        front = stack.enter_context(
+            served.served(tmp_path, redis_url=redis_url, N_JOBS_PER_WORKER="0")
+        )
         async with client(front) as api:
             thread = await api.thread()
             run = await api.run(thread, "steps", asked, stream_mode="values", stream_resumable=True)
             await served.lines(record, 5)
             first.process.send_signal(signal.SIGSTOP)
             stack.callback(first.process.send_signal, signal.SIGCONT)
-            second = stack.enter_context(served.served(tmp_path, redis_url=redis))
+            second = stack.enter_context(served.served(tmp_path, redis_url=redis_url))
             # It takes the run when the lease has ended, and is still at it when the first wakes up.
             taken = len(record.read_text().splitlines())
             async with asyncio.timeout(PATIENCE * 2):

@@ -7,6 +7,7 @@ prefix with everything open around it is in `test_security_baseline.py`.
 
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -411,7 +412,12 @@ def test_agent_server_0_7_45_null_bytes(victim: Victim) -> None:
     assert get(victim.ada, f"/threads/{thread}")["status"] == "idle"
     assert get(victim.ada, f"/threads/{thread}/runs")[0]["status"] == "success"
     item = {"namespace": ["a"], "key": "a\x00b", "value": {"x": "\x00"}}
-    assert victim.ada.put("/store/items", json=item).is_success
+    put = victim.ada.put("/store/items", json=item)
+    if databases.kind() == "postgresql":
+        # Its text cannot hold that character: refused, not failed.
+        assert put.status_code == 400
+        return
+    assert put.is_success
     answer = victim.ada.get("/store/items", params={"namespace": "a", "key": "a\x00b"})
     assert answer.is_success and answer.json()["key"]
 
@@ -560,6 +566,12 @@ SQL = [
 @pytest.mark.parametrize("key", SQL)
 def test_cve_2025_67644_keys_of_filters_are_no_sql(untouched: Victim, key: str) -> None:
     """GHSA-9rwj-6rc7-p77c: metadata keys went into the statement of SqliteSaver as text."""
+    if "\x00" in key and databases.kind() == "postgresql":
+        # No text of Postgres holds that character, nor does a comparison with it.
+        for path in ("/threads/count", "/threads/search", "/store/items/search"):
+            answer = untouched.ada.post(path, json={"metadata": {key: "x"}, "filter": {key: "x"}})
+            assert answer.status_code == 400, answer.text
+        return
     for wanted in ({key: "x"}, {key: None}, {key: {key: 1}}, {"secret": key}, {key: ["x"]}):
         assert post(untouched.ada, "/threads/count", {"metadata": wanted}) == 0
         assert post(untouched.ada, "/threads/count", {"values": wanted}) == 0
@@ -664,6 +676,8 @@ EVIL = "import pathlib\n\npathlib.Path('RAN').touch()\n"
 def test_the_forged_rows_are_dangerous(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the next test sends would run where nothing stops it."""
     (tmp_path / "evil.py").write_text(EVIL)
+    # It runs when it is imported, each time.
+    monkeypatch.delitem(sys.modules, "evil", raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     trusting = JsonPlusSerializer(pickle_fallback=True, allowed_msgpack_modules=True)

@@ -213,17 +213,17 @@ async def test_a_tenant_with_nothing_to_search_just_talks(model_endpoint: OpenAI
     from sqlalchemy import update
 
     from my_agent.chat.tables import passages
-    from my_agent.database import database
+    from my_agent.database import SHARED, database
 
     model_endpoint.enqueue(say("Ada."), say("In 1815."))
-    with database().write() as connection:
+    with database().write(SHARED) as connection:
         connection.execute(update(passages).values(tenant_id="globex"))
     try:
         talk = Talk("initech")
         await talk.ask("Who?")
         state = await talk.ask("When was she born?")
     finally:
-        with database().write() as connection:
+        with database().write(SHARED) as connection:
             connection.execute(update(passages).values(tenant_id=""))
     assert (state["main_question"], state["passages"]) == ("When was she born?", [])
     assert len(model_endpoint.bodies) == 2

@@ -26,7 +26,7 @@ VELHO = "# Farol Velho\n\nO farol tem quatro níveis.\n"
 def empty() -> Iterator[None]:
     """An index with nothing in it, whatever the test before has left."""
     yield
-    with database().write() as connection:
+    with database().write(SHARED) as connection:
         connection.execute(delete(documents))
         connection.execute(delete(versions))
 
@@ -48,7 +48,7 @@ def counts(report: Report) -> tuple[int, int, int, int, int]:
 def texts(tenant: str = SHARED) -> list[str]:
     """Every passage of a tenant's own."""
     wanted = select(passages.c.text).where(passages.c.tenant_id == tenant)
-    with database().read() as connection:
+    with database().read(SHARED) as connection:
         return sorted(connection.scalars(wanted))
 
 
@@ -58,7 +58,7 @@ def found(question: str, tenant: str = "acme") -> list[str]:
 
 def words(question: str, tenant: str = "acme") -> list[str]:
     """What keywords alone find."""
-    with database().read() as connection:
+    with database().read(SHARED) as connection:
         ids = keywords.find(connection, question, tenant, 10)
         known = index.fetch(connection, tenant, ids)
     return [known[each].text for each in ids]
@@ -83,13 +83,13 @@ def test_passages_keep_what_they_are_under(folder: Path) -> None:
 
 def test_only_what_changed_is_read_again(folder: Path) -> None:
     ingest(folder, SHARED)
-    with database().read() as connection:
+    with database().read(SHARED) as connection:
         before = index.version(connection, SHARED)
     (folder / "skarra.md").write_text("# Skarra Light\n\nIt burned down.\n")
     assert counts(ingest(folder, SHARED)) == (0, 1, 1, 0, 1)
     assert texts() == ["It burned down.", "O farol tem quatro níveis."]
     assert words("paraffin") == []
-    with database().read() as connection:
+    with database().read(SHARED) as connection:
         assert index.version(connection, SHARED) != before
 
 
@@ -254,7 +254,7 @@ def test_nobody_reads_another_tenants_documents(folder: Path, tmp_path: Path) ->
     for stranger in ("initech", SHARED, "acme' OR 1=1 --", "%", "ACME"):
         assert found(question, stranger) == [everybodys]
         assert words("levels", stranger) == [everybodys]
-    with database().read() as connection:
+    with database().read(SHARED) as connection:
         ids = list(connection.scalars(select(passages.c.passage_id)))
         assert len(index.fetch(connection, "initech", ids)) == 1
 
@@ -328,12 +328,12 @@ def fill(tenant: str, path: str, made: list[embedding.Vectors]) -> None:
     content = {
         Passage(number, path, "", f"{path} {number}"): vector for number, vector in enumerate(made)
     }
-    with database().write() as connection:
+    with database().write(SHARED) as connection:
         index.add(connection, tenant, path, path, content)
 
 
 def nearest_ids(cache: VectorCache, question: embedding.Vectors, tenant: str) -> list[int]:
-    with database().read() as connection:
+    with database().read(SHARED) as connection:
         return nearest(connection, cache, question, tenant, 5)
 
 
@@ -345,7 +345,7 @@ def test_the_cache_answers_as_the_table_does(
     fill("acme", "a", made[:30])
     fill(SHARED, "b", made[30:])
     question = vectors(1, rng)[0]
-    with database().read() as connection:
+    with database().read(SHARED) as connection:
         order = select(passages.c.passage_id).order_by(passages.c.passage_id)
         ids = list(connection.scalars(order))
     by_hand = sorted(zip(ids, made, strict=True), key=lambda each: -float(each[1] @ question))
@@ -396,7 +396,7 @@ def test_the_full_text_index_agrees_with_the_passages(folder: Path) -> None:
     ingest(folder, SHARED)
     (folder / "skarra.md").write_text("# Other\n\nOther words.")
     ingest(folder, SHARED)
-    with database().write() as connection:
+    with database().write(SHARED) as connection:
         if connection.dialect.name == "sqlite":
             check = "INSERT INTO chat_passage_words (chat_passage_words) VALUES ('integrity-check')"
             connection.execute(text(check))

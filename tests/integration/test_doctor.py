@@ -393,7 +393,7 @@ def no_sqlite(path: Path) -> None:
 
 
 def newer(path: Path) -> None:
-    database.migrate(f"sqlite:///{path}")
+    database.migrate(databases.url(path))
     with closing(sqlite3.connect(path)) as raw, raw:
         raw.execute("UPDATE alembic_version SET version_num = '9999'")
 

@@ -139,7 +139,7 @@ def reads(world: World, tenant: str) -> list[int]:
 
 async def row(tenant: str, of: str = "h1") -> Any:
     mine = (table.c.tenant_id == tenant, table.c.icp_hash == of)
-    return await run(lambda c: c.execute(select(table).where(*mine)).one())
+    return await run(lambda c: c.execute(select(table).where(*mine)).one(), tenant)
 
 
 async def until(tenant: str, status: str) -> Any:
@@ -330,6 +330,7 @@ async def test_a_job_whose_run_is_gone_is_started_again(world: World, ada: Membe
     lost = {"status": "running", "updated_at": job.updated_at}
     await run(
         lambda c: c.execute(table.update().where(table.c.job_id == job.job_id).values(lost)),
+        tenant,
         write=True,
     )
     again = await asyncio.gather(*(ask(ada, keys) for _ in range(5)))
@@ -419,7 +420,7 @@ async def aged(tenant: str, **by: float) -> None:
     """Have nothing been heard of the job for so long."""
     when = {"updated_at": records.now() - timedelta(**by)}
     change = table.update().where(table.c.tenant_id == tenant).values(when)
-    await run(lambda c: c.execute(change), write=True)
+    await run(lambda c: c.execute(change), tenant, write=True)
 
 
 async def test_a_job_goes_on_after_a_shutdown(world: World, ada: Member) -> None:

@@ -21,7 +21,7 @@ RULE = "Default ICP"
 def empty(product_database: str) -> Iterator[None]:
     """Nothing of one test is left to the next."""
     yield
-    with database.database().write() as connection:
+    with database.database().write(database.SHARED) as connection:
         for table in reversed(database.metadata.sorted_tables):
             if inspect(connection).has_table(table.name):
                 connection.execute(table.delete())
@@ -138,6 +138,7 @@ async def test_a_new_discovery_replaces_the_last_but_keeps_what_enrichment_found
     details = {"emails": ["hello@a.com"]}
     await run(
         lambda c: records.save_details(c, which, "domain:a.com", details, Score(0.8, {"x": 0.8})),
+        "t1",
         write=True,
     )
     assert await names("t1", of) == ["a", "b"]
@@ -181,9 +182,9 @@ async def test_the_last_discovery_of_a_company_counts_whatever_its_rule() -> Non
 
 async def test_what_candidates_were_found_for() -> None:
     of = await discover("t1", company("acme.com"), icp("Hotels"))
-    assert await run(lambda c: records.asked_for(c, ("t1", RULE, of))) is None
+    assert await run(lambda c: records.asked_for(c, ("t1", RULE, of)), "t1") is None
     await records.save_profile("t1", company("acme.com"), confirmed=True)
-    asked = await run(lambda c: records.asked_for(c, ("t1", RULE, of)))
+    asked = await run(lambda c: records.asked_for(c, ("t1", RULE, of)), "t1")
     assert asked is not None
     assert asked[0] == company("acme.com")
     assert asked[1]["industries"] == ["hotels"]

@@ -28,6 +28,8 @@ def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     config = {
         "graphs": {name: f"{GRAPHS}/{name}.py:graph" for name in names},
         "auth": {"path": "hooks.auth:auth"},
+        # On Postgres the database holds tenants apart, too.
+        "sql": {"tenant_key": "tenant_id"},
     }
     (folder / "langgraph.json").write_text(json.dumps(config))
     env = {"APP_ENV": "production", "JWT_SECRET": SECRET, "CRON_SCHEDULER_SLEEP_TIME": "1"}

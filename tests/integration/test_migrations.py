@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("each_database")
 def schema(path: Path) -> list[Any]:
     """Tables, columns, keys and indexes of the database that goes by `path`."""
     if databases.kind() == "sqlite":
-        found: list[Any] = _in_sqlite(path)
+        found: list[Any] = [*_of_file(path)]
     else:
         found = [
             *databases.execute(
@@ -42,20 +43,17 @@ def schema(path: Path) -> list[Any]:
     return sorted(str(each) for each in found if "alembic_version" not in str(each))
 
 
-def _in_sqlite(path: Path) -> list[Any]:
-    """Everything that is defined in the file, however it was written down."""
-    rows = databases.execute(
-        path, "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
-    )
-    found: list[Any] = [" ".join(sql.split()) for kind, _, sql in rows if kind != "table"]
-    for kind, name, sql in rows:
+def _of_file(path: Path) -> Iterator[str]:
+    """Everything that is defined in a file, however it was written down."""
+    columns = "SELECT * FROM pragma_table_xinfo(?)"
+    for kind, name, sql in databases.execute(path, "SELECT type, name, sql FROM sqlite_master"):
         if kind == "table":
             # A column that was added later stands behind the constraints.
-            columns = databases.execute(path, f"SELECT * FROM pragma_table_xinfo('{name}')")
-            found += [(name, *row[1:]) for row in columns]
-            found += [" ".join((name, *part.split())) for part in _CONSTRAINT.findall(sql)]
-            found.append(f"{name} {sql.rpartition(')')[2].strip()}")
-    return found
+            yield from (str((name, *row[1:])) for row in databases.execute(path, columns, name))
+            yield from (" ".join((name, *part.split())) for part in _CONSTRAINT.findall(sql))
+            yield f"{name} {sql.rpartition(')')[2].strip()}"
+        elif sql:
+            yield " ".join(sql.split())
 
 
 _CONSTRAINT = re.compile(r"CONSTRAINT [^,\n]*(?:\([^)]*\)[^,\n)]*)*")
@@ -72,6 +70,7 @@ async def test_replaying_the_scripts_gives_the_schema_of_a_new_database(tmp_path
             migrations.replay(raw)
     database.migrate(url)
     assert schema(new) == schema(replayed)
+    assert any("fk_runs_thread_id" in part and "CASCADE" in part for part in schema(new))
 
 
 async def test_a_database_of_the_future_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import select
 
-from langgraph_runtime_sql import options, tenants
+from langgraph_runtime_sql import options, scope, tenants
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.database import Database
 from langgraph_runtime_sql.hooks import Caller, Transaction
@@ -41,6 +41,7 @@ def serving() -> Iterator[None]:
 @pytest.fixture
 async def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Database]:
     monkeypatch.setattr(options, "_current", options.Options(tenant_key="org"))
+    monkeypatch.setattr(scope, "current", lambda: scope.EVERYTHING)
     async with runtime.opened(tmp_path / "tenants.db") as opened:
         await runtime.register(["echo"])
         yield opened
@@ -131,7 +132,7 @@ async def test_a_run_without_a_thread_is_of_its_own_metadata(db: Database) -> No
 @pytest.mark.parametrize("name", [None, "", 42, True, ["acme"], {"a": 1}])
 async def test_what_is_no_name_is_nobodys(db: Database, name: Any) -> None:
     await make({"org": name})
-    await tenants.adopt()
+    await tenants.adopt(db)
     assert {each for every in (await found(db)).values() for each in every} == {None}
 
 
@@ -160,24 +161,24 @@ async def test_rows_from_before_are_adopted_once(
 ) -> None:
     monkeypatch.setattr(options, "_current", options.Options())
     await make({"org": "acme", "team": "red", "topic": "x"})
-    await tenants.adopt()
+    await tenants.adopt(db)
     nobodys = {table.name: {None} for table in TABLES}
     assert {name: set(each) for name, each in (await found(db)).items()} == nobodys
 
     for key, name in (("org", "acme"), ("team", "red")):
         monkeypatch.setattr(options, "_current", options.Options(tenant_key=key))
-        await tenants.adopt()
+        await tenants.adopt(db)
         now = {table: set(each) for table, each in (await found(db)).items()}
         assert now == {table.name: {name} for table in TABLES}
 
     # What was adopted is not looked at again.
     await db.write(lambda conn: conn.execute(threads.update().values(tenant=None)))
-    await tenants.adopt()
+    await tenants.adopt(db)
     assert (await found(db))["threads"] == [None]
 
     # Those of a time without tenants are adopted by the next one with them.
     monkeypatch.setattr(options, "_current", options.Options())
-    await tenants.adopt()
+    await tenants.adopt(db)
     monkeypatch.setattr(options, "_current", options.Options(tenant_key="team"))
-    await tenants.adopt()
+    await tenants.adopt(db)
     assert (await found(db))["threads"] == ["red"]

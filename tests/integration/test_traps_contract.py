@@ -253,7 +253,7 @@ async def test_what_callers_do_to_rows_does_not_change_what_is_stored(
 async def test_a_subscription_may_be_closed_twice(db: database.Database) -> None:
     """Closing a subscription a second time, as callers do, fails or closes somebody else's."""
     run = str(uuid4())
-    first, second = [await Runs.Stream.subscribe(run, "not a UUID") for _ in range(2)]
+    first, second = [await Runs.Stream.subscribe(run, uuid4()) for _ in range(2)]
     for _ in range(2):
         await first.__aexit__(None, None, None)
     await Runs.Stream.publish(run, "values", b"{}")

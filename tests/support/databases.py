@@ -12,7 +12,7 @@ import sqlite3
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -22,13 +22,16 @@ from uuid import UUID
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from sqlalchemy.engine import URL
 
 from langgraph_runtime_sql import database
 from langgraph_runtime_sql.urls import is_postgres, postgres_dsn
 from my_agent.database import ProductDatabase
 
+ROLE = "threadhold_tests"
+# Who looks past the application sees all tenants.
+EVERYTHING = "-c threadhold.everything=on"
 KINDS = ("sqlite", "postgresql")
 # Seconds that a test waits for a file that its server writes to.
 PATIENCE = 30
@@ -44,8 +47,10 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
-def pytest_unconfigure() -> None:
-    """Stop what was started. Not at exit: the processes that tests are spread over have none."""
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Drop and stop what was made, after the last fixture. Not later: processes that tests are
+    spread over are ended some seconds after they say that they have finished."""
     if server.cache_info().currsize:
         server().drop()
     stop()
@@ -114,7 +119,7 @@ def execute(path: Path, statement: str, *parameters: Any) -> list[Any]:
     if _kind == "sqlite":
         with closing(sqlite3.connect(path, timeout=PATIENCE)) as raw, raw:
             return raw.execute(statement, parameters).fetchall()
-    with psycopg.connect(url(path)) as connection:
+    with psycopg.connect(url(path), options=EVERYTHING) as connection:
         if parameters:
             statement = statement.replace("%", "%%").replace("?", "%s")
         done = connection.execute(statement.encode(), parameters or None)
@@ -150,11 +155,12 @@ class Server:
     """A Postgres server.
 
     Attributes:
-        dsn: Of a database in it that is there to connect to.
+        dsn: Of a database in it that is there to connect to, as an ordinary role.
     """
 
-    def __init__(self, dsn: str) -> None:
-        self.dsn = dsn
+    def __init__(self, admin: str) -> None:
+        self.dsn = ordinary(admin)
+        self._admin = admin
         self._made: set[str] = set()
         self._prefix = f"threadhold_{os.getpid()}"
         self._template = f"{self._prefix}_template"
@@ -209,24 +215,46 @@ class Server:
         if names := self._made - {self._template}:
             self.drop(*names)
 
+    def bring_vectors(self, path: Path) -> None:
+        """Install pgvector in the database that goes by `path`, which takes an administrator."""
+        self.database(path)
+        where = make_conninfo(self._admin, dbname=self._name(path))
+        with psycopg.connect(where, autocommit=True) as raw:
+            raw.execute("CREATE EXTENSION IF NOT EXISTS vector")
+
     def _url(self, name: str) -> str:
-        parts = {key: str(value) for key, value in conninfo_to_dict(self.dsn).items()}
-        parts.pop("dbname", None)
-        return URL.create(
-            "postgresql",
-            username=parts.pop("user", None),
-            password=parts.pop("password", None),
-            database=name,
-            # A folder, where the server listens on a Unix socket.
-            query=parts,
-        ).render_as_string(hide_password=False)
+        return _as_url(make_conninfo(self.dsn, dbname=name))
+
+
+def _as_url(dsn: str) -> str:
+    parts = {key: str(value) for key, value in conninfo_to_dict(dsn).items()}
+    return URL.create(
+        "postgresql",
+        username=parts.pop("user", None),
+        password=parts.pop("password", None),
+        database=parts.pop("dbname", None),
+        # A folder, where the server listens on a Unix socket.
+        query=parts,
+    ).render_as_string(hide_password=False)
 
 
 @cache
 def server() -> Server:
     """The server, started now if nobody has asked for it before."""
     given = os.environ.get("DATABASE_URL", "")
-    return Server(postgres_dsn(given)) if is_postgres(given) else Server(start(folder())[0])
+    return Server(postgres_dsn(given) if is_postgres(given) else start(folder())[0])
+
+
+def ordinary(dsn: str) -> str:
+    """The DSN of a role that row-level security holds for: this one, or else one made for it."""
+    with psycopg.connect(dsn, autocommit=True) as raw:
+        bypasses = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+        if raw.execute(bypasses).fetchone() == (False,):
+            return dsn
+        # Another process of the tests may be quicker.
+        with suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+            raw.execute(f"CREATE ROLE {ROLE} LOGIN CREATEDB PASSWORD '{ROLE}'")
+    return _as_url(make_conninfo(dsn, user=ROLE, password=ROLE))
 
 
 def folder() -> Path:

@@ -45,7 +45,7 @@ def policy_server(folder: Path, *, prefix: str | None = None, **env: str) -> Ite
                 "graphs": graphs,
                 "http": {"mount_prefix": prefix},
                 "auth": {"path": "hooks.auth:auth"},
-                "sql": {"hooks": "hooks.threads:policy"},
+                "sql": {"hooks": "hooks.threads:policy", "tenant_key": "tenant_id"},
             }
         )
     )

@@ -8,10 +8,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import httpx
 import pytest
+
+from tests.support.nursery import Child, Nursery
 
 ROOT = Path(__file__).parents[2]
 GRAPHS = ROOT / "tests" / "graphs"
@@ -36,7 +39,7 @@ class Running:
     """
 
     url: str
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Child
     log: Path
 
 
@@ -74,6 +77,19 @@ def threadhold(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "server", *map(str, arguments)]
 
 
+@cache
+def nursery() -> Nursery:
+    """Where servers come from, until the end of the session."""
+    return Nursery(environment())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    if nursery.cache_info().currsize:
+        nursery().close()
+        nursery.cache_clear()
+
+
 @contextmanager
 def running(
     command: Sequence[str],
@@ -85,10 +101,15 @@ def running(
 ) -> Iterator[Running]:
     """`command` in `folder`, from its first good answer at `ready` until the end of the block."""
     log = folder / f"server-{port}.log"
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            command, cwd=folder, env=env, stdout=output, stderr=subprocess.STDOUT
-        )
+    log.touch()
+    process: subprocess.Popen[bytes] | Child
+    if command[:4] == threadhold("serve"):
+        process = nursery().start(list(command), str(folder), str(log), env)
+    else:
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                command, cwd=folder, env=env, stdout=output, stderr=subprocess.STDOUT
+            )
     server = Running(f"http://127.0.0.1:{port}", process, log)
     try:
         _wait(server, ready)
@@ -109,7 +130,7 @@ def _wait(server: Running, ready: str) -> None:
     pytest.fail(f"the server did not start:\n{server.log.read_text()[-4000:]}")
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
+def stop(process: subprocess.Popen[bytes] | Child) -> None:
     """End it as an operator would, or by force if it does not listen. Repeatable."""
     process.terminate()
     try:

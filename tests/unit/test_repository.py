@@ -127,3 +127,42 @@ def test_setup_refuses_an_old_python_with_advice(tmp_path: Path) -> None:
     assert "needs Python 3.11 or newer" in made.stderr
     assert "Python 3.9.18" in made.stderr
     assert "make setup PYTHON=python3.12" in made.stderr
+
+
+# --- the tests: one suite for both databases
+
+# What opens a database, and what makes a module run on each.
+OPENS = re.compile(
+    r"databases\.|opened\(|served\(|running\(|victim\b|open_database\(|policy\.server"
+)
+ON_EACH = re.compile(r"each_database|product_database")
+# Those that are about one database, each with its reason.
+OF_ONE = {
+    "integration/test_cli_backup.py": "`threadhold backup` copies a file",
+    "integration/test_embed_process.py": "what differs between two platforms, and bad URLs",
+    "integration/test_migrations.py": "URLs that are refused",
+    "integration/test_security_baseline.py": "processes that refuse to start",
+}
+
+
+def behaviour() -> dict[str, str]:
+    """The modules that test behaviour, with their text."""
+    tests = ROOT / "tests"
+    found = [path for kind in ("integration", "chaos") for path in (tests / kind).glob("test_*.py")]
+    return {str(path.relative_to(tests)): path.read_text() for path in sorted(found)}
+
+
+def test_what_opens_a_database_is_tested_on_each() -> None:
+    modules = behaviour()
+    assert len(modules) > 50
+    single = [
+        name
+        for name, text in modules.items()
+        if OPENS.search(text) and not ON_EACH.search(text) and name not in OF_ONE
+    ]
+    assert single == [], "they run on each database, or are listed here with a reason"
+
+
+def test_no_test_names_a_file_where_any_database_would_do() -> None:
+    named = {name for name, text in behaviour().items() if "sqlite:///" in text}
+    assert named <= OF_ONE.keys(), "use `databases.url`, or list them with a reason"

@@ -77,7 +77,7 @@ class _Ingestion:
         self.report = Report()
         self._root, self._tenant = root, tenant
         self._largest = ChatSettings.from_environment().document_max_bytes
-        with database().read() as connection:
+        with database().read(tenant) as connection:
             self._known = index.known_files(connection, tenant, _key(root))
         self._gone = set(self._known)
 
@@ -114,12 +114,12 @@ class _Ingestion:
         """Forget the files that are there no more, or say nothing any more."""
         if not self._gone:
             return
-        with database().write() as connection:
+        with database().write(self._tenant) as connection:
             index.forget(connection, self._tenant, sorted(self._gone))
         self.report.removed = len(self._gone)
 
     def _store(self, path: Path, content: bytes, digest: str) -> Iterator[float]:
-        with database().write() as connection:
+        with database().write(self._tenant) as connection:
             known = index.point(connection, self._tenant, _key(path), digest)
         if not known:
             passages = chunk(reading.parse(path, content))
@@ -127,7 +127,7 @@ class _Ingestion:
             for batch in embedding.of_passages([each.in_context for each in passages]):
                 vectors += list(batch)
                 yield len(vectors) / len(passages)
-            with database().write() as connection:
+            with database().write(self._tenant) as connection:
                 embedded = dict(zip(passages, vectors, strict=True))
                 index.add(connection, self._tenant, _key(path), digest, embedded)
             self.report.passages += len(passages)

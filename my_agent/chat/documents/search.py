@@ -32,7 +32,7 @@ def fuse(by_words: Sequence[int], by_meaning: Sequence[int]) -> list[int]:
 
 def has_documents(tenant: str) -> bool:
     """Whether a tenant may read any document. Blocks."""
-    with database().read() as connection:
+    with database().read(tenant) as connection:
         return not index.is_empty(connection, tenant)
 
 
@@ -49,7 +49,7 @@ def search(question: str, tenant: str) -> list[Passage]:
     # Before the transaction: it takes longer than all the rest.
     vector = embedding.of_question(question)
     cache = _cache(settings.vector_cache_bytes)
-    with database().read() as connection:
+    with database().read(tenant) as connection:
         near = vectors.nearest(connection, cache, vector, tenant, DEPTH)
         named = keywords.find(connection, question, tenant, DEPTH)
         return _passages(connection, tenant, fuse(named, near), settings.passages)

@@ -1,0 +1,22 @@
+"""Row-level security of what is known of tenants' companies, and of the register."""
+
+from alembic import op
+
+from my_agent.row_security import secure
+
+revision = "icp_finder_0002"
+down_revision = "icp_finder_0001"
+
+TABLES = (
+    "tenant_company_profiles",
+    "icp_rules",
+    "icp_discoveries",
+    "icp_candidates",
+    "icp_scores",
+    "enrichment_jobs",
+    "companies",
+)
+
+
+def upgrade() -> None:
+    secure(op.get_bind(), *TABLES)
