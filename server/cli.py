@@ -174,8 +174,9 @@ def backup(database_url: str | None, destination: Path, force: bool) -> None:
 
 @main.command()
 @database_option
+@redis_option
 @click.option("--fix", is_flag=True, help="Repair what can be repaired; no server may run.")
-def doctor(database_url: str | None, fix: bool) -> None:
+def doctor(database_url: str | None, redis_url: str | None, fix: bool) -> None:
     """List runs, threads and the like that nothing explains any more, say why, and repair them.
 
     Works beside a running server, unless it is to repair. Exits with 1 if anything is wrong, or
@@ -184,9 +185,14 @@ def doctor(database_url: str | None, fix: bool) -> None:
     from langgraph_runtime_sql.urls import shown
     from server.doctor import examine, repair
 
-    url = load_settings(database_url=database_url).database_url
+    settings = load_settings(database_url=database_url, redis_url=redis_url)
+    url = settings.database_url
     found = repair(url) if fix else []
     left = examine(url)
+    if settings.redis_url is not None:
+        from server import doctor_redis
+
+        left += doctor_redis.examine(settings.redis_url, settings.redis_prefix)
     for finding in [*found, *(each for each in left if each not in found)]:
         click.echo(f"{finding.what} {finding.id}: {finding.why}")
         click.echo(f"    {'remedy' if finding in left else 'repaired'}: {finding.remedy}")
