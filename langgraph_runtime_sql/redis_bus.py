@@ -13,6 +13,7 @@ import asyncio
 import logging
 import time
 import uuid
+from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any
 
@@ -26,6 +27,7 @@ from langgraph_runtime_sql.bus import (
     LocalBus,
     Order,
     Subscription,
+    T,
     _Log,
     lost,
 )
@@ -297,6 +299,14 @@ class RedisBus(LocalBus):
         """Have everything that was published so far in Redis, unless it is away."""
         if self.link.well and self._tasks:
             await self._outbox.flush(FLUSH_SECONDS)
+
+    async def flushing(self, end: Awaitable[T]) -> T:
+        """The result of a run's `end`, once all of its events are in Redis, unless it is away.
+
+        Both at a time. Whoever finds the end first waits for the word of it, which comes last.
+        """
+        result, _ = await asyncio.gather(end, self.flush())
+        return result
 
     # --- runs and control
 

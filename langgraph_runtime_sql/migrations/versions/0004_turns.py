@@ -3,12 +3,12 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0003"
-down_revision = "0002"
+revision = "0004"
+down_revision = "0003"
 
 PENDING = sa.text("status = 'pending'")
 RUNNING = sa.text("status = 'running'")
-TENANT = sa.text("coalesce(tenant, '')")
+TENANT = sa.text("(CASE WHEN tenant IS NULL THEN '' ELSE tenant END)")
 
 
 def upgrade() -> None:
