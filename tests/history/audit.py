@@ -24,7 +24,8 @@ CREATE TABLE history_audit (
     status TEXT,
     attempt INTEGER,
     owner TEXT,
-    cancelled BOOLEAN NOT NULL DEFAULT false
+    cancelled BOOLEAN NOT NULL DEFAULT false,
+    channel TEXT
 );
 
 CREATE FUNCTION history_run() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
@@ -59,7 +60,8 @@ ON checkpoints FOR EACH ROW EXECUTE FUNCTION history_checkpoint();
 
 CREATE FUNCTION history_write() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    INSERT INTO history_audit (what, thread) VALUES ('write', NEW.thread_id);
+    INSERT INTO history_audit (what, thread, channel)
+    VALUES ('write', NEW.thread_id, NEW.channel);
     RETURN NULL;
 END $$;
 
@@ -80,6 +82,7 @@ class Change:
         status: And after; None when it was deleted.
         owner: Who had claimed the run, before or after.
         cancelled: Whether the run has been told to stop.
+        channel: What a write is for.
     """
 
     number: int
@@ -93,10 +96,13 @@ class Change:
     attempt: int | None = None
     owner: str | None = None
     cancelled: bool = False
+    channel: str | None = None
 
     def __str__(self) -> str:
         if self.what == "run":
             change = f"run {self.run} attempt {self.attempt} {self.was} -> {self.status}"
+        elif self.what == "write":
+            change = f"write to {self.channel}"
         else:
             change = f"{self.what} of run {self.run} attempt {self.attempt}"
         return f"[{self.number}] {change} on thread {self.thread} by process {self.by}"

@@ -16,6 +16,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Durability
 from typing_extensions import TypedDict
 
+from langgraph_runtime_sql import options
 from langgraph_runtime_sql.checkpoint import Checkpointer
 from tests.support import runtime
 
@@ -90,3 +91,37 @@ async def test_a_task_whose_branch_fails_is_done_again(durability: Durability) -
     assert "once" in str(failed.error)
     ended = await made.ainvoke(None, config, durability=durability)
     assert ended["done"] == ["first", "second"]
+
+
+async def test_a_run_that_a_shutdown_cuts_off_between_them_goes_on_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from langgraph_api import graph as served
+
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    async def branch() -> None:
+        reached.set()
+        await go_on.wait()
+
+    # Runs get a checkpointer of their own.
+    made = graph(branch)
+    made.checkpointer = None
+    monkeypatch.setitem(served.GRAPHS, "cut", made)
+    monkeypatch.setattr(
+        served,
+        "SYSTEM_ASSISTANT_IDS",
+        {*served.SYSTEM_ASSISTANT_IDS, str(runtime.system_id("cut"))},
+    )
+    monkeypatch.setattr(options, "_current", options.Options(grace_seconds=0))
+    await runtime.register(["cut"])
+    thread = uuid4()
+    async with asyncio.timeout(runtime.PATIENCE):
+        async with runtime.working():
+            run = await runtime.start_run(thread, "cut", {"done": []})
+            await reached.wait()
+        assert await runtime.status(run["run_id"]) == "pending"
+        go_on.set()
+        async with runtime.working():
+            assert await runtime.ended(run["run_id"]) == "success"
+    assert (await runtime.thread(thread))["values"]["done"] == ["first", "second"]
