@@ -11,10 +11,12 @@ import asyncio
 import threading
 import time
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
+
+T = TypeVar("T")
 
 # A resumable run keeps this much of its stream for clients that come back.
 LOG_BYTES = 32 * 2**20
@@ -306,8 +308,15 @@ class LocalBus:
         """
         return True
 
+    async def catch_up(self, thread_id: str) -> None:
+        """Number what is sent from now on after what others have sent on a thread."""
+
     async def flush(self) -> None:
         """Have everything that was published so far where other processes find it."""
+
+    async def flushing(self, end: Awaitable[T]) -> T:
+        """The result of a run's `end`, once all of its events are where others find them."""
+        return await end
 
     def subscribe_run(
         self, run_id: str, after: Order | None = None, live: Subscription | None = None

@@ -77,6 +77,7 @@ class Database:
         Raises:
             DatabaseInUse: another process owns it.
             DatabaseTooNew: a newer version of this package has migrated it.
+            DatabaseIncomplete: a move into it was not finished.
             DatabaseOverloaded: the server cannot be reached.
         """
         await asyncio.to_thread(self._start)
@@ -89,7 +90,7 @@ class Database:
         """Take the database and bring its schema up to date, on the calling thread.
 
         Raises:
-            DatabaseInUse, DatabaseTooNew, DatabaseOverloaded: as `start`.
+            DatabaseInUse, DatabaseTooNew, DatabaseIncomplete, DatabaseOverloaded: as `start`.
         """
         from langgraph_runtime_sql.migrations import upgrade
 
@@ -99,6 +100,10 @@ class Database:
             self._ownership.take()
         try:
             upgrade(self._engine)
+            if self._path is None and self._ownership is not None:
+                from langgraph_runtime_sql.migrations.postgres import check_complete
+
+                check_complete(self.url)
         except BaseException:
             if self._ownership is not None:
                 self._ownership.release()

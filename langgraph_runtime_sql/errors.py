@@ -5,6 +5,7 @@ RuntimeSqlError
 ├── BadRedis            the URL names no Redis that can be used
 ├── DatabaseInUse       another process owns the database
 ├── DatabaseTooNew      migrated by a newer version
+├── DatabaseIncomplete  a move into it was not finished
 ├── DatabaseClosed      used after stop
 ├── NotStarted          used outside the lifespan
 ├── EventsLost          a stream has a hole
@@ -52,6 +53,10 @@ class FileInUse(DatabaseInUse):
 
 class DatabaseTooNew(RuntimeSqlError):
     """The database was migrated by a newer version of this package."""
+
+
+class DatabaseIncomplete(RuntimeSqlError):
+    """A move into this database was begun and not finished."""
 
 
 class DatabaseClosed(RuntimeSqlError):

@@ -13,10 +13,12 @@ import asyncio
 import logging
 import time
 import uuid
+from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any
 
 import orjson
+from prometheus_client import Gauge
 
 from langgraph_runtime_sql.bus import (
     START,
@@ -25,6 +27,7 @@ from langgraph_runtime_sql.bus import (
     LocalBus,
     Order,
     Subscription,
+    T,
     _Log,
     lost,
 )
@@ -38,15 +41,18 @@ PREFIX = "threadhold"
 # A lost end is found by asking the database this often, and while Redis is away this often.
 WELL_RECHECK_SECONDS = 5.0
 AWAY_RECHECK_SECONDS = 2.0
+CATCH_UP_SECONDS = 1.0
 FLUSH_SECONDS = 2.0
 # How long what a run has left is waited for once the run has ended.
 SETTLE_SECONDS = 5.0
+AWAY_SETTLE_SECONDS = 1.0
 # A run that publishes nothing for this long loses what it could be resumed from.
 LEAST_TTL_SECONDS = 60.0
 LISTEN_SECONDS = 5.0
 # A hole in what is told again is given this long to be filled.
 TOLD_AGAIN_SECONDS = 7.0
 _LONGEST_REASON = 10_000
+_UP = Gauge("threadhold_redis_up", "Whether Redis answers and takes what it is given")
 
 
 class RemoteSubscription(Subscription):
@@ -122,6 +128,7 @@ class RedisBus(LocalBus):
             BadRedis: it is there, and would never do.
         """
         await self.link.look()
+        _UP.set_function(lambda: float(self.link.state == "ok"))
         self._remote = Reader(self.link, self.name, self._outbox.is_ours, self._receive)
         self._tasks = [
             asyncio.create_task(self._outbox.run(), name="redis-outbox"),
@@ -236,6 +243,8 @@ class RedisBus(LocalBus):
             here = [each for name in logs if name in self._logs for each in self._logs[name].events]
             waiting = [*(live.waiting() if live else ()), *reader.waiting()]
             found = {(each.order, each.run_id): each for each in [*stored, *here, *waiting]}
+            # What is sent from here comes after what was sent elsewhere, whichever clock is ahead.
+            self._last = max([self._last, *(each.order for each in found.values())])
             events = [found[number] for number in sorted(found) if number[0] > after]
             lost = [each for each in waiting if each.is_loss]
             reader.begin_with([*lost, *events])
@@ -261,6 +270,18 @@ class RedisBus(LocalBus):
                 return kept
             await asyncio.sleep(0.25)
 
+    async def catch_up(self, thread_id: str) -> None:
+        """Number what is sent from now on after what others have sent on a thread."""
+        if self._remote is None or not self.link.well:
+            return
+        try:
+            async with asyncio.timeout(CATCH_UP_SECONDS):
+                last = await self._remote.last(thread_id)
+        except FAILURES:
+            return  # The loops will notice, and say so.
+        with self._lock:
+            self._last = max(self._last, last)
+
     async def settle(self, subscription: Subscription, run_id: str | None = None) -> bool:
         """Have everything there that was sent before now; whether it is.
 
@@ -271,12 +292,21 @@ class RedisBus(LocalBus):
             return True
         if run_id is not None and self.ended_here(run_id):
             return True
-        return await self._remote.settle(subscription.key, SETTLE_SECONDS, run_id)
+        seconds = SETTLE_SECONDS if self.link.well else AWAY_SETTLE_SECONDS
+        return await self._remote.settle(subscription.key, seconds, run_id)
 
     async def flush(self) -> None:
         """Have everything that was published so far in Redis, unless it is away."""
         if self.link.well and self._tasks:
             await self._outbox.flush(FLUSH_SECONDS)
+
+    async def flushing(self, end: Awaitable[T]) -> T:
+        """The result of a run's `end`, once all of its events are in Redis, unless it is away.
+
+        Both at a time. Whoever finds the end first waits for the word of it, which comes last.
+        """
+        result, _ = await asyncio.gather(end, self.flush())
+        return result
 
     # --- runs and control
 

@@ -34,6 +34,7 @@ BATCH_BYTES = 2**20
 BATCH_QUEUES = 50
 # How often Redis is asked whether it still has what it was told, and streams are kept alive.
 TOUCH_SECONDS = 5.0
+ALIVE_SECONDS = 60
 NOTICES = 10_000
 
 
@@ -195,9 +196,9 @@ class Outbox:
                 async with asyncio.timeout(self._link.seconds):
                     await self._send()
                 if time.monotonic() - touched > TOUCH_SECONDS:
-                    touched = time.monotonic()
                     async with asyncio.timeout(self._link.seconds):
                         await self._touch()
+                    touched = time.monotonic()
             except FAILURES as error:
                 await self._link.failed("outbox", error)
 
@@ -214,9 +215,11 @@ class Outbox:
             ]
             notices = list(self._notices)
             waiting, self._waiting = self._waiting, []
-        redis = await self._link.commands()
         try:
-            await self._append(redis, [each for each in batches if each[2]])
+            if keys or notices:
+                redis = await self._link.commands()
+                await self._append(redis, [each for each in batches if each[2]])
+                self._link.succeeded("outbox")
             if notices:
                 pipeline: Any = redis.pipeline(transaction=False)
                 for channel, message in notices:
@@ -227,7 +230,6 @@ class Outbox:
                 self._unsent = {**dict.fromkeys(keys), **self._unsent}
                 self._waiting = waiting + self._waiting
             raise
-        self._link.succeeded("outbox")
         self._sent(notices, waiting)
 
     def _sent(self, notices: list[tuple[str, bytes]], waiting: list[Future[None]]) -> None:
@@ -277,7 +279,7 @@ class Outbox:
         return Append(log, meta, queue.origin, oldest, round(self._ttl), arguments)
 
     async def _touch(self) -> None:
-        """Keep streams alive, and see whether Redis still has what it was told."""
+        """Keep streams alive, and see whether Redis still has what it was told, and takes more."""
         moment = time.monotonic()
         with self._lock:
             for key in [k for k, v in self._queues.items() if self._is_over(v, moment)]:
@@ -287,6 +289,7 @@ class Outbox:
             ]
         redis = await self._link.commands()
         await self._link.set_clock(redis)
+        await redis.set(self._link.name(f"alive:{self._process}"), "1", ex=ALIVE_SECONDS)
         for start in range(0, len(asked), 500):
             await self._append(redis, asked[start : start + 500])
         self._link.succeeded("outbox")

@@ -13,13 +13,15 @@ from typing import Any
 
 import orjson
 
-from langgraph_runtime_sql.bus import CONTROL, DONE, Event, Subscription
+from langgraph_runtime_sql.bus import CONTROL, DONE, START, Event, Order, Subscription
 from langgraph_runtime_sql.redis_link import FAILURES, Link, is_about_a_key
 
 logger = logging.getLogger(__name__)
 
 BLOCK_MILLISECONDS = 2_000
 COUNT = 200
+# Of several that may have sent at the same time, the last events are among so many.
+LAST = 20
 # Where a stream's end cannot be asked for, it is read from a little earlier.
 MARGIN_MILLISECONDS = 1_000
 PLACE_SECONDS = 2.0
@@ -241,6 +243,16 @@ class Reader:
                 after = b"(" + entries[-1][0]
         return found
 
+    async def last(self, key: str) -> Order:
+        """The greatest number among the last events of a stream.
+
+        Raises:
+            one of FAILURES: Redis does not answer.
+        """
+        redis: Any = await self._link.commands()
+        entries = await redis.xrevrange(self._link.stream(key), count=LAST)
+        return max((event.order for event in _events(entries)), default=START)
+
     async def settle(self, key: str, seconds: float, run_id: str | None = None) -> bool:
         """Wait until what a stream holds now was delivered; False where that cannot be said.
 
@@ -250,19 +262,24 @@ class Reader:
         stream = self._streams.get(key)
         if stream is None:
             return True
+        deadline = time.monotonic() + seconds
+        last = await self._end(key, run_id, deadline)
+        if last is None:
+            return False
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                last = await self._end(key, run_id)
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                 while _entry_id(stream.position) < last:
                     await self._progress.wait()
-                return True
-        return False
+        return _entry_id(stream.position) >= last
 
-    async def _end(self, key: str, run_id: str | None) -> EntryId:
-        """The last entry of a stream, as soon as Redis says which, and it holds a run's end."""
-        while True:
+    async def _end(self, key: str, run_id: str | None, deadline: float) -> EntryId | None:
+        """The last entry of a stream, as soon as Redis says which, and it holds a run's end.
+
+        By the clock, because the client may take a cancellation for a timeout of its own.
+        """
+        while time.monotonic() < deadline:
             try:
-                async with asyncio.timeout(self._link.seconds):
+                async with asyncio.timeout(max(ASK_SECONDS, deadline - time.monotonic())):
                     redis: Any = await self._link.commands()
                     if run_id is None or await self._has_end(redis, key, run_id):
                         last = await redis.xrevrange(self._link.stream(key), count=1)
@@ -270,6 +287,7 @@ class Reader:
             except FAILURES as error:
                 logger.debug("The end of a stream cannot be asked for: %r", error)
             await asyncio.sleep(ASK_SECONDS)
+        return None
 
     async def _has_end(self, redis: Any, key: str, run_id: str) -> bool:
         before = b"+"

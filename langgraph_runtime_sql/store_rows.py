@@ -65,8 +65,8 @@ class Row(NamedTuple):
             "namespace": tuple(self.prefix.split(".")),
             "key": self.key,
             "value": loads(self.value),
-            "created_at": _from_text(self.created_at),
-            "updated_at": _from_text(self.updated_at),
+            "created_at": from_text(self.created_at),
+            "updated_at": from_text(self.updated_at),
         }
 
 
@@ -85,7 +85,7 @@ def to_text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(sep=" ", timespec="microseconds")
 
 
-def _from_text(text: str) -> datetime:
+def from_text(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     # langgraph's own store writes SQLite's CURRENT_TIMESTAMP: UTC, without saying so.
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -131,8 +131,24 @@ def dev(langgraph_json: Path | None, database_url: str | None, host: str, port: 
 
 @main.command()
 @database_option
-def migrate(database_url: str | None) -> None:
-    """Bring the database's schema up to date, without starting anything."""
+@click.option("--from", "source", help="Move everything from here, a sqlite:/// URL ...")
+@click.option("--to", "target", help="... to here, a postgresql:// URL of an empty database.")
+@config_option
+def migrate(
+    database_url: str | None, source: str | None, target: str | None, langgraph_json: Path | None
+) -> None:
+    """Bring the database's schema up to date, without starting anything.
+
+    With --from and --to: move everything from a SQLite file, which is only read, to Postgres.
+    No server may run. Whatever interrupts it, the same command goes on.
+    """
+    if source is not None or target is not None:
+        if source is None or target is None or database_url is not None:
+            raise click.UsageError("A move has both --from and --to, and no --database-url.")
+        from server.moving import move
+
+        move(load_settings(langgraph_json=langgraph_json, database_url=target), source)
+        return
     from langgraph_runtime_sql import database
     from langgraph_runtime_sql.urls import shown
     from my_agent.database import ProductDatabase
@@ -158,8 +174,9 @@ def backup(database_url: str | None, destination: Path, force: bool) -> None:
 
 @main.command()
 @database_option
+@redis_option
 @click.option("--fix", is_flag=True, help="Repair what can be repaired; no server may run.")
-def doctor(database_url: str | None, fix: bool) -> None:
+def doctor(database_url: str | None, redis_url: str | None, fix: bool) -> None:
     """List runs, threads and the like that nothing explains any more, say why, and repair them.
 
     Works beside a running server, unless it is to repair. Exits with 1 if anything is wrong, or
@@ -168,9 +185,14 @@ def doctor(database_url: str | None, fix: bool) -> None:
     from langgraph_runtime_sql.urls import shown
     from server.doctor import examine, repair
 
-    url = load_settings(database_url=database_url).database_url
+    settings = load_settings(database_url=database_url, redis_url=redis_url)
+    url = settings.database_url
     found = repair(url) if fix else []
     left = examine(url)
+    if settings.redis_url is not None:
+        from server import doctor_redis
+
+        left += doctor_redis.examine(settings.redis_url, settings.redis_prefix)
     for finding in [*found, *(each for each in left if each not in found)]:
         click.echo(f"{finding.what} {finding.id}: {finding.why}")
         click.echo(f"    {'remedy' if finding in left else 'repaired'}: {finding.remedy}")

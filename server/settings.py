@@ -55,7 +55,7 @@ class Settings(IdentitySettings, ThreadSettings):
 
     @field_validator("cors_allow_origins", mode="before")
     @classmethod
-    def _split(cls, value: object) -> object:
+    def _origins(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(origin.strip() for origin in value.split(",") if origin.strip())
         return value

@@ -69,8 +69,7 @@ class PostgresStockSaver(PostgresSaver):
     def _cursor(self, *, pipeline: bool = False) -> Iterator[Cursor[DictRow]]:
         """A cursor of the transaction in progress."""
         with self.conn.cursor(binary=True, row_factory=dict_row) as cursor:
-            # Metadata may hold integers that the faster decoder makes floats of.
-            set_json_loads(json.loads, cursor)
+            set_json_loads(_loads, cursor)
             yield cursor
 
 
@@ -122,6 +121,20 @@ def storable(value: Any) -> Any:
     if isinstance(value, list):
         return [storable(each) for each in value]
     return value
+
+
+def _loads(document: str | bytes) -> Any:
+    """JSON of the saver's, numbers as they were given.
+
+    Metadata may hold integers that the faster decoder makes floats of, and floats that
+    Postgres writes as integers: those that nothing else could have written.
+    """
+    return json.loads(document, parse_int=_whole)
+
+
+def _whole(written: str) -> int | float:
+    number = int(written)
+    return number if -(2**63) <= number < 2**64 else float(written)
 
 
 def _is_plain(value: Any) -> bool:

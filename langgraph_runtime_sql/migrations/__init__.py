@@ -81,12 +81,16 @@ def _create(raw: sqlite3.Connection) -> None:
     raw.execute("COMMIT")
 
 
-def _check_known(found: str) -> None:
+def scripts() -> frozenset[str]:
+    """Every script there is."""
     from alembic.script import ScriptDirectory
 
-    config = _config()
-    scripts = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if found not in scripts:
+    found = ScriptDirectory.from_config(_config()).walk_revisions()
+    return frozenset(script.revision for script in found)
+
+
+def _check_known(found: str) -> None:
+    if found not in scripts():
         raise DatabaseTooNew(
             f"The database is at revision {found}, which this version does not know "
             f"(it knows up to {HEAD}). Install the version that migrated it, or restore a backup."

@@ -10,7 +10,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langgraph_runtime_sql import store
 from langgraph_runtime_sql.checkpoint import postgres as checkpoint_tables
-from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
+from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseIncomplete, DatabaseOverloaded
 from langgraph_runtime_sql.migrations import functions, policies, triggers
 from langgraph_runtime_sql.postgres import DIALECT, PostgresEngine, Raw
 from langgraph_runtime_sql.tables import metadata
@@ -73,6 +73,30 @@ def revision(raw: Raw) -> str | None:
         return None
     row = raw.execute("SELECT version_num FROM alembic_version").fetchone()
     return None if row is None else str(row[0])
+
+
+def check_complete(url: str) -> None:
+    """Raise where a part of the data is still in the file that it is moved from.
+
+    Raises:
+        DatabaseIncomplete: it is.
+        DatabaseOverloaded: the server cannot be reached.
+    """
+    try:
+        with PostgresEngine(url).open() as raw:
+            [(moves,)] = raw.execute("SELECT to_regclass('moves')").fetchall()
+            unfinished = (
+                moves
+                and raw.execute("SELECT source FROM moves WHERE finished_at IS NULL").fetchone()
+            )
+    except psycopg.OperationalError as error:
+        raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
+    if unfinished:
+        raise DatabaseIncomplete(
+            f"Moving {unfinished[0]} into this database was not finished. Finish it by the same "
+            f"command, `threadhold migrate --from sqlite:///{unfinished[0]} --to ...`, "
+            "or serve the file as before"
+        )
 
 
 def create(raw: Raw, head: str) -> None:

@@ -73,16 +73,14 @@ async def set_joint_status(
 
     def fn(conn: Connection) -> None:
         thread = thread_rows.find(conn, thread_uuid)
-        run = run_rows.find(conn, run_uuid)
+        run = run_rows.find(conn, run_uuid, thread_locked=thread is not None)
         if thread is None or run is None or run["thread_id"] != thread_uuid:
             what = f"Thread {thread_uuid}" if thread is None else f"Run {run_uuid}"
             raise HTTPException(404, f"{what} not found")
         check_owned(run, claim)
         end(conn, thread, run, run_status, {**outcome, "graph_id": graph_id})
 
-    # Whoever finds in the database that the run has ended finds all of its events, too.
-    await bus.current().flush()
-    await database.current().write(fn)
+    await bus.current().flushing(database.current().write(fn))
 
 
 def _claim() -> checkpoint.Claim | None:

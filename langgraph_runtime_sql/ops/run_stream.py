@@ -179,7 +179,6 @@ class _Reader:
         self.lost = False
         self._run_id, self._thread_id = run_id, thread_id
         self._live = live
-        self._after = bus.START if after is None else after
         # Somebody goes on after an event that he has seen.
         self._resumes = after is not None and after > bus.START
         self._is_ours = is_ours
@@ -202,7 +201,7 @@ class _Reader:
                 return
             elif event.is_loss:
                 yield _error(key, EventsLost()), False
-            elif not live.broken and event.order > self._after:
+            elif not live.broken:
                 yield event, resumable or event.resumable
 
     async def _look(self, *, first: bool = False) -> None:
@@ -221,7 +220,10 @@ class _Reader:
             return
         settled = await here.settle(live)
         kept = row is not None and row["kwargs"].get("resumable")
-        self.lost = not settled or bool(self._resumes and kept and not live.waiting())
+        waiting = live.waiting()
+        # The end is kept with the rest. Who begins, and finds nothing at all, comes too late.
+        broken_off = bool(waiting) and not any(event.is_end for event in waiting)
+        self.lost = not settled or bool(kept and (broken_off or (self._resumes and not waiting)))
 
 
 async def _is_kept(run_id: UUID, thread_id: UUID) -> bool:

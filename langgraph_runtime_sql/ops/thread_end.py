@@ -50,10 +50,8 @@ async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
         if not _delete(conn, identifier, permitted, spare=spare):
             raise HTTPException(404, f"Thread with ID {identifier} not found")
 
-    if internal:
-        # Whoever finds that the run has ended finds all of its events, too.
-        await bus.current().flush()
-    await database.current().write(fn)
+    written = database.current().write(fn)
+    await (bus.current().flushing(written) if internal else written)
     await custom_checkpointer.delete_thread(identifier)
     return rows([identifier])  # type: ignore[list-item]  # the interface yields the bare id
 

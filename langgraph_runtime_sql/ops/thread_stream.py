@@ -159,18 +159,20 @@ async def _last(thread_id: UUID) -> list[str]:
 
 
 async def _rest(lost: list[str], modes: Modes) -> AsyncIterator[Delivered]:
-    """What stands in the place of lost events: what their runs came to, and an error."""
-    about: str | None = None
-    for run_id in lost:
-        final = await final_event(UUID(run_id))
+    """What stands in the place of lost events: an error, and what their runs came to.
+
+    The v2 protocol knows an error only as a run's own, so it is one of a run in flight.
+    """
+    finals = {run_id: await final_event(UUID(run_id)) for run_id in lost}
+    in_flight = next((run_id for run_id, final in finals.items() if final is None), None)
+    yield b"error", json_codec.dumps(EventsLost()).encode(), None, in_flight
+    for run_id, final in finals.items():
         if final is None:
-            about = run_id
             continue
         for event in (final, Event((0, 0), run_id, bus.CONTROL, bus.DONE, False)):
             if (shown := _shown(event, modes)) is not None:
                 name, data, _, _ = shown
                 yield name, data, None, run_id
-    yield b"error", json_codec.dumps(EventsLost()).encode(), None, about
 
 
 def _shown(event: Event, modes: Modes) -> Delivered | None:

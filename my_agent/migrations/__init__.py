@@ -47,13 +47,19 @@ def revisions(connection: Connection) -> frozenset[str]:
     return frozenset(str(row[0]) for row in rows)
 
 
-def _migrate(connection: Connection, found: frozenset[str]) -> None:
-    from alembic import command
+def scripts() -> frozenset[str]:
+    """Every script there is."""
     from alembic.script import ScriptDirectory
 
+    found = ScriptDirectory.from_config(_config()).walk_revisions()
+    return frozenset(script.revision for script in found)
+
+
+def _migrate(connection: Connection, found: frozenset[str]) -> None:
+    from alembic import command
+
     config = _config()
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if unknown := sorted(found - known):
+    if unknown := sorted(found - scripts()):
         raise ProductDatabaseError(
             f"The database has had {', '.join(unknown)}, which this version does not know. "
             "Install the version that migrated it, or restore a backup."

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from tests.history.checker import check
+from tests.history.checker import check, late_steps
 from tests.history.evidence import Evidence
 from tests.history.nemesis import FAULTS
 from tests.history.play import Plan, play
@@ -109,7 +109,8 @@ def summary(evidence: Evidence) -> str:
         ),
         f"runs: {_listed(statuses)}; by attempts: {_listed(attempts)}",
         f"streams that were told of lost events: {lost}",
-        f"{len(evidence.changes)} changes in the database, {len(evidence.steps)} steps executed",
+        f"{len(evidence.changes)} changes in the database",
+        f"{len(evidence.steps)} steps, {len(late_steps(evidence))} by who had been superseded",
     ]
     return "\n".join(lines)
 

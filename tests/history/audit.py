@@ -2,7 +2,8 @@
 
 The word of neither the servers nor their tables counts here. Who writes is said by the name
 that each process connects with, and the numbers follow the order of the changes: a change is
-numbered while its row is locked.
+numbered while its row is locked. The triggers are an administrator's: the servers may not write
+here.
 """
 
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ CREATE TABLE history_audit (
     cancelled BOOLEAN NOT NULL DEFAULT false
 );
 
-CREATE FUNCTION history_run() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION history_run() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     IF TG_OP = 'DELETE' THEN
         INSERT INTO history_audit (what, thread, run, was, attempt, owner)
@@ -45,7 +46,7 @@ END $$;
 CREATE TRIGGER history_run AFTER INSERT OR DELETE OR UPDATE OF status, attempt, claimed_by
 ON runs FOR EACH ROW EXECUTE FUNCTION history_run();
 
-CREATE FUNCTION history_checkpoint() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION history_checkpoint() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     INSERT INTO history_audit (what, thread, run, attempt)
     VALUES ('checkpoint', NEW.thread_id, NEW.metadata ->> 'run_id',
@@ -56,7 +57,7 @@ END $$;
 CREATE TRIGGER history_checkpoint AFTER INSERT OR UPDATE
 ON checkpoints FOR EACH ROW EXECUTE FUNCTION history_checkpoint();
 
-CREATE FUNCTION history_write() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION history_write() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     INSERT INTO history_audit (what, thread) VALUES ('write', NEW.thread_id);
     RETURN NULL;

@@ -11,7 +11,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from tests.history.audit import Change
-from tests.history.evidence import Evidence
+from tests.history.evidence import Evidence, Step
 from tests.history.recorder import Operation
 from tests.history.streams import streams_are_whole
 
@@ -37,6 +37,7 @@ class Violation:
 
 
 Found = tuple[str, Iterable[Any]]
+Span = tuple[Change, Change | None]
 Rule = Callable[[Evidence], Iterator[Found]]
 
 
@@ -72,7 +73,12 @@ def runs_are_kept(evidence: Evidence) -> Iterator[Found]:
 
 def steps_are_kept(evidence: Evidence) -> Iterator[Found]:
     """A thread's state has every step of each run, in order, once; of a cut one the first."""
-    counts = {each.asked["tag"]: each for each in evidence.operations("run", "wait")}
+    counts = {
+        each.asked["tag"]: each
+        for each in evidence.operations("run", "wait")
+        # A thread that goes with its run keeps no state.
+        if each.asked["thread"] is not None
+    }
     for run in evidence.runs.values():
         asked = counts.get(run.tag or "")
         if asked is None or run.thread not in evidence.threads:
@@ -96,7 +102,7 @@ def results_are_told(evidence: Evidence) -> Iterator[Found]:
     tried = defaultdict(int)
     for step in evidence.steps:
         tried[step.run] = max(tried[step.run], step.attempt)
-    for asked in evidence.operations("wait"):
+    for asked in evidence.operations("wait", "join"):
         if not asked.ok:
             continue
         run = by_tag.get(asked.asked["tag"])
@@ -174,19 +180,33 @@ def steps_are_of_an_attempt(evidence: Evidence) -> Iterator[Found]:
     One who has been superseded, or whose run was deleted, may not know yet; what he writes
     then is refused.
     """
-    spans: dict[tuple[str, int | None, str], list[tuple[Change, Change | None]]] = {}
-    for run, changes in evidence.changes_by_run.items():
-        for change, after in pairwise([*changes, None]):
-            if change is not None and change.status == "running":
-                spans.setdefault((run, change.attempt, change.by), []).append((change, after))
-    for step in evidence.steps:
-        claims = spans.get((step.run, step.attempt, str(step.pid)), [])
+    for step, claims in _claims(evidence):
         if not any(
             claimed.at <= step.begun
             and (_unheard(claimed, end) or end is None or step.begun <= end.at)
             for claimed, end in claims
         ):
             yield "a step was executed by who had not claimed its run", [step, *claims]
+
+
+def late_steps(evidence: Evidence) -> list[Step]:
+    """What was executed by who had been superseded and did not know it yet."""
+    return [
+        step
+        for step, claims in _claims(evidence)
+        if claims and all(end is not None and end.at < step.begun for _, end in claims)
+    ]
+
+
+def _claims(evidence: Evidence) -> Iterator[tuple[Step, list[Span]]]:
+    """Each step with the claims under which it may have been executed, and their ends."""
+    spans: dict[tuple[str, int | None, str], list[Span]] = defaultdict(list)
+    for run, changes in evidence.changes_by_run.items():
+        for change, after in pairwise([*changes, None]):
+            if change is not None and change.status == "running":
+                spans[run, change.attempt, change.by].append((change, after))
+    for step in evidence.steps:
+        yield step, spans.get((step.run, step.attempt, str(step.pid)), [])
 
 
 def _unheard(claimed: Change, end: Change | None) -> bool:

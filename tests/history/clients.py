@@ -3,7 +3,8 @@
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -23,7 +24,8 @@ USES = 40
 # Seconds between two things that a client does, at most.
 THINKING = 0.3
 
-Headers = dict[str, str]
+RESUMABLE = {"stream_mode": ["custom"], "stream_resumable": True}
+
 Body = dict[str, Any] | None
 
 
@@ -74,8 +76,10 @@ class Client:
         """Do one thing after the other until the world is over."""
         deeds = {
             self.enqueue: 8,
-            self.follow: 6,
-            self.wait: 4,
+            self.follow: 4,
+            self.stream: 4,
+            self.wait: 3,
+            self.join: 2,
             self.wait_without_thread: 2,
             self.replace: 2,
             self.reject: 1,
@@ -128,8 +132,17 @@ class Client:
         body = self._body(None)
         await self._ask("wait", "POST", "/runs/wait", body, thread=None, **_about(body))
 
+    async def join(self) -> None:
+        """Queue a run, and wait for its result somewhere else."""
+        thread = await self._thread()
+        body = self._body("enqueue")
+        path = f"/threads/{thread}/runs"
+        about = {"thread": thread, **_about(body)}
+        run = (await self._ask("run", "POST", path, body, **about))["run_id"]
+        await self._ask("join", "GET", f"{path}/{run}/join", None, run=run, **about)
+
     async def _run(self, thread: str, strategy: str) -> tuple[str, str]:
-        body = self._body(strategy) | {"stream_mode": ["custom"], "stream_resumable": True}
+        body = self._body(strategy) | RESUMABLE
         path = f"/threads/{thread}/runs"
         answer = await self._ask("run", "POST", path, body, thread=thread, **_about(body))
         return thread, str(answer["run_id"])
@@ -157,11 +170,28 @@ class Client:
     async def follow(self) -> None:
         """Queue a run and read its stream to the end, in pieces, each from another server."""
         thread, run = await self.enqueue()
-        await self.follow_to_the_end(thread, run)
+        await self._go_on(thread, run, "-1", self._process())
 
-    async def follow_to_the_end(self, thread: str, run: str) -> None:
-        """Read the stream of a run to its end, in pieces, each from another server."""
-        last, process = "-1", self._process()
+    async def stream(self) -> None:
+        """Queue a run with its stream, and where that breaks off go on as with any."""
+        thread, process = await self._thread(), self._process()
+        body = self._body("enqueue") | RESUMABLE | {"on_disconnect": "continue"}
+        url = f"{self._world.urls[process]}/threads/{thread}/runs/stream"
+        async with AsyncExitStack() as stack:
+            with self._record("run", process, thread=thread, **_about(body)) as made:
+                with _unanswered(made):
+                    answer = await stack.enter_async_context(
+                        self._http.stream("POST", url, json=body)
+                    )
+                if not answer.is_success:
+                    await answer.aread()
+                run = str(_document("run", answer, made))
+            with self._record("stream", process, thread=thread, run=run, after="-1") as pending:
+                last, _ = await _take(answer, pending, "-1", self._rng.randint(1, 6))
+        await self._go_on(thread, run, last, self._other(process))
+
+    async def _go_on(self, thread: str, run: str, last: str, process: int) -> None:
+        """Read the rest of a stream in pieces, each from another server."""
         while True:
             most = self._rng.randint(1, 6)
             last, ended = await self._piece(thread, run, last, process, most)
@@ -179,33 +209,20 @@ class Client:
         self, thread: str, run: str, after: str, process: int, most: int | None
     ) -> tuple[str, bool]:
         """Read up to `most` events; the id of the last one, and whether nothing more comes."""
-        events: list[tuple[str | None, str, Any]] = []
-        asked = {"thread": thread, "run": run, "after": after}
         headers = {"Last-Event-ID": after}
         url = f"{self._world.urls[process]}/threads/{thread}/runs/{run}/stream"
-        with self._record("stream", process, **asked) as pending:
+        closed = False
+        with self._record("stream", process, thread=thread, run=run, after=after) as pending:
             try:
-                async with (
-                    asyncio.timeout(PATIENCE),
-                    self._http.stream("GET", url, headers=headers) as answer,
-                ):
+                async with self._http.stream("GET", url, headers=headers) as answer:
                     if not answer.is_success:
                         await answer.aread()
                         pending.fail(status=answer.status_code, text=answer.text[:300])
                         return after, answer.status_code == 404
-                    async for event in _events(answer):
-                        events.append(event)
-                        if event[0] is not None:
-                            after = event[0]
-                        if most is not None and len(events) >= most:
-                            break
-                    else:
-                        pending.ok(events=events, closed=True)
-                        return after, await self._has_ended(thread, run, process)
-                pending.ok(events=events, closed=False)
-            except (httpx.TransportError, TimeoutError) as error:
-                pending.info(events=events, error=repr(error), hung=isinstance(error, TimeoutError))
-        return after, False
+                    after, closed = await _take(answer, pending, after, most)
+            except httpx.TransportError as error:
+                pending.info(error=repr(error), hung=isinstance(error, httpx.ReadTimeout))
+        return after, closed and await self._has_ended(thread, run, process)
 
     async def _has_ended(self, thread: str, run: str, process: int) -> bool:
         """Whether the end of a stream was the end of its run, and not only of its server."""
@@ -295,31 +312,46 @@ class Client:
         """
         process = self._process()
         with self._record(kind, process, **asked) as pending:
-            try:
+            with _unanswered(pending):
                 async with asyncio.timeout(PATIENCE):
                     url = self._world.urls[process] + path
                     answer = await self._http.request(method, url, json=body)
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-                pending.fail(error=repr(error))
-            except (httpx.TransportError, TimeoutError) as error:
-                pending.info(error=repr(error), hung=isinstance(error, TimeoutError))
-            else:
-                return _document(kind, answer, pending)
-        raise Refused
+            return _document(kind, answer, pending)
+
+
+@contextmanager
+def _unanswered(pending: Pending) -> Iterator[None]:
+    """Say of an operation what it means that there was no answer.
+
+    Raises:
+        Refused: in place of what the client says.
+    """
+    try:
+        yield
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        pending.fail(error=repr(error))
+        raise Refused from error
+    except (httpx.TransportError, TimeoutError) as error:
+        pending.info(error=repr(error), hung=isinstance(error, TimeoutError | httpx.ReadTimeout))
+        raise Refused from error
 
 
 def _document(kind: str, answer: httpx.Response, pending: Pending) -> Any:
-    """The document of a good answer."""
+    """The document of a good answer, or the run's id."""
     if not answer.is_success:
         said = pending.fail if answer.status_code < 500 else pending.info
         said(status=answer.status_code, text=answer.text[:300])
         raise Refused
+    place = answer.headers.get("content-location", "")
+    run = place.rpartition("/runs/")[2].partition("/")[0] or None
+    if not answer.is_stream_consumed:
+        pending.ok(run=run)
+        return run
     document = answer.json() if answer.content else None
     if kind == "run":
         pending.ok(run=document["run_id"])
-    elif kind == "wait":
-        place = answer.headers.get("content-location", "")
-        pending.ok(run=place.rpartition("/runs/")[2].partition("/")[0] or None, result=document)
+    elif kind in ("wait", "join"):
+        pending.ok(run=run, result=document)
     else:
         pending.ok()
     return document
@@ -332,6 +364,27 @@ def _about(body: dict[str, Any]) -> dict[str, Any]:
         "strategy": body.get("multitask_strategy"),
         "durability": body.get("durability"),
     }
+
+
+async def _take(
+    answer: httpx.Response, pending: Pending, after: str, most: int | None
+) -> tuple[str, bool]:
+    """Read up to `most` events; the id of the last one, and whether the stream has ended."""
+    events: list[tuple[str | None, str, Any]] = []
+    try:
+        async with asyncio.timeout(PATIENCE):
+            async for event in _events(answer):
+                events.append(event)
+                after = event[0] or after
+                if len(events) == most:
+                    pending.ok(events=events, closed=False)
+                    return after, False
+    except (httpx.TransportError, TimeoutError) as error:
+        hung = isinstance(error, TimeoutError | httpx.ReadTimeout)
+        pending.info(events=events, error=repr(error), hung=hung)
+        return after, False
+    pending.ok(events=events, closed=True)
+    return after, True
 
 
 async def _events(answer: httpx.Response) -> AsyncIterator[tuple[str | None, str, Any]]:

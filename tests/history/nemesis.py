@@ -22,6 +22,7 @@ FAULTS = (
 # Seconds. An outage of Redis that others have been tested with, and rests in between.
 PAUSE_SECONDS = 8.0
 REST_SECONDS = (1.0, 4.0)
+SHORT_REST_SECONDS = (0.5, 1.5)
 # How often two things go wrong at once.
 TOGETHER = 0.3
 
@@ -60,20 +61,17 @@ class Nemesis:
     async def each_once(self) -> None:
         """Every kind of fault, in some order."""
         for kind in self._rng.sample(self._kinds, len(self._kinds)):
-            await self._rest()
+            await asyncio.sleep(self._rng.uniform(*SHORT_REST_SECONDS))
             await self._faults[kind]()
 
     async def for_(self, seconds: float) -> None:
         """One fault after the other, sometimes two at once, for so long and a little more."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            await self._rest()
+            await asyncio.sleep(self._rng.uniform(*REST_SECONDS))
             count = 2 if len(self._kinds) > 1 and self._rng.random() < TOGETHER else 1
             kinds = self._rng.sample(self._kinds, count)
             await asyncio.gather(*(self._faults[kind]() for kind in kinds))
-
-    async def _rest(self) -> None:
-        await asyncio.sleep(self._rng.uniform(*REST_SECONDS))
 
     def _server(self) -> Server:
         return self._rng.choice(self._cluster.servers)

@@ -6,12 +6,15 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from uuid import uuid4
 
+import httpx
 import pytest
+from websockets.asyncio.client import connect
 
 from tests.support import databases, served
 from tests.support.processes import (
@@ -24,10 +27,11 @@ from tests.support.processes import (
     threadhold,
 )
 from tests.support.redis import Valkey, started
-from tests.support.served import PATIENCE, Api, Event, client
+from tests.support.served import PATIENCE, Api, Event, Json, client
 
 pytestmark = pytest.mark.usefixtures("each_database")
 ONLY = pytest.mark.only("postgresql")
+V2_CHANNELS = ["values", "updates", "lifecycle"]
 
 
 class Cluster(NamedTuple):
@@ -220,6 +224,215 @@ async def test_redis_vanishes_and_returns_and_every_run_ends_and_is_answered(
         assert said.count("Redis does not answer") == said.count("Redis answers again")
 
 
+async def v2(api: Api, thread: str, until: Callable[[Json], bool], **body: Any) -> list[Json]:
+    """Events of the v2 protocol, up to the first for which `until` holds."""
+    seen: list[Json] = []
+    path, asked = f"/threads/{thread}/stream/events", {"channels": V2_CHANNELS, **body}
+    async with asyncio.timeout(PATIENCE * 2), api.stream("POST", path, asked) as events:
+        async for event in events:
+            seen.append(json.loads(event.data))
+            if until(seen[-1]):
+                return seen
+    raise AssertionError(f"the stream ended with {seen[-1:]}")
+
+
+def is_over(event: Json) -> bool:
+    if event["params"].get("namespace"):
+        return False
+    said = event["params"].get("data", {}).get("event") if event["method"] == "lifecycle" else None
+    return said in ("completed", "failed", "interrupted")
+
+
+async def v2_start(api: Api, thread: str, graph: str, asked: Json) -> str:
+    params = {"assistant_id": graph, "input": asked}
+    command = {"id": 1, "method": "run.start", "params": params}
+    started = await api.post(f"/threads/{thread}/commands", command)
+    assert started["type"] == "success", started
+    return str(started["result"]["run_id"])
+
+
+def essence(events: list[Json]) -> list[Json]:
+    return [
+        (event["seq"], event["event_id"], event["method"], event["params"].get("data"))
+        for event in events
+    ]
+
+
+@ONLY
+async def test_a_v2_stream_begins_here_and_goes_on_there(apis: list[Api]) -> None:
+    thread, seen = str(uuid4()), []
+    await v2_start(apis[0], thread, "steps", {"count": 20, "delay": 0.1})
+    turn = 0
+    async with asyncio.timeout(PATIENCE * 2):
+        while not seen or not is_over(seen[-1]):
+            turn += 1
+            cursor = {"since": seen[-1]["seq"]} if seen else {}
+            stop = len(seen) + 6
+            seen += await v2(
+                apis[turn % 3],
+                thread,
+                lambda event: is_over(event) or event["seq"] >= stop,  # noqa: B023
+                **cursor,
+            )
+    assert [event["seq"] for event in seen] == list(range(1, len(seen) + 1))
+    for api in apis:
+        assert essence(await v2(api, thread, is_over)) == essence(seen)
+    done = [e["params"]["data"].get("done", []) for e in seen if e["method"] == "values"]
+    assert done[-1] == list(range(20))
+
+
+@ONLY
+async def test_a_v2_run_is_cancelled_elsewhere(apis: list[Api], tmp_path: Path) -> None:
+    a, b, c = apis
+    thread, record = str(uuid4()), str(tmp_path / "record")
+    url = str(b.http.base_url).replace("http", "ws").rstrip("/")
+    async with (
+        asyncio.timeout(PATIENCE * 2),
+        connect(f"{url}/threads/{thread}/stream/events") as socket,
+    ):
+        channels = {"channels": V2_CHANNELS}
+        subscribe = {"id": 1, "method": "subscription.subscribe", "params": channels}
+        await socket.send(json.dumps(subscribe))
+        run = await v2_start(a, thread, "sleeper", {"seconds": 600, "record": record})
+        await served.lines(Path(record), 1)
+        following = asyncio.create_task(v2(c, thread, is_over))
+        await c.post(f"/threads/{thread}/runs/{run}/cancel?wait=true")
+        said: Json = {}
+        while said.get("type") != "event" or not is_over(said):
+            said = json.loads(await socket.recv())
+        assert is_over((await following)[-1])
+    assert await a.ended(thread, run) == "interrupted"
+
+
+@ONLY
+async def test_ids_that_clients_make_up_do_no_harm(apis: list[Api]) -> None:
+    a, b, c = apis
+    thread, other = await a.thread(), await a.thread()
+    run = await a.run(thread, "steps", {"count": 2}, stream_mode="values", stream_resumable=True)
+    await a.ended(thread, run)
+    body = {"assistant_id": "echo", "input": {"value": 1}, "stream_resumable": True}
+    strange = await b.events("POST", f"/threads/{other}/runs/stream", body)
+    path = f"/threads/{thread}/runs/{run}/stream"
+    whole = await a.events("GET", path, headers={"Last-Event-ID": "-1"})
+    assert values(whole)[-1]
+    for event_id in ("*", "a-b", "1-2-3", "1 2", "+", "$", "9" * 100_000, "0x1-1", "%0a"):
+        answer = await c.http.get(path, headers={"Last-Event-ID": event_id})
+        assert answer.status_code in (400, 422, 431), (event_id[:20], answer.status_code)
+    # One before all others is the beginning, or is told to be unknown; one after all is the end.
+    [*_, last] = [event for event in whole if event.id]
+    assert await c.events("GET", path, headers={"Last-Event-ID": str(last.id)}) == []
+    foreign = next(event.id for event in strange if event.id)
+    for event_id in ("1-1", "0-0", "99999999999999-0", str(foreign)):
+        events = await c.events("GET", path, headers={"Last-Event-ID": event_id})
+        assert events in ([], whole) or events[0].name == "error", events
+    # However a client writes an id, it is the same run.
+    written = (run.upper(), run.replace("-", ""), f"{{{run}}}")
+    for each in written:
+        answer = await b.http.get(f"/threads/{thread}/runs/{each}/join")
+        assert answer.status_code in (200, 422)
+        if answer.is_success:
+            assert answer.json()["done"] == [0, 1]
+    for bad in ("*", "x", "{x}", "%00", "%0a", "a" * 5_000):
+        for where in (f"/threads/{bad}/runs/{run}/stream", f"/threads/{thread}/runs/{bad}/stream"):
+            answer = await c.http.get(where)
+            assert 400 <= answer.status_code < 500, (where[:40], answer.status_code)
+
+
+@ONLY
+async def test_everything_in_redis_has_a_prefix_and_an_end(
+    cluster: Cluster, apis: list[Api]
+) -> None:
+    async def use(api: Api, number: int) -> None:
+        thread = await api.thread()
+        body = {"assistant_id": "steps", "input": {"count": 3}, "stream_resumable": number % 2 == 0}
+        await api.events("POST", f"/threads/{thread}/runs/stream", body)
+        await api.post("/runs/wait", {"assistant_id": "echo", "input": {"value": 1}})
+        begun = await v2_start(api, thread, "echo", {"value": 2})
+        await v2(api, thread, is_over)
+        assert await api.ended(thread, begun) == "success"
+        run = await api.run(thread, "sleeper", {"seconds": 600})
+        await api.post(f"/threads/{thread}/runs/{run}/cancel?wait=true")
+        await api.post(f"/threads/{thread}/state", {"values": {"value": 3}})
+
+    await asyncio.gather(*(use(apis[number % 3], number) for number in range(6)))
+    keys = await asyncio.to_thread(cluster.valkey.do, "KEYS", "*")
+    kinds = set()
+    for key in keys:
+        assert re.fullmatch(rb"threadhold:[0-9a-f]{12}:.+", key), key
+        kinds.add(key.rpartition(b":")[2] if b"{" in key else key.split(b":")[2])
+        left = await asyncio.to_thread(cluster.valkey.do, "TTL", key)
+        # One that has just gone is gone.
+        assert 0 < left <= 180 or left == -2, (key, left)
+        size = await asyncio.to_thread(cluster.valkey.do, "MEMORY", "USAGE", key)
+        assert (size or 0) < 10_000_000
+    assert {b"events", b"known"} <= kinds <= {b"events", b"known", b"poke", b"alive"}
+    channels = await asyncio.to_thread(cluster.valkey.do, "PUBSUB", "CHANNELS", "*")
+    assert len(channels) == 2
+    assert all(re.fullmatch(rb"threadhold:[0-9a-f]{12}:(wake|control)", each) for each in channels)
+
+
+@ONLY
+async def test_metrics_say_whether_redis_is_there(apis: list[Api]) -> None:
+    for api in apis:
+        said = (await api.http.get("/metrics")).text
+        assert "\nthreadhold_redis_up 1.0\n" in said
+
+
+@ONLY
+@pytest.mark.timeout(300)
+async def test_a_storm_of_runs_and_cancels_with_redis_paused_in_its_middle(
+    cluster: Cluster, apis: list[Api]
+) -> None:
+    """200 runs over the processes; Redis says nothing for 8 seconds, in which many are cancelled."""
+    for api in apis:
+        api.http.timeout = PATIENCE * 6
+    asked = {"assistant_id": "steps", "input": {"count": 4, "delay": 0.02}}
+    create = {"if_not_exists": "create"}
+
+    async def wait(api: Api) -> None:
+        answer = await api.post(f"/threads/{uuid4()}/runs/wait", {**asked, **create})
+        assert answer["done"] == list(range(4)), answer
+
+    async def wait_without_a_thread(api: Api) -> None:
+        answer = await api.post("/runs/wait", asked)
+        assert answer.get("done") == list(range(4)), answer
+
+    async def stream(api: Api) -> None:
+        body = {**asked, **create, "stream_mode": "values"}
+        path = f"/threads/{uuid4()}/runs/stream"
+        events = await api.events("POST", path, body, patience=PATIENCE * 6)
+        assert values(events)[-1]["done"] == list(range(4)), events  # type: ignore[index]
+
+    async def cancel(number: int, thread: str, run: str) -> None:
+        here = apis[number % 3]
+        answer = await here.http.post(f"/threads/{thread}/runs/{run}/cancel?wait=true")
+        assert answer.is_success, answer.text
+        assert await here.ended(thread, run) == "interrupted"
+
+    async def pause() -> None:
+        with cluster.valkey.paused():
+            await asyncio.sleep(8)
+
+    threads = [str(uuid4()) for _ in range(60)]
+    made = await asyncio.gather(
+        *(
+            apis[number % 3].run(thread, "sleeper", {"seconds": 600}, **create)
+            for number, thread in enumerate(threads)
+        )
+    )
+    async with asyncio.timeout(PATIENCE * 6):
+        clients = [
+            use(apis[number % 3])
+            for number, use in enumerate([wait, wait_without_a_thread, stream, wait] * 35)
+        ]
+        paused = asyncio.create_task(pause())
+        cancels = [cancel(*each) for each in zip(range(60), threads, made, strict=True)]
+        await asyncio.gather(*clients, *cancels, paused)
+    for api in apis:
+        counted = await api.post("/threads/count", {"status": "busy"})
+        assert counted == 0
+
+
 @ONLY
 async def test_a_process_without_redis_is_refused_beside_those_with_it(cluster: Cluster) -> None:
     ended = await asyncio.to_thread(
@@ -246,6 +459,35 @@ async def test_a_process_without_redis_is_refused_beside_those_with_it(cluster: 
 def pids(server: Running) -> list[int]:
     """The processes that have started to serve, in order."""
     return [int(found) for found in re.findall(r"\(process (\d+)\)", server.log.read_text())]
+
+
+async def leaves_runs_to_others(cluster: Cluster, folder: Path, api: Api) -> None:
+    """A server that is told to end claims nothing more, although a request is still open.
+
+    Args:
+        folder: Of a database on which nobody else works on runs.
+        api: Of a server that only answers.
+    """
+    thread, record = await api.thread(), folder / "record"
+    with served.served(
+        folder, redis_url=cluster.valkey.url, N_JOBS_PER_WORKER="4", SHUTDOWN_GRACE_SECONDS="2"
+    ) as leaving:
+        begun = await api.run(thread, "sleeper", {"seconds": 60, "record": str(record)})
+        await served.lines(record, 1)
+        path = f"/threads/{thread}/runs/{begun}/stream"
+        async with client(leaving) as its, its.stream("GET", path):
+            leaving.process.send_signal(signal.SIGTERM)
+            # Once nobody can connect to it any more, it has heard.
+            async with asyncio.timeout(PATIENCE):
+                with suppress(httpx.TransportError):
+                    while True:
+                        async with client(leaving) as another:
+                            await another.http.get("/ok")
+            other = await api.thread()
+            late = await api.run(other, "echo", {"value": 1})
+            await asyncio.to_thread(leaving.process.wait, PATIENCE)
+    assert await api.status(other, late) == "pending"
+    assert await api.status(thread, begun) == "pending"
 
 
 @ONLY
@@ -287,6 +529,7 @@ async def test_processes_on_one_port_and_a_worker_without_one(
                         await asyncio.sleep(0.05)
             finally:
                 stop(worker)
+            await leaves_runs_to_others(cluster, tmp_path, api)
         assert worker.returncode == 0, (tmp_path / "worker.log").read_text()
         server.process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(server.process.wait, PATIENCE) == 0

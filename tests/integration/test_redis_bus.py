@@ -11,7 +11,10 @@ import pytest
 
 from langgraph_runtime_sql import bus
 from langgraph_runtime_sql.bus import START, Control, Event, Subscription
+from langgraph_runtime_sql.errors import BadRedis
 from langgraph_runtime_sql.redis_bus import RedisBus
+from server import doctor_redis
+from tests.support.processes import free_port
 from tests.support.redis import Valkey, started
 
 PATIENCE = 30.0
@@ -210,6 +213,28 @@ async def test_who_goes_on_while_redis_is_told_again_gets_nothing_twice(valkey: 
         assert not resumed.waiting()
 
 
+async def test_what_is_sent_comes_after_what_was_sent_elsewhere_whatever_clocks_say(
+    valkey: Valkey,
+) -> None:
+    async with buses(valkey, 3) as (a, b, c):
+        for here, ahead in ((a, 0), (b, -3), (c, -6)):
+            await here.flush()
+            here._set_clock(ahead * 10**9)
+        publish(a, "16", 0, 3)
+        await a.flush()
+        # A follower has seen what was sent before; a next attempt has asked for it.
+        reader = await b.follow_run("run-16", "thread-16", START)
+        publish(b, "16", 3, 5)
+        await b.flush()
+        await c.catch_up("thread-16")
+        publish(c, "16", 5, 8)
+        events = await read(reader, 8)
+        assert payloads(events) == numbered(0, 8)
+        assert [event.order for event in events] == sorted({event.order for event in events})
+        resumed = await a.follow_run("run-16", "thread-16", events[3].order)
+        assert payloads(await read(resumed, 4)) == numbered(4, 8)
+
+
 async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
         reader = await b.follow_run("run-10", "thread-10")
@@ -281,3 +306,161 @@ async def test_a_redis_that_is_away_from_the_start_keeps_nothing_from_starting(
             stack.close()
             late = await b.follow_run("run-14", "thread-14", START)
             assert payloads(await read(late, 5)) == numbered(0, 5)
+
+
+async def test_deployments_on_one_redis_do_not_meet(valkey: Valkey) -> None:
+    blue, green = (
+        RedisBus(valkey.url, keep_seconds=60, prefix=f"deployment:{name}", answer_seconds=1.0)
+        for name in ("blue", "green")
+    )
+    woken: list[str] = []
+    green.on_queued(lambda: woken.append("green"))
+    async with buses(valkey) as (a, b):
+        b.on_queued(lambda: woken.append("b"))
+        for each in (blue, green):
+            await each.start()
+        try:
+            # Listening begins with a wake-up.
+            await until(lambda: "green" in woken)
+            woken.clear()
+            readers = [await each.follow_run("run-19", "thread-19", START) for each in (green, b)]
+            blue.wake()
+            blue.send_control(FIFTH, Control("interrupt", None))
+            publish(blue, "19", 0, 3)
+            await blue.flush()
+            a.wake()
+            publish(a, "19", 3, 4)
+            assert payloads(await read(readers[1], 1)) == numbered(3, 4)
+            await until(lambda: "b" in woken)
+            assert "green" not in woken
+            assert not readers[0].waiting()
+            assert FIFTH not in green._controls
+            assert await green.follow_run("run-19", "thread-19", START) is not None
+        finally:
+            for each in (blue, green):
+                await each.stop()
+
+
+GARBAGE: list[dict[str, str | bytes | int]] = [
+    {"x": "y"},
+    {"o": "somebody"},
+    {"o": "somebody", "n": "many"},
+    {"o": "somebody", "n": 1},
+    {"o": "somebody", "n": 2, "h": "not json", "d": "1"},
+    {"o": "somebody", "n": 3, "h": "{}", "d": "1"},
+    {"o": "somebody", "n": 4, "h": '[1,2,"run-16","values"]', "d": "1"},
+    {"o": "somebody", "n": 5, "h": '["1",2,"run-16","values",true]', "d": "1"},
+    {"o": "somebody", "n": 6, "h": '[1,2,16,"values",true]', "d": "1"},
+    {"o": "somebody", "n": 7, "h": '[1,2,"run-16",["values"],true]', "d": "1"},
+    {"o": "somebody", "n": 8, "h": '[1,2,"run-16","values",true]', "d": "not\n\nevent: json"},
+    {"o": "somebody", "n": 9, "h": '[1,2,"run-16","values",true]'},
+    {"o": "somebody", "n": 10, "h": '[1,2,"run-16","control",true]', "d": "explode"},
+    {"o": "somebody", "n": 11, "h": b"\x80\x04cos\nsystem\n", "d": b"\x80\x04."},
+    {"o": "somebody", "n": 12, "h": '[1,2,"run-16","values",true]', "d": b"\xff" * 5_000_000},
+]
+
+
+async def test_what_others_write_to_redis_harms_nobody(
+    valkey: Valkey, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with buses(valkey) as (a, b):
+        reader = await b.follow_run("run-16", "thread-16", START)
+        publish(a, "16", 0, 2)
+        seen = await read(reader, 2)
+        redis = await a.link.commands()
+        for fields in GARBAGE:
+            await redis.xadd(a.link.stream("thread-16"), fields)  # type: ignore[arg-type]
+        channels = ("wake", "control")
+        for said in (b"", b"{}", b"null", b"[1]", b"\xff", b'["x","run","interrupt",null]'):
+            for channel in channels:
+                await redis.publish(a.link.name(channel), said)
+        for rest in ('"explode",null', '"interrupt",1', '"interrupt",{}', "[],null"):
+            await redis.publish(a.link.name("control"), f'["x","{FIFTH}",{rest}]')
+        publish(a, "16", 2, 4)
+        assert payloads(await read(reader, 2)) == numbered(2, 4)
+        a.send_control(SIXTH, Control("interrupt", None))
+        await until(lambda: SIXTH in b._controls)
+        assert FIFTH not in b._controls
+        resumed = await b.follow_run("run-16", "thread-16", seen[0].order)
+        assert payloads(await read(resumed, 3)) == numbered(1, 4)
+        assert not reader.broken
+        assert not resumed.broken
+        assert "dropped" in caplog.text
+
+
+@pytest.mark.parametrize("spoil", ["stream", "meta", "numbers"])
+async def test_what_is_put_in_the_place_of_a_stream_is_taken_away(
+    valkey: Valkey, spoil: str
+) -> None:
+    key = f"thread-17-{spoil}"
+    async with buses(valkey) as (a, b):
+        reader = await b.follow_run("run-17", key)
+        other = await b.follow_run("run-18", "thread-18")
+        a.publish("run-17", key, "values", b"0", resumable=True)
+        assert payloads(await read(reader, 1)) == numbered(0, 1)
+        redis = await a.link.commands()
+        if spoil == "numbers":
+            await redis.hset(a.link.meta(key), mapping={"size": "x", "run:run-17": "y"})
+        else:
+            name = a.link.stream(key) if spoil == "stream" else a.link.meta(key)
+            await redis.set(name, "garbage")
+        # Nobody else's events wait for it, and it is soon as it was.
+        a.publish("run-17", key, "values", b"1", resumable=True, attempt=1)
+        a.publish("run-18", "thread-18", "values", b"2")
+        assert payloads(await read(other, 1)) == numbered(2, 3)
+        late = await b.follow_run("run-17", key, START)
+        async with asyncio.timeout(PATIENCE):
+            while payloads(late.waiting()) != numbered(0, 2):
+                late.close()
+                await asyncio.sleep(0.1)
+                late = await b.follow_run("run-17", key, START)
+        await until(lambda: a.link.well and b.link.well)
+
+
+async def test_the_doctor_says_what_is_wrong_with_redis(valkey: Valkey) -> None:
+    async def examine(url: str) -> str:
+        found = await asyncio.to_thread(doctor_redis.examine, url, None)
+        assert all(each.what == "redis" and "secret" not in each.id for each in found)
+        return " ".join(each.why for each in found)
+
+    assert await examine(valkey.url) == ""
+    address = valkey.url.partition("://")[2]
+    assert "user and password" in await examine(f"redis://somebody:secret@{address}")
+    await asyncio.to_thread(valkey.do, "CONFIG", "SET", "maxmemory", 1)
+    try:
+        assert "does not take" in await examine(valkey.url)
+    finally:
+        await asyncio.to_thread(valkey.do, "CONFIG", "SET", "maxmemory", 0)
+    assert "does not answer" in await examine(f"redis://127.0.0.1:{free_port()}/0")
+    with valkey.paused():
+        assert "does not answer" in await examine(valkey.url)
+    left = await asyncio.to_thread(valkey.do, "KEYS", "*:doctor:*")
+    for key in left:
+        assert await asyncio.to_thread(valkey.do, "PTTL", key) <= 1_000
+
+
+async def test_a_redis_that_would_never_do_is_refused(valkey: Valkey) -> None:
+    address = valkey.url.partition("://")[2]
+    wrong = RedisBus(f"redis://somebody:secret@{address}", answer_seconds=1.0)
+    with pytest.raises(BadRedis, match="user and password") as refused:
+        await wrong.start()
+    assert "secret" not in str(refused.value)
+    await wrong.stop()
+    none = RedisBus(valkey.url.replace("/0", "/9999"), answer_seconds=1.0)
+    with pytest.raises(BadRedis, match="out of range"):
+        await none.start()
+    await none.stop()
+
+
+async def test_a_redis_that_is_away_says_so_without_its_password(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    here = RedisBus(f"redis://somebody:secret@127.0.0.1:{free_port()}/0", answer_seconds=1.0)
+    await here.start()
+    try:
+        await until(lambda: not here.link.well)
+        assert here.health() == {"redis": "away"}
+    finally:
+        await here.stop()
+    assert "does not answer" in caplog.text
+    assert "secret" not in caplog.text

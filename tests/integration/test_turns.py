@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import bindparam, func, select
 
-from langgraph_runtime_sql import database, options
+from langgraph_runtime_sql import database, options, scope
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import run_claim, run_create
@@ -32,6 +32,8 @@ Names = list[str | None]
 def settings() -> Iterator[None]:
     with runtime.serving("echo"), pytest.MonkeyPatch.context() as patch:
         patch.setattr(options, "_current", options.Options(grace_seconds=0, tenant_key=KEY))
+        # The runs here are made by no user.
+        patch.setattr(scope, "current", lambda: scope.EVERYTHING)
         yield
 
 

@@ -33,7 +33,7 @@ ROLE = "threadhold_tests"
 # Any number, as long as it stays the same: a lock of those who use the role.
 _PRESENT = 7_214_880_119
 # Options of a connection that no policy is to hide anything from.
-SEE_EVERYTHING = "-c threadhold.everything=on"
+EVERYTHING = "-c threadhold.everything=on"
 KINDS = ("sqlite", "postgresql")
 # Seconds that a test waits for a file that its server writes to.
 PATIENCE = 30
@@ -121,7 +121,7 @@ def execute(path: Path, statement: str, *parameters: Any) -> list[Any]:
     if _kind == "sqlite":
         with closing(sqlite3.connect(path, timeout=PATIENCE)) as raw, raw:
             return raw.execute(statement, parameters).fetchall()
-    with psycopg.connect(url(path), options=SEE_EVERYTHING) as connection:
+    with psycopg.connect(url(path), options=EVERYTHING) as connection:
         return _execute(connection, statement, parameters)
 
 
@@ -160,7 +160,7 @@ def contents(path: Path) -> dict[str, list[tuple[str, ...]]]:
             raw = stack.enter_context(closing(sqlite3.connect(path, timeout=PATIENCE)))
             ask: Callable[[str], list[Any]] = lambda asked: raw.execute(asked).fetchall()
         else:
-            there = psycopg.connect(url(path), options=SEE_EVERYTHING)
+            there = psycopg.connect(url(path), options=EVERYTHING)
             ask = partial(_execute, stack.enter_context(there))
         return {
             name: sorted(tuple(map(repr, row)) for row in ask(f'SELECT * FROM "{name}"'))
@@ -173,10 +173,11 @@ class Server:
 
     Attributes:
         dsn: Of a database in it that is there to connect to, as an ordinary role.
+        admin: The same as a role that may do everything.
     """
 
     def __init__(self, admin: str) -> None:
-        self._admin = admin
+        self.admin = admin
         # Whoever drops the role asks whether anybody is here: the tests' processes may share a server.
         self._present = psycopg.connect(admin, autocommit=True)
         self._present.execute("SELECT pg_advisory_lock_shared(%s)", (_PRESENT,))
@@ -224,7 +225,8 @@ class Server:
 
     def drop(self, *names: str) -> None:
         """Drop the databases of these names, or all that were made here."""
-        with psycopg.connect(self.dsn, autocommit=True) as raw:
+        # Not as the role that made them: the server's own processes may be at work in one.
+        with psycopg.connect(self.admin, autocommit=True) as raw:
             for name in names or tuple(self._made):
                 statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
                 raw.execute(statement.format(sql.Identifier(name)))
@@ -236,28 +238,29 @@ class Server:
         with self._present as raw:
             raw.execute("SELECT pg_advisory_unlock_shared(%s)", (_PRESENT,))
             alone = raw.execute("SELECT pg_try_advisory_lock(%s)", (_PRESENT,)).fetchone()
-            if alone == (True,) and self._admin != self.dsn:
+            if alone == (True,) and self.admin != self.dsn:
                 # Databases of a session that was killed may still belong to it.
                 with suppress(psycopg.errors.DependentObjectsStillExist):
                     raw.execute(f"DROP ROLE IF EXISTS {ROLE}")
-
-    def bring_vectors(self, path: Path) -> None:
-        """Install pgvector in the database that goes by `path`, which takes an administrator."""
-        self.database(path)
-        where = make_conninfo(self._admin, dbname=self._name(path))
-        with psycopg.connect(where, autocommit=True) as raw:
-            raw.execute("CREATE EXTENSION IF NOT EXISTS vector")
 
     def drop_copies(self) -> None:
         """Drop all but the one that new ones are copied from."""
         if names := self._made - {self._template}:
             self.drop(*names)
 
+    def bring_vectors(self, path: Path) -> None:
+        """Install pgvector in the database that goes by `path`, which takes an administrator."""
+        self.database(path)
+        where = make_conninfo(self.admin, dbname=self._name(path))
+        with psycopg.connect(where, autocommit=True) as raw:
+            raw.execute("CREATE EXTENSION IF NOT EXISTS vector")
+
     def _url(self, name: str) -> str:
-        return _as_url(make_conninfo(self.dsn, dbname=name))
+        return as_url(make_conninfo(self.dsn, dbname=name))
 
 
-def _as_url(dsn: str) -> str:
+def as_url(dsn: str) -> str:
+    """A DSN as the URL that settings take."""
     parts = {key: str(value) for key, value in conninfo_to_dict(dsn).items()}
     return URL.create(
         "postgresql",
@@ -285,7 +288,7 @@ def ordinary(dsn: str) -> str:
         # Another process of the tests may be quicker.
         with suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
             raw.execute(f"CREATE ROLE {ROLE} LOGIN CREATEDB PASSWORD '{ROLE}'")
-    return _as_url(make_conninfo(dsn, user=ROLE, password=ROLE))
+    return as_url(make_conninfo(dsn, user=ROLE, password=ROLE))
 
 
 def folder() -> Path:

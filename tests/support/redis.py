@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -24,13 +25,18 @@ class Valkey:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._port = free_port()
+        self.port = free_port()
         self._server: ValkeyServer | None = None
-        self.url = f"redis://127.0.0.1:{self._port}/0"
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and not stopped."""
+        return self._server is not None
 
     def start(self) -> None:
         """Start it, with nothing in it."""
-        self._server = ValkeyServer(port=self._port, data_dir=self._folder, persist=True)
+        self._server = ValkeyServer(port=self.port, data_dir=self._folder, persist=True)
         self._server.start()
 
     def stop(self) -> None:
@@ -41,8 +47,12 @@ class Valkey:
 
     def flush(self) -> None:
         """Forget everything."""
+        self.do("FLUSHALL")
+
+    def do(self, *command: str | int) -> Any:
+        """The answer to a command."""
         with redis.Redis.from_url(self.url) as client:
-            client.flushall()
+            return client.execute_command(*command)
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -478,6 +478,14 @@ def test_who_was_superseded_or_whose_run_was_deleted_may_not_know_it_yet() -> No
     assert check(made.evidence()) == []
 
 
+def test_a_thread_that_goes_with_its_run_keeps_no_steps() -> None:
+    made = good()
+    made.create("c", 2, thread=None)
+    made.change("c", "pending", "running", attempt=1)
+    made.end("c")
+    assert check(made.evidence()) == []
+
+
 def test_a_run_may_fail_when_its_attempts_are_used_up() -> None:
     made = good()
     made.create("c", 5)

@@ -58,6 +58,11 @@ def test_origins_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> Non
     assert Settings().cors_allow_origins == ("https://a.example", "https://b.example")
 
 
+def test_signatures_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JWT_ALGORITHMS", "RS256, EdDSA,")
+    assert Settings().jwt_algorithms == ("RS256", "EdDSA")
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -5,8 +5,8 @@ from alembic import op
 
 from langgraph_runtime_sql import tables
 
-revision = "0003"
-down_revision = "0002"
+revision = "0004"
+down_revision = "0003"
 
 SECONDS = 600
 TABLE = "thread_labels"
@@ -19,10 +19,9 @@ def upgrade() -> None:
     else:
         _made_anew()
     op.create_index(
-        op.f("ix_thread_labels_key_value_period_thread_id"),
+        op.f("ix_thread_labels_key_value_period_thread_id_tenant"),
         TABLE,
-        ["key", "value", "period", "thread_id"],
-        postgresql_include=["tenant"],
+        ["key", "value", "period", "thread_id", "tenant"],
     )
 
 

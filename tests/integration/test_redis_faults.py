@@ -1,0 +1,359 @@
+"""Whatever becomes of Redis: runs end, clients get their result, streams have no hole.
+
+One process answers requests and another works on the runs, so that all that a client gets
+comes through Redis, or from the database. Both reach Redis through a proxy.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from tests.support import served
+from tests.support.processes import Running
+from tests.support.proxy import Proxy, proxied
+from tests.support.redis import Valkey
+from tests.support.served import Api, Event, client
+
+pytestmark = [
+    pytest.mark.usefixtures("each_database"),
+    pytest.mark.only("postgresql"),
+    pytest.mark.timeout(300),
+]
+PATIENCE = 60.0
+STEPS = 12
+INPUT = {"count": STEPS, "delay": 0.1}
+ALL = list(range(STEPS))
+ACCEPT = {"accept": "application/json, text/event-stream"}
+
+
+class Cluster(NamedTuple):
+    """The two processes, and Redis, which is not there when they start."""
+
+    folder: Path
+    valkey: Valkey
+    proxy: Proxy
+    servers: list[Running]
+
+
+@pytest.fixture(scope="module")
+def cluster(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("cluster")
+    with ExitStack() as stack:
+        valkey = Valkey(tmp_path_factory.mktemp("valkey"))
+        stack.callback(valkey.stop)
+        proxy = stack.enter_context(proxied(valkey.port))
+        url = f"redis://someone:a-secret@127.0.0.1:{proxy.port}/0"
+        servers = [
+            stack.enter_context(served.served(folder, redis_url=url, N_JOBS_PER_WORKER=slots))
+            for slots in ("100", "0")
+        ]
+        yield Cluster(folder, valkey, proxy, servers)
+
+
+@pytest.fixture
+async def api(cluster: Cluster) -> AsyncIterator[Api]:
+    """Of the process that only answers."""
+    async with client(cluster.servers[1]) as api:
+        api.http.timeout = PATIENCE
+        yield api
+
+
+async def health(cluster: Cluster, *states: str) -> None:
+    async with AsyncExitStack() as stack:
+        for server in cluster.servers:
+            api = await stack.enter_async_context(client(server))
+            async with asyncio.timeout(PATIENCE):
+                while (await api.get("/health"))["redis"] not in states:
+                    await asyncio.sleep(0.1)
+
+
+# --- what clients do
+
+
+async def waits(api: Api) -> None:
+    thread = await api.thread()
+    body = {"assistant_id": "steps", "input": INPUT}
+    answer = await api.post(f"/threads/{thread}/runs/wait", body)
+    assert answer["done"] == ALL, answer
+
+
+async def waits_without_a_thread(api: Api) -> None:
+    answer = await api.post("/runs/wait", {"assistant_id": "steps", "input": INPUT})
+    assert answer.get("done") == ALL, answer
+
+
+async def waits_for_a_failure(api: Api) -> None:
+    body = {"assistant_id": "steps", "input": {**INPUT, "fail_at": STEPS - 2}}
+    answer = await api.post("/runs/wait", body)
+    assert answer["__error__"]["error"] == "RuntimeError", answer
+
+
+async def joins(api: Api) -> None:
+    thread = await api.thread()
+    run = await api.run(thread, "steps", INPUT)
+    assert (await api.get(f"/threads/{thread}/runs/{run}/join"))["done"] == ALL
+
+
+async def streams(api: Api) -> None:
+    thread = await api.thread()
+    body = {"assistant_id": "steps", "input": INPUT, "stream_mode": "values"}
+    whole(await api.events("POST", f"/threads/{thread}/runs/stream", body, patience=PATIENCE))
+
+
+async def streams_without_a_thread(api: Api) -> None:
+    body = {"assistant_id": "steps", "input": INPUT, "stream_mode": "values"}
+    whole(await api.events("POST", "/runs/stream", body, patience=PATIENCE))
+
+
+async def resumes(api: Api) -> None:
+    """Leaves after each few events, and goes on after the last."""
+    thread = await api.thread()
+    run = await api.run(thread, "steps", INPUT, stream_mode="values", stream_resumable=True)
+    path, seen = f"/threads/{thread}/runs/{run}/stream", []
+    async with asyncio.timeout(PATIENCE):
+        while not seen or not over(seen):
+            known = [event.id for event in seen if event.id]
+            headers = {"Last-Event-ID": known[-1] if known else "-1"}
+            before = len(seen)
+            async with api.stream("GET", path, headers=headers) as events:
+                async for event in events:
+                    seen.append(event)
+                    if len(seen) >= before + 3 and not over(seen):
+                        break
+    whole(seen)
+
+
+async def follows_the_thread(api: Api) -> None:
+    thread = await api.thread()
+    seen = []
+    async with asyncio.timeout(PATIENCE), api.stream("GET", f"/threads/{thread}/stream") as events:
+        run = await api.run(thread, "steps", INPUT, stream_mode="values")
+        async for event in events:
+            seen.append(event)
+            if "run_done" in event.data and run in event.data:
+                break
+    whole(seen)
+
+
+async def follows_by_v2(api: Api) -> None:
+    thread = str(uuid4())
+    params = {"assistant_id": "steps", "input": INPUT}
+    command = {"id": 1, "method": "run.start", "params": params}
+    assert (await api.post(f"/threads/{thread}/commands", command))["type"] == "success"
+    body = {"channels": ["values", "lifecycle"]}
+    async with asyncio.timeout(PATIENCE):
+        async with api.stream("POST", f"/threads/{thread}/stream/events", body) as events:
+            seen = []
+            async for event in events:
+                seen.append(json.loads(event.data))
+                if is_over(seen[-1]):
+                    break
+    assert is_over(seen[-1]), seen
+    [run] = await api.get(f"/threads/{thread}/runs")
+    assert await api.ended(thread, run["run_id"]) == "success"
+
+
+async def follows_by_websocket(api: Api) -> None:
+    thread = str(uuid4())
+    url = str(api.http.base_url).replace("http", "ws").rstrip("/")
+    over, begun = False, False
+    async with (
+        asyncio.timeout(PATIENCE),
+        connect(f"{url}/threads/{thread}/stream/events") as socket,
+    ):
+        with suppress(ConnectionClosed):
+            asked = {"channels": ["values", "lifecycle"]}
+            await socket.send(say(1, "subscription.subscribe", asked))
+            await socket.send(say(2, "run.start", {"assistant_id": "steps", "input": INPUT}))
+            while not over:
+                said = json.loads(await socket.recv())
+                begun = begun or said.get("id") == 2
+                over = said.get("type") == "event" and is_over(said)
+    if not begun:
+        # The stream was over before it began: there is nothing to follow without Redis.
+        await follows_by_v2(api)
+        return
+    [run] = await api.get(f"/threads/{thread}/runs")
+    assert await api.ended(thread, run["run_id"]) == "success"
+
+
+async def calls_a_tool(api: Api) -> None:
+    call = {"name": "steps", "arguments": INPUT}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    answer = (await api.http.post("/mcp", json=body, headers=ACCEPT)).json()
+    assert not answer["result"].get("isError"), answer
+    assert f"'done': {ALL}" in answer["result"]["content"][0]["text"]
+
+
+async def talks_to_an_agent(api: Api) -> None:
+    [tokens] = await api.post("/assistants/search", {"graph_id": "tokens"})
+    message = {"role": "user", "messageId": uuid4().hex, "parts": [{"kind": "text", "text": "hi"}]}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}}
+    answer = await api.http.post(f"/a2a/{tokens['assistant_id']}", json=body, headers=ACCEPT)
+    assert answer.json()["result"]["status"]["state"] == "completed", answer.text
+
+
+async def cancels(api: Api) -> None:
+    thread = await api.thread()
+    run = await api.run(thread, "sleeper", {"seconds": 600})
+    await api.until(thread, run, "running", patience=PATIENCE)
+    await api.post(f"/threads/{thread}/runs/{run}/cancel?wait=true")
+    assert await api.ended(thread, run) == "interrupted"
+
+
+CLIENTS = [
+    *(waits, waits_without_a_thread, waits_for_a_failure, joins, streams, streams_without_a_thread),
+    *(resumes, follows_the_thread, follows_by_v2, follows_by_websocket, calls_a_tool),
+    *(talks_to_an_agent, cancels),
+]
+
+
+def say(number: int, method: str, params: Any) -> str:
+    return json.dumps({"id": number, "method": method, "params": params})
+
+
+def is_over(event: Any) -> bool:
+    """Whether an event of the v2 protocol says that the run, or the stream, is at its end."""
+    data = event["params"].get("data") or {}
+    if event["params"].get("namespace"):
+        return False
+    return event["method"] == "lifecycle" and data.get("event") in ("completed", "failed")
+
+
+def over(events: list[Event]) -> bool:
+    return values(events)[-1:] == [ALL]
+
+
+def values(events: list[Event]) -> list[list[int]]:
+    found = [json.loads(event.data) for event in events if event.name == "values"]
+    return [each.get("done", []) for each in found]
+
+
+def whole(events: list[Event]) -> None:
+    """Each step once and in order; where some are missing, an error says so before the result."""
+    names = [event.name for event in events]
+    assert values(events)[-1] == ALL, events
+    told = events[: names.index("error")] if "error" in names else events
+    lengths = [len(each) for each in values(told)]
+    # One before anything was done, and one after the first node.
+    assert lengths == [0, *range(max(lengths, default=0) + 1)][: len(lengths)], events
+
+
+# --- what becomes of Redis
+
+
+async def run_all(api: Api, trouble: Callable[[], Any]) -> None:
+    """Everything that clients do, with trouble in its middle."""
+
+    async def soon() -> None:
+        await asyncio.sleep(0.4)
+        await asyncio.to_thread(trouble)
+
+    async with asyncio.timeout(PATIENCE * 2):
+        ended = await asyncio.gather(*(use(api) for use in CLIENTS), soon(), return_exceptions=True)
+    failed = [each for each in ended if isinstance(each, BaseException)]
+    if failed:
+        raise BaseExceptionGroup("of clients", failed)
+
+
+async def test_it_is_not_there_at_the_start(cluster: Cluster, api: Api) -> None:
+    await health(cluster, "away")
+    await run_all(api, lambda: None)
+    await asyncio.to_thread(start, cluster)
+    await health(cluster, "ok")
+    await run_all(api, lambda: None)
+    for server in cluster.servers:
+        assert "a-secret" not in server.log.read_text()
+
+
+def do(*commands: str) -> Callable[[Cluster], None]:
+    """Something that is told to Redis."""
+
+    def trouble(cluster: Cluster) -> None:
+        for command in commands:
+            cluster.valkey.do(*command.split())
+
+    trouble.__name__ = commands[-1]
+    return trouble
+
+
+def killed(cluster: Cluster) -> None:
+    cluster.valkey.stop()
+
+
+def restarted(cluster: Cluster) -> None:
+    cluster.valkey.stop()
+    start(cluster)
+
+
+def stopped(cluster: Cluster) -> None:
+    with cluster.valkey.paused():
+        time.sleep(8)
+
+
+def silent(cluster: Cluster) -> None:
+    cluster.proxy.silent = True
+
+
+def cut(cluster: Cluster) -> None:
+    for _ in range(5):
+        cluster.proxy.cut()
+        time.sleep(0.2)
+
+
+def start(cluster: Cluster) -> None:
+    cluster.valkey.start()
+    cluster.valkey.do("ACL", "SETUSER", "someone", "on", ">a-secret", "~*", "&*", "+@all")
+
+
+def nothing(cluster: Cluster) -> None:
+    pass
+
+
+def audible(cluster: Cluster) -> None:
+    # What was swallowed is missing, so the old connections are of no use.
+    cluster.proxy.silent = False
+    cluster.proxy.cut()
+
+
+TROUBLES = [
+    (killed, start, "away"),
+    (restarted, nothing, "ok"),
+    (do("FLUSHALL"), nothing, "ok"),
+    (stopped, nothing, "ok"),
+    (do("CLIENT PAUSE 8000 ALL"), nothing, "ok"),
+    (silent, audible, "away"),
+    (cut, nothing, "ok"),
+    (do("CONFIG SET maxmemory 1"), do("CONFIG SET maxmemory 0"), "refusing"),
+    (do("REPLICAOF 127.0.0.1 1"), do("REPLICAOF NO ONE"), "refusing"),
+]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "end", "state"), TROUBLES, ids=[each[0].__name__ for each in TROUBLES]
+)
+async def test_it_is_in_trouble(
+    cluster: Cluster, api: Api, trouble: Any, end: Any, state: str
+) -> None:
+    if not cluster.valkey.is_running:
+        await asyncio.to_thread(start, cluster)
+    await health(cluster, "ok")
+    try:
+        await run_all(api, lambda: trouble(cluster))
+        await health(cluster, state)
+    finally:
+        await asyncio.to_thread(end, cluster)
+    await health(cluster, "ok")
+    # And everything is as it was.
+    await run_all(api, lambda: None)
+    for server in cluster.servers:
+        assert "redis.exceptions" not in server.log.read_text()

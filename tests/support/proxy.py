@@ -1,0 +1,90 @@
+"""A TCP proxy whose connections can be cut, or swallow everything without a word."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+from tests.support.processes import free_port
+
+T = TypeVar("T")
+
+
+class Proxy:
+    """Forwards connections to a port of this machine.
+
+    Attributes:
+        port: Where it listens.
+        silent: Whether it keeps its connections, and takes new ones, but forwards nothing.
+    """
+
+    def __init__(self, target: int) -> None:
+        self.port = free_port()
+        self.silent = False
+        self._target = target
+        self._loop = asyncio.new_event_loop()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._server = self._run(asyncio.start_server(self._serve, "127.0.0.1", self.port))
+
+    def cut(self) -> None:
+        """Close all connections; new ones work."""
+        self._run(self._cut())
+
+    def close(self) -> None:
+        """Close everything."""
+        self._run(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    async def _cut(self) -> None:
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    async def _close(self) -> None:
+        self._server.close()
+        await self._cut()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        try:
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        except OSError:
+            writer.transport.abort()
+            self._writers.discard(writer)
+            return
+        self._writers.add(far_writer)
+        await asyncio.gather(
+            self._pump(reader, far_writer), self._pump(far_reader, writer), return_exceptions=True
+        )
+        for each in (writer, far_writer):
+            self._writers.discard(each)
+            each.transport.abort()
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65_536):
+                if not self.silent:
+                    writer.write(data)
+                    await writer.drain()
+        writer.transport.abort()
+
+
+@contextmanager
+def proxied(target: int) -> Iterator[Proxy]:
+    """A proxy until the end of the block."""
+    proxy = Proxy(target)
+    try:
+        yield proxy
+    finally:
+        proxy.close()
