@@ -16,6 +16,8 @@ from langgraph_runtime_sql.tables import runs
 from tests.support import runtime
 from tests.support.redis import started
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 GRAPHS = ("echo",)
 
 
