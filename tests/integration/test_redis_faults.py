@@ -295,11 +295,6 @@ def restarted(cluster: Cluster) -> None:
     start(cluster)
 
 
-def stopped(cluster: Cluster) -> None:
-    with cluster.valkey.paused():
-        time.sleep(8)
-
-
 def silent(cluster: Cluster) -> None:
     cluster.proxy.silent = True
 
@@ -329,7 +324,6 @@ TROUBLES = [
     (killed, start, "away"),
     (restarted, nothing, "ok"),
     (do("FLUSHALL"), nothing, "ok"),
-    (stopped, nothing, "ok"),
     (do("CLIENT PAUSE 8000 ALL"), nothing, "ok"),
     (silent, audible, "away"),
     (cut, nothing, "ok"),
