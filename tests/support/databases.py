@@ -225,7 +225,8 @@ class Server:
 
     def drop(self, *names: str) -> None:
         """Drop the databases of these names, or all that were made here."""
-        with psycopg.connect(self.dsn, autocommit=True) as raw:
+        # Not as the role that made them: the server's own processes may be at work in one.
+        with psycopg.connect(self.admin, autocommit=True) as raw:
             for name in names or tuple(self._made):
                 statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
                 raw.execute(statement.format(sql.Identifier(name)))
