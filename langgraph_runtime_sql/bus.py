@@ -308,6 +308,9 @@ class LocalBus:
         """
         return True
 
+    async def catch_up(self, thread_id: str) -> None:
+        """Number what is sent from now on after what others have sent on a thread."""
+
     async def flush(self) -> None:
         """Have everything that was published so far where other processes find it."""
 

@@ -17,11 +17,22 @@ class Connection:
     Attributes:
         raw: The driver's own connection. Never commit, roll back or close it.
         dialect_name: `sqlite` or `postgresql`.
+        tenant: Whose rows alone this transaction sees, if it is one tenant's. Policies of the
+            database see to that; a statement that says so too lets an index be used.
         locks: Whether what is read in order to be changed has to be locked, because
             others write at the same time. SQLite has one writer.
     """
 
-    __slots__ = ("_committed", "_dialect", "_moment", "dialect_name", "locks", "raw")
+    __slots__ = (
+        "_clock",
+        "_committed",
+        "_dialect",
+        "_moment",
+        "dialect_name",
+        "locks",
+        "raw",
+        "tenant",
+    )
 
     def __init__(
         self,
@@ -29,11 +40,14 @@ class Connection:
         dialect: Dialect,
         *,
         locks: bool = False,
-        moment: datetime | None = None,
+        clock: Callable[[], datetime] | None = None,
+        tenant: str | None = None,
     ) -> None:
         self.raw = raw
+        self.tenant = tenant
         self.locks = locks
-        self._moment = moment
+        self._clock = clock
+        self._moment: datetime | None = None
         self._dialect = dialect
         self.dialect_name = dialect.name
         self._committed: list[Callable[[], None]] = []
@@ -45,9 +59,10 @@ class Connection:
         later one. What is decided by dates (who holds a lease, which run comes first, what is
         due) must not depend on the clock of the machine that happens to ask.
         """
-        if self._moment is None:
+        if self._clock is None:
             return now()
-        self._moment += STEP
+        # Asked for once, and only where it is needed: most transactions of a run do without.
+        self._moment = self._clock() if self._moment is None else self._moment + STEP
         return self._moment
 
     def fetchall(self, statement: Statement, params: Params | None = None) -> list[Row]:

@@ -7,7 +7,7 @@ from functools import partial
 
 from sqlalchemy import or_, select
 
-from langgraph_runtime_sql import checkpoint, labels
+from langgraph_runtime_sql import checkpoint, labels, tenants
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import run_claim, run_rows, thread_rows
 from langgraph_runtime_sql.ops.run_cancel import cancel_pending
@@ -45,6 +45,7 @@ def examine(conn: Connection, *, served: bool) -> list[Finding]:
             own business as long as it renews their leases.
     """
     return list(_damage(conn)) or [
+        *_role(conn),
         *_references(conn),
         *_runs(conn, served=served),
         *_threads(conn),
@@ -52,6 +53,17 @@ def examine(conn: Connection, *, served: bool) -> list[Finding]:
         *_crons(conn),
         *_checkpoints(conn),
     ]
+
+
+def _role(conn: Connection) -> Iterator[Finding]:
+    if tenants.are_known(conn) and (role := tenants.bypassing_role(conn)) is not None:
+        yield Finding(
+            "database",
+            conn.raw.info.dbname,
+            f"the role {role} bypasses row-level security: tenants are held apart by the "
+            "application alone",
+            "serve as an ordinary role that owns the database (README, Postgres)",
+        )
 
 
 def repair(conn: Connection, findings: list[Finding]) -> None:
@@ -143,18 +155,16 @@ def _threads(conn: Connection) -> Iterator[Finding]:
 
 
 def _labels(conn: Connection) -> Iterator[Finding]:
-    for row in conn.fetchall(select(threads.c.thread_id, threads.c.metadata, threads.c.updated_at)):
+    wanted = ("thread_id", "metadata", "updated_at", "tenant")
+    for row in conn.fetchall(select(*(threads.c[name] for name in wanted))):
         of_thread = thread_labels.c.thread_id == row["thread_id"]
         stored = {
-            (label["key"], label["value"], label["period"])
-            for label in conn.fetchall(
-                select(thread_labels.c.key, thread_labels.c.value, thread_labels.c.period).where(
-                    of_thread
-                )
-            )
+            (label["key"], label["value"], label["period"], label["tenant"])
+            for label in conn.fetchall(select(thread_labels).where(of_thread))
         }
         period = labels.period_of(row["updated_at"])
-        if stored != {(*label, period) for label in labels.labels(row["metadata"])}:
+        whose = row["tenant"]
+        if stored != {(*label, period, whose) for label in labels.labels(row["metadata"])}:
             yield Finding(
                 "thread",
                 str(row["thread_id"]),
@@ -167,6 +177,8 @@ def _labels(conn: Connection) -> Iterator[Finding]:
 def _relabel(conn: Connection, row: Row) -> None:
     conn.execute(thread_labels.delete().where(thread_labels.c.thread_id == row["thread_id"]))
     labels.relabel(conn, row["thread_id"], {}, row["metadata"], row["updated_at"])
+    # Which entry names the tenant, only the project's configuration says.
+    labels.hand_over(conn, row["thread_id"], row["tenant"])
 
 
 def _crons(conn: Connection) -> Iterator[Finding]:

@@ -122,4 +122,9 @@ def relabel(
         ],
     )
     if after & before and tenants.of(old) != tenant:
-        conn.execute(_HAND_OVER, {"old_thread": thread_id, "new_tenant": tenant})
+        hand_over(conn, thread_id, tenant)
+
+
+def hand_over(conn: Connection, thread_id: Any, tenant: str | None) -> None:
+    """Make a thread's labels a tenant's, as the thread is."""
+    conn.execute(_HAND_OVER, {"old_thread": thread_id, "new_tenant": tenant})

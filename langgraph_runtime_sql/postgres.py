@@ -15,11 +15,13 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import orjson
 import psycopg
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Escaping, ExecStatus
 from psycopg.pq.abc import PGresult
 from psycopg.types.json import set_json_loads
@@ -52,6 +54,16 @@ ATTEMPTS = 8
 PAUSE_SECONDS = 0.01
 # A restart of the server takes less; until then operations wait for it.
 RECONNECT_SECONDS = 15.0
+# By which the sessions of all our processes are known.
+APPLICATION = "threadhold"
+# A server whose machine is gone says nothing, not even that: the system finds out.
+_NETWORK = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
 LOCK_SECONDS = 10
 # More than there are statements, so that none is prepared again.
 PREPARED = 500
@@ -103,11 +115,14 @@ def _is_policy(error: psycopg.Error) -> bool:
     return error.diag.source_function == "ExecWithCheckOptions"
 
 
-def _begin(raw: Raw, begin: bytes, whose: Scope) -> datetime:
-    """Begin a transaction with the settings of a scope; the time by the server's clock."""
-    # In one message, so that none of it costs a round trip.
-    result = _say(raw, b"; ".join((begin, *_settings(raw, whose), _NOW)))
-    return _EPOCH + timedelta(microseconds=int(result.get_value(0, 0) or 0))
+def _begin(raw: Raw, begin: bytes, whose: Scope) -> None:
+    """Begin a transaction with the settings of a scope, which cost no round trip of their own."""
+    _say(raw, b"; ".join((begin, *_settings(raw, whose))))
+
+
+def _time(raw: Raw) -> datetime:
+    """When the transaction began, by the server's clock."""
+    return _EPOCH + timedelta(microseconds=int(_say(raw, _NOW).get_value(0, 0) or 0))
 
 
 def _settings(raw: Raw, whose: Scope) -> list[bytes]:
@@ -216,13 +231,12 @@ class PostgresEngine:
         Raises:
             psycopg.OperationalError: the server cannot be reached, or refuses.
         """
-        raw: Raw = self._connect(
-            # Prepared at the first use: there are few statements, and they are used all the time.
-            self.dsn,
-            autocommit=True,
-            connect_timeout=10,
-            prepare_threshold=0,
-        )
+        options = {**_NETWORK, "application_name": APPLICATION}
+        # What the URL says itself counts, but for the name, which ours are found by.
+        for name in conninfo_to_dict(self.dsn).keys() & _NETWORK.keys():
+            del options[name]
+        # Prepared at the first use: there are few statements, and they are used all the time.
+        raw: Raw = self._connect(self.dsn, autocommit=True, prepare_threshold=0, **options)
         try:
             raw.prepared_max = PREPARED
             for statement in _SET_UP:
@@ -276,8 +290,14 @@ class PostgresEngine:
         self, raw: Raw, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
         try:
-            moment = _begin(raw, begin, whose)
-            connection = Connection(raw, DIALECT, locks=begin is _WRITE, moment=moment)
+            _begin(raw, begin, whose)
+            connection = Connection(
+                raw,
+                DIALECT,
+                locks=begin is _WRITE,
+                clock=partial(_time, raw),
+                tenant=whose.tenant,
+            )
             result = fn(connection)
         except BaseException:
             # A connection that cannot even do this is of no use to the next operation.

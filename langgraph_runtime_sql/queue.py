@@ -52,6 +52,15 @@ def is_stopping() -> bool:
     return _current is not None and _current.stopping
 
 
+def drain() -> None:
+    """Claim nothing more, where another process can: this one is about to stop.
+
+    From any thread, and from a signal's handler.
+    """
+    if _current is not None and not database.current().alone:
+        _current.draining = True
+
+
 class Queue:
     """Starts runs, at most `slots` at once, until it is cancelled.
 
@@ -64,6 +73,7 @@ class Queue:
         self.slots = slots
         # By run and attempt: one attempt may still be packing up when the next begins.
         self.active: dict[tuple[str, int], _Active] = {}
+        self.draining = False
         self.stopping = False
         self._loops = IsolatedLoops(slots) if isolated else None
         self._wake = asyncio.Event()
@@ -107,7 +117,7 @@ class Queue:
             self._wake.clear()
             free = self.slots - len(self.active)
             delay: float | None = SWEEP_SECONDS
-            if free > 0:
+            if free > 0 and not self.draining:
                 try:
                     delay = await self._start_due(free)
                 except Exception:
@@ -159,6 +169,8 @@ class Queue:
         )
         main_loop = asyncio.get_running_loop()
         try:
+            if attempt > 1:
+                await bus.current().catch_up(str(run["thread_id"]))
             result = await self._on_its_loop(run, worker(run, attempt, main_loop))
         except asyncio.CancelledError:
             await self._hand_back(run, attempt)
@@ -262,7 +274,16 @@ class Queue:
 
     async def sweep(self) -> None:
         """Free the runs that lost their worker, our own and those of processes that are gone."""
-        await self._sweep("all" if database.current().alone else "ended")
+        here = database.current()
+        if here.alone:
+            await self._sweep("all")
+            return
+        # Only Postgres is shared; whoever serves a file need not wait for its driver.
+        from langgraph_runtime_sql import postgres_stuck
+
+        if ended := await here.write(postgres_stuck.end):
+            logger.warning("Ended transactions that got stuck", action="unstuck", count=ended)
+        await self._sweep("ended")
 
     async def _sweep(self, whose: run_claim.Whose, *, counted: bool = True) -> None:
         freed: list[str] = []
@@ -282,11 +303,12 @@ class Queue:
     async def _hand_back_rest(self) -> None:
         """Free what was claimed, or started, too late to hand itself back."""
         try:
-            # A claim that nobody waits for any more may still be on its way.
-            await database.current().settled()
-            # What others have lost is for those who go on.
-            whose: run_claim.Whose = "all" if database.current().alone else "ours"
-            await self._sweep(whose, counted=False)
+            async with asyncio.timeout(ABANDON_SECONDS):
+                # A claim that nobody waits for any more may still be on its way.
+                await database.current().settled()
+                # What others have lost is for those who go on.
+                whose: run_claim.Whose = "all" if database.current().alone else "ours"
+                await self._sweep(whose, counted=False)
         except Exception:
             # The next start will find them.
             logger.exception("Cannot hand back runs", action="hand_back_failed")
@@ -337,9 +359,8 @@ async def _recover_some(
         return [], last
     try:
         return await here.write(partial(free, first=numbers[0], last=numbers[-1])), last
-    except Exception:
-        logger.exception("Cannot free lost runs together", action="recovery_failed")
-    # One of them must not keep the others.
+    except Exception as error:  # noqa: BLE001  # said in full for whichever it is, below
+        logger.warning("Freeing lost runs one by one", why=str(error))
     freed: list[str] = []
     for number in numbers:
         try:

@@ -41,6 +41,7 @@ PREFIX = "threadhold"
 # A lost end is found by asking the database this often, and while Redis is away this often.
 WELL_RECHECK_SECONDS = 5.0
 AWAY_RECHECK_SECONDS = 2.0
+CATCH_UP_SECONDS = 1.0
 FLUSH_SECONDS = 2.0
 # How long what a run has left is waited for once the run has ended.
 SETTLE_SECONDS = 5.0
@@ -242,6 +243,8 @@ class RedisBus(LocalBus):
             here = [each for name in logs if name in self._logs for each in self._logs[name].events]
             waiting = [*(live.waiting() if live else ()), *reader.waiting()]
             found = {(each.order, each.run_id): each for each in [*stored, *here, *waiting]}
+            # What is sent from here comes after what was sent elsewhere, whichever clock is ahead.
+            self._last = max([self._last, *(each.order for each in found.values())])
             events = [found[number] for number in sorted(found) if number[0] > after]
             lost = [each for each in waiting if each.is_loss]
             reader.begin_with([*lost, *events])
@@ -266,6 +269,18 @@ class RedisBus(LocalBus):
             if not whole or not _has_hole(kept, after) or time.monotonic() > deadline:
                 return kept
             await asyncio.sleep(0.25)
+
+    async def catch_up(self, thread_id: str) -> None:
+        """Number what is sent from now on after what others have sent on a thread."""
+        if self._remote is None or not self.link.well:
+            return
+        try:
+            async with asyncio.timeout(CATCH_UP_SECONDS):
+                last = await self._remote.last(thread_id)
+        except FAILURES:
+            return  # The loops will notice, and say so.
+        with self._lock:
+            self._last = max(self._last, last)
 
     async def settle(self, subscription: Subscription, run_id: str | None = None) -> bool:
         """Have everything there that was sent before now; whether it is.

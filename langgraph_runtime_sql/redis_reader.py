@@ -13,13 +13,15 @@ from typing import Any
 
 import orjson
 
-from langgraph_runtime_sql.bus import CONTROL, DONE, Event, Subscription
+from langgraph_runtime_sql.bus import CONTROL, DONE, START, Event, Order, Subscription
 from langgraph_runtime_sql.redis_link import FAILURES, Link, is_about_a_key
 
 logger = logging.getLogger(__name__)
 
 BLOCK_MILLISECONDS = 2_000
 COUNT = 200
+# Of several that may have sent at the same time, the last events are among so many.
+LAST = 20
 # Where a stream's end cannot be asked for, it is read from a little earlier.
 MARGIN_MILLISECONDS = 1_000
 PLACE_SECONDS = 2.0
@@ -240,6 +242,16 @@ class Reader:
                 found += _events(entries)
                 after = b"(" + entries[-1][0]
         return found
+
+    async def last(self, key: str) -> Order:
+        """The greatest number among the last events of a stream.
+
+        Raises:
+            one of FAILURES: Redis does not answer.
+        """
+        redis: Any = await self._link.commands()
+        entries = await redis.xrevrange(self._link.stream(key), count=LAST)
+        return max((event.order for event in _events(entries)), default=START)
 
     async def settle(self, key: str, seconds: float, run_id: str | None = None) -> bool:
         """Wait until what a stream holds now was delivered; False where that cannot be said.

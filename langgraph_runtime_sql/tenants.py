@@ -61,13 +61,35 @@ def of_user(user: Any) -> str | None:
         return of({key: getattr(user, key, None)})
 
 
+def are_known(conn: Connection) -> bool:
+    """Whether rows of this database have tenants."""
+    return conn.scalar(_KNOWN) is not None
+
+
+def bypassing_role(conn: Connection) -> str | None:
+    """The role of a connection that no policy of the database holds; None where they hold."""
+    if conn.dialect_name == "sqlite":
+        return None
+    found = conn.raw.execute(
+        "SELECT rolname FROM pg_roles WHERE rolname = current_user AND (rolsuper OR rolbypassrls)"
+    ).fetchone()
+    return None if found is None else str(found[0])
+
+
 async def adopt(here: "Database") -> None:
     """Write the tenant of every row, if it was written by another key, or by none, so far.
 
     What is filled is noted in the database, so that a start costs one look-up.
     """
     key = options.current().tenant_key
-    if await here.read(lambda conn: conn.scalar(_KNOWN)) == key:
+    known, role = await here.read(lambda conn: (conn.scalar(_KNOWN), bypassing_role(conn)))
+    if key is not None and role is not None:
+        logger.warning(
+            "This role bypasses row-level security: serve as an ordinary one that owns the database",
+            action="row_security_bypassed",
+            role=role,
+        )
+    if known == key:
         return
     if key is not None:
         logger.info("Noting the tenant of every row", action="tenants_adopted", tenant_key=key)

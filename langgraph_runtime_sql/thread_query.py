@@ -38,14 +38,15 @@ MOST_COMMON = 10_000
 MOST_LABELS = 12
 SORTABLE = ("thread_id", "created_at", "updated_at", "state_updated_at", "status")
 
-_RARITY = Prepared(
-    select(func.count().label("n")).select_from(
-        select(thread_labels.c.thread_id)
-        .where(thread_labels.c.key == bindparam("key"), thread_labels.c.value == bindparam("value"))
-        .limit(bindparam("most", type_=Integer))
-        .subquery()
-    )
+_some = (
+    select(thread_labels.c.thread_id)
+    .where(thread_labels.c.key == bindparam("key"), thread_labels.c.value == bindparam("value"))
+    .limit(bindparam("most", type_=Integer))
 )
+_RARITY = Prepared(select(func.count().label("n")).select_from(_some.subquery()))
+# Where the database hides what is not a tenant's, it would read it all to count past it.
+_of_tenant = _some.where(thread_labels.c.tenant == bindparam("tenant"))
+_RARITY_IN_TENANT = Prepared(select(func.count().label("n")).select_from(_of_tenant.subquery()))
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Shape:
     status: bool = False
     ids: bool = False
     without: int = 0
+    in_tenant: bool = False
     sort_by: str = "updated_at"
     ascending: bool = False
 
@@ -142,8 +144,9 @@ def plan(
         sparse=bool(found) and found[0][0] < SPARSE,
         odd=bool(odd),
         rest=bool(rest),
+        in_tenant=conn.tenant is not None,
     )
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] = {} if conn.tenant is None else {"tenant": conn.tenant}
     for number, (_, (key, value)) in enumerate(found):
         parameters |= {f"key{number}": key, f"value{number}": value}
     parameters |= {"needle": odd} if odd else {}
@@ -166,7 +169,7 @@ def _plain_part(permitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
 
 # Labels that were found to be common, with their counts, and until when to believe those. Only
 # costs hang on them.
-_common: dict[Label, tuple[float, int]] = {}
+_common: dict[tuple[str | None, Label], tuple[float, int]] = {}
 
 
 def _by_rarity(conn: Connection, wanted: list[Label]) -> list[tuple[int, Label]]:
@@ -176,16 +179,18 @@ def _by_rarity(conn: Connection, wanted: list[Label]) -> list[tuple[int, Label]]
 def _count_of(conn: Connection, label: Label) -> int:
     """How many threads carry a label, at most `COMMON`."""
     moment = time.monotonic()
-    until, count = _common.get(label, (0.0, 0))
+    until, count = _common.get((conn.tenant, label), (0.0, 0))
     if until > moment:
         return count
-    about = {"key": label[0], "value": label[1]}
-    count = int(conn.scalar(_RARITY, {**about, "most": SPARSE}))
+    rarity, about = _RARITY, {"key": label[0], "value": label[1]}
+    if conn.tenant is not None:
+        rarity, about = _RARITY_IN_TENANT, {**about, "tenant": conn.tenant}
+    count = int(conn.scalar(rarity, {**about, "most": SPARSE}))
     if count >= SPARSE:
-        count = int(conn.scalar(_RARITY, {**about, "most": COMMON}))
+        count = int(conn.scalar(rarity, {**about, "most": COMMON}))
         if len(_common) > MOST_COMMON:
             _common.clear()
-        _common[label] = moment + COMMON_SECONDS, count
+        _common[conn.tenant, label] = moment + COMMON_SECONDS, count
     return count
 
 
@@ -253,6 +258,8 @@ def _matching(shape: Shape, statement: Select[Any], rarest: Any = None) -> Selec
     if rarest is not None:
         found = rarest.c.thread_id
         statement = statement.where(*_carries(rarest))
+        if shape.in_tenant:
+            statement = statement.where(rarest.c.tenant == bindparam("tenant"))
         if residue or threads in statement.get_final_froms():
             statement = statement.join_from(rarest, threads, threads.c.thread_id == found)
     for number in range(0 if rarest is None else 1, shape.labels):

@@ -73,6 +73,7 @@ class Supervisor:
         self._alive, self._held = os.pipe()
         self._arguments = [*arguments, "--inherited", f"{self._socket.fileno()},{self._alive}"]
         self._children: list[subprocess.Popen[bytes]] = []
+        self._told: set[subprocess.Popen[bytes]] = set()
         self._count = count
         self._stopping = False
 
@@ -81,12 +82,15 @@ class Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._stop)
         self._children = [self._start() for _ in range(self._count)]
+        first = list(self._children)
         code = 0
         while self._children:
             time.sleep(LOOK_SECONDS)
+            if self._stopping:
+                self._tell()
             for child in [each for each in self._children if each.poll() is not None]:
                 self._children.remove(child)
-                code = code or self._ended(child)
+                code = code or self._ended(child, is_first=child in first)
         self._socket.close()
         return code
 
@@ -97,23 +101,29 @@ class Supervisor:
             command, pass_fds=(self._socket.fileno(), self._alive), start_new_session=True
         )
 
-    def _ended(self, child: subprocess.Popen[bytes]) -> int:
+    def _ended(self, child: subprocess.Popen[bytes], *, is_first: bool) -> int:
         """What becomes of one that has ended; the code to exit with, if it is the end of all."""
         if self._stopping:
             return 0
-        if child.returncode in HOPELESS:
-            self._stop()
+        if is_first and child.returncode in HOPELESS:
+            self._stopping = True
             return child.returncode
+        # One that takes another's place could start once: what it lacks, such as the database
+        # while its server restarts, comes back.
         logger.error("Process %s died (%s): starting another", child.pid, child.returncode)
         time.sleep(PAUSE_SECONDS)
         if not self._stopping:
             self._children.append(self._start())
         return 0
 
-    def _stop(self, number: int = signal.SIGTERM, frame: FrameType | None = None) -> None:
-        """Have them finish what they are at, within the grace period."""
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        """Note that all shall end. Not more: one may be about to be started."""
         self._stopping = True
-        for child in self._children:
+
+    def _tell(self) -> None:
+        """Have each finish what it is at, within the grace period."""
+        for child in set(self._children) - self._told:
+            self._told.add(child)
             child.terminate()
 
 

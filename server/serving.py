@@ -6,13 +6,14 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hooks.hosts import is_loopback
-from langgraph_runtime_sql import database
+from langgraph_runtime_sql import database, queue
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from my_agent.database import ProductDatabase
 from server import logs, processes
@@ -49,13 +50,24 @@ def serve(
     logs.configure(settings.log_level)
     refuse_exposure(settings, host)
     app = create_app(settings, studio=studio)
-    server = uvicorn.Server(config(app, settings, host, port))
+    server = _Server(config(app, settings, host, port))
     logger.info("Starting http://%s:%s (process %s)", host, port, os.getpid())
     # uvicorn raises the signal that ended it once more, after everything has been closed.
     with suppress(KeyboardInterrupt):
         server.run(None if inherited is None else [inherited])
     if not server.started:
         raise SystemExit(3)
+
+
+class _Server(uvicorn.Server):
+    """Leaves runs to other processes from the moment it is told to end.
+
+    Requests in flight still have their time then, and only after them the app is stopped.
+    """
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        queue.drain()
+        super().handle_exit(sig, frame)
 
 
 def serve_together(

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
     BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
@@ -19,6 +20,7 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
 )
+from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph_runtime_sql.checkpoint import history, undo
@@ -32,6 +34,8 @@ from langgraph_runtime_sql.database import current
 # The metadata keys that mean in SQLite's JSON paths what they say.
 _SQL_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _INT64 = range(-(2**63), 2**63)
+# What is written about a task that failed, beside its output.
+_ABOUT_TASKS = frozenset({*WRITES_IDX_MAP, "__error_source_node__"})
 _IDS = ("thread_id", "checkpoint_id")
 
 
@@ -191,7 +195,9 @@ class Checkpointer(BaseCheckpointSaver[str]):
     ) -> Callable[[Connection], None]:
         admit, owner, where = admission(), claim.get(), _location(config)
         place = _place(where)
-        typed = [(channel, {"typed": self.serde.dumps_typed(value)}) for channel, value in writes]
+        typed = [
+            (channel, {"typed": self.serde.dumps_typed(value)}) for channel, value in _whole(writes)
+        ]
 
         def run(conn: Connection) -> None:
             admit(conn)
@@ -280,6 +286,17 @@ def _location(config: RunnableConfig) -> RunnableConfig:
             "checkpoint_id": None if parent is None else str(parent),
         }
     }
+
+
+def _whole(writes: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """A task's writes, but for the output of one that failed or was cut off.
+
+    Given a part of it, langgraph takes the task for finished, and a run that goes on from
+    there ends without what would have come after: its output comes before its branches.
+    """
+    if any(channel == ERROR for channel, _ in writes):
+        return [write for write in writes if write[0] in _ABOUT_TASKS]
+    return list(writes)
 
 
 def _place(location: RunnableConfig) -> undo.Place:

@@ -141,13 +141,15 @@ class _Move:
         again = "make a new, empty database, or drop and create this one"
         if begun.source != str(self.here.path):
             raise MoveRefused(f"The target holds what was moved from {begun.source}: {again}")
+        changed = begun.fingerprint != self.here.fingerprint()
         if begun.finished_at is not None:
             when = begun.finished_at.isoformat(sep=" ", timespec="seconds")
+            since = " The file has changed since, and what is new in it is not there." * changed
             raise MoveFinished(
                 f"Everything in {self.here.path} was moved to {shown(self.url)} at {when}, and "
-                "compared. There is nothing left to do: serve it from there"
+                f"compared. There is nothing left to do: serve it from there.{since}"
             )
-        if begun.fingerprint != self.here.fingerprint():
+        if changed:
             raise MoveRefused(
                 f"{self.here.path} has changed since the move was begun, so what has been moved "
                 f"may be out of date. To begin anew, {again}"

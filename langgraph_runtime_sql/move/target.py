@@ -163,6 +163,8 @@ class Target:
             [(when,)] = self.raw.execute(
                 "UPDATE moves SET finished_at = now() RETURNING finished_at"
             ).fetchall()
+            # Keys are tenants' own.
+            self.raw.execute("UPDATE move_parts SET after = NULL")
         for part in parts:
             # Or else its first readers would be planned for empty tables.
             self.raw.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(part.name)))
@@ -200,6 +202,8 @@ def opened(url: str) -> Iterator[Target]:
             f"Postgres does not answer any more: {first_line(error)}. Do the same again: what has "
             "been moved is kept, and the rest follows"
         ) from error
+    except psycopg.Error as error:
+        raise MoveFailed(f"Postgres refuses: {first_line(error)}") from error
     finally:
         with suppress(psycopg.Error):
             ownership.release()

@@ -80,16 +80,13 @@ _DUE = (
     .subquery()
 )
 _COUNT_DUE = Prepared(select(func.count().label("due")).select_from(_DUE))
-_NEXT_DUE = Prepared(
-    select(func.min(runs.c.created_at).label("due")).where(
-        runs.c.status == PENDING_LITERAL, runs.c.created_at > bindparam("moment")
-    )
+_next_due = select(func.min(runs.c.created_at)).where(
+    runs.c.status == PENDING_LITERAL, runs.c.created_at > bindparam("moment")
 )
-_WAITING = Prepared(
-    select(runs.c.seq)
-    .where(runs.c.status == PENDING_LITERAL, runs.c.created_at <= bindparam("moment"))
-    .limit(1)
+_waits = select(runs.c.seq).where(
+    runs.c.status == PENDING_LITERAL, runs.c.created_at <= bindparam("moment")
 )
+_LEFT = Prepared(select(_next_due.scalar_subquery().label("due"), _waits.exists().label("waits")))
 _RELEASE = Prepared(
     runs.update()
     .where(
@@ -156,10 +153,10 @@ def claim(conn: Connection, most: int) -> Claimed:
     for row in found:
         started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
         conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))
-    due = conn.scalar(_NEXT_DUE, {"moment": moment}) if len(found) < most else None
-    due_in = None if due is None else (due - moment).total_seconds()
-    waiting = conn.scalar(_WAITING, {"moment": moment}) is not None
-    return Claimed([(run_rows.claimed(row), row["attempt"]) for row in found], due_in, waiting)
+    left = conn.fetchone(_LEFT, {"moment": moment}) or {"due": None, "waits": False}
+    due_in = None if left["due"] is None else (left["due"] - moment).total_seconds()
+    claimed = [(run_rows.claimed(row), row["attempt"]) for row in found]
+    return Claimed(claimed, due_in, bool(left["waits"]))
 
 
 def _has_turns(conn: Connection, moment: datetime, most: int) -> bool:

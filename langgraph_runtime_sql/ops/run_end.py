@@ -73,7 +73,7 @@ async def set_joint_status(
 
     def fn(conn: Connection) -> None:
         thread = thread_rows.find(conn, thread_uuid)
-        run = run_rows.find(conn, run_uuid)
+        run = run_rows.find(conn, run_uuid, thread_locked=thread is not None)
         if thread is None or run is None or run["thread_id"] != thread_uuid:
             what = f"Thread {thread_uuid}" if thread is None else f"Run {run_uuid}"
             raise HTTPException(404, f"{what} not found")

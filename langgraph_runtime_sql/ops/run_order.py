@@ -7,15 +7,15 @@ waits for the whole backlog of somebody else. A tenant alone has all the room th
 
 from typing import Any
 
-from sqlalchemy import CTE, Text, and_, bindparam, func, literal_column, select, true
+from sqlalchemy import CTE, Text, and_, bindparam, case, func, literal_column, select, true
 from sqlalchemy.sql import ColumnElement, FromClause, Select
 
 from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs
 
 
 def _tenant(of: FromClause) -> ColumnElement[Any]:
-    """As the indexes have it: the runs of nobody are one tenant's, too."""
-    return func.coalesce(of.c.tenant, literal_column("''", Text))
+    """As the indexes have it: `tables.TENANT`."""
+    return case((of.c.tenant.is_(None), literal_column("''", Text)), else_=of.c.tenant)
 
 
 def _may_start(candidate: FromClause) -> ColumnElement[bool]:

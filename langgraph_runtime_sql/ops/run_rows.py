@@ -70,9 +70,16 @@ def claimed(row: Row) -> Row:
     return {name: row[name] for name in (*FIELDS, "tenant")}
 
 
-def find(conn: Connection, run_id: UUID) -> Row | None:
-    """A run as stored, or None; in a write, nobody else changes it or its thread until the end."""
-    lock_thread(conn, run_id)
+def find(conn: Connection, run_id: UUID, *, thread_locked: bool = False) -> Row | None:
+    """A run as stored, or None; in a write, nobody else changes it or its thread until the end.
+
+    Args:
+        conn: The transaction.
+        run_id: The run.
+        thread_locked: Its thread was found in this write already.
+    """
+    if not thread_locked:
+        lock_thread(conn, run_id)
     return conn.fetchone(_LOCK if conn.locks else _BY_ID, {"run_id": run_id})
 
 

@@ -220,7 +220,10 @@ class _Reader:
             return
         settled = await here.settle(live)
         kept = row is not None and row["kwargs"].get("resumable")
-        self.lost = not settled or bool(self._resumes and kept and not live.waiting())
+        waiting = live.waiting()
+        # The end is kept with the rest. Who begins, and finds nothing at all, comes too late.
+        broken_off = bool(waiting) and not any(event.is_end for event in waiting)
+        self.lost = not settled or bool(kept and (broken_off or (self._resumes and not waiting)))
 
 
 async def _is_kept(run_id: UUID, thread_id: UUID) -> bool:

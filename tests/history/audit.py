@@ -2,7 +2,8 @@
 
 The word of neither the servers nor their tables counts here. Who writes is said by the name
 that each process connects with, and the numbers follow the order of the changes: a change is
-numbered while its row is locked.
+numbered while its row is locked. The triggers are an administrator's: the servers may not write
+here.
 """
 
 from dataclasses import dataclass
@@ -23,10 +24,11 @@ CREATE TABLE history_audit (
     status TEXT,
     attempt INTEGER,
     owner TEXT,
-    cancelled BOOLEAN NOT NULL DEFAULT false
+    cancelled BOOLEAN NOT NULL DEFAULT false,
+    channel TEXT
 );
 
-CREATE FUNCTION history_run() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION history_run() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     IF TG_OP = 'DELETE' THEN
         INSERT INTO history_audit (what, thread, run, was, attempt, owner)
@@ -45,7 +47,7 @@ END $$;
 CREATE TRIGGER history_run AFTER INSERT OR DELETE OR UPDATE OF status, attempt, claimed_by
 ON runs FOR EACH ROW EXECUTE FUNCTION history_run();
 
-CREATE FUNCTION history_checkpoint() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION history_checkpoint() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     INSERT INTO history_audit (what, thread, run, attempt)
     VALUES ('checkpoint', NEW.thread_id, NEW.metadata ->> 'run_id',
@@ -56,9 +58,10 @@ END $$;
 CREATE TRIGGER history_checkpoint AFTER INSERT OR UPDATE
 ON checkpoints FOR EACH ROW EXECUTE FUNCTION history_checkpoint();
 
-CREATE FUNCTION history_write() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION history_write() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    INSERT INTO history_audit (what, thread) VALUES ('write', NEW.thread_id);
+    INSERT INTO history_audit (what, thread, channel)
+    VALUES ('write', NEW.thread_id, NEW.channel);
     RETURN NULL;
 END $$;
 
@@ -79,6 +82,7 @@ class Change:
         status: And after; None when it was deleted.
         owner: Who had claimed the run, before or after.
         cancelled: Whether the run has been told to stop.
+        channel: What a write is for.
     """
 
     number: int
@@ -92,10 +96,13 @@ class Change:
     attempt: int | None = None
     owner: str | None = None
     cancelled: bool = False
+    channel: str | None = None
 
     def __str__(self) -> str:
         if self.what == "run":
             change = f"run {self.run} attempt {self.attempt} {self.was} -> {self.status}"
+        elif self.what == "write":
+            change = f"write to {self.channel}"
         else:
             change = f"{self.what} of run {self.run} attempt {self.attempt}"
         return f"[{self.number}] {change} on thread {self.thread} by process {self.by}"

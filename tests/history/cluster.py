@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import httpx
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from langgraph_runtime_sql import database
 from langgraph_runtime_sql.urls import postgres_dsn
@@ -51,7 +52,7 @@ class Cluster:
         lease: How long a claim lasts, in seconds.
 
     Attributes:
-        dsn: Of the database.
+        dsn: Of the database, as an administrator: row-level security holds for the servers.
         deaths: Of servers that nobody had killed: the number of each, and when.
     """
 
@@ -77,10 +78,11 @@ class Cluster:
         await self.answer()
 
     def _start_postgres(self) -> None:
-        dsn, self._postgres_user = databases.start(self._data)
-        self._database = databases.Server(dsn).empty("history")
+        admin, self._postgres_user = databases.start(self._data)
+        self._database = databases.Server(admin).empty(self.folder / "history.db")
         database.migrate(self._database)
-        self.dsn = postgres_dsn(self._database)
+        name = conninfo_to_dict(postgres_dsn(self._database))["dbname"]
+        self.dsn = make_conninfo(admin, dbname=name)
         audit.install(self.dsn)
 
     def _launch(self) -> subprocess.Popen[bytes]:

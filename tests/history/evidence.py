@@ -14,6 +14,7 @@ from psycopg.rows import dict_row
 from tests.history import audit
 from tests.history.audit import Change
 from tests.history.recorder import Operation
+from tests.support.databases import EVERYTHING
 
 PATIENCE = 60.0
 
@@ -88,7 +89,7 @@ class Evidence:
 
 def stored(dsn: str) -> tuple[dict[str, Run], dict[str, tuple[str, dict[str, Any]]]]:
     """The runs and threads in the database."""
-    with psycopg.connect(dsn, row_factory=dict_row) as raw:
+    with psycopg.connect(dsn, options=EVERYTHING, row_factory=dict_row) as raw:
         runs = raw.execute(
             "SELECT run_id::text AS run, thread_id::text AS thread, status, attempt,"
             " metadata ->> 'tag' AS tag FROM runs"
@@ -100,7 +101,7 @@ def stored(dsn: str) -> tuple[dict[str, Run], dict[str, tuple[str, dict[str, Any
 
 def in_flight(dsn: str) -> tuple[int, int]:
     """How many runs have not ended, and how many changes there were so far."""
-    with psycopg.connect(dsn) as raw:
+    with psycopg.connect(dsn, options=EVERYTHING) as raw:
         row = raw.execute(
             "SELECT count(*), (SELECT coalesce(max(number), 0) FROM history_audit)"
             " FROM runs WHERE status IN ('pending', 'running')"

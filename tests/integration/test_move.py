@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 import httpx
 import psycopg
@@ -189,11 +188,6 @@ def start(folder: Path, url: str) -> str:
 
 def file_url(folder: Path) -> str:
     return f"sqlite:///{folder}/data.db"
-
-
-def empty() -> str:
-    """The URL of a new Postgres database."""
-    return databases.server().empty(f"move_{uuid4().hex[:8]}")
 
 
 def digest(folder: Path) -> str:

@@ -34,6 +34,7 @@ from langgraph_runtime_sql.move import (
 )
 from langgraph_runtime_sql.ownership import Ownership
 from langgraph_runtime_sql.postgres import DIALECT, PostgresEngine
+from langgraph_runtime_sql.tables import PERIOD_SECONDS
 from my_agent.database import ProductDatabase
 from server.cli import main
 from server.moving import schemas
@@ -74,8 +75,8 @@ def add_thread(raw: sqlite3.Connection, thread: str, metadata: str = "{}", numbe
         (thread, NOW + number, NOW, NOW, metadata),
     )
     raw.execute(
-        "INSERT INTO thread_labels (key, value, thread_id) VALUES ('number', ?, ?)",
-        (str(number), thread),
+        "INSERT INTO thread_labels (key, value, thread_id, period) VALUES ('number', ?, ?, ?)",
+        (str(number), thread, NOW // 1_000_000 // PERIOD_SECONDS),
     )
     raw.commit()
 
@@ -98,12 +99,8 @@ def source(tmp_path: Path, filled: Path) -> Path:
 
 
 @pytest.fixture
-def target() -> str:
-    return empty()
-
-
-def empty() -> str:
-    return databases.server().empty(f"rules_{uuid4().hex[:8]}")
+def target(tmp_path: Path) -> str:
+    return databases.server().empty(tmp_path / "target")
 
 
 def moved(source: Path, target: str, report: Callable[[Progress], None] = lambda _: None) -> Any:
@@ -162,6 +159,19 @@ def test_it_goes_on_from_wherever_it_was_interrupted(
         assert ask(target, f"SELECT count(*) FROM {table}") == [(rows,)]
 
 
+def test_a_batch_is_no_larger_than_its_bytes(
+    source: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mover, "BYTES", 1)
+    reported: list[Progress] = []
+    rows = sum(moved(source, target, reported.append).rows.values())
+    for phase in ("Checking", "Moving", "Comparing"):
+        # Each row by itself, after a first report of none.
+        done = [each.done for each in reported if each.phase == phase]
+        assert done == list(range(rows + 1)), phase
+    assert {each.total for each in reported} == {rows}
+
+
 def test_a_finished_move_says_so_and_changes_nothing(source: Path, target: str) -> None:
     moved(source, target)
     (when,) = ask(target, "SELECT finished_at FROM moves")
@@ -170,6 +180,9 @@ def test_a_finished_move_says_so_and_changes_nothing(source: Path, target: str) 
         moved(source, target)
     assert ask(target, "SELECT finished_at FROM moves") == [when]
     assert ask(target, "SELECT DISTINCT status FROM threads") == [("busy",)]
+    change(source, "UPDATE threads SET status = 'error'")
+    with pytest.raises(MoveFinished, match="has changed since"):
+        moved(source, target)
 
 
 def stop_in_the_middle(progress: Progress) -> None:
@@ -195,6 +208,28 @@ def test_another_file_is_not_mixed_with_what_came_before(
     other = Path(shutil.copy(source, tmp_path / "other.db"))
     with pytest.raises(MoveRefused, match=f"moved from {source}"):
         moved(other, target)
+
+
+def test_the_rows_of_each_tenant_stay_its_own(source: Path, target: str) -> None:
+    first, second = (f"{number:08}-0000-4000-8000-000000000000" for number in range(2))
+    change(
+        source,
+        *(
+            f"UPDATE {table} SET tenant = '{tenant}' WHERE thread_id = '{thread}'"
+            for table in ("threads", "thread_labels")
+            for tenant, thread in (("acme", first), ("globex", second))
+        ),
+        "INSERT INTO store (prefix, key, value) VALUES ('acme.ada', 'a', '{}'), ('globex', 'b', '{}')",
+    )
+    moved(source, target)
+    seen = "-c threadhold.tenant=acme -c threadhold.namespace=acme"
+    with psycopg.connect(target, options=seen) as raw:
+        for table in ("threads", "thread_labels", "checkpoints", "checkpoint_writes"):
+            found = raw.execute(f"SELECT DISTINCT thread_id::text FROM {table}".encode()).fetchall()
+            assert found == [(first,)], table
+        assert raw.execute("SELECT key FROM store").fetchall() == [("a",)]
+    with psycopg.connect(target) as raw:
+        assert raw.execute("SELECT count(*) FROM threads").fetchall() == [(0,)]
 
 
 # --- refusals ---

@@ -443,8 +443,8 @@ async def test_vectors_are_ranked_alike_with_and_without_pgvector(
 ) -> None:
     if not native:
         monkeypatch.setattr(store_rows_postgres, "_has_pgvector", lambda raw: False)
-    set_store_config({"index": {"dims": 3, "embed": embed, "fields": ["text"]}})
     databases.server().bring_vectors(tmp_path / "vectors.db")
+    set_store_config({"index": {"dims": 3, "embed": embed, "fields": ["text"]}})
     try:
         async with runtime_database(tmp_path / "vectors.db") as opened:
             kinds = await opened.read(

@@ -7,11 +7,12 @@ import re
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+import httpx
 import pytest
 from websockets.asyncio.client import connect
 
@@ -460,6 +461,35 @@ def pids(server: Running) -> list[int]:
     return [int(found) for found in re.findall(r"\(process (\d+)\)", server.log.read_text())]
 
 
+async def leaves_runs_to_others(cluster: Cluster, folder: Path, api: Api) -> None:
+    """A server that is told to end claims nothing more, although a request is still open.
+
+    Args:
+        folder: Of a database on which nobody else works on runs.
+        api: Of a server that only answers.
+    """
+    thread, record = await api.thread(), folder / "record"
+    with served.served(
+        folder, redis_url=cluster.valkey.url, N_JOBS_PER_WORKER="4", SHUTDOWN_GRACE_SECONDS="2"
+    ) as leaving:
+        begun = await api.run(thread, "sleeper", {"seconds": 60, "record": str(record)})
+        await served.lines(record, 1)
+        path = f"/threads/{thread}/runs/{begun}/stream"
+        async with client(leaving) as its, its.stream("GET", path):
+            leaving.process.send_signal(signal.SIGTERM)
+            # Once nobody can connect to it any more, it has heard.
+            async with asyncio.timeout(PATIENCE):
+                with suppress(httpx.TransportError):
+                    while True:
+                        async with client(leaving) as another:
+                            await another.http.get("/ok")
+            other = await api.thread()
+            late = await api.run(other, "echo", {"value": 1})
+            await asyncio.to_thread(leaving.process.wait, PATIENCE)
+    assert await api.status(other, late) == "pending"
+    assert await api.status(thread, begun) == "pending"
+
+
 @ONLY
 async def test_processes_on_one_port_and_a_worker_without_one(
     cluster: Cluster, tmp_path: Path
@@ -499,6 +529,7 @@ async def test_processes_on_one_port_and_a_worker_without_one(
                         await asyncio.sleep(0.05)
             finally:
                 stop(worker)
+            await leaves_runs_to_others(cluster, tmp_path, api)
         assert worker.returncode == 0, (tmp_path / "worker.log").read_text()
         server.process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(server.process.wait, PATIENCE) == 0

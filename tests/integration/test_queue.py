@@ -64,15 +64,21 @@ async def until(condition: Any) -> None:
 class Overlap:
     """A graph of one node that knows how often it runs at once.
 
+    Args:
+        errors: What the first runs of the node raise, in turn.
+        together: The first ones wait for each other until there are so many.
+
     Attributes:
         errors: What the first runs of the node raise, in turn.
         most: How often it has run at the same time.
         calls: How often it has run.
     """
 
-    def __init__(self, *errors: BaseException) -> None:
+    def __init__(self, *errors: BaseException, together: int = 1) -> None:
         self.errors = list(errors)
         self.now = self.most = self.calls = 0
+
+        met = asyncio.Event()
 
         class State(TypedDict, total=False):
             calls: int
@@ -81,7 +87,11 @@ class Overlap:
             self.now += 1
             self.calls += 1
             self.most = max(self.most, self.now)
+            if self.now >= together:
+                met.set()
             try:
+                async with asyncio.timeout(runtime.PATIENCE):
+                    await met.wait()
                 await asyncio.sleep(0.05)
                 if self.errors:
                     raise self.errors.pop(0)
@@ -315,7 +325,7 @@ async def test_a_long_run_that_was_lost_twice_does_not_hold_up_the_others_for_ev
 async def test_runs_that_were_lost_once_go_together(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graph = Overlap()
+    graph = Overlap(together=4)
     async with graph.served(monkeypatch):
         started = [await runtime.start_run(uuid4(), "echo", {}) for _ in range(4)]
         await db.write(lambda conn: run_claim.claim(conn, 9))

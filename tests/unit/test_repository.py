@@ -141,6 +141,8 @@ OF_ONE = {
     "integration/test_cli_backup.py": "`threadhold backup` copies a file",
     "integration/test_embed_process.py": "what differs between two platforms, and bad URLs",
     "integration/test_migrations.py": "URLs that are refused",
+    "integration/test_move.py": "from a file to Postgres, and no other way",
+    "integration/test_move_rules.py": "what of that is refused",
     "integration/test_security_baseline.py": "processes that refuse to start",
 }
 

@@ -8,7 +8,7 @@ down_revision = "0002"
 
 PENDING = sa.text("status = 'pending'")
 RUNNING = sa.text("status = 'running'")
-TENANT = sa.text("coalesce(tenant, '')")
+TENANT = sa.text("(CASE WHEN tenant IS NULL THEN '' ELSE tenant END)")
 
 
 def upgrade() -> None:

@@ -1,0 +1,83 @@
+"""Streams of which Redis has only a part, long after their run has ended."""
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import update
+
+from langgraph_runtime_sql import bus, database
+from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql.ops.runs import Runs
+from langgraph_runtime_sql.redis_bus import RedisBus
+from langgraph_runtime_sql.tables import runs
+from tests.support import runtime
+from tests.support.redis import started
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+GRAPHS = ("echo",)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings() -> Iterator[None]:
+    with runtime.serving(*GRAPHS):
+        yield
+
+
+@pytest.fixture
+async def run(tmp_path: Path) -> AsyncIterator[tuple[UUID, UUID]]:
+    """A run that has ended long ago, and its thread."""
+    thread = uuid4()
+    async with runtime.opened(tmp_path / "fragments.db"):
+        await runtime.register(GRAPHS)
+        async with runtime.working():
+            asked = {"value": 1}
+            made = await runtime.start_run(thread, "echo", asked, stream_resumable=True)
+            assert await runtime.ended(made["run_id"]) == "success"
+        aged = update(runs).values(updated_at=now() - timedelta(hours=1))
+        await database.current().write(lambda conn: conn.execute(aged))
+        yield made["run_id"], thread
+
+
+@pytest.fixture
+async def elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: tuple[UUID, UUID]
+) -> AsyncIterator[RedisBus]:
+    """The bus of another process; this one has its own."""
+    with started(tmp_path) as valkey:
+        other, here = RedisBus(valkey.url, 60), RedisBus(valkey.url, 60)
+        await other.start()
+        await here.start()
+        monkeypatch.setattr(bus, "_current", here)
+        yield other
+        await here.stop()
+        await other.stop()
+
+
+async def names(run: UUID, thread: UUID) -> list[bytes]:
+    """What a client is sent who reads the stream from its beginning."""
+    channel = await Runs.Stream.subscribe(run, thread)
+    joined = Runs.Stream.join(run, stream_channel=channel, thread_id=thread, last_event_id="-1")
+    return [name async for name, _, _ in joined]
+
+
+async def test_a_stream_that_breaks_off_says_so(
+    run: tuple[UUID, UUID], elsewhere: RedisBus
+) -> None:
+    run_id, thread = map(str, run)
+    elsewhere.publish(run_id, thread, "custom", b"1", resumable=True)
+    await elsewhere.flush()
+    # The result comes after the error, from the database.
+    assert await names(*run) == [b"custom", b"error", b"values"]
+    elsewhere.run_ended(run_id, thread, resumable=True)
+    await elsewhere.flush()
+    assert await names(*run) == [b"custom"]
+
+
+async def test_a_stream_of_which_nothing_is_left_is_empty(
+    run: tuple[UUID, UUID], elsewhere: RedisBus
+) -> None:
+    assert await names(*run) == []

@@ -1,0 +1,70 @@
+"""The supervisor of several processes: who is started again, and when all end."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from server import processes
+from server.processes import Supervisor
+
+WAITS = "import signal; signal.sigwait({signal.SIGTERM})"
+
+
+@pytest.fixture(autouse=True)
+def unharmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The signals of the process that tests run in are its own again afterwards."""
+    monkeypatch.setattr(processes, "PAUSE_SECONDS", 0.0)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    handlers = [signal.getsignal(number) for number in numbers]
+    yield
+    for number, handler in zip(numbers, handlers, strict=True):
+        signal.signal(number, handler)
+
+
+class Scripted(Supervisor):
+    """Its processes do what is written, one after the other; when the last starts, all shall end.
+
+    Attributes:
+        started: How many it has started.
+    """
+
+    def __init__(self, count: int, *scripts: str) -> None:
+        super().__init__([], "127.0.0.1", 0, count)
+        self._scripts = scripts
+        self.started = 0
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        script = self._scripts[self.started]
+        self.started += 1
+        # Blocked, so that the signal is waited for and not died of.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        try:
+            child = subprocess.Popen([sys.executable, "-c", script])
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        if self.started == len(self._scripts):
+            signal.raise_signal(signal.SIGTERM)
+        return child
+
+
+def test_all_end_although_they_were_told_while_the_last_was_starting() -> None:
+    supervisor = Scripted(2, WAITS, WAITS)
+    assert supervisor.run() == 0
+    assert supervisor.started == 2
+
+
+def test_what_cannot_start_is_the_end_of_all() -> None:
+    supervisor = Scripted(2, "raise SystemExit(3)", WAITS, WAITS)
+    assert supervisor.run() == 3
+    assert supervisor.started == 2
+
+
+def test_one_that_dies_is_replaced_however_often_its_successor_cannot_start() -> None:
+    """Its database may be restarting meanwhile; the others serve on."""
+    dies = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    supervisor = Scripted(2, WAITS, dies, "raise SystemExit(3)", "raise SystemExit(1)", WAITS)
+    assert supervisor.run() == 0
+    assert supervisor.started == 5
