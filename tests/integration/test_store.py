@@ -25,6 +25,7 @@ from langgraph.store.base import (
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.postgres import PostgresStore
 from langgraph.store.sqlite import SqliteStore
+from psycopg.conninfo import make_conninfo
 
 from langgraph_runtime_sql import clock, database, store
 from langgraph_runtime_sql.connection import Connection
@@ -449,7 +450,8 @@ async def test_one_store_serves_many_event_loops_at_once(db: database.Database) 
 def stock_store(path: Path) -> Iterator[BaseStore]:
     """langgraph's own store on the same database."""
     if databases.kind() == "postgresql":
-        with PostgresStore.from_conn_string(databases.url(path)) as stock:
+        everything = make_conninfo(databases.url(path), options=databases.EVERYTHING)
+        with PostgresStore.from_conn_string(everything) as stock:
             yield stock
         return
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as raw:

