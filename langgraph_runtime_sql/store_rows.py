@@ -86,6 +86,7 @@ def to_text(moment: datetime) -> str:
 
 
 def from_text(text: str) -> datetime:
+    """The date that was stored so."""
     moment = datetime.fromisoformat(text)
     # langgraph's own store writes SQLite's CURRENT_TIMESTAMP: UTC, without saying so.
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

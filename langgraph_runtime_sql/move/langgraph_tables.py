@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Column, DateTime, Float, Integer, LargeBinary, MetaData, Table, Text
@@ -126,6 +126,3 @@ def _bytes(literal: str | None) -> bytes | None:
     if literal is None:
         return None
     return np.array(literal[1:-1].split(","), np.float32).tobytes()
-
-
-__all__ = ["UTC", "VectorPart", "run_writes", "store", "vectors", "writes"]

@@ -1,7 +1,7 @@
 """Audit: what Postgres itself saw of every change, written by triggers of the test's own.
 
-The word of neither the servers nor their tables counts here. Who writes is said by the name
-that each process connects with, and the numbers follow the order of the changes: a change is
+The word of neither the servers nor their tables counts here. Who writes is said by a setting
+of each process's connections, and the numbers follow the order of the changes: a change is
 numbered while its row is locked. The triggers are an administrator's: the servers may not write
 here.
 """
@@ -16,7 +16,7 @@ _INSTALL = """
 CREATE TABLE history_audit (
     number BIGSERIAL PRIMARY KEY,
     at DOUBLE PRECISION NOT NULL DEFAULT extract(epoch FROM clock_timestamp()),
-    by TEXT NOT NULL DEFAULT current_setting('application_name'),
+    by TEXT NOT NULL DEFAULT coalesce(current_setting('history.process', true), '0'),
     what TEXT NOT NULL,
     thread TEXT NOT NULL,
     run TEXT,

@@ -10,10 +10,12 @@ import time
 from pathlib import Path
 
 import httpx
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+from sqlalchemy.engine import make_url
 
 from langgraph_runtime_sql import database
-from langgraph_runtime_sql.urls import postgres_dsn
 from tests.history import audit
 from tests.support import databases
 from tests.support.processes import GRAPHS, ROOT, environment, free_port
@@ -79,10 +81,13 @@ class Cluster:
 
     def _start_postgres(self) -> None:
         admin, self._postgres_user = databases.start(self._data)
-        self._database = databases.Server(admin).empty(self.folder / "history.db")
+        role = make_url(databases.ordinary(admin))
+        with psycopg.connect(admin, autocommit=True) as raw:
+            owner = sql.Identifier(role.username or "")
+            raw.execute(sql.SQL("CREATE DATABASE history OWNER {} ENCODING 'UTF8'").format(owner))
+        self._database = role.set(database="history").render_as_string(hide_password=False)
         database.migrate(self._database)
-        name = conninfo_to_dict(postgres_dsn(self._database))["dbname"]
-        self.dsn = make_conninfo(admin, dbname=name)
+        self.dsn = make_conninfo(admin, dbname="history")
         audit.install(self.dsn)
 
     def _launch(self) -> subprocess.Popen[bytes]:

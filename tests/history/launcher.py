@@ -28,7 +28,7 @@ def start(settings: Settings, port: int) -> int:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
         # By this Postgres knows who writes.
-        os.environ["PGAPPNAME"] = str(os.getpid())
+        os.environ["PGOPTIONS"] = f"-c history.process={os.getpid()}"
         run_claim.OWNER = uuid.uuid4().hex
         serving.serve(settings, "127.0.0.1", port)
         status = 0

@@ -288,7 +288,7 @@ async def test_a_v2_run_is_cancelled_elsewhere(apis: list[Api], tmp_path: Path) 
     url = str(b.http.base_url).replace("http", "ws").rstrip("/")
     async with (
         asyncio.timeout(PATIENCE * 2),
-        connect(f"{url}/threads/{thread}/stream/events") as socket,
+        connect(f"{url}/threads/{thread}/stream/events", open_timeout=PATIENCE) as socket,
     ):
         channels = {"channels": V2_CHANNELS}
         subscribe = {"id": 1, "method": "subscription.subscribe", "params": channels}
