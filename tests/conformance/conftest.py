@@ -27,7 +27,9 @@ def played(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Runner]:
     """A runner that is already playing the scenarios selected for this session."""
-    items = [item for item in request.session.items if hasattr(item, "callspec")]
+    # Others may have parameters of the same names.
+    here = [item for item in request.session.items if item.path.parent == Path(__file__).parent]
+    items = [item for item in here if hasattr(item, "callspec")]
     names = {item.callspec.params.get("name") for item in items}
     peers = sorted({item.callspec.params.get("peer") for item in items} - {None})
     chosen = [scenario for name, scenario in SCENARIOS.items() if name in names]
