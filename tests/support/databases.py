@@ -79,6 +79,16 @@ def each_database(request: pytest.FixtureRequest) -> Iterator[str]:
             server().drop_copies()
 
 
+@pytest.fixture(autouse=True)
+def _files_for_the_others(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whoever does not ask for each database has files, also between those who do."""
+    if "each_database" in request.fixturenames:
+        yield
+    else:
+        with on("sqlite"):
+            yield
+
+
 @contextmanager
 def on(kind: str) -> Iterator[None]:
     """Have `url` give databases of this kind until the end of the block."""
