@@ -31,6 +31,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
+from psycopg.conninfo import make_conninfo
 from pydantic import BaseModel
 
 from langgraph_runtime_sql.checkpoint import (
@@ -199,7 +200,9 @@ async def stock_saver(path: Path) -> AsyncIterator[Any]:
         async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
             yield saver
         return
-    async with AsyncPostgresSaver.from_conn_string(databases.url(path)) as saver:
+    # It knows of no tenants, so it has to say that it may see all of them.
+    dsn = make_conninfo(databases.url(path), options=databases.EVERYTHING)
+    async with AsyncPostgresSaver.from_conn_string(dsn) as saver:
         await saver.setup()
         yield saver
 

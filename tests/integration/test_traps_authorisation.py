@@ -263,6 +263,7 @@ async def test_a_stateless_run_takes_its_thread_whatever_its_users_handlers_say(
     server: Running, record: Path
 ) -> None:
     """The runtime cleans up in the name of the run's user, who may not delete threads."""
+    before = len(_asked(record, "threads.delete"))
     async with served.client(server, **{"x-user": "carl"}) as carl:
         assert await carl.post("/threads/count", {}) == 0
         for _ in range(3):
@@ -271,7 +272,7 @@ async def test_a_stateless_run_takes_its_thread_whatever_its_users_handlers_say(
         assert await carl.post("/threads/count", {}) == 0
         thread = await carl.thread()
         assert (await carl.http.delete(f"/threads/{thread}")).status_code == 403
-    assert _asked(record, "threads.delete") == ["carl"]
+    assert _asked(record, "threads.delete")[before:] == ["carl"]
 
 
 async def test_a_client_inside_a_graph_acts_for_the_runs_user(

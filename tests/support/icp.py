@@ -194,7 +194,7 @@ class Person:
     async def work(self, change: Callable[[Any], Any]) -> Any:
         """Change the finder's own tables."""
         with product(self.folder) as opened:
-            return await opened.run(change, write=True)
+            return await opened.run(change, self.tenant, write=True)
 
     async def _run(self, **options: Any) -> str:
         """Run to the end or the next question; what was said in it."""
