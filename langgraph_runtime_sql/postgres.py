@@ -127,7 +127,8 @@ def _time(raw: Raw) -> datetime:
 
 def _settings(raw: Raw, whose: Scope) -> list[bytes]:
     """What makes the settings of a scope, until the transaction at hand ends."""
-    quote, encoding = Escaping(raw.pgconn).escape_literal, raw.info.encoding
+    info = raw.info
+    quote, encoding = Escaping(info.pgconn).escape_literal, info.encoding
     return [
         b"SET LOCAL %b = %b" % (name.encode(), quote(value.encode(encoding)))
         for name, value in whose.settings.items()
