@@ -13,11 +13,13 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from langgraph_runtime_sql import database, queue
+from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops.threads import Threads
-from langgraph_runtime_sql.tables import runs
+from langgraph_runtime_sql.tables import runs, threads
 from tests.chaos.victim import lines, wait_for
 from tests.support import databases, runtime
 from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
@@ -119,22 +121,38 @@ async def trail(thread: UUID) -> list[str]:
 # --- the sweeper fails on a large backlog
 
 BACKLOG = 3000
-_ID = "printf('00000000-0000-4000-8000-%012d', n)"
-_NUMBERS = f"WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {BACKLOG})"
+_DATES = {"created_at": now(), "updated_at": now()}
+_THREAD = {
+    **_DATES,
+    "state_updated_at": now(),
+    "metadata": {},
+    "config": {},
+    "status": "busy",
+    "interrupts": {},
+}
+_RUN = {
+    **_DATES,
+    "assistant_id": uuid4(),
+    "metadata": {},
+    "kwargs": {},
+    "status": "running",
+    "multitask_strategy": "enqueue",
+    "attempt": 1,
+}
+_INSERT_THREAD = threads.insert().values(
+    {name: bindparam(name) for name in ("thread_id", *_THREAD)}
+)
+_INSERT_RUN = runs.insert().values(
+    {name: bindparam(name) for name in ("run_id", "thread_id", *_RUN)}
+)
 
 
 async def test_a_large_backlog_is_swept(db: database.Database) -> None:
-    def fill(conn: Any) -> None:
-        conn.raw.execute(
-            "INSERT INTO threads (thread_id, created_at, updated_at, state_updated_at, metadata,"
-            f" config, status, interrupts) {_NUMBERS}"
-            f" SELECT {_ID}, 0, 0, 0, '{{}}', '{{}}', 'busy', '{{}}' FROM c"
-        )
-        conn.raw.execute(
-            "INSERT INTO runs (run_id, thread_id, assistant_id, created_at, updated_at, status,"
-            f" metadata, kwargs, multitask_strategy, attempt) {_NUMBERS} SELECT {_ID}, {_ID},"
-            f" {_ID}, n, n, 'running', '{{}}', '{{}}', 'enqueue', 1 FROM c"
-        )
+    ids = [uuid4() for _ in range(BACKLOG)]
+
+    def fill(conn: Connection) -> None:
+        conn.executemany(_INSERT_THREAD, [{"thread_id": each, **_THREAD} for each in ids])
+        conn.executemany(_INSERT_RUN, [{"run_id": each, "thread_id": each, **_RUN} for each in ids])
 
     await db.write(fill)
     assert len(await queue.recover()) == BACKLOG
