@@ -567,10 +567,11 @@ SQL = [
 def test_cve_2025_67644_keys_of_filters_are_no_sql(untouched: Victim, key: str) -> None:
     """GHSA-9rwj-6rc7-p77c: metadata keys went into the statement of SqliteSaver as text."""
     if "\x00" in key and databases.kind() == "postgresql":
-        # No JSON of Postgres holds that character, nor does a comparison with it.
+        # No JSON of Postgres holds that character: it is refused where there is anything to compare
+        # it with, and else finds nothing.
         for path, where in (("threads/count", "values"), ("store/items/search", "filter")):
             answer = untouched.ada.post(f"/{path}", json={where: {key: "x"}})
-            assert answer.status_code == 400, answer.text
+            assert answer.status_code == 400 or answer.json() in (0, {"items": []}), answer.text
         assert post(untouched.ada, "/threads/count", {"metadata": {key: "x"}}) == 0
         return
     for wanted in ({key: "x"}, {key: None}, {key: {key: 1}}, {"secret": key}, {key: ["x"]}):
