@@ -55,9 +55,9 @@ class Connection:
     def now(self) -> datetime:
         """The time by the clock that all who write to this database share.
 
-        On Postgres that is the server's, as of the transaction's begin; each call gives a
-        later one. What is decided by dates (who holds a lease, which run comes first, what is
-        due) must not depend on the clock of the machine that happens to ask.
+        On Postgres that is the server's, as of the first call; each call gives a later one.
+        What is decided by dates (who holds a lease, which run comes first, what is due) must
+        not depend on the clock of the machine that happens to ask.
         """
         if self._clock is None:
             return now()

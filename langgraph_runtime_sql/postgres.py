@@ -70,7 +70,8 @@ PREPARED = 500
 
 _READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
-_NOW = b"SELECT (extract(epoch FROM now()) * 1000000)::bigint"
+# Not `now()`, the transaction's begin: who waited for a thread's lock comes after who had it.
+_NOW = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SET_UP = (
     "SET TIME ZONE 'UTC'",
@@ -121,7 +122,7 @@ def _begin(raw: Raw, begin: bytes, whose: Scope) -> None:
 
 
 def _time(raw: Raw) -> datetime:
-    """When the transaction began, by the server's clock."""
+    """The time by the server's clock."""
     return _EPOCH + timedelta(microseconds=int(_say(raw, _NOW).get_value(0, 0) or 0))
 
 
