@@ -319,6 +319,23 @@ async def test_a_named_lock_is_held_until_the_commit(
     assert [row["metadata"]["first"] for [row] in made].count(True) == 1
 
 
+async def test_a_write_that_waited_for_another_is_dated_after_it(db: Database) -> None:
+    """Else the run of one that waited for its thread's lock would overtake those before it."""
+    begun, other = threading.Event(), threading.Event()
+
+    def wait(conn: Connection) -> datetime:
+        conn.raw.execute("SELECT 1")
+        begun.set()
+        assert other.wait(runtime.PATIENCE)
+        return conn.now()
+
+    waiting = asyncio.create_task(db.write(wait))
+    assert await asyncio.to_thread(begun.wait, runtime.PATIENCE)
+    run = await runtime.start_run(uuid4(), "echo", {})
+    other.set()
+    assert await waiting > run["created_at"]
+
+
 async def test_two_processes_claim_each_run_once_and_one_a_thread(db: Database) -> None:
     threads = [uuid4() for _ in range(10)]
     for thread_id in threads:
