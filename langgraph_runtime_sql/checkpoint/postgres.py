@@ -21,24 +21,10 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import set_json_loads
 
 from langgraph_runtime_sql import connection
+from langgraph_runtime_sql.checkpoint import undo
 from langgraph_runtime_sql.checkpoint.stock import NAMES
 
 _INT64 = range(-(2**63), 2**63)
-_RUN_WRITES = """
-    CREATE TABLE IF NOT EXISTS run_writes (
-        run_id TEXT NOT NULL,
-        thread_id TEXT NOT NULL,
-        checkpoint_ns TEXT NOT NULL,
-        checkpoint_id TEXT NOT NULL,
-        task_id TEXT NOT NULL,
-        idx INTEGER NOT NULL,
-        task_path TEXT,
-        channel TEXT,
-        type TEXT,
-        {value} BYTEA,
-        PRIMARY KEY (run_id, thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
-    )
-"""
 _INDEXES = (
     "CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_run_writes_thread_id ON run_writes (thread_id)",
     "CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_checkpoints_run_id ON checkpoints (({run_id}))",
@@ -81,8 +67,8 @@ def ensure_schema(raw: Any) -> None:
     """
     # Indexes on tables that others write to can only be built outside of transactions.
     PostgresSaver(raw).setup()
-    for statement in (_RUN_WRITES, *_INDEXES):
-        raw.execute(statement.format_map(NAMES["postgresql"]))
+    for statement in (undo.TABLE, *_INDEXES):
+        raw.execute(statement.format(binary="BYTEA", **NAMES["postgresql"]))
 
 
 def serialized(

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 
-from langgraph_runtime_sql.checkpoint.stock import run, run_many
+from langgraph_runtime_sql.checkpoint.stock import NAMES, run, run_many
 from langgraph_runtime_sql.connection import Connection
 
 Place = tuple[str, str, str]
 """Thread, namespace and id of a checkpoint."""
 
 # `type` and what follows is the write that was there before; NULL where there was none.
-_SCHEMA = """
+TABLE = """
     CREATE TABLE IF NOT EXISTS run_writes (
         run_id TEXT NOT NULL,
         thread_id TEXT NOT NULL,
@@ -29,10 +29,12 @@ _SCHEMA = """
         task_path TEXT,
         channel TEXT,
         type TEXT,
-        value BLOB,
+        {value} {binary},
         PRIMARY KEY (run_id, thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
-    ) WITHOUT ROWID
+    )
 """
+"""The table that remembers; `binary` is the database's type for bytes."""
+
 _INDEX = "CREATE INDEX IF NOT EXISTS ix_run_writes_thread_id ON run_writes (thread_id)"
 _KEY = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
 _COLUMNS = (
@@ -52,7 +54,7 @@ _REMEMBER = f"""
 
 def ensure_schema(raw: sqlite3.Connection) -> None:
     """Create the table that remembers."""
-    raw.execute(_SCHEMA)
+    raw.execute(TABLE.format(binary="BLOB", **NAMES["sqlite"]) + " WITHOUT ROWID")
     raw.execute(_INDEX)
 
 
