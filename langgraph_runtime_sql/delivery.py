@@ -1,11 +1,14 @@
 """Answer: how a thread that owns a connection tells a coroutine, or a thread, the outcome."""
 
 import asyncio
+import logging
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Outcome = tuple["Answer[Any]", Any, BaseException | None]
@@ -67,3 +70,12 @@ def _resolve(batch: list[Outcome]) -> None:
             future.set_exception(error)
         else:
             future.set_result(result)
+
+
+def tell_of_commit(callbacks: Iterable[Callable[[], None]]) -> None:
+    """Call what waited for a commit. One that fails must keep neither the others nor the answer."""
+    for callback in callbacks:
+        try:
+            callback()
+        except Exception:
+            logger.exception("A callback failed after a commit")

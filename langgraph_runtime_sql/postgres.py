@@ -7,7 +7,6 @@ its runs; what still collides is undone by Postgres and done again here.
 
 import asyncio
 import hashlib
-import logging
 import random
 import threading
 import time
@@ -29,7 +28,7 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from langgraph_runtime_sql import scope
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.delivery import Answer
+from langgraph_runtime_sql.delivery import Answer, tell_of_commit
 from langgraph_runtime_sql.errors import (
     Collided,
     DatabaseBusy,
@@ -39,8 +38,6 @@ from langgraph_runtime_sql.errors import (
 )
 from langgraph_runtime_sql.scope import Scope
 from langgraph_runtime_sql.urls import postgres_dsn
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Raw = psycopg.Connection[Any]
@@ -261,12 +258,7 @@ class PostgresEngine:
         except BaseException as error:  # noqa: BLE001  # the caller's to handle
             answer.fail(translate(error))
             return
-        for callback in committed:
-            try:
-                callback()
-            except Exception:
-                # One that fails must not keep the others, or the answer, from coming.
-                logger.exception("A callback failed after a commit")
+        tell_of_commit(committed)
         answer.give(result)
 
     def _transact(

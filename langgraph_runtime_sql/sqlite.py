@@ -6,7 +6,6 @@ that fails undoes only itself, and one that is answered is committed.
 """
 
 import asyncio
-import logging
 import queue
 import sqlite3
 import threading
@@ -20,10 +19,8 @@ from sqlalchemy.dialects import sqlite as sqlite_dialect
 
 from langgraph_runtime_sql import filters
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.delivery import Answer
+from langgraph_runtime_sql.delivery import Answer, tell_of_commit
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseClosed, DatabaseOverloaded
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -62,15 +59,6 @@ def translate(error: BaseException) -> BaseException:
         # Futures refuse it, and the caller would wait for ever.
         return RuntimeError("An operation raised StopIteration")
     return error
-
-
-def _call(callbacks: list[Callable[[], None]]) -> None:
-    """Tell of a commit. One that fails must not keep the others, or the writer, from going on."""
-    for callback in callbacks:
-        try:
-            callback()
-        except Exception:
-            logger.exception("A callback failed after a commit")
 
 
 class SqliteEngine:
@@ -200,7 +188,7 @@ class SqliteEngine:
                     raw = None
             for job in group:
                 if job.error is None:
-                    _call(job.committed)
+                    tell_of_commit(job.committed)
             Answer.settle([(job.answer, job.result, job.error) for job in group])
 
     def _next_group(self) -> list[_Job[Any]] | None:

@@ -33,7 +33,6 @@ from tests.support.processes import (
 )
 
 # Sees the rows of all tenants.
-EVERYTHING = "-c threadhold.everything=on"
 # Seconds, for a process that does what it should.
 PATIENCE = 90.0
 SKARRA = "# Skarra Light\n\n## Tower\n\nIt has six levels.\n\n## Lamp\n\nIt burned paraffin.\n"
@@ -319,7 +318,7 @@ def asked(api: httpx.Client) -> Any:
 
 def killed_while_moving(folder: Path, target: str, thread: str) -> dict[str, Any]:
     """Begin the move, and kill it where it has come to a thread's checkpoints; what it had moved."""
-    with closing(psycopg.connect(target, options=EVERYTHING)) as obstacle:
+    with closing(psycopg.connect(target, options=databases.EVERYTHING)) as obstacle:
         # Whoever inserts the same key waits for the end of this transaction.
         with closing(sqlite3.connect(folder / "data.db")) as raw:
             place = raw.execute(
@@ -342,14 +341,14 @@ def killed_while_moving(folder: Path, target: str, thread: str) -> dict[str, Any
         obstacle.rollback()
     # The server has noticed, and gives back what the dead held.
     until(target, "SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database()")
-    with closing(psycopg.connect(target, options=EVERYTHING)) as raw:
+    with closing(psycopg.connect(target, options=databases.EVERYTHING)) as raw:
         return dict(raw.execute("SELECT name, moved FROM move_parts").fetchall())
 
 
 def until(target: str, question: str) -> None:
     """Wait until the database says yes."""
     deadline = time.monotonic() + PATIENCE
-    with psycopg.connect(target, autocommit=True, options=EVERYTHING) as raw:
+    with psycopg.connect(target, autocommit=True, options=databases.EVERYTHING) as raw:
         while not raw.execute(question.encode()).fetchall()[0][0]:
             assert time.monotonic() < deadline, question
             time.sleep(0.05)

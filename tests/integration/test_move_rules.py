@@ -42,7 +42,6 @@ from tests.support import databases
 from tests.support.checkpoints import api_settings
 
 # Sees the rows of all tenants.
-EVERYTHING = "-c threadhold.everything=on"
 THREADS = 7
 NOW = 1_700_000_000_000_000
 
@@ -115,7 +114,7 @@ def change(source: Path, *statements: str) -> None:
 
 
 def ask(target: str, statement: str) -> Any:
-    with psycopg.connect(target, options=EVERYTHING) as raw:
+    with psycopg.connect(target, options=databases.EVERYTHING) as raw:
         return raw.execute(statement.encode()).fetchall()
 
 
@@ -330,7 +329,7 @@ def test_a_target_with_data_of_its_own(source: Path, target: str) -> None:
 
 
 def test_a_target_with_tables_of_somebody_else(source: Path, target: str) -> None:
-    with psycopg.connect(target, options=EVERYTHING) as raw:
+    with psycopg.connect(target, options=databases.EVERYTHING) as raw:
         raw.execute("CREATE TABLE runs (distance REAL)")
     with pytest.raises(MoveRefused, match=r"somebody else \(runs\)"):
         moved(source, target)
@@ -450,7 +449,7 @@ def test_what_came_otherwise_than_it_was_sent_is_named(
 ) -> None:
     change(source, "DELETE FROM thread_labels")
     database.migrate(target)
-    with psycopg.connect(target, options=EVERYTHING) as raw:
+    with psycopg.connect(target, options=databases.EVERYTHING) as raw:
         raw.execute(
             f"CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {does} END $$".encode()
         )
