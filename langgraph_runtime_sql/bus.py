@@ -377,6 +377,9 @@ class LocalBus:
             if run_id not in self._ended:
                 self._live[run_id] = resumable
 
+    def run_left(self, run_id: str) -> None:
+        """An attempt in this process is over, and its run is not, or ended elsewhere."""
+
     def is_live(self, run_id: str) -> bool:
         """Whether this process knows that the run has not ended yet."""
         return run_id in self._live

@@ -315,6 +315,11 @@ class RedisBus(LocalBus):
         if here:
             super().run_started(run_id, resumable=resumable)
 
+    def run_left(self, run_id: str) -> None:
+        """Another process may go on with the run, and its end never be heard of here."""
+        with self._lock:
+            self._live.pop(run_id, None)
+
     def wake(self) -> None:
         """Have every queue look again; from any thread."""
         super().wake()
