@@ -113,13 +113,10 @@ class RedisBus(LocalBus):
     ) -> None:
         super().__init__(keep_seconds)
         self.name = uuid.uuid4().hex
-        self.link = Link(url, prefix or PREFIX, self._set_clock, seconds=answer_seconds)
+        self.link = Link(url, prefix or PREFIX, seconds=answer_seconds)
         self._outbox = Outbox(self.link, max(LEAST_TTL_SECONDS, keep_seconds))
         self._remote: Reader | None = None
         self._tasks: list[asyncio.Task[None]] = []
-
-    def _set_clock(self, skew: int) -> None:
-        self._skew = skew
 
     async def start(self) -> None:
         """Connect with other processes. A Redis that is away is tried again until it is there.
@@ -157,6 +154,11 @@ class RedisBus(LocalBus):
         return {"redis": self.link.state}
 
     # --- streams
+
+    @property
+    def skew(self) -> int:
+        """Nanoseconds by which Redis's clock is ahead of this machine's."""
+        return self.link.skew
 
     @property
     def recheck_seconds(self) -> float:
@@ -206,20 +208,22 @@ class RedisBus(LocalBus):
             await self._replay(reader, run_id, [run_id], after, live, whole=whole)
         return reader
 
-    async def follow_thread(self, thread_id: str, after: Order | None = None) -> Subscription:
-        """Follow a thread, wherever its runs are worked on."""
+    async def follow_thread(
+        self, thread_id: str, after: Order | None = None, asked_at: int | None = None
+    ) -> Subscription:
+        """Follow a thread, wherever its runs are worked on; arguments as on the `LocalBus`."""
         reader = self._subscribe(self._by_thread, thread_id, None, None)
-        await self._follow(reader, thread_id)
+        await self._follow(reader, thread_id, asked_at)
         if after is not None:
             await self._replay(reader, None, self._thread_logs.get(thread_id, []), after, None)
         return reader
 
-    async def _follow(self, reader: Subscription, key: str) -> None:
+    async def _follow(self, reader: Subscription, key: str, asked_at: int | None = None) -> None:
         if self._remote is None or not isinstance(reader, RemoteSubscription):
             return
         reader.key, reader._unfollow = key, self._remote.unfollow
         try:
-            await self._remote.follow(key, reader)
+            await self._remote.follow(key, reader, asked_at or time.time_ns())
         except BaseException:
             reader.close()
             raise

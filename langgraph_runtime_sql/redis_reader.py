@@ -22,7 +22,7 @@ BLOCK_MILLISECONDS = 2_000
 COUNT = 200
 # Of several that may have sent at the same time, the last events are among so many.
 LAST = 20
-# Where a stream's end cannot be asked for, it is read from a little earlier.
+# Where a stream cannot be asked for its place, it is read from a little earlier.
 MARGIN_MILLISECONDS = 1_000
 PLACE_SECONDS = 2.0
 POKE_TTL_SECONDS = 60
@@ -64,6 +64,20 @@ def _number(fields: Fields) -> tuple[bytes, int] | None:
         return fields[b"o"], int(fields[b"n"])
     except (KeyError, ValueError):
         return None
+
+
+def _held(known: Fields, newer: Iterable[Entry]) -> dict[bytes, int]:
+    """The number of each origin's last event before the newer ones, of what is known of a stream."""
+    held = {
+        origin: int(number)
+        for origin, number in known.items()
+        if origin != b"size" and not origin.startswith(b"run:") and number.isdigit()
+    }
+    for _, fields in newer:
+        if (numbered := _number(fields)) is not None:
+            origin, number = numbered
+            held[origin] = min(held.get(origin, number), number - 1)
+    return held
 
 
 def _entry_id(text: bytes) -> EntryId:
@@ -115,12 +129,17 @@ class Reader:
 
     # --- who follows what
 
-    async def follow(self, key: str, subscription: Subscription) -> None:
-        """Deliver what comes to a stream from now on. Returns when nothing more can be missed."""
+    async def follow(self, key: str, subscription: Subscription, asked_at: int) -> None:
+        """Deliver what comes to a stream. Returns when nothing more can be missed.
+
+        Args:
+            asked_at: From when on, in nanoseconds by this machine's clock. A stream that is
+                followed already is delivered from now on.
+        """
         stream = self._streams.get(key)
         if stream is None:
             stream = self._streams[key] = _Stream()
-            stream.placing = asyncio.create_task(self._place(key, stream))
+            stream.placing = asyncio.create_task(self._place(key, stream, asked_at))
         stream.readers.add(subscription)
         if stream.placing is not None:
             await asyncio.shield(stream.placing)
@@ -133,31 +152,36 @@ class Reader:
             if not stream.readers:
                 del self._streams[key]
 
-    async def _place(self, key: str, stream: _Stream) -> None:
-        """Find the end of a stream, and have the loop read it from there."""
-        began = time.time_ns() // 1_000_000 - MARGIN_MILLISECONDS
+    async def _place(self, key: str, stream: _Stream, asked_at: int) -> None:
+        """Have the loop read a stream from when it was asked for.
+
+        Redis may take its time to answer, and whoever asked has perhaps begun a run meanwhile.
+        """
         try:
             async with asyncio.timeout(min(PLACE_SECONDS, self._link.seconds)):
                 redis: Any = await self._link.commands()
+                since = b"%d-0" % self._milliseconds(asked_at)
                 pipeline = redis.pipeline(transaction=True)
-                pipeline.xrevrange(self._link.stream(key), count=1)
+                pipeline.xrevrange(self._link.stream(key), b"(" + since, count=1)
+                pipeline.xrange(self._link.stream(key), since)
                 pipeline.hgetall(self._link.meta(key))
                 pipeline.xadd(self._poke, {"k": "1"}, maxlen=1)
                 pipeline.expire(self._poke, POKE_TTL_SECONDS)
-                last, known, *_ = await pipeline.execute()
+                before, newer, known, *_ = await pipeline.execute()
         except FAILURES:
             # The loop will notice, and say so.
-            stream.position = b"%d-0" % began
+            earlier = self._milliseconds(asked_at) - MARGIN_MILLISECONDS
+            stream.position = b"%d-0" % earlier
         else:
-            if last:
-                stream.position = last[0][0]
-            stream.held = {
-                origin: int(number)
-                for origin, number in known.items()
-                if origin != b"size" and not origin.startswith(b"run:") and number.isdigit()
-            }
+            if before:
+                stream.position = before[0][0]
+            stream.held = _held(known, newer)
         finally:
             stream.placing = None
+
+    def _milliseconds(self, moment: int) -> int:
+        """What Redis's clock showed at a moment of ours, in nanoseconds."""
+        return (moment + self._link.skew) // 1_000_000
 
     # --- what comes
 

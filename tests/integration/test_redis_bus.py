@@ -4,6 +4,7 @@ Each bus here is as in a process of its own: they share nothing but Redis.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 
@@ -213,13 +214,27 @@ async def test_who_goes_on_while_redis_is_told_again_gets_nothing_twice(valkey: 
         assert not resumed.waiting()
 
 
+async def test_a_thread_is_followed_from_when_it_was_asked_for(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        publish(a, "17", 0, 3)
+        await a.flush()
+        await asyncio.sleep(0.05)  # Redis's time is known to the millisecond, more or less.
+        asked_at = time.time_ns()
+        publish(a, "17", 3, 5)
+        await a.flush()
+        reader = await b.follow_thread("thread-17", None, asked_at)
+        publish(a, "17", 5, 6)
+        assert payloads(await read(reader, 3)) == numbered(3, 6)
+        assert not reader.broken
+
+
 async def test_what_is_sent_comes_after_what_was_sent_elsewhere_whatever_clocks_say(
     valkey: Valkey,
 ) -> None:
     async with buses(valkey, 3) as (a, b, c):
         for here, ahead in ((a, 0), (b, -3), (c, -6)):
             await here.flush()
-            here._set_clock(ahead * 10**9)
+            here.link.skew = ahead * 10**9
         publish(a, "16", 0, 3)
         await a.flush()
         # A follower has seen what was sent before; a next attempt has asked for it.
