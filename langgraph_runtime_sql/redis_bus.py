@@ -51,6 +51,9 @@ LEAST_TTL_SECONDS = 60.0
 LISTEN_SECONDS = 5.0
 # A hole in what is told again is given this long to be filled.
 TOLD_AGAIN_SECONDS = 7.0
+# How much earlier than he asks an event may have been sent that somebody is told who wants those
+# from now on: clocks are not as exact as that.
+BEFORE_MILLISECONDS = 2_000
 _LONGEST_REASON = 10_000
 _UP = Gauge("threadhold_redis_up", "Whether Redis answers and takes what it is given")
 
@@ -212,11 +215,19 @@ class RedisBus(LocalBus):
         self, thread_id: str, after: Order | None = None, asked_at: int | None = None
     ) -> Subscription:
         """Follow a thread, wherever its runs are worked on; arguments as on the `LocalBus`."""
+        asked_at = asked_at or time.time_ns()
         reader = self._subscribe(self._by_thread, thread_id, None, None)
         await self._follow(reader, thread_id, asked_at)
-        if after is not None:
+        if after is None:
+            self._begin(reader, asked_at)
+        else:
             await self._replay(reader, None, self._thread_logs.get(thread_id, []), after, None)
         return reader
+
+    def _begin(self, reader: Subscription, asked_at: int) -> None:
+        """Have a reader told nothing of long ago, as a Redis is that has forgotten everything."""
+        if self.link.knows_clock and isinstance(reader, RemoteSubscription):
+            reader.after = (asked_at + self.skew) // 1_000_000 - BEFORE_MILLISECONDS, 0
 
     async def _follow(self, reader: Subscription, key: str, asked_at: int | None = None) -> None:
         if self._remote is None or not isinstance(reader, RemoteSubscription):

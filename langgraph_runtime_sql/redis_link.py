@@ -44,6 +44,7 @@ class Link:
     Attributes:
         seconds: How long a command may take before Redis counts as away.
         skew: Nanoseconds by which Redis's clock is ahead of ours.
+        knows_clock: Whether it has ever said so.
         failures: How often one was not answered, or refused.
     """
 
@@ -52,6 +53,7 @@ class Link:
         self.prefix = prefix
         self.seconds = seconds
         self.skew = 0
+        self.knows_clock = False
         self.failures = 0
         self._clients: list[Redis] = []
         self._commands: Redis | None = None
@@ -114,6 +116,7 @@ class Link:
                 self._clock_error = took
                 there = int(seconds) * 10**9 + int(microseconds) * 1_000
                 self.skew = there - before - took // 2
+                self.knows_clock = True
         self._clock_is_set = True
 
     async def look(self) -> None:
