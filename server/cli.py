@@ -229,11 +229,14 @@ def ingest(path: Path, tenant: str | None, database_url: str | None) -> None:
 
     Documents are Markdown, text, HTML and PDF. Doing it again updates what has changed.
     """
+    from langgraph_runtime_sql.guests import guest
     from my_agent import database
     from server.ingest import ingest as bring_in
 
-    database.use(load_settings(database_url=database_url).database_url)
-    bring_in(path, tenant)
+    url = load_settings(database_url=database_url).database_url
+    with guest(url):
+        database.use(url)
+        bring_in(path, tenant)
 
 
 def load_settings(**given: Any) -> Settings:
