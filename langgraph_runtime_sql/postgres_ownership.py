@@ -127,3 +127,14 @@ class PostgresOwnership:
         function = "pg_try_advisory_lock_shared" if self.shared else "pg_try_advisory_lock"
         row = raw.execute(f"SELECT {function}(%s)", (_KEY,)).fetchone()
         return bool(row and row[0])
+
+
+def is_shared(raw: Raw) -> bool:
+    """Whether processes own the database together now."""
+    row = raw.execute(
+        "SELECT FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted"
+        " AND (classid::bigint << 32) + objid::bigint = %s"
+        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        (_KEY,),
+    ).fetchone()
+    return row is not None
