@@ -249,6 +249,8 @@ class Queue:
             await asyncio.sleep(SWEEP_SECONDS)
             try:
                 await self.sweep()
+                async with self._claiming:
+                    bus.current().leave(self.working())
                 bus.current().expire()
             except Exception:
                 logger.exception("The sweep failed", action="sweep_failed")

@@ -13,7 +13,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -314,6 +314,19 @@ class RedisBus(LocalBus):
         """A run was committed or claimed. Only of those that are worked on here is the end sure."""
         if here:
             super().run_started(run_id, resumable=resumable)
+
+    def leave(self, working: Collection[str]) -> None:
+        """Let go of runs that were lost or handed back; of their end others will tell.
+
+        What was kept here of their streams goes after a while, as of runs that have ended: what
+        Redis has of them it has from us, too.
+        """
+        with self._lock:
+            for run_id in [each for each in self._live if each not in working]:
+                del self._live[run_id]
+            for run_id, log in self._logs.items():
+                if log.expires is None and run_id not in working:
+                    log.expires = time.monotonic() + self._keep
 
     def wake(self) -> None:
         """Have every queue look again; from any thread."""
