@@ -9,7 +9,7 @@ import pytest
 from langgraph_runtime_sql import bus
 from langgraph_runtime_sql.bus import START, Control, Event, LocalBus, Subscription
 
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 60.0
 
 
 @pytest.fixture
