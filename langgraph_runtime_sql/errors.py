@@ -14,6 +14,7 @@ RuntimeSqlError
 ├── OtherTenants        the database refuses a row: 403
 ├── DatabaseBusy        nothing was committed; the same call may succeed now
 ├── DatabaseOverloaded  the disk is full or failing, or the server away: 503
+├── GraphExited         a node called `sys.exit`
 └── SupersededAttempt   the write belongs to an attempt that no longer owns its run
 """
 
@@ -93,6 +94,13 @@ class DatabaseOverloaded(RuntimeSqlError):
 
 class EventsLost(RuntimeSqlError):
     """Events were lost on their way from another process. What the run has written is not."""
+
+
+class GraphExited(RuntimeSqlError, RuntimeError):
+    """A node asked the process to end, which fails its run instead."""
+
+    def __init__(self, code: object) -> None:
+        super().__init__(f"The graph called sys.exit({code!r}), which fails the run")
 
 
 class SupersededAttempt(RuntimeSqlError, RuntimeError):
