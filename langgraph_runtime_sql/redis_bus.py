@@ -13,7 +13,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -333,7 +333,21 @@ class RedisBus(LocalBus):
     def run_left(self, run_id: str) -> None:
         """Another process may go on with the run, and its end never be heard of here."""
         with self._lock:
-            self._live.pop(run_id, None)
+            self._let_go(run_id)
+
+    def leave_all_but(self, working: Collection[str]) -> None:
+        """Let go of runs that were lost or handed back; of their end others will tell."""
+        with self._lock:
+            kept = [run_id for run_id, log in self._logs.items() if log.expires is None]
+            for run_id in {*self._live, *kept}.difference(working):
+                self._let_go(run_id)
+
+    def _let_go(self, run_id: str) -> None:
+        """Its stream goes after a while, as if it had ended: Redis has from us what we have."""
+        self._live.pop(run_id, None)
+        log = self._logs.get(run_id)
+        if log is not None and log.expires is None:
+            log.expires = time.monotonic() + self._keep
 
     def wake(self) -> None:
         """Have every queue look again; from any thread."""

@@ -16,6 +16,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     AuthenticationError,
+    InvalidResponse,
     NoPermissionError,
     RedisError,
     ResponseError,
@@ -123,7 +124,7 @@ class Link:
         """Refuse a Redis that would never do. One that is away is not refused.
 
         Raises:
-            BadRedis: a Cluster or Sentinel, or one that does not let us in.
+            BadRedis: a Cluster or Sentinel, no Redis at all, or one that does not let us in.
         """
         try:
             async with asyncio.timeout(min(LOOK_SECONDS, self.seconds)):
@@ -184,7 +185,7 @@ async def refuse(redis: Redis, url: str) -> dict[str, Any]:
     """What a Redis says of itself, unless it would never do.
 
     Raises:
-        BadRedis: a Cluster or Sentinel, or one that does not let us in.
+        BadRedis: a Cluster or Sentinel, no Redis at all, or one that does not let us in.
         one of FAILURES: it does not answer.
     """
     try:
@@ -193,6 +194,8 @@ async def refuse(redis: Redis, url: str) -> dict[str, Any]:
         return {}
     except AuthenticationError as error:
         raise BadRedis(f"The Redis at {shown(url)} does not accept user and password.") from error
+    except InvalidResponse as error:
+        raise BadRedis(f"What answers at {shown(url)} is no Redis.") from error
     except ResponseError as error:
         if "DB index" in str(error):
             raise BadRedis(f"The Redis at {shown(url)} refuses: {error}.") from error

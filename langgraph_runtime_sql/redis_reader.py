@@ -28,6 +28,15 @@ PLACE_SECONDS = 2.0
 POKE_TTL_SECONDS = 60
 ASK_SECONDS = 0.2
 
+# In one step, because whoever publishes may begin the stream anew just then. What is known of it
+# goes, too: by that they see that they have to tell everything again.
+CLEAR = """
+local kind = redis.call('TYPE', KEYS[1])['ok']
+if kind == 'stream' or kind == 'none' then return 0 end
+redis.call('DEL', KEYS[1], KEYS[2])
+return 1
+"""
+
 EntryId = tuple[int, int]
 Fields = dict[bytes, bytes]
 Entry = tuple[bytes, Fields]
@@ -244,9 +253,8 @@ class Reader:
         with suppress(*FAILURES):
             redis: Any = await self._link.commands()
             for key, stream in list(self._streams.items()):
-                if await redis.type(self._link.stream(key)) not in (b"stream", b"none"):
+                if await redis.eval(CLEAR, 2, self._link.stream(key), self._link.meta(key)):
                     _drop(key)
-                    await redis.delete(self._link.stream(key))
                     for subscription in stream.readers:
                         subscription.lose()
 

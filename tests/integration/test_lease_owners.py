@@ -3,6 +3,7 @@
 import asyncio
 import datetime as dates
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -20,7 +21,8 @@ from langgraph_runtime_sql.statements import Row
 from langgraph_runtime_sql.store import Store
 from langgraph_runtime_sql.tables import runs
 from tests.support import runtime
-from tests.support.runtime import opened, register, serving, start_run, status
+from tests.support.processes import free_port
+from tests.support.runtime import opened, register, serving, start_run, status, working
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 
@@ -29,14 +31,14 @@ HOUR = dates.timedelta(hours=1)
 
 @pytest.fixture(scope="module", autouse=True)
 def settings() -> Iterator[None]:
-    with serving("echo"):
+    with serving("echo", "sleeper"):
         yield
 
 
 @pytest.fixture
 async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
     async with opened(tmp_path / "x.db", shared=True) as found:
-        await register(["echo"])
+        await register(["echo", "sleeper"])
         yield found
 
 
@@ -322,3 +324,37 @@ async def test_a_lease_counts_from_before_the_claim(
         [held] = seen
         assert held is not None
         assert began <= held.since <= clock.elapsed()
+
+
+async def test_the_stream_of_a_run_that_was_lost_is_not_kept_for_ever(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end is never told here: who has it now tells it."""
+    monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
+    # Nobody needs to hear of it.
+    bus.reset(0.0, f"redis://127.0.0.1:{free_port()}/0")
+    run = await start_run(
+        uuid4(), "sleeper", {"seconds": 600}, stream_mode="values", stream_resumable=True
+    )
+    key = str(run["run_id"])
+
+    def kept() -> list[bus.Event]:
+        with closing(bus.current().subscribe_run(key, bus.START)) as reader:
+            return reader.waiting()
+
+    async with working(), asyncio.timeout(60):
+        while not kept():
+            await asyncio.sleep(0.01)
+        # While it is worked on here, however long that takes.
+        for _ in range(3):
+            await queue.sweep()
+            bus.current().expire()
+        assert kept()
+        assert bus.current().is_live(key)
+
+        taken = {"claimed_by": "another", "attempt": 2, "lease_until": clock.now() + HOUR}
+        statement = runs.update().where(runs.c.run_id == run["run_id"]).values(taken)
+        await db.write(lambda conn: conn.execute(statement))
+        while kept() or bus.current().is_live(key):
+            await asyncio.sleep(0.01)
+    assert await status(run["run_id"]) == "running"

@@ -10,7 +10,7 @@ from langgraph_runtime_sql import bus
 from langgraph_runtime_sql.bus import START, Control, Event, LocalBus, Subscription
 from langgraph_runtime_sql.redis_bus import RedisBus
 
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 60.0
 
 
 @pytest.fixture
