@@ -181,7 +181,7 @@ class Queue:
             raise
         except SupersededAttempt:
             _note_lost(str(run_id), attempt)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # said by `_note_failed`
             _note_failed(str(run_id), error)
             if attempt > BG_JOB_MAX_RETRIES:
                 await self._give_up(run, attempt, error)

@@ -44,7 +44,8 @@ Entry = tuple[bytes, Fields]
 
 def pack(event: Event) -> bytes:
     """An event without its data, as it travels."""
-    return orjson.dumps([*event.order, event.run_id, event.name, event.resumable])
+    about = event.run_id, event.name, event.resumable, event.attempt
+    return orjson.dumps([*event.order, *about])
 
 
 def unpack(fields: Fields) -> Event | None:
@@ -53,7 +54,7 @@ def unpack(fields: Fields) -> Event | None:
     if header is None or data is None:
         return None
     try:
-        milliseconds, sequence, run_id, name, resumable = orjson.loads(header)
+        milliseconds, sequence, run_id, name, resumable, attempt = orjson.loads(header)
         if name == CONTROL:
             sound = data == DONE
         else:
@@ -61,10 +62,11 @@ def unpack(fields: Fields) -> Event | None:
             sound = isinstance(name, str)
     except (ValueError, TypeError):
         return None
-    sound = sound and all(isinstance(each, int) for each in (milliseconds, sequence, resumable))
+    numbers = milliseconds, sequence, resumable, attempt
+    sound = sound and all(isinstance(each, int) for each in numbers)
     if not sound or not isinstance(run_id, str):
         return None
-    return Event((milliseconds, sequence), run_id, name, data, bool(resumable))
+    return Event((milliseconds, sequence), run_id, name, data, bool(resumable), attempt)
 
 
 def _number(fields: Fields) -> tuple[bytes, int] | None:

@@ -239,6 +239,29 @@ async def test_a_thread_is_followed_from_when_it_was_asked_for(valkey: Valkey) -
         assert not reader.broken
 
 
+async def test_what_an_attempt_sent_that_was_superseded_does_not_come_after_the_next_ones(
+    valkey: Valkey,
+) -> None:
+    """It waited for Redis, and here they are told of the next attempt without that."""
+
+    def say(here: RedisBus, number: int, attempt: int) -> Event:
+        data = b"%d" % number
+        return here.publish("run-19", "thread-19", "values", data, resumable=True, attempt=attempt)
+
+    async with buses(valkey) as (a, b):
+        readers = [await b.follow_run("run-19", "thread-19"), await b.follow_thread("thread-19")]
+        # In one step of this process, so that Redis has none of it when the other one's comes.
+        say(b, 0, 2)
+        b._receive("thread-19", say(a, 1, 1))
+        say(b, 2, 2)
+        for reader in readers:
+            assert payloads(await read(reader, 2)) == [b"0", b"2"]
+        b._receive("thread-19", say(a, 3, 1))
+        b.run_ended("run-19", "thread-19", resumable=True)
+        for reader in readers:
+            assert [event.is_end for event in await read(reader, 1)] == [True]
+
+
 async def test_who_follows_a_thread_from_now_on_is_not_told_again_what_was_long_ago(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
