@@ -194,8 +194,6 @@ class LocalBus:
         self._keep = keep_seconds
         self._lock = threading.Lock()
         self._last: Order = (0, 0)
-        # Nanoseconds by which the clock that numbers come from is ahead of ours.
-        self._skew = 0
         self._by_run: dict[str, list[Subscription]] = defaultdict(list)
         self._by_thread: dict[str, list[Subscription]] = defaultdict(list)
         self._logs: dict[str, _Log] = {}
@@ -219,6 +217,11 @@ class LocalBus:
         return {}
 
     # --- streams
+
+    @property
+    def skew(self) -> int:
+        """Nanoseconds by which the clock that numbers come from is ahead of this machine's."""
+        return 0
 
     @property
     def recheck_seconds(self) -> float:
@@ -261,7 +264,7 @@ class LocalBus:
         log: _Log | None,
         attempt: int,
     ) -> Event:
-        milliseconds = (time.time_ns() + self._skew) // 1_000_000
+        milliseconds = (time.time_ns() + self.skew) // 1_000_000
         last = self._last
         order = (milliseconds, 0) if milliseconds > last[0] else (last[0], last[1] + 1)
         self._last = order
@@ -296,8 +299,15 @@ class LocalBus:
         """
         return self.subscribe_run(run_id, after, live)
 
-    async def follow_thread(self, thread_id: str, after: Order | None = None) -> Subscription:
-        """`subscribe_thread`, wherever its runs are worked on."""
+    async def follow_thread(
+        self, thread_id: str, after: Order | None = None, asked_at: int | None = None
+    ) -> Subscription:
+        """`subscribe_thread`, wherever its runs are worked on.
+
+        Args:
+            asked_at: When, in nanoseconds by this machine's clock: what other processes sent
+                since then comes too. Now where it is left out.
+        """
         return self.subscribe_thread(thread_id, after)
 
     async def settle(self, subscription: Subscription, run_id: str | None = None) -> bool:
@@ -379,6 +389,9 @@ class LocalBus:
                 if (log := self._logs.get(run_id)) is not None:
                     log.expires = None
 
+    def run_left(self, run_id: str) -> None:
+        """An attempt in this process is over, and its run is not, or ended elsewhere."""
+
     def is_live(self, run_id: str) -> bool:
         """Whether this process knows that the run has not ended yet."""
         return run_id in self._live
@@ -446,7 +459,7 @@ class LocalBus:
 
     # --- upkeep
 
-    def leave(self, working: Collection[str]) -> None:
+    def leave_all_but(self, working: Collection[str]) -> None:
         """Let go of runs that others work on now. No run is claimed here meanwhile.
 
         Here they all come back: nobody else works on runs.

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 # Any number, as long as it stays the same: locks are the database's own.
 _KEY = 7_214_880_111
 # Whoever has just died still holds the lock until the server notices.
-PATIENCE_SECONDS = 2.0
+PATIENCE_SECONDS = 5.0
 WATCH_SECONDS = 2.0
 AGAIN_SECONDS = 0.1
 # How long a server that has fallen silent is waited for by whoever lets go.
@@ -84,7 +84,8 @@ class PostgresOwnership:
         self._released = True
         if self._watcher is not None and self._alarm is not None:
             self._alarm[0].send(b".")
-            self._watcher.join(RELEASE_SECONDS)
+            # It gives the lock back, for which it waits as long itself.
+            self._watcher.join(2 * RELEASE_SECONDS)
             if self._watcher.is_alive() and self._raw is not None:
                 cut(self._raw)
                 self._watcher.join(RELEASE_SECONDS)
@@ -99,6 +100,7 @@ class PostgresOwnership:
     def _close(self) -> None:
         raw, self._raw = self._raw, None
         if raw is not None:
+            _unlock(raw)
             raw.close()
 
     def _watch(self, alarm: socket.socket) -> None:
@@ -152,3 +154,14 @@ def is_shared(raw: Raw) -> bool:
         (_KEY,),
     ).fetchone()
     return row is not None
+
+
+def _unlock(raw: Raw) -> None:
+    """Give the lock back at once: that a connection was closed the server notices some time later.
+
+    A server that does not answer keeps nobody waiting for long.
+    """
+    with suppress(psycopg.Error):
+        raw.pgconn.send_query(b"SELECT pg_advisory_unlock_all()")
+        raw.pgconn.flush()
+        select.select([raw.fileno()], [], [], RELEASE_SECONDS)

@@ -250,7 +250,7 @@ class Queue:
             try:
                 await self.sweep()
                 async with self._claiming:
-                    bus.current().leave(self.working())
+                    bus.current().leave_all_but(self.working())
                 bus.current().expire()
             except Exception:
                 logger.exception("The sweep failed", action="sweep_failed")

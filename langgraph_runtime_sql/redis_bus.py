@@ -51,6 +51,9 @@ LEAST_TTL_SECONDS = 60.0
 LISTEN_SECONDS = 5.0
 # A hole in what is told again is given this long to be filled.
 TOLD_AGAIN_SECONDS = 7.0
+# How much earlier than he asks an event may have been sent that somebody is told who wants those
+# from now on: clocks are not as exact as that.
+BEFORE_MILLISECONDS = 2_000
 _LONGEST_REASON = 10_000
 _UP = Gauge("threadhold_redis_up", "Whether Redis answers and takes what it is given")
 
@@ -113,13 +116,10 @@ class RedisBus(LocalBus):
     ) -> None:
         super().__init__(keep_seconds)
         self.name = uuid.uuid4().hex
-        self.link = Link(url, prefix or PREFIX, self._set_clock, seconds=answer_seconds)
+        self.link = Link(url, prefix or PREFIX, seconds=answer_seconds)
         self._outbox = Outbox(self.link, max(LEAST_TTL_SECONDS, keep_seconds))
         self._remote: Reader | None = None
         self._tasks: list[asyncio.Task[None]] = []
-
-    def _set_clock(self, skew: int) -> None:
-        self._skew = skew
 
     async def start(self) -> None:
         """Connect with other processes. A Redis that is away is tried again until it is there.
@@ -157,6 +157,11 @@ class RedisBus(LocalBus):
         return {"redis": self.link.state}
 
     # --- streams
+
+    @property
+    def skew(self) -> int:
+        """Nanoseconds by which Redis's clock is ahead of this machine's."""
+        return self.link.skew
 
     @property
     def recheck_seconds(self) -> float:
@@ -206,20 +211,30 @@ class RedisBus(LocalBus):
             await self._replay(reader, run_id, [run_id], after, live, whole=whole)
         return reader
 
-    async def follow_thread(self, thread_id: str, after: Order | None = None) -> Subscription:
-        """Follow a thread, wherever its runs are worked on."""
+    async def follow_thread(
+        self, thread_id: str, after: Order | None = None, asked_at: int | None = None
+    ) -> Subscription:
+        """Follow a thread, wherever its runs are worked on; arguments as on the `LocalBus`."""
+        asked_at = asked_at or time.time_ns()
         reader = self._subscribe(self._by_thread, thread_id, None, None)
-        await self._follow(reader, thread_id)
-        if after is not None:
+        await self._follow(reader, thread_id, asked_at)
+        if after is None:
+            self._begin(reader, asked_at)
+        else:
             await self._replay(reader, None, self._thread_logs.get(thread_id, []), after, None)
         return reader
 
-    async def _follow(self, reader: Subscription, key: str) -> None:
+    def _begin(self, reader: Subscription, asked_at: int) -> None:
+        """Have a reader told nothing of long ago, as a Redis is that has forgotten everything."""
+        if self.link.knows_clock and isinstance(reader, RemoteSubscription):
+            reader.after = (asked_at + self.skew) // 1_000_000 - BEFORE_MILLISECONDS, 0
+
+    async def _follow(self, reader: Subscription, key: str, asked_at: int | None = None) -> None:
         if self._remote is None or not isinstance(reader, RemoteSubscription):
             return
         reader.key, reader._unfollow = key, self._remote.unfollow
         try:
-            await self._remote.follow(key, reader)
+            await self._remote.follow(key, reader, asked_at or time.time_ns())
         except BaseException:
             reader.close()
             raise
@@ -315,18 +330,24 @@ class RedisBus(LocalBus):
         if here:
             super().run_started(run_id, resumable=resumable)
 
-    def leave(self, working: Collection[str]) -> None:
-        """Let go of runs that were lost or handed back; of their end others will tell.
-
-        What was kept here of their streams goes after a while, as of runs that have ended: what
-        Redis has of them it has from us, too.
-        """
+    def run_left(self, run_id: str) -> None:
+        """Another process may go on with the run, and its end never be heard of here."""
         with self._lock:
-            for run_id in [each for each in self._live if each not in working]:
-                del self._live[run_id]
-            for run_id, log in self._logs.items():
-                if log.expires is None and run_id not in working:
-                    log.expires = time.monotonic() + self._keep
+            self._let_go(run_id)
+
+    def leave_all_but(self, working: Collection[str]) -> None:
+        """Let go of runs that were lost or handed back; of their end others will tell."""
+        with self._lock:
+            kept = [run_id for run_id, log in self._logs.items() if log.expires is None]
+            for run_id in {*self._live, *kept}.difference(working):
+                self._let_go(run_id)
+
+    def _let_go(self, run_id: str) -> None:
+        """Its stream goes after a while, as if it had ended: Redis has from us what we have."""
+        self._live.pop(run_id, None)
+        log = self._logs.get(run_id)
+        if log is not None and log.expires is None:
+            log.expires = time.monotonic() + self._keep
 
     def wake(self) -> None:
         """Have every queue look again; from any thread."""

@@ -8,7 +8,6 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import redis.asyncio as redis_client
@@ -42,21 +41,21 @@ class Link:
     Args:
         url: `redis://`, `rediss://` or `unix://`.
         prefix: What all keys and channels begin with.
-        on_clock: Told by how many nanoseconds Redis's clock is ahead of ours.
 
     Attributes:
         seconds: How long a command may take before Redis counts as away.
+        skew: Nanoseconds by which Redis's clock is ahead of ours.
+        knows_clock: Whether it has ever said so.
         failures: How often one was not answered, or refused.
     """
 
-    def __init__(
-        self, url: str, prefix: str, on_clock: Callable[[int], None], *, seconds: float = 5.0
-    ) -> None:
+    def __init__(self, url: str, prefix: str, *, seconds: float = 5.0) -> None:
         self.url = url
         self.prefix = prefix
         self.seconds = seconds
+        self.skew = 0
+        self.knows_clock = False
         self.failures = 0
-        self._on_clock = on_clock
         self._clients: list[Redis] = []
         self._commands: Redis | None = None
         # How long whoever got no answer waits before he tries again, and what he was told.
@@ -117,7 +116,8 @@ class Link:
             if 0 <= took <= self._clock_error:
                 self._clock_error = took
                 there = int(seconds) * 10**9 + int(microseconds) * 1_000
-                self._on_clock(there - before - took // 2)
+                self.skew = there - before - took // 2
+                self.knows_clock = True
         self._clock_is_set = True
 
     async def look(self) -> None:

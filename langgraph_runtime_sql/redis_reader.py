@@ -22,11 +22,20 @@ BLOCK_MILLISECONDS = 2_000
 COUNT = 200
 # Of several that may have sent at the same time, the last events are among so many.
 LAST = 20
-# Where a stream's end cannot be asked for, it is read from a little earlier.
+# Where a stream cannot be asked for its place, it is read from a little earlier.
 MARGIN_MILLISECONDS = 1_000
 PLACE_SECONDS = 2.0
 POKE_TTL_SECONDS = 60
 ASK_SECONDS = 0.2
+
+# In one step, because whoever publishes may begin the stream anew just then. What is known of it
+# goes, too: by that they see that they have to tell everything again.
+CLEAR = """
+local kind = redis.call('TYPE', KEYS[1])['ok']
+if kind == 'stream' or kind == 'none' then return 0 end
+redis.call('DEL', KEYS[1], KEYS[2])
+return 1
+"""
 
 EntryId = tuple[int, int]
 Fields = dict[bytes, bytes]
@@ -64,6 +73,20 @@ def _number(fields: Fields) -> tuple[bytes, int] | None:
         return fields[b"o"], int(fields[b"n"])
     except (KeyError, ValueError):
         return None
+
+
+def _held(known: Fields, newer: Iterable[Entry]) -> dict[bytes, int]:
+    """The number of each origin's last event before the newer ones, of what is known of a stream."""
+    held = {
+        origin: int(number)
+        for origin, number in known.items()
+        if origin != b"size" and not origin.startswith(b"run:") and number.isdigit()
+    }
+    for _, fields in newer:
+        if (numbered := _number(fields)) is not None:
+            origin, number = numbered
+            held[origin] = min(held.get(origin, number), number - 1)
+    return held
 
 
 def _entry_id(text: bytes) -> EntryId:
@@ -115,12 +138,17 @@ class Reader:
 
     # --- who follows what
 
-    async def follow(self, key: str, subscription: Subscription) -> None:
-        """Deliver what comes to a stream from now on. Returns when nothing more can be missed."""
+    async def follow(self, key: str, subscription: Subscription, asked_at: int) -> None:
+        """Deliver what comes to a stream. Returns when nothing more can be missed.
+
+        Args:
+            asked_at: From when on, in nanoseconds by this machine's clock. A stream that is
+                followed already is delivered from now on.
+        """
         stream = self._streams.get(key)
         if stream is None:
             stream = self._streams[key] = _Stream()
-            stream.placing = asyncio.create_task(self._place(key, stream))
+            stream.placing = asyncio.create_task(self._place(key, stream, asked_at))
         stream.readers.add(subscription)
         if stream.placing is not None:
             await asyncio.shield(stream.placing)
@@ -133,31 +161,45 @@ class Reader:
             if not stream.readers:
                 del self._streams[key]
 
-    async def _place(self, key: str, stream: _Stream) -> None:
-        """Find the end of a stream, and have the loop read it from there."""
-        began = time.time_ns() // 1_000_000 - MARGIN_MILLISECONDS
+    async def _place(self, key: str, stream: _Stream, asked_at: int) -> None:
+        """Have the loop read a stream from when it was asked for.
+
+        Redis may take its time to answer, and whoever asked has perhaps begun a run meanwhile.
+        """
         try:
             async with asyncio.timeout(min(PLACE_SECONDS, self._link.seconds)):
                 redis: Any = await self._link.commands()
+                since = b"%d-0" % self._milliseconds(asked_at)
                 pipeline = redis.pipeline(transaction=True)
-                pipeline.xrevrange(self._link.stream(key), count=1)
+                pipeline.xrevrange(self._link.stream(key), b"(" + since, count=1)
+                pipeline.xrange(self._link.stream(key), since)
                 pipeline.hgetall(self._link.meta(key))
-                pipeline.xadd(self._poke, {"k": "1"}, maxlen=1)
-                pipeline.expire(self._poke, POKE_TTL_SECONDS)
-                last, known, *_ = await pipeline.execute()
+                before, newer, known = await pipeline.execute()
         except FAILURES:
             # The loop will notice, and say so.
-            stream.position = b"%d-0" % began
+            earlier = self._milliseconds(asked_at) - MARGIN_MILLISECONDS
+            stream.position = b"%d-0" % earlier
         else:
-            if last:
-                stream.position = last[0][0]
-            stream.held = {
-                origin: int(number)
-                for origin, number in known.items()
-                if origin != b"size" and not origin.startswith(b"run:") and number.isdigit()
-            }
+            if before:
+                stream.position = before[0][0]
+            stream.held = _held(known, newer)
         finally:
             stream.placing = None
+        await self._wake()
+
+    async def _wake(self) -> None:
+        """Have the loop look at what is followed now, instead of when its wait is over."""
+        with suppress(*FAILURES):  # The loop will notice, and say so.
+            async with asyncio.timeout(min(PLACE_SECONDS, self._link.seconds)):
+                redis: Any = await self._link.commands()
+                pipeline = redis.pipeline(transaction=True)
+                pipeline.xadd(self._poke, {"k": "1"}, maxlen=1)
+                pipeline.expire(self._poke, POKE_TTL_SECONDS)
+                await pipeline.execute()
+
+    def _milliseconds(self, moment: int) -> int:
+        """What Redis's clock showed at a moment of ours, in nanoseconds."""
+        return (moment + self._link.skew) // 1_000_000
 
     # --- what comes
 
@@ -220,9 +262,8 @@ class Reader:
         with suppress(*FAILURES):
             redis: Any = await self._link.commands()
             for key, stream in list(self._streams.items()):
-                if await redis.type(self._link.stream(key)) not in (b"stream", b"none"):
+                if await redis.eval(CLEAR, 2, self._link.stream(key), self._link.meta(key)):
                     _drop(key)
-                    await redis.delete(self._link.stream(key))
                     for subscription in stream.readers:
                         subscription.lose()
 

@@ -25,7 +25,7 @@ def examine(url: str, prefix: str | None) -> list[Finding]:
 
 
 async def _examine(url: str, prefix: str) -> list[Finding]:
-    link = Link(url, prefix, lambda skew: None, seconds=PATIENCE_SECONDS)
+    link = Link(url, prefix, seconds=PATIENCE_SECONDS)
     client = link.client(answer_seconds=PATIENCE_SECONDS)
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):

@@ -25,6 +25,10 @@ from server.settings import Settings
 
 logger = logging.getLogger(__name__)
 
+# Longer than clients and load balancers keep a connection that nobody uses: else it is closed
+# just when they send something.
+KEEP_ALIVE_SECONDS = 75
+
 
 class Exposed(RuntimeSqlError):
     """A server without authentication would listen where others reach it."""
@@ -129,6 +133,7 @@ def config(app: Starlette, settings: Settings, host: str, port: int) -> uvicorn.
         access_log=False,
         log_config=None,
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         ws_max_size=settings.max_body_bytes,
         timeout_graceful_shutdown=max(1, round(settings.shutdown_grace_seconds)),
     )

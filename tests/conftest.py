@@ -5,6 +5,7 @@ import os
 import random
 import ssl
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -27,6 +28,11 @@ os.environ["THREADHOLD_SEED"] = str(SEED)
 # Every client that a test opens would read all the world's certificates anew, which takes longer
 # than most tests, and hardly a server here speaks TLS.
 ssl.create_default_context = functools.cache(ssl.create_default_context)  # type: ignore[assignment]
+
+
+# Seconds; on a machine that is busy a good answer may take longer than the five that httpx waits.
+for _wait in ("connect", "read", "write", "pool"):
+    setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, _wait, 60.0)
 
 
 def pytest_report_header() -> str:

@@ -9,7 +9,7 @@ import orjson
 from sqlalchemy import bindparam, func, or_, select
 
 from langgraph_runtime_sql import bus, database, json_codec
-from langgraph_runtime_sql.bus import Event
+from langgraph_runtime_sql.bus import Event, Order
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import EventsLost
 from langgraph_runtime_sql.ops import run_rows
@@ -43,7 +43,7 @@ class Stream:
     """`Threads.Stream` of the interface."""
 
     @staticmethod
-    async def join(
+    def join(
         thread_id: Any,
         *,
         last_event_id: str | None = None,
@@ -51,13 +51,13 @@ class Stream:
         ctx: Any = None,
     ) -> AsyncIterator[tuple[bytes, bytes, bytes | None]]:
         """Follow a thread until the client leaves; (event, data, id) each."""
-        async for name, data, event_id, _ in Stream.join_event_streaming(
+        events = Stream.join_event_streaming(
             thread_id, last_event_id=last_event_id, stream_modes=stream_modes, ctx=ctx
-        ):
-            yield name, data, event_id
+        )
+        return ((name, data, event_id) async for name, data, event_id, _ in events)
 
     @staticmethod
-    async def join_event_streaming(
+    def join_event_streaming(
         thread_id: Any,
         *,
         last_event_id: str | None = None,
@@ -69,28 +69,15 @@ class Stream:
         Where events were lost on their way from another process it ends: with what the runs
         came to, and an error.
         """
-        identifier = as_uuid(thread_id, "thread ID")
-        await Stream.check_thread_stream_auth(identifier, ctx)
-        modes = frozenset(stream_modes) or frozenset({"run_modes"})
-        after = bus.parse_order(last_event_id)
-        here = bus.current()
-        async with await here.follow_thread(str(identifier), after) as subscription:
-            ends = _Ends(identifier) if here.shared else None
-            while True:
-                if ends is not None and (lost := await ends.unheard()):
-                    break
-                event = await subscription.get(None if ends is None else ends.seconds)
-                if event is not None and event.is_loss:
-                    lost = await _last(identifier)
-                    break
-                if event is None:
-                    continue
-                if ends is not None:
-                    ends.hear(event)
-                if (shown := _shown(event, modes)) is not None:
-                    yield shown
-        async for shown in _rest(lost, modes):
-            yield shown
+        # What comes of it is read only once the response has begun, and whoever sees it begin
+        # may start a run anywhere.
+        return _follow(
+            as_uuid(thread_id, "thread ID"),
+            bus.parse_order(last_event_id),
+            frozenset(stream_modes) or frozenset({"run_modes"}),
+            ctx,
+            asked_at=time.time_ns(),
+        )
 
     @staticmethod
     async def check_thread_stream_auth(thread_id: Any, ctx: Any = None) -> None:
@@ -103,6 +90,30 @@ class Stream:
 
         if await authorize(ctx, "threads", "read", {"thread_id": as_uuid(thread_id, "thread ID")}):
             await permitted_thread(thread_id, ctx, "read")
+
+
+async def _follow(
+    thread_id: UUID, after: Order | None, modes: Modes, ctx: Any, *, asked_at: int
+) -> AsyncIterator[Delivered]:
+    here = bus.current()
+    async with await here.follow_thread(str(thread_id), after, asked_at) as subscription:
+        await Stream.check_thread_stream_auth(thread_id, ctx)
+        ends = _Ends(thread_id) if here.shared else None
+        while True:
+            if ends is not None and (lost := await ends.unheard()):
+                break
+            event = await subscription.get(None if ends is None else ends.seconds)
+            if event is not None and event.is_loss:
+                lost = await _last(thread_id)
+                break
+            if event is None:
+                continue
+            if ends is not None:
+                ends.hear(event)
+            if (shown := _shown(event, modes)) is not None:
+                yield shown
+    async for shown in _rest(lost, modes):
+        yield shown
 
 
 class _Ends:

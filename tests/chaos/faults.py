@@ -179,7 +179,8 @@ class _Commanded:
         return psycopg.Connection
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._raw, name)
+        # This is its own `pgconn`, too.
+        return getattr(self._raw if hasattr(self._raw, name) else self._raw.pgconn, name)
 
     @property
     def pgconn(self) -> Any:

@@ -194,7 +194,7 @@ def test_a_mounted_platform_with_an_app_inside_has_one_queue_and_one_scheduler(
     env = environment(N_JOBS_PER_WORKER="2", CRON_SCHEDULER_SLEEP_TIME="1")
     with (
         running(command, port, tmp_path, env, ready="/api/ok") as server,
-        httpx.Client(base_url=f"{server.url}/api", timeout=30) as client,
+        httpx.Client(base_url=f"{server.url}/api", timeout=60) as client,
     ):
         assert client.get("/mine").text == "mine"
         _assert_one_queue(client, tmp_path / "record")

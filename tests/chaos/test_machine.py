@@ -16,7 +16,7 @@ import pytest
 
 from server.backup import back_up
 from tests.chaos.ledger import Ledger, load
-from tests.chaos.victim import Victim, lines
+from tests.chaos.victim import PATIENCE, Victim, lines
 from tests.support import databases
 from tests.support.processes import environment, free_port, threadhold
 
@@ -52,7 +52,7 @@ def test_requests_made_while_a_process_is_stopped_are_answered(victim: Victim) -
             answers = [pool.submit(victim.post, "/threads", {}) for _ in range(4)]
             time.sleep(2 * LEASE)
             assert not any(answer.done() for answer in answers)
-        assert len({answer.result(30)["thread_id"] for answer in answers}) == 4
+        assert len({answer.result(60)["thread_id"] for answer in answers}) == 4
 
 
 def fill(victim: Victim) -> httpx.Response:
@@ -151,7 +151,7 @@ def test_a_second_process_on_the_file_is_refused(victim: Victim) -> None:
             env=environment(),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
         said = second.stdout + second.stderr
@@ -170,9 +170,12 @@ async def test_a_backup_under_load_is_one_moments_state(
     ledger, copies = Ledger(), []
     await asyncio.to_thread(victim.start)
     clients = asyncio.create_task(load(victim, ledger, 10, rng))
+    known: list[str] = []
     for number in range(3):
         await asyncio.sleep(0.3)
-        known = [name for kind, name in ledger.kept if kind == "thread"]
+        async with asyncio.timeout(PATIENCE):
+            while not (known := [name for kind, name in ledger.kept if kind == "thread"]):
+                await asyncio.sleep(0.05)
         copy = tmp_path / f"copy-{number}.db"
         await asyncio.to_thread(back_up, databases.url(victim.database), copy)
         copies.append((copy, known))

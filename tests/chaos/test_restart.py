@@ -1,16 +1,19 @@
 """What a restart finds again: each kind of unfinished business, cut off by `kill -9` or SIGTERM."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from langgraph_runtime_sql import queue
 from tests.chaos.victim import Victim, lines
 from tests.support import databases
 from tests.support.webhooks import receiver
 
 pytestmark = pytest.mark.usefixtures("each_database")
+
+# Seconds of a lease that no test sees the end of.
+NEVER = 600.0
 
 
 def steps(victim: Victim, name: str) -> list[int]:
@@ -18,15 +21,25 @@ def steps(victim: Victim, name: str) -> list[int]:
 
 
 def under_way(
-    victim: Victim, *, count: int = 30, name: str = "steps", **body: Any
+    victim: Victim, *, count: int = 10, name: str = "steps", **body: Any
 ) -> tuple[str, str]:
-    """A run of `steps` in a thread of its own that has taken two steps."""
-    asked = {"count": count, "delay": 0.05, "record": str(victim.folder / name)}
+    """A run of `steps` in a thread of its own that has taken two steps, and is at the third."""
+    allow(victim, 2)
+    asked = {"count": count, "record": str(victim.folder / name), "gate": str(gate(victim))}
     thread = victim.thread()
     # Each step begins when the one before has been kept; by default it need not wait for that.
     run = victim.run(thread, "steps", asked, durability="sync", **body)
-    victim.await_(lambda: len(steps(victim, name)) >= 2)
+    victim.await_(lambda: len(steps(victim, name)) >= 3)
     return thread, run
+
+
+def gate(victim: Victim) -> Path:
+    return victim.folder / "gate"
+
+
+def allow(victim: Victim, count: int) -> None:
+    """Let every run take so many steps."""
+    gate(victim).write_text(str(count))
 
 
 def assert_resumed(victim: Victim, thread: str, *, count: int, cuts: int, more: int = 0) -> None:
@@ -42,20 +55,19 @@ def assert_resumed(victim: Victim, thread: str, *, count: int, cuts: int, more: 
 
 
 def test_a_run_cut_off_goes_on_from_its_last_checkpoint_at_once(victim: Victim) -> None:
-    victim.start()
+    victim.start(lease=NEVER)
     thread, run = under_way(victim)
     other = {"count": 2, "record": str(victim.folder / "queued")}
     queued = victim.run(thread, "steps", other, multitask_strategy="enqueue")
     late = victim.run(victim.thread(), "echo", {}, after_seconds=1)
     victim.kill()
     taken = len(steps(victim, "steps"))
-    victim.start()
-    # It is at work when the server answers: nothing waits for a sweep, or a lease to end.
-    answered = time.monotonic()
+    # Nothing waits for a sweep, or a lease to end: that would take minutes.
+    victim.start(lease=NEVER)
     victim.await_(lambda: len(steps(victim, "steps")) > taken)
-    assert time.monotonic() - answered < queue.SWEEP_SECONDS
+    allow(victim, 10)
     assert victim.ended(thread, run) == "success"
-    assert_resumed(victim, thread, count=30, cuts=1, more=2)
+    assert_resumed(victim, thread, count=10, cuts=1, more=2)
     assert victim.ended(thread, queued) == "success"
     [(late_thread,)] = victim.sql("SELECT thread_id FROM runs WHERE run_id = ?", late)
     assert victim.ended(late_thread, late) == "success"
@@ -68,23 +80,25 @@ def test_a_client_that_follows_after_the_restart_gets_the_end(victim: Victim) ->
     victim.kill()
     victim.start()
     with victim.client.stream("GET", f"/threads/{thread}/runs/{run}/stream") as answer:
+        allow(victim, 10)
         text = "".join(answer.iter_text())
     assert "event: error" not in text
-    assert victim.get(f"/threads/{thread}/runs/{run}/join")["done"] == list(range(30))
+    assert victim.get(f"/threads/{thread}/runs/{run}/join")["done"] == list(range(10))
 
 
 def test_a_shutdown_hands_back_without_counting_an_attempt(victim: Victim) -> None:
     victim.start()
-    thread, run = under_way(victim, count=40)
-    for _ in range(4):
-        taken = len(steps(victim, "steps"))
+    thread, run = under_way(victim)
+    for number in range(4):
         assert victim.terminate() in (0, -15)
         assert victim.sql("SELECT status, attempt FROM runs") == [("pending", 0)]
         assert victim.findings() == []
         victim.start()
-        victim.await_(lambda n=taken: len(steps(victim, "steps")) > n)
+        allow(victim, 3 + number)
+        victim.await_(lambda n=number: steps(victim, "steps")[-1] == 3 + n)
+    allow(victim, 10)
     assert victim.ended(thread, run) == "success"
-    assert_resumed(victim, thread, count=40, cuts=4)
+    assert_resumed(victim, thread, count=10, cuts=4)
 
 
 def test_a_cancel_acknowledged_before_the_crash_stays_a_cancel(victim: Victim) -> None:
@@ -164,8 +178,9 @@ def test_the_webhook_of_a_run_cut_off_is_called_when_it_ends(victim: Victim) -> 
         victim.kill()
         assert webhooks.received("/hook") == []
         victim.start()
+        allow(victim, 10)
         assert victim.ended(thread, run) == "success"
         victim.await_(lambda: webhooks.received("/hook"))
     [call] = webhooks.received("/hook")
     assert (call["run_id"], call["status"]) == (run, "success")
-    assert call["values"]["done"] == list(range(30))
+    assert call["values"]["done"] == list(range(10))

@@ -201,7 +201,7 @@ class Victim:
         if databases.kind() == "postgresql":
             found = doctor_postgres.examine(databases.url(self.database))
             return [f"{each.what} {each.id}: {each.why}" for each in found]
-        with closing(sqlite3.connect(self.database, timeout=10)) as raw:
+        with closing(sqlite3.connect(self.database, timeout=60)) as raw:
             filters.register_functions(raw)
             raw.execute("BEGIN")
             found = doctor.examine(Connection(raw, DIALECT), served=bool(self.pid))

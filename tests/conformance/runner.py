@@ -21,7 +21,7 @@ from .world import World, open_transport
 
 REFERENCE = "stock"
 AT_ONCE = 8
-SCENARIO_SECONDS = 60.0
+SCENARIO_SECONDS = 120.0
 
 
 @dataclass(frozen=True)

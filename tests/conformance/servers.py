@@ -20,8 +20,8 @@ from tests.support.processes import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 GRAPHS_CONFIG = ROOT / "tests" / "graphs" / "langgraph.json"
-START_SECONDS = 90.0
-STOP_SECONDS = 20.0
+START_SECONDS = 120.0
+STOP_SECONDS = 60.0
 # Enough that no scenario waits for a slot that another one keeps.
 WORKERS = 30
 
@@ -150,7 +150,7 @@ def wait_ready(server: Server) -> None:
             code = server.process.returncode
             raise ServerFailed(f"{server.name} exited with {code}:\n{server.tail()}")
         try:
-            if httpx.get(f"{server.url}/ok", timeout=2).status_code == 200:
+            if httpx.get(f"{server.url}/ok", timeout=5).status_code == 200:
                 return
         except httpx.TransportError:
             pass  # not listening yet

@@ -127,7 +127,7 @@ class World:
 
         For things that a server does by itself and tells nobody.
         """
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not accept(seen := await look()):
                 await asyncio.sleep(0.05)
         return seen

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 class Input(TypedDict, total=False):
     seconds: float
-    stopping: float  # seconds it takes to stop when it is cancelled
+    stopping: str  # path of a file: it takes until this is there to stop when it is cancelled
     record: str  # path of a file
     until: str  # path of a file that ends the sleep once it is there
 
@@ -40,7 +40,8 @@ async def sleeper(state: State) -> State:
         await sleep(seconds, state.get("until"))
     except asyncio.CancelledError:
         await asyncio.to_thread(append, record, "cancelled")
-        await asyncio.sleep(state.get("stopping", 0.0))
+        if stopping := state.get("stopping"):
+            await sleep(seconds, stopping)
         await asyncio.to_thread(append, record, "stopped")
         raise
     await asyncio.to_thread(append, record, "finished")

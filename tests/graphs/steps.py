@@ -23,6 +23,7 @@ class Input(TypedDict, total=False):
     fail_at: int  # the step that raises
     exit_at: int  # the step that kills the process
     once: str  # path of a file: the failure happens only while it does not exist
+    gate: str  # path of a file with a number: so many steps may end; none while it does not exist
 
 
 class State(Input, total=False):
@@ -47,6 +48,14 @@ def first_time(marker: str | None) -> bool:
     return True
 
 
+def ends(gate: str, number: int) -> bool:
+    """Whether the gate lets this step end."""
+    try:
+        return number < int(Path(gate).read_text() or 0)
+    except FileNotFoundError:
+        return False
+
+
 def begin(state: State) -> State:
     return {"first": len(state.get("done", []))}
 
@@ -58,6 +67,8 @@ async def step(state: State, runtime: Runtime) -> State:
         run_id = info.run_id if info else None
         await asyncio.to_thread(append, record, f"{run_id} {number}")
     await asyncio.sleep(state.get("delay", 0.0))
+    while (gate := state.get("gate")) and not await asyncio.to_thread(ends, gate, number):
+        await asyncio.sleep(0.02)
     if number in (state.get("fail_at"), state.get("exit_at")) and await asyncio.to_thread(
         first_time, state.get("once")
     ):

@@ -83,5 +83,9 @@ def create(framework: str, prefix: str, config: str, database_url: str) -> Any:
 if __name__ == "__main__":
     framework, prefix, config, url, port, *root_path = sys.argv[1:]
     uvicorn.run(
-        create(framework, prefix, config, url), port=int(port), root_path="".join(root_path)
+        create(framework, prefix, config, url),
+        port=int(port),
+        root_path="".join(root_path),
+        # Longer than clients keep a connection: else it is closed just as they ask something.
+        timeout_keep_alive=75,
     )

@@ -29,7 +29,7 @@ from tests.support.served import served
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 RUN = {"assistant_id": "echo", "input": {"value": "hers"}}
 CRON = {**RUN, "schedule": "0 0 1 1 *"}
 

@@ -162,7 +162,7 @@ async def test_the_thread_is_known_before_the_answer_is(ada: Api, model: OpenAIS
     gate = model.gate()
     model.enqueue(say("one two", gate=gate))
     body = {"question": FIRST}
-    async with asyncio.timeout(30), ada.stream("POST", "/api/ask", body, EVENTS) as stream:
+    async with asyncio.timeout(60), ada.stream("POST", "/api/ask", body, EVENTS) as stream:
         # The model says nothing until its gate opens: had anything waited for it, so would this.
         assert (await anext(stream)).name == "thread_id"
         gate.open()
@@ -197,7 +197,7 @@ async def test_a_run_that_is_stopped_has_no_answer(
     body = {"question": FIRST, "thread_id": thread}
     asking = asyncio.create_task(ada.http.post("/api/ask", json=body))
     hearing = asyncio.create_task(hear(ada, **body))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         # One runs, and one waits for it.
         while len(runs := await ada.get(f"/threads/{thread}/runs")) < 2 or not model.requests:
             await asyncio.sleep(0.02)

@@ -17,7 +17,7 @@ from tests.support.served import served
 pytestmark = pytest.mark.usefixtures("each_database")
 
 NOWHERE = "00000000-0000-4000-8000-00000000abcd"
-PATIENCE = 20.0
+PATIENCE = 60.0
 # An explicit text where JSON encoders would not write it.
 Body = Any
 

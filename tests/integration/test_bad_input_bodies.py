@@ -283,7 +283,7 @@ ROUTES: list[tuple[str, str, Any]] = [
 def target(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     with (
         served(tmp_path_factory.mktemp("bodies")) as server,
-        closing(httpx.Client(base_url=server.url, timeout=30)) as client,
+        closing(httpx.Client(base_url=server.url, timeout=60)) as client,
     ):
         yield Target(client)
         assert client.get("/ok").is_success

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("each_database")
 
 # The encoder's own limit is 254; where it matters is below it.
 DEPTHS = [150, 196, 200, 230, 232, 250, 252, 254, 300, 5000]
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 DEEP = """
 from typing import Any, TypedDict

@@ -15,8 +15,11 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
 from hooks.hosts import is_loopback
+from server import serving
+from server.settings import Settings
 from tests.support import databases
 from tests.support.processes import (
     GRAPHS,
@@ -80,9 +83,20 @@ def served(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def ask(url: str) -> Any:
-    answer = httpx.post(f"{url}/runs/wait", json={"assistant_id": "say", "input": {}}, timeout=30)
+    answer = httpx.post(f"{url}/runs/wait", json={"assistant_id": "say", "input": {}}, timeout=60)
     answer.raise_for_status()
     return answer.json()["name"]
+
+
+def logged_up_to(server: Running, mark: str) -> int:
+    """How many lines the log has with that of a request that is made now: lines come after
+    the answers, and this one after all others."""
+    httpx.get(f"{server.url}/{mark}")
+    deadline = time.monotonic() + 60
+    while not any(mark in str(line.get("path")) for line in lines(server)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return len(lines(server))
 
 
 def lines(server: Running) -> list[dict[str, Any]]:
@@ -100,19 +114,14 @@ def test_health_answers_without_the_api(served: Running) -> None:
 
 
 def test_a_request_is_one_line_of_json_at_most(served: Running) -> None:
-    before = len(lines(served))
+    before = logged_up_to(served, "the-first-one")
     for _ in range(5):
         ask(served.url)
         httpx.get(f"{served.url}/threads/not-an-id")
         httpx.post(f"{served.url}/threads/search", content=b"{")
     httpx.get(f"{served.url}/health")
     httpx.get(f"{served.url}/ok")
-    # The line is written after the answer; a later request's line proves that all are there.
-    httpx.get(f"{served.url}/a/last%0Aone")
-    deadline = time.monotonic() + 10
-    while not any("last" in str(line.get("path")) for line in lines(served)):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    logged_up_to(served, "a/last%0Aone")
     logged = lines(served)[before:]
     assert len(logged) == 16
     assert {line["event"] for line in logged} == {"request"}
@@ -126,11 +135,11 @@ def test_a_request_is_one_line_of_json_at_most(served: Running) -> None:
 
 
 def test_a_client_that_goes_away_in_the_middle_of_a_request_is_no_error(served: Running) -> None:
-    before = len(lines(served))
+    before = logged_up_to(served, "before-it-went")
     head = b"POST /threads HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n"
     with socket.create_connection(("127.0.0.1", httpx.URL(served.url).port or 80)) as connection:
         connection.sendall(head + b'{"metadata"')
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while len(logged := lines(served)[before:]) < 1:
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -149,7 +158,7 @@ def test_a_signal_ends_it_in_good_order_and_debug_shows_what_the_api_says(
     with running(line, port, tmp_path, environment(LOG_LEVEL=level)) as server:
         ask(server.url)
         server.process.send_signal(sent)
-        assert server.process.wait(30) in (0, -sent)
+        assert server.process.wait(60) in (0, -sent)
     assert "Traceback" not in server.log.read_text()
     loggers = {str(entry["logger"]).partition(".")[0] for entry in lines(server)}
     assert ("langgraph_api" in loggers) is (level == "debug")
@@ -193,7 +202,7 @@ def run(line: list[str], folder: Path, **env: str) -> subprocess.CompletedProces
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 
@@ -311,6 +320,12 @@ def eventually(server: Running, name: str) -> bool:
             pass
         time.sleep(0.2)
     return False
+
+
+def test_a_connection_is_kept_for_longer_than_a_load_balancer_keeps_it() -> None:
+    """Else one is closed in the moment in which a request comes by it."""
+    made = serving.config(Starlette(), Settings(), "127.0.0.1", 0)
+    assert made.timeout_keep_alive > 60
 
 
 SERVED_AT = """

@@ -19,7 +19,7 @@ def api(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     command += ["--database-url", databases.url(folder / "crons.db")]
     with (
         running(command, port, folder, environment()) as server,
-        httpx.Client(base_url=server.url, timeout=30) as client,
+        httpx.Client(base_url=server.url, timeout=60) as client,
     ):
         yield client
 

@@ -122,8 +122,11 @@ def poll(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
 
 
 async def create(**fields: Any) -> dict[str, Any]:
-    """A new cron of `echo` that is due each minute, unless the fields say otherwise."""
-    wanted: dict[str, Any] = {"schedule": "* * * * *", "enabled": True, **fields}
+    """A new cron of `echo` that is due once a year, unless the fields say otherwise.
+
+    Else a minute that ends in a test would have it fire once more.
+    """
+    wanted: dict[str, Any] = {"schedule": "0 3 1 6 *", "enabled": True, **fields}
     payload = {"assistant_id": "echo", "input": {"n": 1}, **wanted.pop("payload", {})}
     created: dict[str, Any] = await row(Crons.put(None, payload=payload, **wanted))
     return created
@@ -375,7 +378,7 @@ async def test_search_and_count(db: Database) -> None:
     assert await found_ids(enabled=False) == ids[:1]
     assert await found_ids(enabled=True) == ids[1:]
     assert (await search())[0][0] == third
-    assert (await search(select=["schedule"], limit=1))[0] == [{"schedule": "* * * * *"}]
+    assert (await search(select=["schedule"], limit=1))[0] == [{"schedule": third["schedule"]}]
     assert (await refusal(search(assistant_id="not-an-id")))[0] == 422
 
 
@@ -549,7 +552,7 @@ async def test_a_cron_fires_again_and_again(
 ) -> None:
     start = datetime.now(UTC).replace(second=30, microsecond=0)
     at(start)
-    made = await create()
+    made = await create(schedule="* * * * *")
     for n in range(1, 4):
         at(start + n * MINUTE)
         await poll()
@@ -565,8 +568,8 @@ async def test_a_cron_fires_again_and_again(
     [
         {"enabled": False},
         {"end_time": datetime.now(UTC) - timedelta(seconds=1)},
-        {"next_run_date": datetime.now(UTC) + timedelta(hours=1)},
-        {"claimed_until": datetime.now(UTC) + timedelta(hours=1)},
+        {"next_run_date": datetime.now(UTC) + timedelta(days=1)},
+        {"claimed_until": datetime.now(UTC) + timedelta(days=1)},
     ],
     ids=lambda columns: next(iter(columns)),
 )

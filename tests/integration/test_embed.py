@@ -83,7 +83,7 @@ async def test_a_dropped_stream_is_joined_again_at_the_location_it_gave(host: Ho
 
 async def test_a_client_without_url_works_in_the_hosts_own_routes(host: Host) -> None:
     async with httpx.AsyncClient(base_url=host.url) as client:
-        answer = await client.get("/loopback", timeout=30)
+        answer = await client.get("/loopback", timeout=60)
     assert answer.status_code == 200
     assert answer.json()["value"] == "from the host"
 

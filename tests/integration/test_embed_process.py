@@ -28,7 +28,7 @@ def make(**changes):
 
 
 def client(app):
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://host", timeout=30)
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://host", timeout=60)
 
 
 def report(**found):
@@ -51,7 +51,7 @@ def play(folder: Path, code: str, **env: str) -> Any:
         env=environment(KEPT_AT=databases.url(folder / "x.db"), **env),
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=200,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-4000:]

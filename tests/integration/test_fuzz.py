@@ -72,7 +72,7 @@ def _request(case: Any) -> dict[str, Any]:
 def fuzzed(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
     with (
         served(tmp_path_factory.mktemp("fuzz")) as server,
-        httpx.Client(base_url=server.url, timeout=20) as client,
+        httpx.Client(base_url=server.url, timeout=60) as client,
     ):
         known = {"graph_id": "echo", "assistant_id": "echo", "schedule": "0 0 1 1 *"}
         ids = {}

@@ -14,7 +14,7 @@ from langgraph_runtime_sql import hooks
 from tests.support import databases
 from tests.support.processes import GRAPHS, environment, free_port, running, threadhold
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 
 
 @dataclass

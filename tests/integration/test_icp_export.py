@@ -133,7 +133,7 @@ async def test_a_tenant_sees_its_own_and_a_colleague_the_same(
 
 
 async def test_without_a_valid_token_there_is_nothing(server: Running) -> None:
-    async with httpx.AsyncClient(base_url=server.url, timeout=30) as http:
+    async with httpx.AsyncClient(base_url=server.url, timeout=60) as http:
         headers = {"authorization": "Bearer nonsense", "origin": ORIGIN}
         answer = await http.get(PATH, headers=headers)
         assert answer.status_code == 401

@@ -40,7 +40,7 @@ def project(folder: Path, auth: str = "hooks.auth:auth") -> Path:
 def asked(server: Running, sent: str | None = None, **headers: str) -> httpx.Response:
     """The answer to a search, with a token or without."""
     headers = {**headers, **({} if sent is None else bearer(sent))}
-    return httpx.post(f"{server.url}/threads/search", json={}, headers=headers, timeout=30)
+    return httpx.post(f"{server.url}/threads/search", json={}, headers=headers, timeout=60)
 
 
 def run(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -51,7 +51,7 @@ def run(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProces
         env=environment(**env),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 
@@ -106,7 +106,7 @@ def test_an_issuers_tokens_are_taken_and_others_are_not(behind: Running, jwks: P
 def test_keys_are_changed_without_a_restart(behind: Running, jwks: Published) -> None:
     assert asked(behind, issued("RS256", "first")).status_code == 200
     jwks.keys.append(public_jwk("ES256", "second"))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while asked(behind, issued("ES256", "second")).status_code != 200:
         assert time.monotonic() < deadline
         time.sleep(0.1)
@@ -117,11 +117,12 @@ def test_unknown_keys_make_no_flood_of_requests(behind: Running, jwks: Published
     """CVE-2026-48524, GHSA-fhv5-28vv-h8m8."""
     first, started = jwks.asked, time.monotonic()
     sent = issued("RS256", "unknown")
-    with httpx.Client(base_url=behind.url, headers=bearer(sent), timeout=30) as client:
+    with httpx.Client(base_url=behind.url, headers=bearer(sent), timeout=60) as client:
         for _ in range(300):
             assert client.post("/threads/search", json={}).status_code == 401
     passed = time.monotonic() - started
-    assert jwks.asked - first <= passed / INTERVAL + 1
+    # One at each end: what was asked for before may arrive only now.
+    assert jwks.asked - first <= passed / INTERVAL + 2
 
 
 def test_an_issuer_that_is_down_locks_nobody_out(behind: Running, jwks: Published) -> None:
@@ -144,7 +145,7 @@ def test_the_server_starts_while_its_issuer_is_down(tmp_path: Path) -> None:
             assert asked(server, token("ES256", "late")).status_code == 401
             issuer.status = 200
             issuer.keys.append(public_jwk("ES256", "late"))
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 60
             while asked(server, token("ES256", "late")).status_code != 200:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
@@ -284,7 +285,7 @@ def test_a_foreign_page_opens_no_web_socket(local: Running) -> None:
         pass
     for origin in (local.url, "https://app.example"):
         with connect(url, origin=Origin(origin)) as socket:
-            socket.ping().wait(timeout=20)
+            socket.ping().wait(timeout=60)
 
 
 def test_a_printed_token_is_taken(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from langgraph_runtime_sql import bus, checkpoint, clock, database, queue
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.errors import SupersededAttempt
+from langgraph_runtime_sql.errors import DatabaseOverloaded, SupersededAttempt
 from langgraph_runtime_sql.ops import run_claim, run_end, run_rows
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.ops.threads import Threads
@@ -255,6 +255,52 @@ async def test_a_superseded_attempt_does_not_take_its_temporary_thread_along(
     checkpoint.claim.set(owner)
     await Threads.delete(None, run["thread_id"])
     assert await status(run["run_id"]) is None
+
+
+async def _said_by(held: checkpoint.Claim, run: Row, error: Exception) -> list[bus.Event]:
+    """What the followers of a run are told when an attempt of this process fails."""
+    key, loop = str(run["run_id"]), asyncio.get_running_loop()
+    checkpoint.claim.set(held)
+    async with bus.current().subscribe_run(key) as reader:
+        with pytest.raises(type(error)):
+            async with Runs.enter(run["run_id"], run["thread_id"], loop, False):
+                raise error
+        checkpoint.claim.set(None)
+        return reader.waiting()
+
+
+@pytest.mark.parametrize("stateless", [False, True], ids=["on a thread", "stateless"])
+async def test_a_superseded_attempt_does_not_say_that_its_run_has_ended(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, stateless: bool
+) -> None:
+    """Its followers would not wait any more for what the other attempt has sent."""
+    run, held = await superseded(monkeypatch, None if stateless else uuid4())
+    run_id, thread_id = run["run_id"], run["thread_id"]
+    checkpoint.claim.set(checkpoint.Claim(str(run_id), 2, held.temporary_thread_id, owner="second"))
+    if stateless:
+        await Threads.delete(None, thread_id)
+    else:
+        await Threads.set_joint_status(None, thread_id, run_id, "success", "echo")
+    assert await _said_by(held, run, SupersededAttempt()) == []
+
+
+async def test_an_attempt_says_that_its_run_has_ended_though_it_was_not_told_so_itself(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the answer to its last write was lost, or its run was deleted."""
+    process = Process(monkeypatch, "first")
+    for way in ("ended", "deleted"):
+        run = await start_run(uuid4(), "echo", {})
+        run_id, thread_id = run["run_id"], run["thread_id"]
+        assert await process.claim() == [(run_id, 1)]
+        held = checkpoint.Claim(str(run_id), 1, owner="first")
+        checkpoint.claim.set(held)
+        if way == "ended":
+            await Threads.set_joint_status(None, thread_id, run_id, "success", "echo")
+        else:
+            await Threads.delete(None, thread_id)
+        [event] = await _said_by(held, run, DatabaseOverloaded())
+        assert event.is_end
 
 
 async def test_a_lease_counts_from_before_the_claim(

@@ -332,7 +332,7 @@ def world(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def furnish(url: str) -> dict[str, str]:
     """Give Ada one of everything; the ids."""
     mark = {"metadata": {"mark": MARK}}
-    with httpx.Client(base_url=url, headers=bearer(token()), timeout=30) as ada:
+    with httpx.Client(base_url=url, headers=bearer(token()), timeout=60) as ada:
 
         def make(path: str, body: Any, method: str = "POST") -> Any:
             answer = ada.request(method, path, json=body)
@@ -426,7 +426,7 @@ def test_every_route_of_the_app_has_a_row(world: World) -> None:
 def test_nothing_opens_without_a_valid_token(world: World, trick: str) -> None:
     before, headers = OUTSIDERS[trick]
     kept, wrong = world.dump(), []
-    with httpx.Client(base_url=world.url, headers={**ACCEPT, **headers}, timeout=20) as client:
+    with httpx.Client(base_url=world.url, headers={**ACCEPT, **headers}, timeout=60) as client:
         for method, path in world.routes:
             if path in PUBLIC or method == "WEBSOCKET":
                 continue
@@ -469,7 +469,7 @@ def test_what_is_anothers_is_as_if_it_were_not(
 ) -> None:
     ask, before_path = ROWS[row][number], ELSEWHERE.get(who, "")
     shared = who == "same tenant" and row in SHARED
-    with httpx.Client(base_url=world.url, headers=stranger(who), timeout=20) as client:
+    with httpx.Client(base_url=world.url, headers=stranger(who), timeout=60) as client:
         before = world.dump()
         status, text = send(client, row, ask, world.ids, before_path)
         after = world.dump()
@@ -504,7 +504,7 @@ def listened(url: str, headers: dict[str, str]) -> str:
     """How a WebSocket ends on which nothing is asked."""
     try:
         with connect(url, additional_headers=headers) as socket:
-            return str(socket.recv(timeout=20))
+            return str(socket.recv(timeout=60))
     except (InvalidStatus, ConnectionClosed) as refused:
         return str(refused)
 
@@ -517,7 +517,7 @@ def asked(url: str, headers: dict[str, str]) -> str:
         try:
             with connect(url, additional_headers=headers) as socket:
                 socket.send(command)
-                return str(socket.recv(timeout=20))
+                return str(socket.recv(timeout=60))
         except (InvalidStatus, ConnectionClosed) as refused:
             refusal = str(refused)
     return refusal

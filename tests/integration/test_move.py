@@ -32,9 +32,8 @@ from tests.support.processes import (
     threadhold,
 )
 
-# Sees the rows of all tenants.
 # Seconds, for a process that does what it should.
-PATIENCE = 90.0
+PATIENCE = 120.0
 SKARRA = "# Skarra Light\n\n## Tower\n\nIt has six levels.\n\n## Lamp\n\nIt burned paraffin.\n"
 REGISTER = ROOT / "my_agent" / "icp_finder" / "reference" / "made_up_register.csv"
 
@@ -332,7 +331,9 @@ def killed_while_moving(folder: Path, target: str, thread: str) -> dict[str, Any
         move = subprocess.Popen(command, cwd=folder, env=settings(), stdout=subprocess.DEVNULL)
         try:
             until(
-                target, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                target,
+                "SELECT count(*) > 0 FROM pg_stat_activity"
+                " WHERE wait_event_type = 'Lock' AND datname = current_database()",
             )
             move.send_signal(signal.SIGKILL)
         finally:

@@ -15,7 +15,7 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from sqlalchemy import select
 
-from langgraph_runtime_sql import checkpoint, database, hooks, store_rows_postgres
+from langgraph_runtime_sql import checkpoint, database, hooks, postgres, store_rows_postgres
 from langgraph_runtime_sql.checkpoint import Checkpointer, thread_storage
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.database import Database
@@ -28,6 +28,8 @@ from langgraph_runtime_sql.hooks import Caller, Transaction
 from langgraph_runtime_sql.ops import run_claim, run_rows, thread_rows
 from langgraph_runtime_sql.ops.assistants import Assistants
 from langgraph_runtime_sql.ops.threads import Threads
+from langgraph_runtime_sql.postgres import PostgresEngine
+from langgraph_runtime_sql.postgres_ownership import PostgresOwnership
 from langgraph_runtime_sql.store import Store, set_store_config
 from langgraph_runtime_sql.tables import runs
 from tests.support import databases, runtime
@@ -155,6 +157,18 @@ async def test_a_second_process_is_refused_and_told_why(db: Database) -> None:
     await db.check()
 
 
+async def test_what_a_process_has_let_go_another_may_have_at_once(tmp_path: Path) -> None:
+    url = databases.url(tmp_path / "handed-on.db")
+
+    def hand_on() -> None:
+        for _ in range(30):
+            owner = PostgresOwnership(PostgresEngine(url))
+            owner.take(patience=0)
+            owner.release()
+
+    await asyncio.to_thread(hand_on)
+
+
 async def test_a_process_that_lost_its_connections_goes_on_and_keeps_the_others_out(
     db: Database,
 ) -> None:
@@ -198,7 +212,9 @@ async def test_a_process_that_was_replaced_does_nothing_more(db: Database) -> No
                 await asyncio.sleep(0.05)
 
 
-async def test_writes_wait_for_a_server_that_restarts() -> None:
+async def test_writes_wait_for_a_server_that_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    # However long this machine takes for it.
+    monkeypatch.setattr(postgres, "RECONNECT_SECONDS", 60.0)
     data = databases.folder()
     url, user = await asyncio.to_thread(databases.start, data)
     async with opened(url) as db:
@@ -396,7 +412,7 @@ async def test_nobody_takes_a_run_over_between_a_checkpoints_check_and_its_commi
     checkpoint.claim.set(owner)
     admitted, go_on = threading.Event(), threading.Event()
 
-    def guard(conn: Connection) -> None:
+    def guard(conn: Connection, checkpoint_id: str | None) -> None:
         admitted.set()
         assert go_on.wait(runtime.PATIENCE)
 

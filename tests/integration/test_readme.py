@@ -19,7 +19,7 @@ from tests.support.processes import free_port
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 PRINTED_PORT = "8123"
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 
 
 def block(containing: str) -> str:
@@ -58,7 +58,7 @@ def running(
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
-                if httpx.get(f"http://127.0.0.1:{port}{ready}", timeout=1).is_success:
+                if httpx.get(f"http://127.0.0.1:{port}{ready}", timeout=5).is_success:
                     break
             except httpx.TransportError:
                 pass  # not listening yet
@@ -69,7 +69,7 @@ def running(
     finally:
         process.terminate()
         try:
-            process.wait(30)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -82,7 +82,7 @@ def run(code: str, port: int, folder: Path) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr

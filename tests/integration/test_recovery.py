@@ -141,16 +141,19 @@ async def test_a_process_that_stops_hands_back_only_its_own_uncounted(
 
 @ONLY
 async def test_a_process_that_is_told_to_end_claims_nothing_more_and_finishes_what_it_has(
-    db: database.Database,
+    db: database.Database, tmp_path: Path
 ) -> None:
     """Requests may still be open then, so its queue goes on for a while."""
+    end = tmp_path / "end"
     async with runtime.working():
-        ours = await runtime.start_run(uuid4(), "sleeper", {"seconds": 0.5})
+        asked = {"seconds": 60, "until": str(end)}
+        ours = await runtime.start_run(uuid4(), "sleeper", asked)
         async with asyncio.timeout(runtime.PATIENCE):
             while await runtime.status(ours["run_id"]) != "running":
                 await asyncio.sleep(0.01)
         queue.drain()
         late = await runtime.start_run(uuid4(), "echo", {})
+        end.touch()
         assert await runtime.ended(ours["run_id"]) == "success"
         assert await runtime.status(late["run_id"]) == "pending"
     async with runtime.working():

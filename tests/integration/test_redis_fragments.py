@@ -1,5 +1,6 @@
 """Streams of which Redis has only a part, long after their run has ended."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ from sqlalchemy import update
 from langgraph_runtime_sql import bus, database
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.ops.runs import Runs
+from langgraph_runtime_sql.ops.threads import Threads
 from langgraph_runtime_sql.redis_bus import RedisBus
 from langgraph_runtime_sql.tables import runs
 from tests.support import runtime
@@ -81,3 +83,15 @@ async def test_a_stream_of_which_nothing_is_left_is_empty(
     run: tuple[UUID, UUID], elsewhere: RedisBus
 ) -> None:
     assert await names(*run) == []
+
+
+async def test_a_thread_is_followed_from_before_its_response_begins(
+    run: tuple[UUID, UUID], elsewhere: RedisBus
+) -> None:
+    made, thread = str(uuid4()), run[1]
+    events = Threads.Stream.join(thread, stream_modes=["run_modes"])
+    # Whoever asked starts a run as soon as the response has begun, before it is read.
+    elsewhere.publish(made, str(thread), "custom", b"1")
+    await elsewhere.flush()
+    async with asyncio.timeout(60):
+        assert (await anext(events))[:2] == (b"custom", b"1")

@@ -190,7 +190,7 @@ def test_web_sockets_need_authentication(guarded: Guarded, trick: str) -> None:
 def test_web_sockets_work_with_authentication(guarded: Guarded) -> None:
     with connect(web_socket(guarded), additional_headers=USER) as socket_:
         socket_.send("{")
-        assert json.loads(socket_.recv(timeout=30))["type"] == "error"
+        assert json.loads(socket_.recv(timeout=60))["type"] == "error"
 
 
 def web_socket(guarded: Guarded) -> str:
@@ -293,7 +293,7 @@ def test_webhooks_to_this_machine_and_its_network_are_refused(
 ) -> None:
     """GHSA-2c9q-c2q9-qgqv: a relative webhook reached the API itself without authentication."""
     body = {"assistant_id": "echo", "input": {}, "webhook": webhook}
-    answer = httpx.post(f"{guarded.url}/runs", json=body, headers=USER, timeout=30)
+    answer = httpx.post(f"{guarded.url}/runs", json=body, headers=USER, timeout=60)
     assert answer.status_code == 422
     assert answer.json()["detail"]
 
@@ -316,7 +316,7 @@ def test_an_unexpected_error_says_nothing_but_where_to_look(guarded: Guarded) ->
     assert answer.status_code == 500
     body = answer.json()
     assert body == {"detail": "Internal server error", "reference": body["reference"]}
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while body["reference"] not in guarded.server.log.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -349,7 +349,7 @@ def test_a_query_that_is_no_text_is_no_server_error(guarded: Guarded, query: byt
     url = httpx.URL(guarded.url)
     request = b"GET " + url.raw_path.rstrip(b"/") + b"/threads/x?" + query + b" HTTP/1.1\r\n"
     request += b"host: x\r\nx-user: ada\r\nconnection: close\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", url.port or 80), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", url.port or 80), timeout=60) as connection:
         connection.sendall(request)
         status = connection.makefile("rb").readline().split()[1]
     assert status.startswith(b"4")

@@ -547,7 +547,7 @@ async def test_the_sweeper_deletes_by_itself_until_it_is_cancelled(
     await swept.aput(("a",), "k", {})
     sweeper = asyncio.create_task(swept.start_ttl_sweeper())
     count = "SELECT count(*) FROM store"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await db.read(lambda c: c.raw.execute(count).fetchone()[0]):
             await asyncio.sleep(0.01)
     assert not sweeper.done()
@@ -732,7 +732,7 @@ async def test_embedding_happens_outside_the_database_thread(
     await make_tables()
     slow_put = asyncio.create_task(ours.aput(("a",), "slow", {"text": "cat"}))
     await asked.wait()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await ours.aput(("a",), "fast", {"text": "cat"}, index=False)
     assert await ours.aget(("a",), "slow") is None
     answer.set()

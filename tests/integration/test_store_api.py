@@ -86,7 +86,7 @@ def api(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         "auth": {"path": "./auth.py:auth"},
         "store": {
             "index": {"dims": 3, "embed": "./embeddings.py:embed", "fields": ["text"]},
-            "ttl": {"default_ttl": 0.03, "sweep_interval_minutes": 60, "refresh_on_read": False},
+            "ttl": {"default_ttl": 0.1, "sweep_interval_minutes": 60, "refresh_on_read": False},
         },
     }
     (folder / "langgraph.json").write_text(json.dumps(config))
@@ -105,17 +105,17 @@ def api(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         )
     try:
         with httpx.Client(
-            base_url=f"http://127.0.0.1:{port}", headers={"x-user": "admin"}, timeout=30
+            base_url=f"http://127.0.0.1:{port}", headers={"x-user": "admin"}, timeout=60
         ) as client:
             wait_until_ready(client, process, log)
             yield client
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=60)
 
 
 def wait_until_ready(client: httpx.Client, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
         try:
             if client.get("/ok").status_code == 200:
@@ -168,7 +168,7 @@ def test_default_ttl_applies_to_a_put_that_names_none(api: httpx.Client) -> None
     put(api, ["ttl"], "null", {}, ttl=None)
     put(api, ["ttl"], "own", {}, ttl=60)
     assert sorted(search(api, namespace_prefix=["ttl"])) == ["default", "null", "own"]
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while get(api, "ttl", "default") is not None and time.monotonic() < deadline:
         time.sleep(0.05)
     assert sorted(search(api, namespace_prefix=["ttl"])) == ["null", "own"]

@@ -135,8 +135,8 @@ async def test_threads_without_values_match_no_filter_on_values(api: Api) -> Non
 
 @pytest.fixture(scope="module")
 def forgetful(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server that ends threads after three seconds."""
-    ttl = {"strategy": "delete", "default_ttl": 0.05, "sweep_interval_minutes": 0.005}
+    """A server that ends threads after six seconds."""
+    ttl = {"strategy": "delete", "default_ttl": 0.1, "sweep_interval_minutes": 0.005}
     folder = tmp_path_factory.mktemp("forgetful")
     with served.served(folder, LANGGRAPH_THREAD_TTL=json.dumps(ttl)) as started:
         yield started
@@ -157,9 +157,9 @@ async def test_threads_end_when_their_time_has_come(forgetful: Running) -> None:
         used = await api.thread()
         await _ran(api, used, "echo", {"value": 1})
         told = (await api.get(f"/threads/{used}?include=ttl"))["ttl"]
-        assert (told["strategy"], told["ttl_minutes"]) == ("delete", 0.05)
+        assert (told["strategy"], told["ttl_minutes"]) == ("delete", 0.1)
         left = datetime.fromisoformat(told["expires_at"]) - datetime.now(UTC)
-        assert 0 < left.total_seconds() <= 3
+        assert 0 < left.total_seconds() <= 6
         assert "ttl" not in await api.get(f"/threads/{spared}")
         await _gone(api, empty)
         await _gone(api, used)
@@ -170,7 +170,7 @@ async def test_a_thread_in_use_does_not_end(forgetful: Running) -> None:
     """A thread ends under the run that is using it."""
     async with served.client(forgetful) as api:
         thread = await api.thread()
-        run = await api.run(thread, "sleeper", {"seconds": 5})
+        run = await api.run(thread, "sleeper", {"seconds": 8})
         assert await api.ended(thread, run) == "success"
         assert (await api.get(f"/threads/{thread}"))["status"] == "idle"
         await _gone(api, thread)

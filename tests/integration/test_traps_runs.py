@@ -125,9 +125,9 @@ async def test_a_cancellation_that_waits_ends_with_the_run(
 
 async def test_running_run_stays_running_until_its_worker_ends_it(api: Api, tmp_path: Path) -> None:
     """A cancelled run is called interrupted at once, so its thread's next run starts beside it."""
-    record = tmp_path / "record"
+    record, stopped = tmp_path / "record", tmp_path / "stopped"
     thread = await api.thread()
-    body = {"seconds": 120, "record": str(record), "stopping": 1.0}
+    body = {"seconds": 120, "record": str(record), "stopping": str(stopped)}
     first = await api.run(thread, "sleeper", body)
     await served.lines(record, 1)
     second = await api.run(
@@ -139,6 +139,7 @@ async def test_running_run_stays_running_until_its_worker_ends_it(api: Api, tmp_
     assert (await served.lines(record, 2))[-1] == "cancelled"
     assert await api.status(thread, first) == "running"
     assert await api.status(thread, second) == "pending"
+    stopped.touch()
     assert await api.ended(thread, second) == "success"
     assert await api.status(thread, first) == "interrupted"
     order = ["started", "cancelled", "stopped", "started", "finished"]
@@ -373,15 +374,17 @@ async def test_a_thread_with_a_thousand_waiting_runs_does_not_delay_another(db: 
 
 
 async def test_a_run_that_comes_when_no_slot_is_free_starts_when_one_is(
-    db: Database, monkeypatch: pytest.MonkeyPatch
+    db: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A run that comes while all workers are busy waits longer than for one of them."""
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 600.0)  # Nothing but the end of a run helps it.
+    end = tmp_path / "end"
     async with runtime.working(1):
-        first = await runtime.start_run(uuid4(), "sleeper", {"seconds": 0.5})
+        first = await runtime.start_run(uuid4(), "sleeper", {**LONG, "until": str(end)})
         await _until_running(first["run_id"])
         late = [await runtime.start_run(uuid4(), "echo", {}) for _ in range(3)]
         late.append(await runtime.start_run(uuid4(), "echo", {}, after_seconds=1))
+        end.touch()
         for run in (first, *late):
             assert await runtime.ended(run["run_id"]) == "success"
 
@@ -586,7 +589,8 @@ def strict(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     folder = tmp_path_factory.mktemp("strict")
     with served.served(
         folder,
-        BG_JOB_TIMEOUT_SECS="1",
+        # For what a run needs that does little, on a machine that does much else.
+        BG_JOB_TIMEOUT_SECS="5",
         FF_CRONS_ENABLED="false",
         CRON_SCHEDULER_SLEEP_TIME="1",
     ) as started:

@@ -5,7 +5,8 @@ import json
 import random
 import time
 from collections.abc import AsyncIterator, Iterator
-from statistics import median
+from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -245,13 +246,14 @@ async def test_joining_a_finished_run_ends_at_once(api: Api) -> None:
     thread = await api.thread()
     run = await api.run(thread, "echo", {"value": 4})
     assert await api.ended(thread, run) == "success"
-    took = []
-    for _ in range(5):
-        start = time.perf_counter()
-        assert (await api.get(f"/threads/{thread}/runs/{run}/join"))["value"] == 4
-        assert await api.events("GET", f"/threads/{thread}/runs/{run}/stream") == []
-        took.append(time.perf_counter() - start)
-    assert min(took) < 0.2  # both
+    took = 1.0
+    async with asyncio.timeout(60):
+        # However long it takes on a busy machine, once it is shorter than such a wait.
+        while took > 0.4:
+            start = time.perf_counter()
+            assert (await api.get(f"/threads/{thread}/runs/{run}/join"))["value"] == 4
+            assert await api.events("GET", f"/threads/{thread}/runs/{run}/stream") == []
+            took = time.perf_counter() - start
 
 
 async def test_joining_a_run_that_does_not_exist_is_one_error(api: Api) -> None:
@@ -282,12 +284,18 @@ async def test_a_failed_run_tells_its_error_to_every_follower(api: Api) -> None:
     assert json.loads(events[-1].data)["message"] == "as asked"
 
 
-async def test_many_followers_of_one_run_get_the_same(api: Api) -> None:
+async def test_many_followers_of_one_run_get_the_same(api: Api, tmp_path: Path) -> None:
     """Of several followers of a run, each gets a part of its events."""
-    thread = await api.thread()
-    run = await api.run(thread, "tokens", {"mode": "custom", "n": 1}, after_seconds=1)
+    thread, end = await api.thread(), tmp_path / "end"
+    await api.run(thread, "sleeper", {"seconds": 120, "until": str(end)})
+    asked = {"mode": "custom", "n": 1}
+    run = await api.run(thread, "tokens", asked, multitask_strategy="enqueue")
     path = f"/threads/{thread}/runs/{run}/stream"
-    streams = await asyncio.gather(*(api.events("GET", path) for _ in range(20)))
+    async with AsyncExitStack() as stack, asyncio.timeout(served.PATIENCE):
+        opened = [await stack.enter_async_context(api.stream("GET", path)) for _ in range(20)]
+        # Its turn comes when all of them are there.
+        end.touch()
+        streams = [[event async for event in stream] for stream in opened]
     assert streams == [streams[0]] * 20
     assert streams[0][0].name == "metadata"
 
@@ -322,20 +330,25 @@ async def test_a_run_outlives_its_client_if_nothing_else_is_said(api: Api) -> No
 # --- loops of their own
 
 
-async def test_runs_on_loops_of_their_own_deliver_at_once(isolated: Running) -> None:
+async def test_runs_on_loops_of_their_own_deliver_at_once(
+    isolated: Running, tmp_path: Path
+) -> None:
     """With a loop for each run, events lie around until somebody looks every half second."""
     async with served.client(isolated) as api:
-        late: list[float] = []
-        for _ in range(2):
-            thread = await api.thread()
-            run = await _counting(api, thread, n=40, delay=0.03)
-            path = f"/threads/{thread}/runs/{run}/stream"
-            async with api.stream("GET", path) as stream:
-                async for event in stream:
-                    if event.name == "custom":
-                        late.append(time.time() * 1000 - _place(event)[0])
-        assert len(late) >= 40
-        assert median(late) < 100  # milliseconds
+        gate = tmp_path / "gate"
+        asked = {"count": 20, "gate": str(gate)}
+        body = {"assistant_id": "steps", "input": asked, "stream_mode": ["updates"]}
+        path, steps = f"/threads/{await api.thread()}/runs/stream", 0
+        # Less than twenty times what passes between two looks where nobody is woken.
+        async with (
+            asyncio.timeout(10 * bus.RECHECK_SECONDS),
+            api.stream("POST", path, body) as told,
+        ):
+            async for event in told:
+                # A step does not end before that of the one before has been heard of.
+                steps += "step" in json.loads(event.data)
+                gate.write_text(str(steps + 1))
+        assert steps == 20
 
 
 async def test_runs_on_loops_of_their_own_do_everything_else(isolated: Running) -> None:

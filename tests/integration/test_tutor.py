@@ -142,7 +142,7 @@ async def test_tokens_arrive_while_the_model_still_speaks(ada: Member, model: Op
     gate = model.gate()
     teach(model, reply=say("one two three", gate=gate))
     heard = []
-    async with asyncio.timeout(30), ada.stream("POST", "/tutor/chat", {"message": "Hi."}) as events:
+    async with asyncio.timeout(60), ada.stream("POST", "/tutor/chat", {"message": "Hi."}) as events:
         async for event in events:
             if event.name != "end":
                 # The endpoint sends the next token only now: had anything collected them, this
@@ -263,7 +263,7 @@ async def test_two_messages_at_once_are_both_answered_in_their_order(
     gate = model.gate()
     teach(model, reply=say("Yes.", gate=gate))
     first = {"message": "I has a dog.", "thread_id": thread}
-    async with asyncio.timeout(30), ada.stream("POST", "/tutor/chat", first) as one:
+    async with asyncio.timeout(60), ada.stream("POST", "/tutor/chat", first) as one:
         assert (await anext(one)).name == "thread_id"
         second = {"message": "He have a cat.", "thread_id": thread}
         async with ada.stream("POST", "/tutor/chat", second) as two:
@@ -291,7 +291,7 @@ async def test_who_leaves_finds_the_answer_in_the_thread(ada: Member, model: Ope
     gate = model.gate()
     teach(model, reply=say("one two", gate=gate))
     gate.open()
-    async with asyncio.timeout(30), ada.stream("POST", "/tutor/chat", {"message": WRONG}) as events:
+    async with asyncio.timeout(60), ada.stream("POST", "/tutor/chat", {"message": WRONG}) as events:
         began = data(await anext(events))
         assert (await anext(events)).name == "token"
     gate.open()
@@ -304,7 +304,7 @@ async def test_a_cancelled_answer_is_said_not_to_be_one(ada: Member, model: Open
     gate = model.gate()
     teach(model, reply=say("one two", gate=gate))
     gate.open()
-    async with asyncio.timeout(30), ada.stream("POST", "/tutor/chat", {"message": "Hi."}) as events:
+    async with asyncio.timeout(60), ada.stream("POST", "/tutor/chat", {"message": "Hi."}) as events:
         began = data(await anext(events))
         assert (await anext(events)).name == "token"
         await ada.post(f"/threads/{began['thread_id']}/runs/{began['run_id']}/cancel")

@@ -37,7 +37,7 @@ _PRESENT = 7_214_880_119
 EVERYTHING = "-c threadhold.everything=on"
 KINDS = ("sqlite", "postgresql")
 # Seconds that a test waits for a file that its server writes to.
-PATIENCE = 30
+PATIENCE = 60
 # The servers that were started here, and who ends each if nobody else does.
 _started: list[tuple[Any, subprocess.Popen[bytes]]] = []
 _GUARD = 'cat; kill -QUIT "$(head -n 1 "$0/postmaster.pid")" && sleep 2; rm -rf "$1"'

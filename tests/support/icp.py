@@ -48,7 +48,9 @@ class Sites:
         self._open.set()
         app = Starlette(routes=[Route("/", self._page)])
         self._server = uvicorn.Server(
-            uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=0)
+            uvicorn.Config(
+                app, log_config=None, ws="none", timeout_graceful_shutdown=0, timeout_keep_alive=75
+            )
         )
         self._thread = threading.Thread(target=self._serve, daemon=True)
 

@@ -58,7 +58,7 @@ def main(port: str, listing: str) -> None:
             yield state
 
     app.router.lifespan_context = listed
-    uvicorn.run(app, port=int(port), log_level="warning")
+    uvicorn.run(app, port=int(port), log_level="warning", timeout_keep_alive=75)
 
 
 if __name__ == "__main__":

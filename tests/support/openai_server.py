@@ -45,7 +45,7 @@ BROKEN = Failure(status=500, message="The server had an error")
 UNSCRIPTED = Failure(status=400, message="No reply is scripted for this request")
 
 # Seconds; far above what anything here takes, so that only a broken server meets it.
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 @dataclass
@@ -91,6 +91,8 @@ class OpenAIServer:
                 access_log=False,
                 ws="none",
                 timeout_graceful_shutdown=0,
+                # Longer than clients keep one: else it is closed just as they ask something.
+                timeout_keep_alive=75,
             )
         )
         self._thread = threading.Thread(target=self._serve, name="openai-server", daemon=True)

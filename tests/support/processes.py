@@ -20,8 +20,8 @@ ROOT = Path(__file__).parents[2]
 GRAPHS = ROOT / "tests" / "graphs"
 
 # Seconds; far above what anything here takes, so that only a broken server meets them.
-START_SECONDS = 60.0
-STOP_SECONDS = 30.0
+START_SECONDS = 120.0
+STOP_SECONDS = 60.0
 FOREIGN = (
     *("LANGSMITH", "LANGCHAIN", "LANGGRAPH", "LANGSERVE", "OPENAI_", "DATABASE_", "REDIS_"),
     *("JWT_", "APP_ENV"),
@@ -46,8 +46,8 @@ class Running:
 def free_port() -> int:
     """A TCP port that nothing listens on, and that nobody else is about to take.
 
-    Below those that the system gives to connections, and each process of a test
-    run has some of its own: between this and the server's start pass seconds.
+    Below those that the system gives to connections, and each process that tests run
+    in has some of its own: between this and the server's start pass seconds.
     """
     while True:
         port = next(_ports)
@@ -57,10 +57,15 @@ def free_port() -> int:
 
 
 def _own_ports() -> Iterator[int]:
-    size = 500
-    first = 10_000 + os.getpid() % 44 * size
-    while True:
-        yield from range(first, first + size)
+    """All of a range, over and over, whose first port keeps the others out of it."""
+    count, size = 44, 500
+    for number in range(count):
+        first = 10_000 + (os.getpid() + number) % count * size
+        with socket.socket() as claim, suppress(OSError):
+            claim.bind(("127.0.0.1", first))
+            while True:
+                yield from range(first + 1, first + size)
+    raise RuntimeError("other processes hold every range of ports")
 
 
 _ports = _own_ports()

@@ -20,7 +20,7 @@ from tests.support.operations import rows
 from tests.support.processes import GRAPHS
 
 # Seconds; a run that takes longer than this is stuck.
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 @contextmanager

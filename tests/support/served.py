@@ -12,7 +12,7 @@ from tests.support import databases
 from tests.support.processes import GRAPHS, Running, environment, free_port, running, threadhold
 
 # Seconds; far above what anything here takes, so that only what hangs meets it.
-PATIENCE = 30.0
+PATIENCE = 60.0
 Json = Any
 
 

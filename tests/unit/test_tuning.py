@@ -8,7 +8,7 @@ import pytest
 
 from langgraph_runtime_sql.tuning import wait_unless_stopped
 
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 60.0
 
 
 class Stop(asyncio.Event):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from ..registry import scenario
@@ -284,17 +285,19 @@ async def cancel_by_status_pending(w: World) -> Any:
 @scenario(alone=True)
 async def cancel_by_status_running(w: World) -> Any:
     keys = [await w.thread() for _ in range(2)]
-    runs = [await sleeping_briefly(w, key) for key in keys]
+    end = w.scratch / w.new_id()
+    runs = [await sleeping_until(w, key, end) for key in keys]
     answer = await w.call("POST", "/runs/cancel", {"status": "running"})
     ends = [await w.run_status(key, run, *ENDED) for key, run in zip(keys, runs, strict=True)]
+    end.touch()
     await asyncio.gather(*(settled(w, key) for key in keys))
     slept = ["slept" in (await w.sdk.threads.get_state(key))["values"] for key in keys]
     return [answer, ends, slept]
 
 
-async def sleeping_briefly(w: World, key: str) -> str:
-    """Stock does not stop such runs, so they must end by themselves."""
-    run = await w.sdk.runs.create(key, "sleeper", input={"seconds": 3})
+async def sleeping_until(w: World, key: str, end: Path) -> str:
+    """Stock does not stop such runs, so they must end by themselves: once the file is there."""
+    run = await w.sdk.runs.create(key, "sleeper", input={"seconds": 60, "until": str(end)})
     await w.run_status(key, run["run_id"], "running")
     return str(run["run_id"])
 
