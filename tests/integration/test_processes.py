@@ -379,7 +379,7 @@ async def test_metrics_say_whether_redis_is_there(apis: list[Api]) -> None:
 
 
 @ONLY
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_a_storm_of_runs_and_cancels_with_redis_paused_in_its_middle(
     cluster: Cluster, apis: list[Api]
 ) -> None:

@@ -26,7 +26,7 @@ from tests.support.served import Api, Event, client
 pytestmark = [
     pytest.mark.usefixtures("each_database"),
     pytest.mark.only("postgresql"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
 ]
 PATIENCE = 60.0
 STEPS = 12
