@@ -11,7 +11,7 @@ import asyncio
 import threading
 import time
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self, TypeVar
@@ -386,6 +386,11 @@ class LocalBus:
         with self._lock:
             if run_id not in self._ended:
                 self._live[run_id] = resumable
+                if (log := self._logs.get(run_id)) is not None:
+                    log.expires = None
+
+    def run_left(self, run_id: str) -> None:
+        """An attempt in this process is over, and its run is not, or ended elsewhere."""
 
     def is_live(self, run_id: str) -> bool:
         """Whether this process knows that the run has not ended yet."""
@@ -454,8 +459,17 @@ class LocalBus:
 
     # --- upkeep
 
+    def leave_all_but(self, working: Collection[str]) -> None:
+        """Let go of runs that others work on now. No run is claimed here meanwhile.
+
+        Here they all come back: nobody else works on runs.
+
+        Args:
+            working: The ids of the runs that this process works on.
+        """
+
     def expire(self) -> None:
-        """Forget the streams of runs that ended long enough ago."""
+        """Forget the streams of runs that ended, or were left, long enough ago."""
         moment = time.monotonic()
         with self._lock:
             for key in [k for k, v in self._logs.items() if v.expires and v.expires < moment]:

@@ -10,6 +10,7 @@ RuntimeSqlError
 ├── NotStarted          used outside the lifespan
 ├── EventsLost          a stream has a hole
 ├── Collided            another transaction was quicker: done again
+├── Outdated            another writer of a state was quicker: done again
 ├── OtherTenants        the database refuses a row: 403
 ├── DatabaseBusy        nothing was committed; the same call may succeed now
 ├── DatabaseOverloaded  the disk is full or failing, or the server away: 503
@@ -69,6 +70,10 @@ class NotStarted(RuntimeSqlError):
 
 class Collided(RuntimeSqlError):
     """Another transaction was quicker; the same operation sees what it did."""
+
+
+class Outdated(RuntimeSqlError):
+    """The state onto which something was to be written is no longer the newest."""
 
 
 class OtherTenants(RuntimeSqlError, HTTPException):

@@ -27,24 +27,28 @@ def renewed(moment: float, held: frozenset[tuple[str, int]]) -> None:
     _renewed = moment, held
 
 
+def is_sure(claim: checkpoint.Claim) -> bool:
+    """Whether nobody can have taken over yet what an attempt had."""
+    if database.current().alone:
+        return True
+    moment, held = _renewed
+    since = max(claim.since, moment if (claim.run_id, claim.attempt) in held else 0.0)
+    return elapsed() - since < run_claim.LEASE_SECONDS
+
+
 async def check(claim: checkpoint.Claim) -> None:
     """Raise unless an attempt still has its run.
 
     Raises:
         SupersededAttempt: it has not.
     """
-    here = database.current()
-    if here.alone:
-        return
-    moment, held = _renewed
-    sure = max(claim.since, moment if (claim.run_id, claim.attempt) in held else 0.0)
-    if elapsed() - sure < run_claim.LEASE_SECONDS:
+    if is_sure(claim):
         return
 
     def fn(conn: Connection) -> bool:
         return is_held(conn, claim.run_id, claim.attempt, claim.owner)
 
-    if not await here.read(fn):
+    if not await database.current().read(fn):
         raise SupersededAttempt(
             f"Attempt {claim.attempt} of run {claim.run_id} no longer owns the run"
         )

@@ -187,6 +187,8 @@ async def _sweep_threads() -> None:
                 logger.info("Ended threads", action="threads_expired", count=swept)
         except Exception:
             logger.exception("The thread sweep failed", action="thread_sweep_failed")
+        # Where no queue does: a process that only answers tells of states and cancellations, too.
+        bus.current().expire()
         await asyncio.sleep(interval)
 
 

@@ -7,7 +7,10 @@ its runs; what still collides is undone by Postgres and done again here.
 
 import asyncio
 import hashlib
+import logging
+import os
 import random
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -39,6 +42,8 @@ from langgraph_runtime_sql.errors import (
 from langgraph_runtime_sql.scope import Scope
 from langgraph_runtime_sql.urls import postgres_dsn
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 Raw = psycopg.Connection[Any]
 Connect = Callable[..., Any]
@@ -62,6 +67,8 @@ _NETWORK = {
     "tcp_user_timeout": 25_000,
 }
 LOCK_SECONDS = 10
+# How long a stop waits for operations, and then for those that it has cut off.
+STOP_SECONDS = 5.0
 # More than there are statements, so that none is prepared again.
 PREPARED = 500
 
@@ -175,19 +182,39 @@ class PostgresEngine:
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="postgres-write")
         self._writing: set[Future[None]] = set()
         self._refusal: Exception | None = None
+        self._is_cut_off = False
 
     def start(self) -> None:
         """Nothing: threads and connections come with the first operations."""
 
     def stop(self) -> None:
-        """Finish what was accepted, then close. Blocks; repeatable."""
+        """Finish what was accepted, then close. Blocks; repeatable.
+
+        What a server that has fallen silent does not answer in time is cut off: nobody was told
+        that it was done.
+        """
         self.refuse(DatabaseClosed())
-        self._writers.shutdown(wait=True)
-        self._readers.shutdown(wait=True)
+        finishing = threading.Thread(target=self._finish, name="postgres-stop", daemon=True)
+        finishing.start()
+        finishing.join(STOP_SECONDS)
+        if finishing.is_alive():
+            self._cut_off()
+            finishing.join(STOP_SECONDS)
         with self._opened_lock:
             for raw in self._opened:
                 raw.close()
             self._opened.clear()
+
+    def _finish(self) -> None:
+        self._writers.shutdown(wait=True)
+        self._readers.shutdown(wait=True)
+
+    def _cut_off(self) -> None:
+        logger.warning("Postgres does not answer: what waits for it is left undone")
+        self._is_cut_off = True
+        with self._opened_lock:
+            for raw in self._opened:
+                cut(raw)
 
     def refuse(self, reason: Exception) -> None:
         """Take no operation from now on; each raises `reason`, the first that was given."""
@@ -335,6 +362,8 @@ class PostgresEngine:
                 self._opened.discard(raw)
         deadline = time.monotonic() + RECONNECT_SECONDS
         while True:
+            if self._is_cut_off:
+                raise DatabaseClosed
             try:
                 raw = self._local.raw = self.open()
             except psycopg.OperationalError as error:
@@ -347,6 +376,12 @@ class PostgresEngine:
                 with self._opened_lock:
                     self._opened.add(raw)
                 return raw
+
+
+def cut(raw: Raw) -> None:
+    """Have whoever waits for an answer on a connection, in another thread, get an error in its place."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(raw.fileno())) as end:
+        end.shutdown(socket.SHUT_RDWR)
 
 
 def identity(conn: Connection) -> str:

@@ -14,7 +14,7 @@ from contextlib import suppress
 import psycopg
 
 from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
-from langgraph_runtime_sql.postgres import PostgresEngine, Raw
+from langgraph_runtime_sql.postgres import PostgresEngine, Raw, cut
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +24,8 @@ _KEY = 7_214_880_111
 PATIENCE_SECONDS = 5.0
 WATCH_SECONDS = 2.0
 AGAIN_SECONDS = 0.1
+# How long a server that has fallen silent is waited for by whoever lets go.
+RELEASE_SECONDS = 1.0
 
 
 class PostgresOwnership:
@@ -82,19 +84,29 @@ class PostgresOwnership:
         self._released = True
         if self._watcher is not None and self._alarm is not None:
             self._alarm[0].send(b".")
-            self._watcher.join()
+            self._watcher.join(RELEASE_SECONDS)
+            if self._watcher.is_alive() and self._raw is not None:
+                cut(self._raw)
+                self._watcher.join(RELEASE_SECONDS)
+            if self._watcher.is_alive():
+                # It connects again, in vain or not, and closes what it gets.
+                return
             for end in self._alarm:
                 end.close()
             self._watcher = self._alarm = None
-        if self._raw is not None:
-            _unlock(self._raw)
-            self._raw.close()
-            self._raw = None
+        self._close()
+
+    def _close(self) -> None:
+        raw, self._raw = self._raw, None
+        if raw is not None:
+            _unlock(raw)
+            raw.close()
 
     def _watch(self, alarm: socket.socket) -> None:
         while True:
             self._wait(alarm)
             if self._released:
+                self._close()
                 return
             with suppress(psycopg.OperationalError):
                 if not self._holds():
@@ -119,6 +131,8 @@ class PostgresOwnership:
             with suppress(psycopg.OperationalError):
                 self._raw.execute("SELECT 1")
                 return True
+        if self._released:
+            return True
         if self._raw is not None:
             self._raw.close()
         self._raw = self._engine.open()
@@ -130,6 +144,17 @@ class PostgresOwnership:
         return bool(row and row[0])
 
 
+def is_shared(raw: Raw) -> bool:
+    """Whether processes own the database together now."""
+    row = raw.execute(
+        "SELECT FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted"
+        " AND (classid::bigint << 32) + objid::bigint = %s"
+        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        (_KEY,),
+    ).fetchone()
+    return row is not None
+
+
 def _unlock(raw: Raw) -> None:
     """Give the lock back at once: that a connection was closed the server notices some time later.
 
@@ -138,4 +163,4 @@ def _unlock(raw: Raw) -> None:
     with suppress(psycopg.Error):
         raw.pgconn.send_query(b"SELECT pg_advisory_unlock_all()")
         raw.pgconn.flush()
-        select.select([raw.fileno()], [], [], PATIENCE_SECONDS)
+        select.select([raw.fileno()], [], [], RELEASE_SECONDS)

@@ -28,6 +28,8 @@ SWEEP_SECONDS = run_claim.LEASE_SECONDS / 3
 PAUSE_SECONDS = 0.5
 # A worker that ignores its cancellation this long is left behind.
 ABANDON_SECONDS = 10.0
+# And this long, what then is to be handed back waits for the database.
+HAND_BACK_SECONDS = 5.0
 # Lost runs are freed so many in a transaction.
 LOST_TOGETHER = 50
 
@@ -247,6 +249,8 @@ class Queue:
             await asyncio.sleep(SWEEP_SECONDS)
             try:
                 await self.sweep()
+                async with self._claiming:
+                    bus.current().leave_all_but(self.working())
                 bus.current().expire()
             except Exception:
                 logger.exception("The sweep failed", action="sweep_failed")
@@ -303,7 +307,7 @@ class Queue:
     async def _hand_back_rest(self) -> None:
         """Free what was claimed, or started, too late to hand itself back."""
         try:
-            async with asyncio.timeout(ABANDON_SECONDS):
+            async with asyncio.timeout(HAND_BACK_SECONDS):
                 # A claim that nobody waits for any more may still be on its way.
                 await database.current().settled()
                 # What others have lost is for those who go on.

@@ -13,7 +13,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -51,6 +51,9 @@ LEAST_TTL_SECONDS = 60.0
 LISTEN_SECONDS = 5.0
 # A hole in what is told again is given this long to be filled.
 TOLD_AGAIN_SECONDS = 7.0
+# How much earlier than he asks an event may have been sent that somebody is told who wants those
+# from now on: clocks are not as exact as that.
+BEFORE_MILLISECONDS = 2_000
 _LONGEST_REASON = 10_000
 _UP = Gauge("threadhold_redis_up", "Whether Redis answers and takes what it is given")
 
@@ -212,11 +215,19 @@ class RedisBus(LocalBus):
         self, thread_id: str, after: Order | None = None, asked_at: int | None = None
     ) -> Subscription:
         """Follow a thread, wherever its runs are worked on; arguments as on the `LocalBus`."""
+        asked_at = asked_at or time.time_ns()
         reader = self._subscribe(self._by_thread, thread_id, None, None)
         await self._follow(reader, thread_id, asked_at)
-        if after is not None:
+        if after is None:
+            self._begin(reader, asked_at)
+        else:
             await self._replay(reader, None, self._thread_logs.get(thread_id, []), after, None)
         return reader
+
+    def _begin(self, reader: Subscription, asked_at: int) -> None:
+        """Have a reader told nothing of long ago, as a Redis is that has forgotten everything."""
+        if self.link.knows_clock and isinstance(reader, RemoteSubscription):
+            reader.after = (asked_at + self.skew) // 1_000_000 - BEFORE_MILLISECONDS, 0
 
     async def _follow(self, reader: Subscription, key: str, asked_at: int | None = None) -> None:
         if self._remote is None or not isinstance(reader, RemoteSubscription):
@@ -318,6 +329,25 @@ class RedisBus(LocalBus):
         """A run was committed or claimed. Only of those that are worked on here is the end sure."""
         if here:
             super().run_started(run_id, resumable=resumable)
+
+    def run_left(self, run_id: str) -> None:
+        """Another process may go on with the run, and its end never be heard of here."""
+        with self._lock:
+            self._let_go(run_id)
+
+    def leave_all_but(self, working: Collection[str]) -> None:
+        """Let go of runs that were lost or handed back; of their end others will tell."""
+        with self._lock:
+            kept = [run_id for run_id, log in self._logs.items() if log.expires is None]
+            for run_id in {*self._live, *kept}.difference(working):
+                self._let_go(run_id)
+
+    def _let_go(self, run_id: str) -> None:
+        """Its stream goes after a while, as if it had ended: Redis has from us what we have."""
+        self._live.pop(run_id, None)
+        log = self._logs.get(run_id)
+        if log is not None and log.expires is None:
+            log.expires = time.monotonic() + self._keep
 
     def wake(self) -> None:
         """Have every queue look again; from any thread."""

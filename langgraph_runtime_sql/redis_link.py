@@ -16,6 +16,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     AuthenticationError,
+    InvalidResponse,
     NoPermissionError,
     RedisError,
     ResponseError,
@@ -44,6 +45,7 @@ class Link:
     Attributes:
         seconds: How long a command may take before Redis counts as away.
         skew: Nanoseconds by which Redis's clock is ahead of ours.
+        knows_clock: Whether it has ever said so.
         failures: How often one was not answered, or refused.
     """
 
@@ -52,6 +54,7 @@ class Link:
         self.prefix = prefix
         self.seconds = seconds
         self.skew = 0
+        self.knows_clock = False
         self.failures = 0
         self._clients: list[Redis] = []
         self._commands: Redis | None = None
@@ -114,13 +117,14 @@ class Link:
                 self._clock_error = took
                 there = int(seconds) * 10**9 + int(microseconds) * 1_000
                 self.skew = there - before - took // 2
+                self.knows_clock = True
         self._clock_is_set = True
 
     async def look(self) -> None:
         """Refuse a Redis that would never do. One that is away is not refused.
 
         Raises:
-            BadRedis: a Cluster or Sentinel, or one that does not let us in.
+            BadRedis: a Cluster or Sentinel, no Redis at all, or one that does not let us in.
         """
         try:
             async with asyncio.timeout(min(LOOK_SECONDS, self.seconds)):
@@ -181,7 +185,7 @@ async def refuse(redis: Redis, url: str) -> dict[str, Any]:
     """What a Redis says of itself, unless it would never do.
 
     Raises:
-        BadRedis: a Cluster or Sentinel, or one that does not let us in.
+        BadRedis: a Cluster or Sentinel, no Redis at all, or one that does not let us in.
         one of FAILURES: it does not answer.
     """
     try:
@@ -190,6 +194,8 @@ async def refuse(redis: Redis, url: str) -> dict[str, Any]:
         return {}
     except AuthenticationError as error:
         raise BadRedis(f"The Redis at {shown(url)} does not accept user and password.") from error
+    except InvalidResponse as error:
+        raise BadRedis(f"What answers at {shown(url)} is no Redis.") from error
     except ResponseError as error:
         if "DB index" in str(error):
             raise BadRedis(f"The Redis at {shown(url)} refuses: {error}.") from error

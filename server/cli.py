@@ -182,7 +182,7 @@ def doctor(database_url: str | None, redis_url: str | None, fix: bool) -> None:
     Works beside a running server, unless it is to repair. Exits with 1 if anything is wrong, or
     still is after the repair.
     """
-    from langgraph_runtime_sql.urls import shown
+    from langgraph_runtime_sql.urls import is_postgres, shown
     from server.doctor import examine, repair
 
     settings = load_settings(database_url=database_url, redis_url=redis_url)
@@ -193,6 +193,11 @@ def doctor(database_url: str | None, redis_url: str | None, fix: bool) -> None:
         from server import doctor_redis
 
         left += doctor_redis.examine(settings.redis_url, settings.redis_prefix)
+    elif is_postgres(url):
+        from server import doctor_postgres
+
+        if doctor_postgres.is_shared(url):
+            click.echo("The Redis of those who serve it was not looked at: give its --redis-url")
     for finding in [*found, *(each for each in left if each not in found)]:
         click.echo(f"{finding.what} {finding.id}: {finding.why}")
         click.echo(f"    {'remedy' if finding in left else 'repaired'}: {finding.remedy}")
@@ -229,11 +234,14 @@ def ingest(path: Path, tenant: str | None, database_url: str | None) -> None:
 
     Documents are Markdown, text, HTML and PDF. Doing it again updates what has changed.
     """
+    from langgraph_runtime_sql.guests import guest
     from my_agent import database
     from server.ingest import ingest as bring_in
 
-    database.use(load_settings(database_url=database_url).database_url)
-    bring_in(path, tenant)
+    url = load_settings(database_url=database_url).database_url
+    with guest(url):
+        database.use(url)
+        bring_in(path, tenant)
 
 
 def load_settings(**given: Any) -> Settings:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from langgraph_runtime_sql import doctor
+from langgraph_runtime_sql import doctor, postgres_ownership
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.database import Database
 from langgraph_runtime_sql.doctor import Finding
@@ -33,6 +33,19 @@ def repair(url: str) -> list[Finding]:
         if served:
             raise RepairRefused("Nothing was repaired: the database is in use by another process")
         return database.write_sync(fn)
+
+
+def is_shared(url: str) -> bool:
+    """Whether processes serve it together, which have a Redis between them.
+
+    Raises:
+        DatabaseOverloaded: the server cannot be reached.
+    """
+    database = Database(url, exclusive=False)
+    try:
+        return database.read_sync(lambda conn: postgres_ownership.is_shared(conn.raw))
+    finally:
+        database.close()
 
 
 @contextmanager

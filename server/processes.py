@@ -4,6 +4,7 @@ This one only starts them, starts those again that die, and stops all of them to
 """
 
 import logging
+import math
 import os
 import signal
 import socket
@@ -54,16 +55,19 @@ def refuse_alone(settings: Settings, asked: str) -> None:
 
 
 class Supervisor:
-    """Runs `count` processes until SIGINT or SIGTERM.
+    """Runs `count` processes until SIGINT or SIGTERM; another signal ends them at once.
 
     Args:
         arguments: Of `threadhold`, for each of them.
         host: Address to listen on.
         port: Port to listen on.
         count: How many.
+        patience: Seconds after which those are ended that were told to and have not.
     """
 
-    def __init__(self, arguments: Sequence[str], host: str, port: int, count: int) -> None:
+    def __init__(
+        self, arguments: Sequence[str], host: str, port: int, count: int, patience: float
+    ) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             self._socket = socket.create_server((host, port), family=family, backlog=2048)
@@ -75,7 +79,12 @@ class Supervisor:
         self._children: list[subprocess.Popen[bytes]] = []
         self._told: set[subprocess.Popen[bytes]] = set()
         self._count = count
+        self._patience = patience
         self._stopping = False
+        self._forced = False
+        self._signals: list[int] = []
+        # By `time.monotonic`.
+        self._deadline = math.inf
 
     def run(self) -> int:
         """Start them and stay until all have ended; the code to exit with."""
@@ -92,7 +101,10 @@ class Supervisor:
                 self._children.remove(child)
                 code = code or self._ended(child, is_first=child in first)
         self._socket.close()
-        return code
+        if len(self._signals) > 1:
+            # As a shell says of a process that died of a signal.
+            return 128 + self._signals[-1]
+        return code or int(self._forced)
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "server", *self._arguments]
@@ -118,6 +130,8 @@ class Supervisor:
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """Note that all shall end. Not more: one may be about to be started."""
+        self._deadline = time.monotonic() + (0 if self._signals else self._patience)
+        self._signals.append(number)
         self._stopping = True
 
     def _tell(self) -> None:
@@ -125,6 +139,11 @@ class Supervisor:
         for child in set(self._children) - self._told:
             self._told.add(child)
             child.terminate()
+        if time.monotonic() > self._deadline:
+            self._forced = True
+            for child in self._children:
+                logger.warning("Process %s has not ended: ending it at once", child.pid)
+                child.kill()
 
 
 def inherited(value: str) -> socket.socket:

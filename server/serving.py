@@ -1,5 +1,6 @@
 """Runs the app under uvicorn."""
 
+import asyncio
 import logging
 import os
 import socket
@@ -10,6 +11,7 @@ from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hooks.hosts import is_loopback
@@ -18,6 +20,7 @@ from langgraph_runtime_sql.errors import RuntimeSqlError
 from my_agent.database import ProductDatabase
 from server import logs, processes
 from server.app import create_app
+from server.ending import MARGIN_SECONDS, Ending
 from server.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -41,6 +44,8 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM, then let requests and runs finish for the grace period.
 
+    Another signal ends it at once.
+
     Args:
         settings: The server's settings.
         host: Address to listen on.
@@ -54,7 +59,7 @@ def serve(
     logs.configure(settings.log_level)
     refuse_exposure(settings, host)
     app = create_app(settings, studio=studio)
-    server = _Server(config(app, settings, host, port))
+    server = _Server(config(app, settings, host, port), Ending(patience(settings)))
     logger.info("Starting http://%s:%s (process %s)", host, port, os.getpid())
     # uvicorn raises the signal that ended it once more, after everything has been closed.
     with suppress(KeyboardInterrupt):
@@ -63,13 +68,23 @@ def serve(
         raise SystemExit(3)
 
 
+def patience(settings: Settings) -> float:
+    """Seconds in which a server must have ended: requests have their time, and then runs."""
+    return 2 * max(1.0, settings.shutdown_grace_seconds) + MARGIN_SECONDS
+
+
 class _Server(uvicorn.Server):
     """Leaves runs to other processes from the moment it is told to end.
 
     Requests in flight still have their time then, and only after them the app is stopped.
     """
 
+    def __init__(self, config: uvicorn.Config, ending: Ending) -> None:
+        super().__init__(config)
+        self._ending = ending
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._ending.told(sig)
         queue.drain()
         super().handle_exit(sig, frame)
 
@@ -95,7 +110,7 @@ def serve_together(
     # Once, before they would all do it.
     database.migrate(settings.database_url)
     ProductDatabase(settings.database_url).close()
-    supervisor = processes.Supervisor(arguments, host, port, count)
+    supervisor = processes.Supervisor(arguments, host, port, count, patience(settings))
     logger.info("Starting %s processes on http://%s:%s", count, host, port)
     return supervisor.run()
 
@@ -111,7 +126,7 @@ def develop(settings: Settings, host: str, port: int) -> None:
 def config(app: Starlette, settings: Settings, host: str, port: int) -> uvicorn.Config:
     """How uvicorn runs `app`: uvloop and httptools where they exist, no log lines of its own."""
     return uvicorn.Config(
-        PlainStartup(app),
+        Polite(app),
         host=host,
         port=port,
         lifespan="on",
@@ -124,20 +139,50 @@ def config(app: Starlette, settings: Settings, host: str, port: int) -> uvicorn.
     )
 
 
-class PlainStartup:
-    """Has the server say an expected failure to start in its own words, without a traceback."""
+class Polite:
+    """Says in plain words what uvicorn would say with a traceback, or not at all.
+
+    That the app cannot start, and that a request's time is over because the server is stopping.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def plain(message: Message) -> None:
-            error = sys.exception()
-            if message["type"] == "lifespan.startup.failed" and isinstance(error, RuntimeSqlError):
-                message = {**message, "message": str(error)}
+        if scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        else:
+            await self._app(
+                scope, receive, _in_words(send) if scope["type"] == "lifespan" else send
+            )
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def note(message: Message) -> None:
+            nonlocal begun
+            begun = True
             await send(message)
 
-        await self._app(scope, receive, plain if scope["type"] == "lifespan" else send)
+        try:
+            await self._app(scope, receive, note)
+        except asyncio.CancelledError:
+            if begun:
+                raise
+            refusal = {"detail": "The server is stopping, and had no answer in time: ask again"}
+            await JSONResponse(refusal, 503, {"Retry-After": "1"})(scope, receive, send)
+
+
+def _in_words(send: Send) -> Send:
+    """Sends the message of an expected failure to start, without its traceback."""
+
+    async def plain(message: Message) -> None:
+        error = sys.exception()
+        if message["type"] == "lifespan.startup.failed" and isinstance(error, RuntimeSqlError):
+            message = {**message, "message": str(error)}
+        await send(message)
+
+    return plain
 
 
 def refuse_exposure(settings: Settings, host: str) -> None:

@@ -8,6 +8,7 @@ import signal
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from server import logs
 from server.app import create_app
+from server.ending import MARGIN_SECONDS, Ending
 from server.processes import refuse_alone
 from server.settings import Settings
 
@@ -20,6 +21,8 @@ class NothingToDo(RuntimeSqlError):
 
 def work(settings: Settings) -> None:
     """Work on runs until SIGINT or SIGTERM, then let them finish for the grace period.
+
+    Another signal ends it at once.
 
     Raises:
         RuntimeSqlError: the project cannot be served, or not by more than one process.
@@ -41,8 +44,14 @@ async def _work(settings: Settings) -> None:
     app = create_app(settings)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    ending = Ending(settings.shutdown_grace_seconds + MARGIN_SECONDS)
+
+    def told(number: int) -> None:
+        ending.told(number)
+        stop.set()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, told, number)
     async with app.router.lifespan_context(app):
         logger.info("Working on runs (process %s)", os.getpid())
         await stop.wait()

@@ -36,10 +36,13 @@ class Claim:
 claim: ContextVar[Claim | None] = ContextVar("checkpoint_claim", default=None)
 """Set by the queue before it starts a worker; every write of the run is checked against it."""
 
-write_guard: ContextVar[Callable[[Connection], None] | None] = ContextVar(
+write_guard: ContextVar[Callable[[Connection, str | None], None] | None] = ContextVar(
     "checkpoint_write_guard", default=None
 )
-"""Called first in the transaction of each checkpoint write; what it raises undoes the write."""
+"""Called first in the transaction of each checkpoint write; what it raises undoes the write.
+
+It is told the id of a checkpoint that is put, and None of writes onto one.
+"""
 
 _owned_run = select(runs.c.attempt, runs.c.claimed_by).where(
     runs.c.run_id == bindparam("run_id"),
@@ -56,8 +59,11 @@ _LAST_ATTEMPT = Prepared(
 _HELD = Prepared(_owned_run.with_for_update(read=True))
 
 
-def admission() -> Callable[[Connection], None]:
+def admission(checkpoint_id: str | None = None) -> Callable[[Connection], None]:
     """The checks that the calling task's writes must pass.
+
+    Args:
+        checkpoint_id: Of the checkpoint that is put.
 
     Taken where the caller is, because the database's threads have contexts of
     their own. The returned function raises SupersededAttempt, or whatever the
@@ -72,7 +78,7 @@ def admission() -> Callable[[Connection], None]:
                 "it has ended, or another attempt has taken over."
             )
         if guard is not None:
-            guard(conn)
+            guard(conn, checkpoint_id)
 
     return admit
 

@@ -111,12 +111,12 @@ def latest_checkpoint(
     return saver.get_tuple(_config(thread_id, checkpoint_ns))
 
 
-def latest_id(conn: Connection, thread_id: Any) -> str | None:
-    """The id of a thread's newest checkpoint, if it has any."""
+def latest_id(conn: Connection, thread_id: Any, namespace: str = "") -> str | None:
+    """The id of a thread's newest checkpoint, if it has any; or of one of its subgraphs'."""
     found: str | None = run(
         conn,
-        "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''",
-        (str(thread_id),),
+        "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?",
+        (str(thread_id), namespace),
     ).fetchone()[0]
     return found
 

@@ -146,7 +146,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> Callable[[Connection], RunnableConfig]:
-        admit, owner = admission(), claim.get()
+        admit, owner = admission(checkpoint["id"]), claim.get()
         where = _location(config)
         about = checkpoint_metadata(config, metadata, owner.run_id if owner else None)
         # Serialized here and now: the graph goes on and may change what it put.

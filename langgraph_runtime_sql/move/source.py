@@ -3,10 +3,11 @@
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from langgraph_runtime_sql.errors import DatabaseInUse
+from langgraph_runtime_sql.guests import no_guests
 from langgraph_runtime_sql.move.errors import MoveRefused
 from langgraph_runtime_sql.move.field import quoted
 from langgraph_runtime_sql.move.part import Part
@@ -129,7 +130,7 @@ class Source:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Source]:
-    """The file, while nobody can serve it.
+    """The file, while nobody can serve it or bring anything into it.
 
     Raises:
         MoveRefused: there is no such file, it is in use, or no SQLite database.
@@ -139,12 +140,15 @@ def opened(path: Path) -> Iterator[Source]:
     if not os.access(path.parent, os.W_OK):
         raise MoveRefused(f"{path.parent} cannot be written to, where SQLite keeps its locks")
     ownership = Ownership(path)
-    try:
-        ownership.take()
-    except DatabaseInUse as error:
-        raise MoveRefused(f"{error} A move needs it for itself.") from error
-    try:
+    with ExitStack() as stack:
+        stack.callback(ownership.release)
+        try:
+            ownership.take()
+            stack.enter_context(no_guests(f"sqlite:///{path}"))
+        except DatabaseInUse as error:
+            raise MoveRefused(f"{error} A move needs it for itself.") from error
         raw = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
+        stack.callback(raw.close)
         # What is no text in a column of text is found with its row, and not here.
         raw.text_factory = _text
         try:
@@ -152,10 +156,6 @@ def opened(path: Path) -> Iterator[Source]:
             yield Source(path, raw)
         except sqlite3.DatabaseError as error:
             raise MoveRefused(f"{path} cannot be read: {error}") from error
-        finally:
-            raw.close()
-    finally:
-        ownership.release()
 
 
 def _text(raw: bytes) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,7 @@ from psycopg import sql
 
 from langgraph_runtime_sql import scope
 from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
+from langgraph_runtime_sql.guests import no_guests
 from langgraph_runtime_sql.move.errors import MoveFailed, MoveRefused
 from langgraph_runtime_sql.move.part import Key, Part, first_line
 from langgraph_runtime_sql.move.part import Target as Raw
@@ -174,7 +175,7 @@ class Target:
 
 @contextmanager
 def opened(url: str) -> Iterator[Target]:
-    """The database, while nobody can serve it.
+    """The database, while nobody can serve it or bring anything into it.
 
     Raises:
         MoveRefused: it is in use.
@@ -182,31 +183,36 @@ def opened(url: str) -> Iterator[Target]:
     """
     engine = PostgresEngine(url)
     ownership = PostgresOwnership(engine)
-    try:
-        ownership.take()
-    except DatabaseInUse as error:
-        raise MoveRefused(f"{error} A move needs it for itself.") from error
-    except DatabaseOverloaded as error:
-        raise MoveFailed(str(error)) from error
-    try:
-        with engine.open() as raw:
-            # Nobody else has any business here that it could be in the way of.
-            for setting in ("lock_timeout", "idle_in_transaction_session_timeout"):
-                raw.execute(sql.SQL("SET {} = 0").format(sql.Identifier(setting)))
-            # Of all tenants.
-            for name, value in scope.EVERYTHING.settings.items():
-                raw.execute("SELECT set_config(%s, %s, false)", (name, value))
-            yield Target(raw)
-    except psycopg.OperationalError as error:
-        raise MoveFailed(
-            f"Postgres does not answer any more: {first_line(error)}. Do the same again: what has "
-            "been moved is kept, and the rest follows"
-        ) from error
-    except psycopg.Error as error:
-        raise MoveFailed(f"Postgres refuses: {first_line(error)}") from error
-    finally:
-        with suppress(psycopg.Error):
-            ownership.release()
+    with ExitStack() as stack:
+        stack.callback(_release, ownership)
+        try:
+            ownership.take()
+            stack.enter_context(no_guests(url))
+        except DatabaseInUse as error:
+            raise MoveRefused(f"{error} A move needs it for itself.") from error
+        except DatabaseOverloaded as error:
+            raise MoveFailed(str(error)) from error
+        try:
+            with engine.open() as raw:
+                # Nobody else has any business here that it could be in the way of.
+                for setting in ("lock_timeout", "idle_in_transaction_session_timeout"):
+                    raw.execute(sql.SQL("SET {} = 0").format(sql.Identifier(setting)))
+                # Of all tenants.
+                for name, value in scope.EVERYTHING.settings.items():
+                    raw.execute("SELECT set_config(%s, %s, false)", (name, value))
+                yield Target(raw)
+        except psycopg.OperationalError as error:
+            raise MoveFailed(
+                f"Postgres does not answer any more: {first_line(error)}. Do the same again: what "
+                "has been moved is kept, and the rest follows"
+            ) from error
+        except psycopg.Error as error:
+            raise MoveFailed(f"Postgres refuses: {first_line(error)}") from error
+
+
+def _release(ownership: PostgresOwnership) -> None:
+    with suppress(psycopg.Error):
+        ownership.release()
 
 
 def _name(table: str) -> Any:

@@ -95,6 +95,12 @@ def status(conn: Connection, run_id: Any) -> str | None:
     return found
 
 
+def attempt(conn: Connection, run_id: Any) -> tuple[str, int] | None:
+    """A run's status and how often it was started, or None where there is no such run."""
+    row = conn.fetchone(_HELD, {"run_id": run_id})
+    return None if row is None else (row["status"], row["attempt"])
+
+
 def is_held(conn: Connection, run_id: Any, attempt: int, owner: str | None) -> bool:
     """Whether an attempt at a run, of this owner if one is given, is the one that works on it."""
     row = conn.fetchone(_HELD, {"run_id": run_id})

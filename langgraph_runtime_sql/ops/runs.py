@@ -6,11 +6,12 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from statistics import median
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import bus, checkpoint, database, scope
+from langgraph_runtime_sql import bus, checkpoint, database, leases, scope
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import (
     custom_checkpointer,
@@ -260,8 +261,8 @@ class Runs:
         """Work on a run: the event that is yielded is set when somebody wants it stopped.
 
         Leaving without an exception means that the run has ended, and its
-        followers are told. Leaving with one means another attempt will come,
-        unless the run is gone.
+        followers are told. Leaving with one means another attempt will come, unless the
+        run is gone, or has ended and the answer to that was lost.
         """
         from langgraph_api.asyncio import ValueEvent
         from langgraph_api.errors import UserInterrupt, UserRollback
@@ -279,10 +280,10 @@ class Runs:
         try:
             yield stop
         except BaseException:
-            identifier = as_uuid(run_id, "run ID")
-            status = await database.current().read(lambda conn: run_rows.status(conn, identifier))
-            if status not in (run_rows.PENDING, run_rows.RUNNING):
+            if await _has_ended_here(as_uuid(run_id, "run ID")):
                 bus.current().run_ended(key, thread, resumable=resumable)
+            else:
+                bus.current().run_left(key)
             raise
         else:
             bus.current().run_ended(key, thread, resumable=resumable)
@@ -296,6 +297,19 @@ class Runs:
         from langgraph_runtime_sql import queue
 
         await queue.sweep()
+
+
+async def _has_ended_here(run_id: UUID) -> bool:
+    """Whether a run is over, and not by another attempt, which says so itself.
+
+    What that one has sent may come later than the word of an end from here.
+    """
+    claim = checkpoint.claim.get()
+    found = await database.current().read(lambda conn: run_rows.attempt(conn, run_id))
+    if found is None:
+        return claim is None or leases.is_sure(claim)
+    status, attempt = found
+    return status in run_rows.ENDED and (claim is None or attempt == claim.attempt)
 
 
 def _of_thread(thread_id: Any, status: str | None) -> Any:

@@ -1,6 +1,6 @@
 """The state of a thread: its checkpoints, seen and written through its graph."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -11,11 +11,12 @@ from langgraph.types import StateSnapshot, StateUpdate
 from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import bus, checkpoint, database, filters, hooks, json_codec
+from langgraph_runtime_sql import bus, checkpoint, database, filters, json_codec
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.hooks import Caller, Reject
+from langgraph_runtime_sql.errors import Outdated
 from langgraph_runtime_sql.ops import run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import as_uuid, authorize, caller
+from langgraph_runtime_sql.ops.state_guard import StateGuard
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs, threads
 
@@ -27,14 +28,9 @@ _LAST_KWARGS = Prepared(
     .order_by(runs.c.created_at.desc())
     .limit(1)
 )
-_IN_FLIGHT = Prepared(
-    select(runs.c.run_id).where(
-        runs.c.thread_id == bindparam("thread_id"),
-        run_rows.IN_FLIGHT,
-    )
-)
-
 _OUTDATED: Row = {}
+
+Update = Callable[[Any], Awaitable[Any]]
 
 NO_GRAPH = (
     "Thread {} has no graph yet: no run has been made on it. Make a run first, or set "
@@ -74,25 +70,18 @@ class State:
             HTTPException: (404) no such thread, (409) a run is in flight, (400) no graph yet.
         """
         row = await _writable(config, ctx)
-        async with _guarded(row["thread_id"], caller(ctx)):
-            graph_id = await _resting_graph(row)
-            configurable = config["configurable"]
-            configurable.setdefault("graph_id", graph_id)
-            target = {
-                **config,
-                "configurable": {
-                    **configurable,
-                    "checkpoint_ns": configurable.get("checkpoint_ns") or "",
-                },
-            }
-            async with _graph(row, graph_id, config, "threads.update") as graph:
-                with _applying():
-                    written = await graph.aupdate_state(target, values, as_node=as_node)
-        await _publish(row, graph_id, config)
+
+        async def update(graph: Any) -> Any:
+            named = config["configurable"]
+            place = {**named, "checkpoint_ns": named.get("checkpoint_ns") or ""}
+            target = {**config, "configurable": place}
+            return await graph.aupdate_state(target, values, as_node=as_node)
+
+        written = await _write(row, config, ctx, update)
         return {
-            "checkpoint": written["configurable"],
-            "configurable": written["configurable"],
-            "checkpoint_id": written["configurable"]["checkpoint_id"],
+            "checkpoint": written,
+            "configurable": written,
+            "checkpoint_id": written["checkpoint_id"],
         }
 
     @staticmethod
@@ -102,22 +91,19 @@ class State:
         """Write several supersteps, each a list of updates.
 
         Raises:
-            HTTPException: as `post`.
+            HTTPException: as `post`, and (409) somebody else has written in between.
         """
         row = await _writable(config, ctx)
-        async with _guarded(row["thread_id"], caller(ctx)):
-            graph_id = await _resting_graph(row)
-            config["configurable"].setdefault("graph_id", graph_id)
-            config["configurable"].setdefault("checkpoint_ns", "")
+        config["configurable"].setdefault("checkpoint_ns", "")
+
+        async def update(graph: Any) -> Any:
             updates = [
-                [_state_update(update) for update in superstep.get("updates", [])]
+                [_state_update(each) for each in superstep.get("updates", [])]
                 for superstep in supersteps
             ]
-            async with _graph(row, graph_id, config, "threads.update") as graph:
-                with _applying():
-                    written = await graph.abulk_update_state(config, updates)
-        await _publish(row, graph_id, config)
-        return {"checkpoint": written["configurable"]}
+            return await graph.abulk_update_state(config, updates)
+
+        return {"checkpoint": await _write(row, config, ctx, update)}
 
     @staticmethod
     async def list(
@@ -225,80 +211,28 @@ async def _writable(config: dict[str, Any], ctx: Any) -> Row:
     return row
 
 
-async def _resting_graph(row: Row) -> str:
-    """The graph of a thread that has no runs in flight.
+async def _write(row: Row, config: dict[str, Any], ctx: Any, update: Update) -> dict[str, Any]:
+    """Have a graph write a thread's state, again where somebody else was quicker.
 
-    Raises:
-        HTTPException: (409) it has some, (400) it has no graph.
+    Args:
+        update: Has the graph do it; the configuration of the checkpoint it has written.
     """
-    thread_id = row["thread_id"]
-
-    def fn(conn: Connection) -> str | None:
-        _refuse_in_flight(conn, thread_id)
-        return _graph_id(conn, row)
-
-    graph_id = await database.current().read(fn)
-    if graph_id is None:
-        raise HTTPException(400, NO_GRAPH.format(thread_id))
-    return graph_id
-
-
-def _in_flight(conn: Connection, thread_id: UUID) -> list[str]:
-    return [str(row["run_id"]) for row in conn.fetchall(_IN_FLIGHT, {"thread_id": thread_id})]
-
-
-def _refuse_in_flight(conn: Connection, thread_id: UUID) -> None:
-    if in_flight := _in_flight(conn, thread_id):
-        raise HTTPException(
-            409,
-            f"Thread {thread_id} has runs in flight: {', '.join(in_flight)}. "
-            "Wait for them or cancel them, then write the state.",
-        )
-
-
-class _guarded:
-    """While this is entered, the first checkpoint written asks the hook, in its transaction.
-
-    Where nothing is written because something else is wrong, the hook is asked all the
-    same: it may know a better reason to refuse.
-    """
-
-    def __init__(self, thread_id: UUID, who: Caller) -> None:
-        self._thread_id = thread_id
-        self._caller = who
-        self._asked = False
-
-    async def __aenter__(self) -> None:
-        self._guard = checkpoint.write_guard.set(self._ask)
-        # A graph may write another thread's state: that is its client's doing, not its run's.
-        self._claim = checkpoint.claim.set(None)
-
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        checkpoint.write_guard.reset(self._guard)
-        checkpoint.claim.reset(self._claim)
-        by_us = isinstance(error, HTTPException) and not isinstance(error, Reject)
-        if by_us and not self._asked and hooks.active("before_state_update"):
-            await database.current().write(self._ask_in_vain)
-
-    def _ask(self, conn: Connection) -> None:
-        row = self._row(conn)
-        if not self._asked:
-            hooks.call("before_state_update", conn, self._caller, row)
-            conn.after_commit(self._note_asked)
-        _refuse_in_flight(conn, self._thread_id)
-
-    def _ask_in_vain(self, conn: Connection) -> None:
-        with conn.undoing():
-            hooks.call("before_state_update", conn, self._caller, self._row(conn))
-
-    def _row(self, conn: Connection) -> Row:
-        row = thread_rows.find(conn, self._thread_id)
-        if row is None:
-            raise HTTPException(404, f"Thread {self._thread_id} not found.")
-        return thread_rows.public(row)
-
-    def _note_asked(self) -> None:
-        self._asked = True
+    configurable = config["configurable"]
+    async with StateGuard(row["thread_id"], caller(ctx), configurable) as guard:
+        while True:
+            graph_id = await guard.look(lambda conn: _graph_id(conn, row))
+            if graph_id is None:
+                raise HTTPException(400, NO_GRAPH.format(row["thread_id"]))
+            configurable.setdefault("graph_id", graph_id)
+            try:
+                async with _graph(row, graph_id, config, "threads.update") as graph:
+                    with _applying():
+                        written = await update(graph)
+                break
+            except Outdated:
+                continue
+    await _publish(row, graph_id, config)
+    return dict(written["configurable"])
 
 
 @asynccontextmanager
@@ -384,7 +318,7 @@ async def _show(thread_id: UUID, snapshot: StateSnapshot) -> Row | None:
             .where(threads.c.thread_id == thread_id)
             .values(
                 # A run queued since the checkpoint was written keeps the thread busy.
-                status=row["status"] if _in_flight(conn, thread_id) else status,
+                status=row["status"] if run_rows.any_in_flight(conn, thread_id) else status,
                 resting_status=status,
                 values=snapshot.values if snapshot.metadata is not None else None,
                 interrupts=interrupts,
@@ -406,7 +340,7 @@ async def refresh_after_deletion(thread_id: UUID) -> None:
     def fn(conn: Connection) -> tuple[Row, str] | None:
         row = thread_rows.find(conn, thread_id)
         graph_id = None if row is None else _graph_id(conn, row)
-        if row is None or graph_id is None or _in_flight(conn, thread_id):
+        if row is None or graph_id is None or run_rows.any_in_flight(conn, thread_id):
             return None
         return (row, graph_id) if graph_id in GRAPHS else None
 

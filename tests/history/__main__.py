@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from tests.history.checker import check, late_steps
+from tests.history.checker import check
+from tests.history.claims import late_steps
 from tests.history.evidence import Evidence
 from tests.history.nemesis import FAULTS
 from tests.history.play import Plan, play

@@ -25,7 +25,9 @@ CREATE TABLE history_audit (
     attempt INTEGER,
     owner TEXT,
     cancelled BOOLEAN NOT NULL DEFAULT false,
-    channel TEXT
+    channel TEXT,
+    tag TEXT,
+    strategy TEXT
 );
 
 CREATE FUNCTION history_run() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
@@ -34,8 +36,9 @@ BEGIN
         INSERT INTO history_audit (what, thread, run, was, attempt, owner)
         VALUES ('run', OLD.thread_id, OLD.run_id, OLD.status, OLD.attempt, OLD.claimed_by);
     ELSIF TG_OP = 'INSERT' THEN
-        INSERT INTO history_audit (what, thread, run, status, attempt)
-        VALUES ('run', NEW.thread_id, NEW.run_id, NEW.status, NEW.attempt);
+        INSERT INTO history_audit (what, thread, run, status, attempt, tag, strategy)
+        VALUES ('run', NEW.thread_id, NEW.run_id, NEW.status, NEW.attempt,
+            NEW.metadata ->> 'tag', NEW.multitask_strategy);
     ELSE
         INSERT INTO history_audit (what, thread, run, was, status, attempt, owner, cancelled)
         VALUES ('run', NEW.thread_id, NEW.run_id, OLD.status, NEW.status, NEW.attempt,
@@ -83,6 +86,8 @@ class Change:
         owner: Who had claimed the run, before or after.
         cancelled: Whether the run has been told to stop.
         channel: What a write is for.
+        tag: What its maker calls a run that is made.
+        strategy: And what it wants done to those before it.
     """
 
     number: int
@@ -97,6 +102,8 @@ class Change:
     owner: str | None = None
     cancelled: bool = False
     channel: str | None = None
+    tag: str | None = None
+    strategy: str | None = None
 
     def __str__(self) -> str:
         if self.what == "run":

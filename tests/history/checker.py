@@ -7,15 +7,19 @@ but for one: what Redis has forgotten it need not remember.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any
 
+from tests.history.answers import reads_are_fresh, refusals_have_a_reason
 from tests.history.audit import Change
-from tests.history.evidence import Evidence, Step
+from tests.history.claims import claims, unheard
+from tests.history.evidence import Evidence
 from tests.history.recorder import Operation
-from tests.history.streams import streams_are_whole
+from tests.history.streams import late_steps_are_not_told, streams_are_whole
+from tests.history.undone import ENDED, deleted_threads, undone
 
-ENDED = ("success", "error", "timeout", "interrupted")
+# How far two clocks of a machine may drift apart in a history, in seconds.
+CLOCKS = 0.1
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,6 @@ class Violation:
 
 
 Found = tuple[str, Iterable[Any]]
-Span = tuple[Change, Change | None]
 Rule = Callable[[Evidence], Iterator[Found]]
 
 
@@ -56,19 +59,19 @@ def check(evidence: Evidence) -> list[Violation]:
 
 def runs_are_kept(evidence: Evidence) -> Iterator[Found]:
     """A run that was acknowledged is there, unless somebody asked for its undoing; and once."""
-    undone = _undone(evidence)
+    excused = undone(evidence)
     for asked in _created(evidence):
         run = asked.answer.get("run")
         if run in evidence.runs or run is None or asked.asked["thread"] is None:
             continue
-        if run not in undone and asked.asked["thread"] not in undone:
-            yield f"run {run} is gone", [asked]
-    tags = Counter(run.tag for run in evidence.runs.values() if run.tag is not None)
+        if run not in excused:
+            yield f"run {run} is gone", [asked, *evidence.changes_by_run.get(run, ())]
+    tags = Counter(change.tag for change in evidence.changes if change.tag is not None)
     for asked in evidence.operations("run", "wait"):
         if tags[asked.asked["tag"]] > 1:
-            yield "it was asked for once and is there more than once", [asked]
+            yield "it was asked for once and was made more than once", [asked]
         if asked.outcome == "fail" and tags[asked.asked["tag"]]:
-            yield "it was refused and is there", [asked]
+            yield "it was refused and was made", [asked]
 
 
 def steps_are_kept(evidence: Evidence) -> Iterator[Found]:
@@ -180,44 +183,26 @@ def steps_are_of_an_attempt(evidence: Evidence) -> Iterator[Found]:
     One who has been superseded, or whose run was deleted, may not know yet; what he writes
     then is refused.
     """
-    for step, claims in _claims(evidence):
+    for step, spans in claims(evidence):
         if not any(
             claimed.at <= step.begun
-            and (_unheard(claimed, end) or end is None or step.begun <= end.at)
-            for claimed, end in claims
+            and (unheard(claimed, end) or end is None or (step.ended or step.begun) <= end.at)
+            for claimed, end in spans
         ):
-            yield "a step was executed by who had not claimed its run", [step, *claims]
-
-
-def late_steps(evidence: Evidence) -> list[Step]:
-    """What was executed by who had been superseded and did not know it yet."""
-    return [
-        step
-        for step, claims in _claims(evidence)
-        if claims and all(end is not None and end.at < step.begun for _, end in claims)
-    ]
-
-
-def _claims(evidence: Evidence) -> Iterator[tuple[Step, list[Span]]]:
-    """Each step with the claims under which it may have been executed, and their ends."""
-    spans: dict[tuple[str, int | None, str], list[Span]] = defaultdict(list)
-    for run, changes in evidence.changes_by_run.items():
-        for change, after in pairwise([*changes, None]):
-            if change is not None and change.status == "running":
-                spans[run, change.attempt, change.by].append((change, after))
-    for step in evidence.steps:
-        yield step, spans.get((step.run, step.attempt, str(step.pid)), [])
-
-
-def _unheard(claimed: Change, end: Change | None) -> bool:
-    return end is not None and (end.by != claimed.by or end.status is None)
+            yield "a step was executed by who had not claimed its run", [step, *spans]
 
 
 # --- 3: no write by a superseded attempt
 
 
 def writes_are_fenced(evidence: Evidence) -> Iterator[Found]:
-    """Checkpoints and writes are stored by the attempt that has the run."""
+    """Checkpoints and writes are stored by the attempt that has the run.
+
+    Beside those of runs there are a client's own, on threads where nothing runs.
+    """
+    states: dict[str, list[Operation]] = defaultdict(list)
+    for asked in evidence.operations("state"):
+        states[asked.asked["thread"]].append(asked)
     held: dict[str, Change] = {}
     running: dict[str, Change] = {}
     for change in evidence.changes:
@@ -231,27 +216,45 @@ def writes_are_fenced(evidence: Evidence) -> Iterator[Found]:
             holder = held.get(change.run)
             if holder is None or (holder.attempt, holder.by) != (change.attempt, change.by):
                 yield "a checkpoint by an attempt that did not have the run", [holder, change]
-        elif (holder := running.get(change.thread)) is not None and holder.by != change.by:
-            yield "a write beside the run that its thread was working on", [holder, change]
+        elif (holder := running.get(change.thread)) is not None:
+            if change.what == "checkpoint" or holder.by != change.by:
+                yield "a write beside the run that its thread was working on", [holder, change]
+        elif not any(_may_be_of(change, each, evidence.epoch) for each in states[change.thread]):
+            yield "a write that nobody had asked for, on a thread where nothing ran", [change]
+
+
+def _may_be_of(change: Change, asked: Operation, epoch: float) -> bool:
+    """Whether a client's writing of a state may be what stored something."""
+    if asked.outcome == "fail" and change.what == "checkpoint":
+        return False
+    end = float("inf") if asked.outcome == "info" or asked.ended is None else asked.ended
+    return asked.begun + epoch - CLOCKS <= change.at <= end + epoch + CLOCKS
 
 
 def statuses_are_fenced(evidence: Evidence) -> Iterator[Found]:
-    """A run ends by who has it, or whoever was asked to undo it, and once."""
-    undone = _undone(evidence)
+    """A run ends by who has it, or with its thread, and once; nobody removes one that has."""
+    deleted, excused = deleted_threads(evidence), undone(evidence)
+    stateless = {
+        each.asked["tag"]
+        for each in evidence.operations("run", "wait")
+        if each.asked["thread"] is None
+    }
     for run, changes in evidence.changes_by_run.items():
         holder: Change | None = None
         for change in changes:
             if change.was in ENDED and change.status is not None:
                 yield f"run {run} had ended", [change]
-            elif _is_end(change, undone) and (holder is None or holder.by != change.by):
+            elif change.was in ENDED and run not in excused and changes[0].tag not in stateless:
+                yield f"run {run} had ended, and was removed", [change]
+            elif _is_end(change, deleted) and (holder is None or holder.by != change.by):
                 yield f"run {run} was ended by who did not have it", [holder, change]
             holder = change if change.status == "running" else None
 
 
-def _is_end(change: Change, undone: set[str]) -> bool:
+def _is_end(change: Change, deleted: set[str]) -> bool:
     """Whether somebody says that he is through with a run. A stateless one is then deleted."""
     if change.status is None and change.was == "running":
-        return change.run not in undone and change.thread not in undone
+        return change.thread not in deleted
     return change.status in ("success", "error", "timeout")
 
 
@@ -261,9 +264,11 @@ def _is_end(change: Change, undone: set[str]) -> bool:
 def attempts_are_limited(evidence: Evidence) -> Iterator[Found]:
     """A run has the attempts that it may have, one after the other, and fails by nothing else."""
     for run, changes in evidence.changes_by_run.items():
-        before = 0
+        before, holder = 0, None
         for change in changes:
             attempt = change.attempt or 0
+            if change.status == "pending" and attempt < before and change.by != holder:
+                yield f"run {run}: an attempt was not counted by who had not made it", [change]
             if change.status == "running":
                 if attempt != before + 1 or attempt > evidence.limit + 1:
                     yield f"run {run} has attempt {attempt} after {before}", [change]
@@ -271,7 +276,7 @@ def attempts_are_limited(evidence: Evidence) -> Iterator[Found]:
                     yield f"run {run} is tried again after it was cancelled", [change]
             elif change.status == "error" and attempt <= evidence.limit:
                 yield f"run {run} failed at attempt {attempt}", [change]
-            before = attempt
+            before, holder = attempt, change.by
     for step in evidence.steps:
         if step.attempt > evidence.limit:
             yield "one attempt more than a run may have", [step]
@@ -337,19 +342,6 @@ def _created(evidence: Evidence) -> list[Operation]:
     return [each for each in evidence.operations("run", "wait") if each.ok]
 
 
-def _undone(evidence: Evidence) -> set[str]:
-    """Runs and threads of which somebody may have undone something."""
-    found = set()
-    for asked in evidence.history:
-        if asked.outcome == "fail":
-            continue
-        if asked.kind == "cancel" and asked.asked["action"] == "rollback":
-            found.add(asked.asked["run"])
-        elif asked.kind == "delete" or asked.asked.get("strategy") == "rollback":
-            found.add(asked.asked["thread"])
-    return found
-
-
 def _steps(log: Iterable[str], run: str) -> list[int]:
     return [int(entry.partition(":")[2]) for entry in log if entry.startswith(f"{run}:")]
 
@@ -365,10 +357,16 @@ PROMISES: dict[str, tuple[Rule, ...]] = {
         results_are_told,
         states_are_kept,
         values_are_kept,
+        reads_are_fresh,
         threads_are_kept,
+        refusals_have_a_reason,
     ),
     "never two running runs on a thread": (one_runs_on_a_thread, steps_are_of_an_attempt),
-    "no write by a superseded attempt": (writes_are_fenced, statuses_are_fenced),
+    "no write by a superseded attempt": (
+        writes_are_fenced,
+        statuses_are_fenced,
+        late_steps_are_not_told,
+    ),
     "attempts are within the limit": (attempts_are_limited,),
     "everything ends": (everything_has_ended, nothing_hangs_or_breaks),
     "streams have no gap and no repeat": (streams_are_whole,),

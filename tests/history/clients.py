@@ -1,22 +1,20 @@
 """Clients: what users of a server do all day, each answer recorded."""
 
 import asyncio
-import json
 import random
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 import httpx
 
-from tests.history.recorder import Pending, Recorder
+from tests.history.exchange import PATIENCE, Refused, document, take, unanswered
+from tests.history.recorder import Recorder
+from tests.history.undone import ENDED
 
 GRAPH = "witness"
-ENDED = ("success", "error", "timeout", "interrupted")
-# Seconds; a request that takes longer has hung, whatever is done to the servers meanwhile.
-PATIENCE = 90.0
 # How many threads the clients share at a time, and how much is done on each before another
 # takes its place: states grow.
 SHARED = 6
@@ -27,10 +25,6 @@ THINKING = 0.3
 RESUMABLE = {"stream_mode": ["custom"], "stream_resumable": True}
 
 Body = dict[str, Any] | None
-
-
-class Refused(Exception):
-    """The server answered, and not with what was asked for."""
 
 
 @dataclass
@@ -70,6 +64,8 @@ class Client:
         self._http = http
         self._rng = rng
         self._own: list[str] = []
+        # Threads and keys of entries, and keys of items.
+        self._written: list[tuple[str | None, str]] = []
         self._values = 0
 
     async def work(self) -> None:
@@ -86,6 +82,7 @@ class Client:
             self.cancel: 3,
             self.put_item: 4,
             self.patch: 4,
+            self.look: 4,
             self.update_state: 4,
             self.delete_thread: 1,
         }
@@ -179,15 +176,15 @@ class Client:
         url = f"{self._world.urls[process]}/threads/{thread}/runs/stream"
         async with AsyncExitStack() as stack:
             with self._record("run", process, thread=thread, **_about(body)) as made:
-                with _unanswered(made):
+                with unanswered(made):
                     answer = await stack.enter_async_context(
                         self._http.stream("POST", url, json=body)
                     )
                 if not answer.is_success:
                     await answer.aread()
-                run = str(_document("run", answer, made))
+                run = str(document("run", answer, made))
             with self._record("stream", process, thread=thread, run=run, after="-1") as pending:
-                last, _ = await _take(answer, pending, "-1", self._rng.randint(1, 6))
+                last, _ = await take(answer, pending, "-1", self._rng.randint(1, 6))
         await self._go_on(thread, run, last, self._other(process))
 
     async def _go_on(self, thread: str, run: str, last: str, process: int) -> None:
@@ -219,7 +216,7 @@ class Client:
                         await answer.aread()
                         pending.fail(status=answer.status_code, text=answer.text[:300])
                         return after, answer.status_code == 404
-                    after, closed = await _take(answer, pending, after, most)
+                    after, closed = await take(answer, pending, after, most)
             except httpx.TransportError as error:
                 pending.info(error=repr(error), hung=isinstance(error, httpx.ReadTimeout))
         return after, closed and await self._has_ended(thread, run, process)
@@ -241,7 +238,8 @@ class Client:
         """Write an item that only this client writes."""
         value, key = self._value(), f"{self.number}-{self._rng.randrange(5)}"
         body = {"namespace": ["history"], "key": key, "value": {"value": value}}
-        await self._ask("item", "PUT", "/store/items", body, key=key, value=value)
+        await self._ask("item", "PUT", "/store/items", body, thread=None, key=key, value=value)
+        self._written.append((None, key))
 
     async def patch(self) -> None:
         """Write an entry of a thread's metadata that only this client writes."""
@@ -250,6 +248,15 @@ class Client:
         body = {"metadata": {key: value}}
         path = f"/threads/{thread}"
         await self._ask("patch", "PATCH", path, body, thread=thread, key=key, value=value)
+        self._written.append((thread, key))
+
+    async def look(self) -> None:
+        """Read what this client has written, an item or an entry, at any server."""
+        if not self._written:
+            return
+        thread, key = self._rng.choice(self._written)
+        path = f"/threads/{thread}" if thread else f"/store/items?namespace=history&key={key}"
+        await self._ask("look", "GET", path, None, thread=thread, key=key)
 
     async def update_state(self) -> None:
         """Append to the state of a thread: of a shared one where nothing runs, or of an own one."""
@@ -312,49 +319,11 @@ class Client:
         """
         process = self._process()
         with self._record(kind, process, **asked) as pending:
-            with _unanswered(pending):
+            with unanswered(pending):
                 async with asyncio.timeout(PATIENCE):
                     url = self._world.urls[process] + path
                     answer = await self._http.request(method, url, json=body)
-            return _document(kind, answer, pending)
-
-
-@contextmanager
-def _unanswered(pending: Pending) -> Iterator[None]:
-    """Say of an operation what it means that there was no answer.
-
-    Raises:
-        Refused: in place of what the client says.
-    """
-    try:
-        yield
-    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-        pending.fail(error=repr(error))
-        raise Refused from error
-    except (httpx.TransportError, TimeoutError) as error:
-        pending.info(error=repr(error), hung=isinstance(error, TimeoutError | httpx.ReadTimeout))
-        raise Refused from error
-
-
-def _document(kind: str, answer: httpx.Response, pending: Pending) -> Any:
-    """The document of a good answer, or the run's id."""
-    if not answer.is_success:
-        said = pending.fail if answer.status_code < 500 else pending.info
-        said(status=answer.status_code, text=answer.text[:300])
-        raise Refused
-    place = answer.headers.get("content-location", "")
-    run = place.rpartition("/runs/")[2].partition("/")[0] or None
-    if not answer.is_stream_consumed:
-        pending.ok(run=run)
-        return run
-    document = answer.json() if answer.content else None
-    if kind == "run":
-        pending.ok(run=document["run_id"])
-    elif kind in ("wait", "join"):
-        pending.ok(run=run, result=document)
-    else:
-        pending.ok()
-    return document
+            return document(kind, answer, pending)
 
 
 def _about(body: dict[str, Any]) -> dict[str, Any]:
@@ -364,37 +333,3 @@ def _about(body: dict[str, Any]) -> dict[str, Any]:
         "strategy": body.get("multitask_strategy"),
         "durability": body.get("durability"),
     }
-
-
-async def _take(
-    answer: httpx.Response, pending: Pending, after: str, most: int | None
-) -> tuple[str, bool]:
-    """Read up to `most` events; the id of the last one, and whether the stream has ended."""
-    events: list[tuple[str | None, str, Any]] = []
-    try:
-        async with asyncio.timeout(PATIENCE):
-            async for event in _events(answer):
-                events.append(event)
-                after = event[0] or after
-                if len(events) == most:
-                    pending.ok(events=events, closed=False)
-                    return after, False
-    except (httpx.TransportError, TimeoutError) as error:
-        hung = isinstance(error, TimeoutError | httpx.ReadTimeout)
-        pending.info(events=events, error=repr(error), hung=hung)
-        return after, False
-    pending.ok(events=events, closed=True)
-    return after, True
-
-
-async def _events(answer: httpx.Response) -> AsyncIterator[tuple[str | None, str, Any]]:
-    """Id, name and data of each event."""
-    fields: dict[str, str] = {}
-    async for line in answer.aiter_lines():
-        if line and not line.startswith(":"):
-            name, _, value = line.partition(": ")
-            fields[name] = value
-        elif not line and "event" in fields:
-            data = json.loads(fields["data"]) if fields.get("data") else None
-            yield fields.get("id"), fields["event"], data
-            fields = {}

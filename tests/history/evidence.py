@@ -62,6 +62,7 @@ class Evidence:
     Attributes:
         limit: How many attempts a run may have.
         deaths: Of servers that nobody had killed.
+        epoch: What the clock of operations has to be given to be that of changes and steps.
     """
 
     history: list[Operation] = field(default_factory=list)
@@ -72,6 +73,7 @@ class Evidence:
     steps: list[Step] = field(default_factory=list)
     deaths: list[str] = field(default_factory=list)
     limit: int = 3
+    epoch: float = 0.0
 
     def operations(self, *kinds: str) -> list[Operation]:
         """Those of some kinds, in the order they began."""

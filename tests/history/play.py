@@ -3,15 +3,17 @@
 import asyncio
 import logging
 import random
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
 from tests.history import evidence
-from tests.history.clients import PATIENCE, Client, World
+from tests.history.clients import Client, World
 from tests.history.cluster import ATTEMPTS, Cluster
 from tests.history.evidence import Evidence
+from tests.history.exchange import PATIENCE
 from tests.history.nemesis import FAULTS, Nemesis
 from tests.history.recorder import Recorder, read
 
@@ -55,6 +57,7 @@ async def play(plan: Plan, folder: Path) -> Evidence:
             folder / "record",
             deaths=deaths,
             limit=ATTEMPTS,
+            epoch=time.time() - time.monotonic(),
         )
     finally:
         await cluster.stop()

@@ -2,10 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import dropwhile
 from typing import Any
 
-from tests.history.evidence import Evidence
+from tests.history.claims import overtaken_steps
+from tests.history.evidence import Evidence, Run
 from tests.history.recorder import Operation
+from tests.history.undone import ENDED
 
 # The id, name and data of an event.
 Event = list[Any]
@@ -17,9 +20,9 @@ def streams_are_whole(evidence: Evidence) -> Iterator[tuple[str, Iterable[Any]]]
 
     Where events were lost, the client is told so by an error in their place.
     """
-    forgotten = [
-        each.begun for each in evidence.operations("fault") if each.asked["what"] in FORGETTING
-    ]
+    faults = evidence.operations("fault")
+    forgotten = [each.begun for each in faults if each.asked["what"] in FORGETTING]
+    counts = {each.asked["tag"]: each.asked["count"] for each in evidence.operations("run", "wait")}
     for pieces in chains(evidence.operations("stream")):
         run = pieces[0].asked["run"]
         events = [event for piece in pieces for event in piece.answer.get("events", ())]
@@ -28,6 +31,11 @@ def streams_are_whole(evidence: Evidence) -> Iterator[tuple[str, Iterable[Any]]]
         if wrong := _disorder(seen):
             yield f"the stream of run {run}: {wrong}", pieces
         kept = evidence.runs.get(run)
+        for piece in pieces:
+            if wrong := _ill_told(piece, kept, counts):
+                yield f"the stream of run {run}: {wrong}", [piece]
+        if told and not any(each.begun < (pieces[-1].ended or 0.0) for each in faults):
+            yield f"the stream of run {run} was broken off, and nothing had gone wrong", pieces
         if told or not pieces[-1].answer.get("closed") or kept is None or kept.status != "success":
             continue
         end = pieces[-1].ended or 0.0
@@ -40,6 +48,42 @@ def streams_are_whole(evidence: Evidence) -> Iterator[tuple[str, Iterable[Any]]]
         done = sum((step.run, step.attempt, step.pid) == (run, *who) for step in evidence.steps)
         if sent[who] != done:
             yield f"the stream of run {run} ends too early: {sent[who]} of {done} steps", pieces
+
+
+def late_steps_are_not_told(evidence: Evidence) -> Iterator[tuple[str, Iterable[Any]]]:
+    """No stream has an event of a step that was begun when another attempt had begun."""
+    late = {
+        (each.run, each.attempt, each.pid, each.step): each for each in overtaken_steps(evidence)
+    }
+    for piece in evidence.operations("stream"):
+        for _, name, data in piece.answer.get("events", ()):
+            step = name == "custom" and late.get(_step(data))
+            if step:
+                yield "a stream has what a superseded attempt did", [step, piece]
+
+
+def _step(data: dict[str, Any]) -> tuple[str, int, int, int]:
+    return data["run"], data["attempt"], data["pid"], data["step"]
+
+
+def _ill_told(piece: Operation, kept: Run | None, counts: dict[str, int]) -> str | None:
+    """What is wrong with a piece that says that something was lost, if anything.
+
+    It ends with what the run came to, and says of none that is there that it is missing.
+    """
+    events = piece.answer.get("events", ())
+    rest = list(dropwhile(lambda event: event[1] != "error", events))
+    if not rest or kept is None or kept.status not in ENDED or not piece.answer.get("closed"):
+        return None
+    last, failed = rest[-1], kept.status == "error"
+    if last[1] != ("error" if failed else "values"):
+        return f"it does not end with the result of a run that is {kept.status}"
+    if len({str(data) for _, name, data in rest if name == "error"}) > 1 + failed:
+        return "it says of a run that it failed in several ways"
+    steps = [each for each in last[2].get("log", ()) if each.startswith(f"{kept.run}:")]
+    if kept.status == "success" and len(steps) != counts.get(kept.tag or "", len(steps)):
+        return f"its result has the steps {steps}"
+    return None
 
 
 def last_of(evidence: Evidence, run: str) -> tuple[int, int]:

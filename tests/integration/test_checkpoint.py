@@ -305,7 +305,7 @@ async def test_a_guard_shares_the_fate_of_the_write(db: Database) -> None:
     await db.write(lambda conn: conn.raw.execute("CREATE TABLE seen (n INTEGER)") and None)
     refuse = False
 
-    def guard(conn: Connection) -> None:
+    def guard(conn: Connection, checkpoint_id: str | None) -> None:
         conn.raw.execute("INSERT INTO seen VALUES (1)")
         if refuse:
             raise Refused

@@ -3,6 +3,7 @@
 import asyncio
 import datetime as dates
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -10,9 +11,9 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import select
 
-from langgraph_runtime_sql import checkpoint, clock, database, queue
+from langgraph_runtime_sql import bus, checkpoint, clock, database, queue
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.errors import SupersededAttempt
+from langgraph_runtime_sql.errors import DatabaseOverloaded, SupersededAttempt
 from langgraph_runtime_sql.ops import run_claim, run_end, run_rows
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.ops.threads import Threads
@@ -20,7 +21,8 @@ from langgraph_runtime_sql.statements import Row
 from langgraph_runtime_sql.store import Store
 from langgraph_runtime_sql.tables import runs
 from tests.support import runtime
-from tests.support.runtime import opened, register, serving, start_run, status
+from tests.support.processes import free_port
+from tests.support.runtime import opened, register, serving, start_run, status, working
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 
@@ -29,14 +31,14 @@ HOUR = dates.timedelta(hours=1)
 
 @pytest.fixture(scope="module", autouse=True)
 def settings() -> Iterator[None]:
-    with serving("echo"):
+    with serving("echo", "sleeper"):
         yield
 
 
 @pytest.fixture
 async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
     async with opened(tmp_path / "x.db", shared=True) as found:
-        await register(["echo"])
+        await register(["echo", "sleeper"])
         yield found
 
 
@@ -255,6 +257,52 @@ async def test_a_superseded_attempt_does_not_take_its_temporary_thread_along(
     assert await status(run["run_id"]) is None
 
 
+async def _said_by(held: checkpoint.Claim, run: Row, error: Exception) -> list[bus.Event]:
+    """What the followers of a run are told when an attempt of this process fails."""
+    key, loop = str(run["run_id"]), asyncio.get_running_loop()
+    checkpoint.claim.set(held)
+    async with bus.current().subscribe_run(key) as reader:
+        with pytest.raises(type(error)):
+            async with Runs.enter(run["run_id"], run["thread_id"], loop, False):
+                raise error
+        checkpoint.claim.set(None)
+        return reader.waiting()
+
+
+@pytest.mark.parametrize("stateless", [False, True], ids=["on a thread", "stateless"])
+async def test_a_superseded_attempt_does_not_say_that_its_run_has_ended(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, stateless: bool
+) -> None:
+    """Its followers would not wait any more for what the other attempt has sent."""
+    run, held = await superseded(monkeypatch, None if stateless else uuid4())
+    run_id, thread_id = run["run_id"], run["thread_id"]
+    checkpoint.claim.set(checkpoint.Claim(str(run_id), 2, held.temporary_thread_id, owner="second"))
+    if stateless:
+        await Threads.delete(None, thread_id)
+    else:
+        await Threads.set_joint_status(None, thread_id, run_id, "success", "echo")
+    assert await _said_by(held, run, SupersededAttempt()) == []
+
+
+async def test_an_attempt_says_that_its_run_has_ended_though_it_was_not_told_so_itself(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the answer to its last write was lost, or its run was deleted."""
+    process = Process(monkeypatch, "first")
+    for way in ("ended", "deleted"):
+        run = await start_run(uuid4(), "echo", {})
+        run_id, thread_id = run["run_id"], run["thread_id"]
+        assert await process.claim() == [(run_id, 1)]
+        held = checkpoint.Claim(str(run_id), 1, owner="first")
+        checkpoint.claim.set(held)
+        if way == "ended":
+            await Threads.set_joint_status(None, thread_id, run_id, "success", "echo")
+        else:
+            await Threads.delete(None, thread_id)
+        [event] = await _said_by(held, run, DatabaseOverloaded())
+        assert event.is_end
+
+
 async def test_a_lease_counts_from_before_the_claim(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,3 +324,37 @@ async def test_a_lease_counts_from_before_the_claim(
         [held] = seen
         assert held is not None
         assert began <= held.since <= clock.elapsed()
+
+
+async def test_the_stream_of_a_run_that_was_lost_is_not_kept_for_ever(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end is never told here: who has it now tells it."""
+    monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
+    # Nobody needs to hear of it.
+    bus.reset(0.0, f"redis://127.0.0.1:{free_port()}/0")
+    run = await start_run(
+        uuid4(), "sleeper", {"seconds": 600}, stream_mode="values", stream_resumable=True
+    )
+    key = str(run["run_id"])
+
+    def kept() -> list[bus.Event]:
+        with closing(bus.current().subscribe_run(key, bus.START)) as reader:
+            return reader.waiting()
+
+    async with working(), asyncio.timeout(60):
+        while not kept():
+            await asyncio.sleep(0.01)
+        # While it is worked on here, however long that takes.
+        for _ in range(3):
+            await queue.sweep()
+            bus.current().expire()
+        assert kept()
+        assert bus.current().is_live(key)
+
+        taken = {"claimed_by": "another", "attempt": 2, "lease_until": clock.now() + HOUR}
+        statement = runs.update().where(runs.c.run_id == run["run_id"]).values(taken)
+        await db.write(lambda conn: conn.execute(statement))
+        while kept() or bus.current().is_live(key):
+            await asyncio.sleep(0.01)
+    assert await status(run["run_id"]) == "running"

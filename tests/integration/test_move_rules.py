@@ -23,6 +23,7 @@ from langgraph_runtime_sql.checkpoint.serialization import serializer
 from langgraph_runtime_sql.checkpoint.stock import stock_saver
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import BadDatabaseUrl, RuntimeSqlError
+from langgraph_runtime_sql.guests import guest
 from langgraph_runtime_sql.move import (
     MoveFailed,
     MoveFinished,
@@ -204,6 +205,8 @@ def test_another_file_is_not_mixed_with_what_came_before(
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
         moved(source, target, stop_in_the_middle)
+    # Nor is what a command brings into half of a database.
+    assert "was not finished" in ingest(tmp_path, target)
     other = Path(shutil.copy(source, tmp_path / "other.db"))
     with pytest.raises(MoveRefused, match=f"moved from {source}"):
         moved(other, target)
@@ -292,6 +295,45 @@ async def test_a_target_that_is_served(source: Path, target: str) -> None:
             moved(source, target)
     finally:
         await served.stop()
+
+
+def ingest(folder: Path, url: str) -> str:
+    """What `threadhold ingest` of a document says, which it does not bring in."""
+    (folder / "skarra.md").write_text("# Skarra Light\n\nIt has six levels.\n")
+    command = ["ingest", str(folder / "skarra.md"), "--database-url", url]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 1, done.output
+    return done.output
+
+
+def test_what_somebody_brings_in_meanwhile(source: Path, target: str, tmp_path: Path) -> None:
+    """It would be left behind in the file, and in the target be too much."""
+    said = {}
+
+    def look(progress: Progress) -> None:
+        if progress.phase not in said:
+            said[progress.phase] = [
+                ingest(tmp_path, f"sqlite:///{source}"),
+                ingest(tmp_path, target),
+            ]
+
+    moved(source, target, look)
+    assert len(said) == 3
+    assert all("in use by a move" in each for both in said.values() for each in both)
+    assert ask(target, "SELECT count(*) FROM chat_passage") == [(0,)]
+
+
+def test_a_database_that_something_is_brought_into(source: Path, target: str) -> None:
+    for url in (f"sqlite:///{source}", target):
+        # Two of them are not in each other's way.
+        with (
+            guest(url),
+            guest(url),
+            pytest.raises(MoveRefused, match="in use by `threadhold ingest`"),
+        ):
+            moved(source, target)
+        assert has_nothing(target)
+    moved(source, target)
 
 
 def test_a_file_of_somebody_else(tmp_path: Path, target: str) -> None:

@@ -412,7 +412,7 @@ async def test_nobody_takes_a_run_over_between_a_checkpoints_check_and_its_commi
     checkpoint.claim.set(owner)
     admitted, go_on = threading.Event(), threading.Event()
 
-    def guard(conn: Connection) -> None:
+    def guard(conn: Connection, checkpoint_id: str | None) -> None:
         admitted.set()
         assert go_on.wait(runtime.PATIENCE)
 

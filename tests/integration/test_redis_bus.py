@@ -239,6 +239,24 @@ async def test_a_thread_is_followed_from_when_it_was_asked_for(valkey: Valkey) -
         assert not reader.broken
 
 
+async def test_who_follows_a_thread_from_now_on_is_not_told_again_what_was_long_ago(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with buses(valkey) as (a, b):
+        with monkeypatch.context() as patch:
+            real = time.time_ns
+            patch.setattr(bus.time, "time_ns", lambda: real() - 60 * 10**9)
+            publish(a, "18", 0, 5)
+        await a.flush()
+        await asyncio.to_thread(valkey.flush)
+        reader = await b.follow_thread("thread-18")
+        publish(a, "18", 5, 7)
+        assert payloads(await read(reader, 2)) == numbered(5, 7)
+        # And what was is still there for whoever asks for it.
+        whole = await b.follow_thread("thread-18", START)
+        assert payloads(await read(whole, 7)) == numbered(0, 7)
+
+
 async def test_what_is_sent_comes_after_what_was_sent_elsewhere_whatever_clocks_say(
     valkey: Valkey,
 ) -> None:

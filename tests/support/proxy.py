@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.support.processes import free_port
@@ -12,14 +13,14 @@ T = TypeVar("T")
 
 
 class Proxy:
-    """Forwards connections to a port of this machine.
+    """Forwards connections to a port of this machine, or to a Unix socket.
 
     Attributes:
         port: Where it listens.
         silent: Whether it keeps its connections, and takes new ones, but forwards nothing.
     """
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int | Path) -> None:
         self.port = free_port()
         self.silent = False
         self._target = target
@@ -32,6 +33,10 @@ class Proxy:
     def cut(self) -> None:
         """Close all connections; new ones work."""
         self._run(self._cut())
+
+    def leave(self) -> None:
+        """Close all connections, and refuse new ones from now on."""
+        self._run(self._leave())
 
     def close(self) -> None:
         """Close everything."""
@@ -47,9 +52,12 @@ class Proxy:
         for writer in list(self._writers):
             writer.transport.abort()
 
-    async def _close(self) -> None:
+    async def _leave(self) -> None:
         self._server.close()
         await self._cut()
+
+    async def _close(self) -> None:
+        await self._leave()
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:
             task.cancel()
@@ -58,7 +66,10 @@ class Proxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
         try:
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            if isinstance(self._target, Path):
+                far_reader, far_writer = await asyncio.open_unix_connection(self._target)
+            else:
+                far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
         except OSError:
             writer.transport.abort()
             self._writers.discard(writer)
@@ -81,7 +92,7 @@ class Proxy:
 
 
 @contextmanager
-def proxied(target: int) -> Iterator[Proxy]:
+def proxied(target: int | Path) -> Iterator[Proxy]:
     """A proxy until the end of the block."""
     proxy = Proxy(target)
     try:

@@ -23,8 +23,9 @@ GIVEN = os.environ.get("REDIS_URL", "")
 class Valkey:
     """A server that can be stopped, started again on its port, paused and emptied."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **config: str) -> None:
         self._folder = folder
+        self._config = {name.replace("_", "-"): value for name, value in config.items()}
         self.port = free_port()
         self._server: ValkeyServer | None = None
         self.url = f"redis://127.0.0.1:{self.port}/0"
@@ -36,7 +37,9 @@ class Valkey:
 
     def start(self) -> None:
         """Start it, with nothing in it."""
-        self._server = ValkeyServer(port=self.port, data_dir=self._folder, persist=True)
+        self._server = ValkeyServer(
+            port=self.port, data_dir=self._folder, config=self._config, persist=True
+        )
         self._server.start()
 
     def stop(self) -> None:
@@ -78,9 +81,9 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Valkey]:
-    """A Valkey until the end of the block."""
-    server = Valkey(folder)
+def started(folder: Path, **config: str) -> Iterator[Valkey]:
+    """A Valkey until the end of the block, with settings such as `cluster_enabled`."""
+    server = Valkey(folder, **config)
     server.start()
     try:
         yield server

@@ -8,6 +8,7 @@ import pytest
 
 from langgraph_runtime_sql import bus
 from langgraph_runtime_sql.bus import START, Control, Event, LocalBus, Subscription
+from langgraph_runtime_sql.redis_bus import RedisBus
 
 WAIT_SECONDS = 60.0
 
@@ -186,3 +187,20 @@ async def test_readers_leave_nothing_behind(local: LocalBus) -> None:
             pass
     assert not local._by_run
     assert not local._by_thread
+
+
+async def test_of_a_run_that_another_goes_on_with_the_end_is_not_waited_for() -> None:
+    """Where it is heard of by chance only, the database is asked."""
+    here = RedisBus("redis://127.0.0.1:1/0")
+    here.run_started("r", resumable=True)
+    assert here.is_live("r")
+    here.run_left("r")
+    assert not here.is_live("r")
+
+
+async def test_a_run_that_nobody_else_can_take_is_live_between_its_attempts(
+    local: LocalBus,
+) -> None:
+    local.run_started("r", resumable=True)
+    local.run_left("r")
+    assert local.is_live("r")

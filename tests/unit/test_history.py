@@ -65,8 +65,8 @@ class Made:
         self.changes.append(Change(number + 1, self.tick(), by, "write", "t"))
 
     def create(self, run: str, count: int = 2, **about: Any) -> Operation:
-        self.change(run, None, "pending")
         about = {"thread": "t", "tag": f"tag-{run}", "count": count, "strategy": "enqueue", **about}
+        self.change(run, None, "pending", tag=about["tag"], strategy=about["strategy"])
         return self.ask("run", answer={"run": run}, **about)
 
     def work(self, run: str, steps: range, attempt: int = 1, by: str = P1) -> None:
@@ -87,6 +87,13 @@ class Made:
         self.work(run, range(count))
         self.end(run)
 
+    def update(self, entry: str) -> None:
+        """A state that a client writes."""
+        asked = self.ask("state", thread="t", entry=entry)
+        number, at = len(self.changes) + 1, asked.begun + 0.5
+        self.changes.append(Change(number, at, P1, "checkpoint", "t"))
+        self.log.append(entry)
+
     def stream(self, run: str, *events: Any, after: str = "-1", closed: bool = True) -> None:
         answer = {"events": [list(event) for event in events], "closed": closed}
         self.ask("stream", thread="t", run=run, after=after, answer=answer)
@@ -99,9 +106,20 @@ class Made:
         return replace(found, **others)
 
 
-def sent(order: int, n: int, attempt: int = 1, pid: int = 101) -> Any:
+def sent(
+    order: int, n: int, attempt: int = 1, pid: int = 101, run: str = "a", step: int = 0
+) -> Any:
     """An event of a stream."""
-    return (f"{order}-0", "custom", {"n": n, "attempt": attempt, "pid": pid})
+    data = {"n": n, "attempt": attempt, "pid": pid, "run": run, "step": step}
+    return (f"{order}-0", "custom", data)
+
+
+LOSS = (None, "error", {"error": "EventsLost"})
+
+
+def result(*log: str) -> Any:
+    """The last event of a stream that has lost others."""
+    return (None, "values", {"log": log})
 
 
 def promises(evidence: Evidence) -> set[str]:
@@ -125,8 +143,9 @@ def good() -> Made:
         made.ask("item", key="k", value=value)
         made.ask("patch", thread="t", key="m", value=value)
     made.items["k"] = made.metadata["m"] = 2
-    made.ask("state", thread="t", entry="u:update")
-    made.log.append("u:update")
+    made.update("u:update")
+    made.ask("look", thread=None, key="k", answer={"found": {"value": 2}})
+    made.ask("look", thread="t", key="m", answer={"found": {"m": 2}})
     return made
 
 
@@ -164,11 +183,18 @@ def undone_steps_that_stay(made: Made) -> None:
 
 def a_run_twice(made: Made) -> None:
     made.live("c")
-    made.runs["c"] = replace(made.runs["c"], tag="tag-a")
+    made.changes = [replace(each, tag=each.tag and "tag-a") for each in made.changes]
 
 
 def a_run_that_was_refused(made: Made) -> None:
     made.history[1] = replace(made.history[1], outcome="fail")
+
+
+def undone_for_one_that_came_later(made: Made) -> None:
+    made.create("c", 0, strategy="rollback")
+    made.change("a", "success", None, attempt=1)
+    del made.runs["a"]
+    made.log = [entry for entry in made.log if not entry.startswith("a:")]
 
 
 def lost_state(made: Made) -> None:
@@ -180,7 +206,49 @@ def state_twice(made: Made) -> None:
 
 
 def refused_state(made: Made) -> None:
-    made.history[-1] = replace(made.history[-1], outcome="fail")
+    [asked] = [each for each in made.history if each.kind == "state"]
+    made.history[asked.number - 1] = replace(asked, outcome="fail")
+
+
+def stale_item(made: Made) -> None:
+    made.ask("look", thread=None, key="k", answer={"found": {"value": 1}})
+
+
+def missing_entry(made: Made) -> None:
+    made.ask("look", thread="t", key="m", answer={"found": {}})
+
+
+def missing_run(made: Made) -> None:
+    made.ask("join", "fail", thread="t", run="a", answer={"status": 404})
+
+
+def missing_item(made: Made) -> None:
+    made.ask("look", "fail", thread=None, key="k", answer={"status": 404})
+
+
+def nothing_to_cancel(made: Made) -> None:
+    made.create("c", 0)
+    about = {"thread": "t", "run": "c", "action": "interrupt"}
+    made.ask("cancel", "fail", **about, answer={"status": 404})
+    made.work("c", range(0))
+    made.end("c")
+
+
+def busy_without_a_run(made: Made) -> None:
+    made.moment += 60.0
+    made.ask("state", "fail", thread="t", entry="v:update", answer={"status": 409})
+
+
+def queued_run_that_is_refused(made: Made) -> None:
+    about = {"thread": "t", "tag": "x", "count": 1, "strategy": "enqueue"}
+    made.create("c", 0)
+    made.ask("run", "fail", **about, answer={"status": 409})
+    made.work("c", range(0))
+    made.end("c")
+
+
+def refused_without_a_reason(made: Made) -> None:
+    made.ask("patch", "fail", thread="t", key="m", value=3, answer={"status": 422})
 
 
 def lost_item(made: Made) -> None:
@@ -217,6 +285,7 @@ LOST: list[Callable[[Made], None]] = [
     undone_steps_that_stay,
     a_run_twice,
     a_run_that_was_refused,
+    undone_for_one_that_came_later,
     lost_state,
     state_twice,
     refused_state,
@@ -226,6 +295,14 @@ LOST: list[Callable[[Made], None]] = [
     deleted_thread,
     empty_result,
     empty_result_without_thread,
+    stale_item,
+    missing_entry,
+    missing_run,
+    missing_item,
+    nothing_to_cancel,
+    busy_without_a_run,
+    queued_run_that_is_refused,
+    refused_without_a_reason,
 ]
 
 
@@ -250,11 +327,16 @@ def step_after_its_end(made: Made) -> None:
     made.steps.append(Step("a", 1, 101, 1, made.tick()))
 
 
+def step_that_outlives_its_claim(made: Made) -> None:
+    made.steps[0] = replace(made.steps[0], ended=made.tick())
+
+
 TWO: list[Callable[[Made], None]] = [
     two_running,
     step_without_claim,
     step_before_its_claim,
     step_after_its_end,
+    step_that_outlives_its_claim,
 ]
 
 
@@ -291,6 +373,27 @@ def stateless_run_that_another_has_deleted(made: Made) -> None:
     made.change("c", "running", None, attempt=1, by=P2)
 
 
+def ended_run_that_is_removed(made: Made) -> None:
+    made.ask("cancel", thread="t", run="a", action="rollback")
+    made.change("a", "success", None, attempt=1)
+
+
+def write_on_a_thread_at_rest(made: Made) -> None:
+    made.changes.append(Change(99, made.tick(), P1, "write", "t"))
+
+
+def state_beside_a_run(made: Made) -> None:
+    made.create("c", 0)
+    made.change("c", "pending", "running", attempt=1)
+    made.update("v:update")
+    made.end("c")
+
+
+def told_by_who_was_superseded(made: Made) -> None:
+    made.steps.append(Step("b", 1, 101, 1, made.tick()))
+    made.stream("b", sent(1, 0, run="b"), sent(2, 1, run="b", step=1), closed=False)
+
+
 FENCE: list[Callable[[Made], None]] = [
     late_checkpoint,
     checkpoint_of_another_process,
@@ -298,6 +401,10 @@ FENCE: list[Callable[[Made], None]] = [
     late_end,
     end_by_another,
     stateless_run_that_another_has_deleted,
+    ended_run_that_is_removed,
+    write_on_a_thread_at_rest,
+    state_beside_a_run,
+    told_by_who_was_superseded,
 ]
 
 
@@ -330,11 +437,20 @@ def tried_after_it_was_cancelled(made: Made) -> None:
     made.end("c")
 
 
+def attempt_that_another_does_not_count(made: Made) -> None:
+    made.create("c", 0)
+    made.work("c", range(0))
+    made.change("c", "running", "pending", attempt=0, by=P2)
+    made.work("c", range(0), by=P2)
+    made.end("c", by=P2)
+
+
 ATTEMPTS: list[Callable[[Made], None]] = [
     too_many_attempts,
     attempt_that_is_not_counted,
     failed_too_early,
     tried_after_it_was_cancelled,
+    attempt_that_another_does_not_count,
 ]
 
 
@@ -384,7 +500,26 @@ def empty_stream(made: Made) -> None:
 
 
 def without_number(made: Made) -> None:
-    made.stream("a", (None, "custom", {"n": 0, "attempt": 1, "pid": 101}))
+    made.stream("a", (None, *sent(1, 0)[1:]))
+
+
+def loss_without_a_cause(made: Made) -> None:
+    made.stream("a", sent(1, 0), LOSS, result("a:0", "a:1"))
+
+
+def loss_without_a_result(made: Made) -> None:
+    made.ask("fault", what="flush redis")
+    made.stream("a", sent(1, 0), LOSS)
+
+
+def loss_with_half_a_result(made: Made) -> None:
+    made.ask("fault", what="flush redis")
+    made.stream("a", LOSS, result("a:0"))
+
+
+def missing_and_there(made: Made) -> None:
+    made.ask("fault", what="flush redis")
+    made.stream("a", (None, "error", {"error": "HTTPException", "message": "404"}))
 
 
 STREAM: list[Callable[[Made], None]] = [
@@ -396,6 +531,10 @@ STREAM: list[Callable[[Made], None]] = [
     early_end,
     empty_stream,
     without_number,
+    loss_without_a_cause,
+    loss_without_a_result,
+    loss_with_half_a_result,
+    missing_and_there,
 ]
 
 
@@ -445,6 +584,7 @@ def test_what_nobody_knows_of_may_have_happened_or_not() -> None:
         made = good()
         made.ask("item", "info", key="k", value=3)
         made.ask("state", "info", thread="t", entry="v:update")
+        made.ask("look", thread=None, key="k", answer={"found": {"value": 3 if happened else 2}})
         if happened:
             made.items["k"] = 3
             made.log.append("v:update")
@@ -456,6 +596,30 @@ def test_a_run_that_was_undone_may_be_gone_with_its_steps() -> None:
     made.create("c")
     made.ask("cancel", thread="t", run="c", action="rollback")
     made.change("c", "pending", None)
+    assert check(made.evidence()) == []
+
+
+def test_a_run_in_whose_way_another_came_may_be_gone_with_its_steps() -> None:
+    made = good()
+    made.create("c")
+    made.change("d", None, "pending", strategy="rollback")
+    made.change("c", "pending", None)
+    made.change("d", "pending", "running", attempt=1)
+    made.end("d")
+    assert check(made.evidence()) == []
+
+
+def test_what_is_gone_or_busy_may_be_refused() -> None:
+    made = good()
+    made.create("c", 0)
+    made.ask("state", "fail", thread="t", entry="v:update", answer={"status": 409})
+    made.work("c", range(0))
+    made.end("c")
+    about = {"thread": "t", "run": "c", "action": "rollback"}
+    made.ask("cancel", "fail", **about, answer={"status": 404})
+    made.ask("thread", thread="other")
+    made.ask("delete", thread="other")
+    made.ask("stream", "fail", thread="other", run="x", after="-1", answer={"status": 404})
     assert check(made.evidence()) == []
 
 
@@ -499,7 +663,8 @@ def test_a_run_may_fail_when_its_attempts_are_used_up() -> None:
 
 def test_a_stream_may_say_that_events_were_lost() -> None:
     made = good()
-    made.stream("a", sent(1, 0), (None, "error", {"error": "EventsLost"}), (None, "values", {}))
+    made.ask("fault", what="flush redis")
+    made.stream("a", sent(1, 0), LOSS, result("a:0", "a:1"))
     assert check(made.evidence()) == []
 
 

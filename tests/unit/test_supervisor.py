@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -28,11 +29,14 @@ class Scripted(Supervisor):
     """Its processes do what is written, one after the other; when the last starts, all shall end.
 
     Attributes:
+        patience: Seconds that they have to end in.
         started: How many it has started.
     """
 
+    patience = 600.0
+
     def __init__(self, count: int, *scripts: str) -> None:
-        super().__init__([], "127.0.0.1", 0, count)
+        super().__init__([], "127.0.0.1", 0, count, self.patience)
         self._scripts = scripts
         self.started = 0
 
@@ -68,3 +72,29 @@ def test_one_that_dies_is_replaced_however_often_its_successor_cannot_start() ->
     supervisor = Scripted(2, WAITS, dies, "raise SystemExit(3)", "raise SystemExit(1)", WAITS)
     assert supervisor.run() == 0
     assert supervisor.started == 5
+
+
+class Deaf(Scripted):
+    """Its processes hear that they shall end, and do not."""
+
+    def __init__(self, count: int, heard: Path) -> None:
+        note = f"open({str(heard)!r}, 'a').write('x')"
+        script = f"import signal, time; signal.sigwait({{signal.SIGTERM}}); {note}; time.sleep(600)"
+        super().__init__(count, *[script] * count)
+        self._heard = heard
+
+    def _tell(self) -> None:
+        super()._tell()
+        if self._heard.exists() and len(self._heard.read_text()) == self._count:
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_told_again_it_ends_all_at_once(tmp_path: Path) -> None:
+    supervisor = Deaf(2, tmp_path / "heard")
+    assert supervisor.run() == 128 + signal.SIGINT
+
+
+def test_what_does_not_end_in_time_is_ended(tmp_path: Path) -> None:
+    supervisor = Scripted(1, "import signal; signal.sigwait({signal.SIGUSR1})")
+    supervisor._patience = 0.0
+    assert supervisor.run() == 1

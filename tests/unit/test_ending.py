@@ -1,0 +1,67 @@
+"""Signals to end, as a process of its own takes them."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+SECONDS = 60
+ENDS = """
+import signal, time
+from server.ending import Ending
+ending = Ending({seconds})
+def told(number, frame):
+    ending.told(number)
+    print("told", flush=True)
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, told)
+print("ready", flush=True)
+while True:
+    time.sleep(600)
+"""
+INHERITS = """
+import socket, time
+from server import processes
+with socket.socket() as listening:
+    processes.inherited(f"{{listening.detach()}},{alive}")
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+def started(script: str, *descriptors: int) -> subprocess.Popen[str]:
+    """A process that runs a script and has said that it is ready."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, pass_fds=descriptors
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_what_does_not_end_in_time_is_over() -> None:
+    with started(ENDS.format(seconds=0.1)) as process:
+        process.terminate()
+        assert process.wait(SECONDS) == 1
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+def test_told_again_it_dies_of_that(second: signal.Signals) -> None:
+    with started(ENDS.format(seconds=600)) as process:
+        process.terminate()
+        assert process.stdout is not None
+        assert process.stdout.readline() == "told\n"
+        process.send_signal(second)
+        assert process.wait(SECONDS) == -second
+
+
+def test_a_process_ends_with_its_supervisor_however_that_does() -> None:
+    alive, held = os.pipe()
+    with started(INHERITS.format(alive=alive), alive) as process:
+        os.close(alive)
+        assert process.poll() is None
+        # As the system does when its supervisor dies.
+        os.close(held)
+        assert process.wait(SECONDS) == -signal.SIGTERM
