@@ -244,8 +244,10 @@ def losses(victim: Victim, ledger: Ledger, cuts: int) -> list[str]:
 
 def exhausted(victim: Victim) -> set[str]:
     """The runs that ended, as they should, because their process was killed three times."""
-    events = [json.loads(line) for line in victim.log().splitlines() if line.startswith("{")]
-    return {each["run_id"] for each in events if each["event"] == "Run exceeded max attempts"}
+    # Only these lines: one that a kill has cut short is no JSON.
+    told = "Run exceeded max attempts"
+    events = [json.loads(line) for line in victim.log().splitlines() if told in line]
+    return {each["run_id"] for each in events if each["event"] == told}
 
 
 def _found(victim: Victim, kind: str, name: str) -> int | None:
