@@ -174,9 +174,7 @@ class Reader:
                 pipeline.xrevrange(self._link.stream(key), b"(" + since, count=1)
                 pipeline.xrange(self._link.stream(key), since)
                 pipeline.hgetall(self._link.meta(key))
-                pipeline.xadd(self._poke, {"k": "1"}, maxlen=1)
-                pipeline.expire(self._poke, POKE_TTL_SECONDS)
-                before, newer, known, *_ = await pipeline.execute()
+                before, newer, known = await pipeline.execute()
         except FAILURES:
             # The loop will notice, and say so.
             earlier = self._milliseconds(asked_at) - MARGIN_MILLISECONDS
@@ -187,6 +185,17 @@ class Reader:
             stream.held = _held(known, newer)
         finally:
             stream.placing = None
+        await self._wake()
+
+    async def _wake(self) -> None:
+        """Have the loop look at what is followed now, instead of when its wait is over."""
+        with suppress(*FAILURES):  # The loop will notice, and say so.
+            async with asyncio.timeout(min(PLACE_SECONDS, self._link.seconds)):
+                redis: Any = await self._link.commands()
+                pipeline = redis.pipeline(transaction=True)
+                pipeline.xadd(self._poke, {"k": "1"}, maxlen=1)
+                pipeline.expire(self._poke, POKE_TTL_SECONDS)
+                await pipeline.execute()
 
     def _milliseconds(self, moment: int) -> int:
         """What Redis's clock showed at a moment of ours, in nanoseconds."""

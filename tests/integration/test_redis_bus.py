@@ -10,7 +10,7 @@ from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
-from langgraph_runtime_sql import bus
+from langgraph_runtime_sql import bus, redis_reader
 from langgraph_runtime_sql.bus import START, Control, Event, Subscription
 from langgraph_runtime_sql.errors import BadRedis
 from langgraph_runtime_sql.redis_bus import RedisBus
@@ -223,6 +223,17 @@ async def test_who_goes_on_while_redis_is_told_again_gets_nothing_twice(valkey: 
         assert payloads(await read(resumed, 3)) == numbered(3, 6)
         assert await b.settle(resumed)
         assert not resumed.waiting()
+
+
+async def test_who_begins_to_follow_does_not_wait_until_the_loop_looks_again(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_reader, "BLOCK_MILLISECONDS", int(10 * PATIENCE * 1_000))
+    async with buses(valkey) as (a, b):
+        for name in ("18", "19"):
+            reader = await b.follow_run(f"run-{name}", f"thread-{name}")
+            publish(a, name, 0, 1)
+            assert payloads(await read(reader, 1)) == numbered(0, 1)
 
 
 async def test_a_thread_is_followed_from_when_it_was_asked_for(valkey: Valkey) -> None:
