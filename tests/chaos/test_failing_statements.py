@@ -83,7 +83,7 @@ async def every(
 PERIOD = 40
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_every_statement_may_fail(path: Path, rng: random.Random) -> None:
     faults, offset = Faults(), rng.randrange(4)
     period = PERIOD if databases.kind() == "postgresql" else None

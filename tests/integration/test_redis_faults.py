@@ -29,7 +29,7 @@ from tests.support.webhooks import Webhooks, receiver
 pytestmark = [
     pytest.mark.usefixtures("each_database"),
     pytest.mark.only("postgresql"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
 ]
 PATIENCE = 60.0
 STEPS = 12
