@@ -105,3 +105,6 @@ class GraphExited(RuntimeSqlError, RuntimeError):
 
 class SupersededAttempt(RuntimeSqlError, RuntimeError):
     """This attempt no longer owns its run; what it writes is refused."""
+
+    # How Postgres says so.
+    SQLSTATE = "TH001"
