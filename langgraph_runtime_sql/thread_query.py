@@ -57,7 +57,9 @@ class Shape:
     sparse: bool
     odd: bool
     rest: bool
+    odd_arrays: bool = False
     values: bool = False
+    values_arrays: bool = False
     status: bool = False
     ids: bool = False
     without: int = 0
@@ -86,9 +88,16 @@ class ThreadQuery:
         ids: list[Any] | None = None,
     ) -> "ThreadQuery":
         """The same within threads of these values, this status and these ids."""
-        shape = replace(self.shape, values=bool(values), status=bool(status), ids=bool(ids))
+        wanted = json_codec.plain(dict(values or {}))
+        shape = replace(
+            self.shape,
+            values=bool(wanted),
+            values_arrays=filters.has_arrays(wanted),
+            status=bool(status),
+            ids=bool(ids),
+        )
         parameters = dict(self.parameters)
-        parameters |= {"values": dict(values)} if values else {}
+        parameters |= _needle("values", wanted)
         parameters |= {"status": status} if status else {}
         parameters |= {"ids": [str(each) for each in ids]} if ids else {}
         return ThreadQuery(shape, parameters)
@@ -143,13 +152,14 @@ def plan(
         labels=len(found),
         sparse=bool(found) and found[0][0] < SPARSE,
         odd=bool(odd),
+        odd_arrays=filters.has_arrays(odd),
         rest=bool(rest),
         in_tenant=conn.tenant is not None,
     )
     parameters: dict[str, Any] = {} if conn.tenant is None else {"tenant": conn.tenant}
     for number, (_, (key, value)) in enumerate(found):
         parameters |= {f"key{number}": key, f"value{number}": value}
-    parameters |= {"needle": odd} if odd else {}
+    parameters |= _needle("needle", odd)
     parameters |= {"permitted": rest} if rest else {}
     return ThreadQuery(shape, parameters)
 
@@ -297,12 +307,26 @@ def _residue(shape: Shape) -> list[ColumnElement[bool]]:
     if shape.status:
         conditions.append(threads.c.status == bindparam("status"))
     if shape.odd:
-        conditions.append(filters.has(threads.c.metadata, bindparam("needle", type_=Json)))
+        conditions.append(_has(threads.c.metadata, "needle", arrays=shape.odd_arrays))
     if shape.rest:
         conditions.append(filters.permits(bindparam("permitted", type_=Json), threads.c.metadata))
     if shape.values:
-        conditions.append(filters.has(threads.c["values"], bindparam("values", type_=Json)))
+        conditions.append(_has(threads.c["values"], "values", arrays=shape.values_arrays))
     return conditions
+
+
+def _has(column: Any, needle: str, *, arrays: bool) -> ColumnElement[bool]:
+    """The condition that a document contains the parameter `needle`."""
+    names = (needle, f"{needle}_sketch") if arrays else (needle,)
+    return filters.Has(column, *(bindparam(name, type_=Json) for name in names))
+
+
+def _needle(name: str, needle: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of `_has`; none for what every document contains."""
+    found = {name: needle} if needle else {}
+    return found | (
+        {f"{name}_sketch": filters.sketch(needle)} if filters.has_arrays(needle) else {}
+    )
 
 
 class _AmongIds(FunctionElement[bool]):
