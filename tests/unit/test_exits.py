@@ -64,7 +64,9 @@ async def guarded() -> AsyncIterator[None]:
 
 @pytest.mark.usefixtures("guarded")
 @pytest.mark.parametrize(
-    "nodes", [(waits,), (blocks,), (gathers,), (inside,), (waits, blocks)], ids=str
+    "nodes",
+    [(waits,), (blocks,), (gathers,), (inside,), (waits, blocks)],
+    ids=["loop", "thread", "gathered", "subgraph", "both"],
 )
 async def test_a_node_that_exits_fails_its_run(nodes: tuple[Any, ...]) -> None:
     with pytest.raises(GraphExited, match=r"sys\.exit") as raised:
