@@ -86,7 +86,7 @@ async def db(
 
 
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=300, deadline=None, suppress_health_check=list(HealthCheck)
 )
 @given(pairs())
 @example(({"a": 1}, {"a": 1.0}))
