@@ -85,9 +85,7 @@ async def db(
     await database.stop()
 
 
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(pairs())
 @example(({"a": 1}, {"a": 1.0}))
 @example(({"a": True}, {"a": 1}))
