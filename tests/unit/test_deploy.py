@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from langgraph_runtime_sql.postgres import READERS, WRITERS
 from my_agent.chat.settings import ChatSettings
+from my_agent.database import CONNECTIONS, MORE_CONNECTIONS
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.models import ModelSettings
 from my_agent.tutor.settings import TutorSettings
@@ -61,6 +63,18 @@ def check_command(arguments: list[str]) -> None:
 
 def grace(environment: dict[str, str]) -> float:
     return float(environment["SHUTDOWN_GRACE_SECONDS"])
+
+
+# What each process takes of Postgres: its threads' connections, the one by which it owns the
+# database, and those of the graphs.
+PER_PROCESS = READERS + WRITERS + 1 + CONNECTIONS + MORE_CONNECTIONS
+# Kept by Postgres for superusers, and for those who look at it or back it up.
+OTHERS = 20
+
+
+def promised(text: str) -> list[int]:
+    """The numbers of connections that something says Postgres needs to allow for."""
+    return [int(number) for number in re.findall(r"max_connections=(\d+)", text)]
 
 
 # --- the image ---
@@ -292,6 +306,13 @@ def test_what_compose_asks_for_is_in_the_example() -> None:
     assert set(SERVICES["db"]["environment"]) == FOREIGN["db"]
 
 
+def test_the_database_of_compose_has_connections_for_all() -> None:
+    processes = sum(SERVICES[name].get("deploy", {}).get("replicas", 1) for name in OURS)
+    [allowed] = promised(" ".join(SERVICES["db"]["command"]))
+    assert allowed >= processes * PER_PROCESS + OTHERS
+    assert allowed in promised(README)
+
+
 def test_files_and_volumes_of_compose_exist() -> None:
     for service in SERVICES.values():
         for volume in service.get("volumes", ()):
@@ -434,6 +455,29 @@ def test_configuration_and_secrets_are_apart() -> None:
     assert not [name for name in CONFIG if re.search("SECRET|KEY$|PASSWORD|_URL$", name)]
     assert "POSTGRES" not in json.dumps(SECRET)
     assert {"DATABASE_URL", "REDIS_URL"} <= SECRET.keys()
+
+
+def test_it_is_said_how_many_connections_a_cluster_needs() -> None:
+    scalers = [OBJECTS["HorizontalPodAutoscaler", name]["spec"] for _, name in DEPLOYMENTS]
+    most = sum(scaler["maxReplicas"] for scaler in scalers)
+    surge = sum(
+        OBJECTS[key]["spec"]["strategy"]["rollingUpdate"]["maxSurge"] for key in DEPLOYMENTS
+    )
+    # In an update, those that are replaced finish beside the new ones; and the Job that migrates.
+    pods = 2 * most + surge + 1
+    [said] = promised((DEPLOY / "kubernetes" / "secret.example.yaml").read_text())
+    assert said >= pods * PER_PROCESS + OTHERS
+    assert said in promised(README)
+    assert f"go up to {most} pods" in README
+
+
+def test_readme_says_what_a_process_takes() -> None:
+    readme = " ".join(README.split())
+    assert re.findall(r"up to (\d+) connections", readme) == [str(PER_PROCESS)] * 2
+    graphs = CONNECTIONS + MORE_CONNECTIONS
+    assert f"{PER_PROCESS - graphs} of the server's own" in readme
+    assert f"and {graphs} for what the graphs keep" in readme
+    assert f"takes up to {PER_PROCESS}." in (DEPLOY / "compose.yaml").read_text()
 
 
 def test_readme_says_how() -> None:
