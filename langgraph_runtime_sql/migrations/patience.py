@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable
 
 import psycopg
-from psycopg import errors
+from psycopg import errors, sql
 from sqlalchemy.exc import DBAPIError
 
+from langgraph_runtime_sql import postgres
 from langgraph_runtime_sql.errors import DatabaseBusy
 
 # As long as building an index on a large table may take.
@@ -43,8 +44,32 @@ def patiently(step: Callable[[], None]) -> None:
             if not isinstance(cause, _IN_THE_WAY):
                 raise
             if time.monotonic() > deadline:
-                raise DatabaseBusy(
-                    f"The migration has not come to its end: a table was in use for {PATIENCE_SECONDS:g} "
-                    "seconds. End what has it open, such as pg_dump or a session of psql, and try again"
-                ) from error
+                raise _busy() from error
         time.sleep(PAUSE_SECONDS)
+
+
+def concurrently(raw: postgres.Raw, statement: sql.Composed | str) -> None:
+    """Build or drop an index beside those who use its table.
+
+    That keeps nobody waiting, and so may itself wait for whoever is in a long transaction.
+
+    Args:
+        raw: A connection outside any transaction.
+        statement: With `CONCURRENTLY`.
+
+    Raises:
+        DatabaseBusy: somebody has been in a transaction for ten minutes.
+    """
+    raw.execute(f"SET lock_timeout = '{PATIENCE_SECONDS:g}s'".encode())
+    try:
+        raw.execute(statement if isinstance(statement, sql.Composed) else statement.encode())
+    except _IN_THE_WAY as error:
+        raise _busy() from error
+    raw.execute(f"SET lock_timeout = '{postgres.LOCK_SECONDS}s'".encode())
+
+
+def _busy() -> DatabaseBusy:
+    return DatabaseBusy(
+        f"The migration has not come to its end: a table was in use for {PATIENCE_SECONDS:g} "
+        "seconds. End what has it open, such as pg_dump or a session of psql, and try again"
+    )

@@ -10,7 +10,7 @@ from functools import partial
 
 from psycopg import sql
 
-from langgraph_runtime_sql.migrations.patience import BRIEFLY, patiently
+from langgraph_runtime_sql.migrations.patience import BRIEFLY, concurrently, patiently
 from langgraph_runtime_sql.postgres import Raw
 
 _EVERYTHING = "(SELECT current_setting('threadhold.everything', true)) = 'on'"
@@ -77,7 +77,7 @@ def ensure(raw: Raw) -> None:
     """
     seen = dict(raw.execute(_SEEN, (list(POLICIES),)).fetchall())
     # Outside of transactions, so that others may write meanwhile.
-    raw.execute(_INDEX)
+    concurrently(raw, _INDEX)
     for table, found in seen.items():
         digest = hashlib.blake2b(repr(POLICIES[table]).encode(), digest_size=8).hexdigest()
         if found != digest:

@@ -135,4 +135,4 @@ def _mend_indexes(raw: Raw) -> None:
     for name, is_copy in broken.fetchall():
         # A copy is what building again makes, and leaves if it is cut off, too.
         statement = "DROP INDEX CONCURRENTLY {}" if is_copy else "REINDEX INDEX CONCURRENTLY {}"
-        raw.execute(sql.SQL(statement).format(sql.Identifier(name)))
+        patience.concurrently(raw, sql.SQL(statement).format(sql.Identifier(name)))

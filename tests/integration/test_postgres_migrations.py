@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Connection, MetaData, Table, create_engine, insert, select
 from sqlalchemy.pool import NullPool
 
-from langgraph_runtime_sql import database, migrations, tables
+from langgraph_runtime_sql import database, migrations, postgres, tables
 from langgraph_runtime_sql.errors import DatabaseBusy
 from langgraph_runtime_sql.migrations import patience
 from langgraph_runtime_sql.postgres import PostgresEngine
@@ -194,3 +194,26 @@ async def test_what_is_in_use_for_too_long_is_said(
             await asyncio.to_thread(database.migrate, url)
     assert databases.execute(path, "SELECT version_num FROM alembic_version") == [(OLDER[-1],)]
     await asyncio.to_thread(database.migrate, url)
+
+
+async def test_an_index_that_is_built_beside_others_waits_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps nobody waiting, so it need not give up as soon as an operation does."""
+    path = tmp_path / "building.db"
+    url = databases.url(path)
+    databases.execute(path, "DROP INDEX ix_thread_labels_tenant")
+    monkeypatch.setattr(postgres, "_SET_UP", ("SET lock_timeout = '100ms'",))
+    async with asyncio.timeout(runtime.PATIENCE * 2), in_use(url, "ROW EXCLUSIVE") as user:
+        with monkeypatch.context() as patch:
+            patch.setattr(patience, "PATIENCE_SECONDS", 0.1)
+            with pytest.raises(DatabaseBusy, match="a table was in use"):
+                await asyncio.to_thread(database.migrate, url)
+        migrating = asyncio.create_task(asyncio.to_thread(database.migrate, url))
+        # Longer than it would wait for anything else.
+        await asyncio.wait({migrating}, timeout=1)
+        assert not migrating.done()
+        user.rollback()
+        await migrating
+    asked = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'ix_thread_labels_tenant'::regclass"
+    assert databases.execute(path, asked) == [(True,)]
