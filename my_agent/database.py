@@ -202,6 +202,8 @@ def _postgres(url: URL) -> Engine:
         pool_pre_ping=True,
         pool_size=CONNECTIONS,
         max_overflow=MORE_CONNECTIONS,
+        # Longer than those who have them wait for a lock.
+        pool_timeout=2 * BUSY_SECONDS,
     )
     event.listen(engine, "connect", _bound)
     return engine
