@@ -74,11 +74,10 @@ class RemoteSubscription(Subscription):
         if (event.order, event.run_id) not in self._replayed:
             super().push(event)
 
-    def begin_with(self, events: list[Event]) -> None:
-        """Put what was sent before in front; the caller keeps others from pushing meanwhile."""
+    def begin_with(self, events: Collection[Event]) -> None:
+        """Have these read first; none of them comes twice."""
         self._replayed = frozenset((event.order, event.run_id) for event in events)
-        self._events.clear()
-        self._events.extend(events)
+        super().begin_with(events)
 
     def lose_first(self) -> None:
         """The same as `lose`, of events before all that wait to be read."""
@@ -261,8 +260,8 @@ class RedisBus(LocalBus):
             # What is sent from here comes after what was sent elsewhere, whichever clock is ahead.
             self._last = max([self._last, *(each.order for each in found.values())])
             events = [found[number] for number in sorted(found) if number[0] > after]
-            lost = [each for each in waiting if each.is_loss]
-            reader.begin_with([*lost, *events])
+            losses = [each for each in waiting if each.is_loss][:1]
+            reader.begin_with([*losses, *events])
         if run_id and (events or whole) and _has_hole(list(found.values()), after):
             reader.lose_first()
 
