@@ -46,7 +46,8 @@ FLUSH_SECONDS = 2.0
 # How long what a run has left is waited for once the run has ended.
 SETTLE_SECONDS = 5.0
 AWAY_SETTLE_SECONDS = 1.0
-# A run that publishes nothing for this long loses what it could be resumed from.
+# What Redis keeps a stream for: a run that publishes nothing for longer, and is not kept for
+# those who come back, is begun anew.
 LEAST_TTL_SECONDS = 60.0
 LISTEN_SECONDS = 5.0
 # A hole in what is told again is given this long to be filled.
@@ -116,7 +117,7 @@ class RedisBus(LocalBus):
         super().__init__(keep_seconds)
         self.name = uuid.uuid4().hex
         self.link = Link(url, prefix or PREFIX, seconds=answer_seconds)
-        self._outbox = Outbox(self.link, max(LEAST_TTL_SECONDS, keep_seconds))
+        self._outbox = Outbox(self.link, max(LEAST_TTL_SECONDS, keep_seconds), self._in_flight)
         self._remote: Reader | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -308,6 +309,13 @@ class RedisBus(LocalBus):
             return True
         seconds = SETTLE_SECONDS if self.link.well else AWAY_SETTLE_SECONDS
         return await self._remote.settle(subscription.key, seconds, run_id)
+
+    def _in_flight(self) -> list[str]:
+        """The streams of runs that are worked on here, and kept for those who come back."""
+        with self._lock:
+            return [
+                log.thread_id or run_id for run_id, log in self._logs.items() if log.expires is None
+            ]
 
     async def flush(self) -> None:
         """Have everything that was published so far in Redis, unless it is away."""
