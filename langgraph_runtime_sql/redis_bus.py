@@ -66,19 +66,33 @@ class RemoteSubscription(Subscription):
     # Where its reader goes on. A Redis that has forgotten everything is told again what was before.
     after: Order | None = None
     _replayed: frozenset[tuple[Order, str]] = frozenset()
+    # The run that was told of last, and the attempt at it.
+    _latest = "", 0
     _unfollow: Any = None
 
     def push(self, event: Event) -> None:
         """Add an event, from any thread, unless the reader has it already."""
         if self.after is not None and event.order <= self.after and not event.is_loss:
             return
-        if (event.order, event.run_id) not in self._replayed:
+        if (event.order, event.run_id) not in self._replayed and self._admits(event):
             super().push(event)
+
+    def _admits(self, event: Event) -> bool:
+        """Note an event that comes; False if an attempt after its own was told of already.
+
+        It may have waited for Redis, while the next one's were told by their own process.
+        """
+        run_id, attempt = self._latest
+        if event.attempt:
+            self._latest = event.run_id, max(event.attempt, attempt * (event.run_id == run_id))
+        return event.attempt in (0, self._latest[1])
 
     def begin_with(self, events: Collection[Event]) -> None:
         """Have these read first; none of them comes twice."""
         self._replayed = frozenset((event.order, event.run_id) for event in events)
         super().begin_with(events)
+        for event in events:
+            self._admits(event)
 
     def lose_first(self) -> None:
         """The same as `lose`, of events before all that wait to be read."""
@@ -215,11 +229,11 @@ class RedisBus(LocalBus):
         self, thread_id: str, after: Order | None = None, asked_at: int | None = None
     ) -> Subscription:
         """Follow a thread, wherever its runs are worked on; arguments as on the `LocalBus`."""
-        asked_at = asked_at or time.time_ns()
+        moment = asked_at or time.time_ns()
         reader = self._subscribe(self._by_thread, thread_id, None, None)
         await self._follow(reader, thread_id, asked_at)
         if after is None:
-            self._begin(reader, asked_at)
+            self._begin(reader, moment)
         else:
             await self._replay(reader, None, self._thread_logs.get(thread_id, []), after, None)
         return reader
@@ -234,7 +248,7 @@ class RedisBus(LocalBus):
             return
         reader.key, reader._unfollow = key, self._remote.unfollow
         try:
-            await self._remote.follow(key, reader, asked_at or time.time_ns())
+            await self._remote.follow(key, reader, asked_at)
         except BaseException:
             reader.close()
             raise
