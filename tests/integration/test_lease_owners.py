@@ -14,8 +14,9 @@ from sqlalchemy import select
 from langgraph_runtime_sql import bus, checkpoint, clock, database, queue
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import DatabaseOverloaded, SupersededAttempt
-from langgraph_runtime_sql.ops import run_claim, run_end, run_rows
+from langgraph_runtime_sql.ops import run_claim, run_end, run_result, run_rows, run_stream
 from langgraph_runtime_sql.ops.runs import Runs
+from langgraph_runtime_sql.ops.thread_end import sweep_ttl
 from langgraph_runtime_sql.ops.threads import Threads
 from langgraph_runtime_sql.statements import Row
 from langgraph_runtime_sql.store import Store
@@ -166,6 +167,68 @@ async def test_runs_that_a_wrong_clock_made_are_due_at_once_and_in_their_order(
         )
     assert await right.claim(9) == await wrong.claim(9) == []
     assert await status(later["run_id"]) == run_rows.PENDING
+
+
+async def end_for_another(monkeypatch: pytest.MonkeyPatch, process: Process) -> Row:
+    """A stateless run that `process` has ended, and whose maker waits for it elsewhere."""
+    here = bus.current()
+    monkeypatch.setattr(here, "shared", True)
+    monkeypatch.setattr(here, "follows", lambda run_id: True)
+    made: Row = await start_run(None, "echo", {})
+    [(run_id, attempt)] = await process.claim()
+    # Seen from here, the process that waits is another one.
+    monkeypatch.setattr(here, "name", f"not {here.name}")
+    thread_id = made["thread_id"]
+    checkpoint.claim.set(checkpoint.Claim(str(run_id), attempt, str(thread_id), owner=process.name))
+    await Threads.delete(None, thread_id)
+    checkpoint.claim.set(None)
+    return made
+
+
+@pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
+async def test_a_result_is_kept_for_as_long_by_a_wrong_clock(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
+) -> None:
+    run = await end_for_another(monkeypatch, Process(monkeypatch, "wrong", off))
+    assert await sweep_ttl() == (0, 0)
+    assert await status(run["run_id"]) == "success"
+    moment = await db.read(lambda conn: conn.now())
+    kept = (await runtime.thread(run["thread_id"]))["expires_at"] - moment
+    assert dates.timedelta() < kept <= run_result.KEEP
+
+
+@pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
+async def test_which_events_must_still_be_there_is_not_for_a_wrong_clock_to_say(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
+) -> None:
+    """Those of a run that has just ended, and not of one that ended long ago."""
+    here, asked = bus.current(), []
+    monkeypatch.setattr(here, "shared", True)
+    follow = here.follow_run
+
+    async def follow_run(*args: Any, whole: bool = False) -> bus.Subscription:
+        asked.append(whole)
+        return await follow(*args, whole=whole)
+
+    wrong = Process(monkeypatch, "wrong", off)
+    moment = await db.read(lambda conn: conn.now())
+    for ended in (moment, moment - 2 * run_stream.RECENT):
+        made = await start_run(uuid4(), "echo", {}, stream_resumable=True)
+        run_id, thread_id = made["run_id"], made["thread_id"]
+        end = {"status": "success", "updated_at": ended}
+        statement = runs.update().where(runs.c.run_id == run_id).values(end)
+        await db.write(lambda conn, end=statement: conn.execute(end))  # type: ignore[misc]
+        here.run_ended(str(run_id), str(thread_id), resumable=True)
+        channel = await Runs.Stream.subscribe(run_id, thread_id)
+        wrong.enter()
+        with monkeypatch.context() as patch:
+            patch.setattr(here, "follow_run", follow_run)
+            reader = Runs.Stream.join(
+                run_id, stream_channel=channel, thread_id=thread_id, last_event_id="0-0"
+            )
+            async for _ in reader:
+                pass
+    assert asked == [True, False]
 
 
 # --- the fence
