@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,7 +15,7 @@ from sqlalchemy import bindparam, func, select
 from langgraph_runtime_sql import database, options, scope
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.ops import run_claim, run_create
+from langgraph_runtime_sql.ops import run_cancel, run_claim, run_create
 from langgraph_runtime_sql.ops.assistants import system_id
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.statements import Prepared
@@ -245,3 +246,51 @@ async def test_a_tenant_with_a_backlog_and_one_without_both_move(
         async with asyncio.timeout(runtime.PATIENCE):
             while await count("many", "success") < done + 20:
                 await asyncio.sleep(0.02)
+
+
+# --- cancelling it
+
+
+async def test_a_backlog_is_cancelled_a_page_at_a_time_while_others_write(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what was made meanwhile nothing, of what was started meanwhile all."""
+    monkeypatch.setattr(run_cancel, "PAGE", 25)
+    await queue_runs("a", 4 * run_cancel.PAGE + 1)
+    write, left, made, started = db.write, [], [], []
+
+    async def write_and_look(fn: Callable[[Connection], Any]) -> Any:
+        done = await write(fn)
+        monkeypatch.setattr(db, "write", write)
+        left.append(await count("a", "pending"))
+        if len(left) == 1:
+            made.extend(await queue_runs("b", 1))
+            claimed = (await db.write(partial(run_claim.claim, most=2))).runs
+            started.extend(run["run_id"] for run, _ in claimed)
+        monkeypatch.setattr(db, "write", write_and_look)
+        return done
+
+    monkeypatch.setattr(db, "write", write_and_look)
+    await Runs.cancel(None, status="pending")
+    monkeypatch.setattr(db, "write", write)
+    before = [4 * run_cancel.PAGE + 1, *left]
+    assert all(0 <= more - less <= run_cancel.PAGE + 2 for more, less in pairwise(before))
+    assert left[-1] == 0
+    assert await count("a", "interrupted") == 4 * run_cancel.PAGE
+    told = select(runs.c.run_id).where(runs.c.cancel_action == "interrupt")
+    found = await db.read(lambda conn: conn.fetchall(told))
+    # Whose turn it is: one of each.
+    assert len(started) == 2
+    assert [row["run_id"] for row in found] == [each for each in started if each not in made]
+    assert await count("b", "interrupted") == 0
+
+
+async def test_runs_are_cancelled_by_more_ids_than_go_into_a_page(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_cancel, "PAGE", 25)
+    made = await queue_runs("a", run_cancel.PAGE + 1, thread := uuid4())
+    unknown = [uuid4() for _ in range(2 * run_cancel.PAGE)]
+    await Runs.cancel(None, [made[0], *unknown, *made[1:]], thread_id=thread)
+    assert await count("a", "interrupted") == len(made)
+    assert (await runtime.thread(thread))["status"] == "idle"
