@@ -35,13 +35,18 @@ START: Order = (-1, -1)
 
 
 class Event(NamedTuple):
-    """One event of a run, numbered in an order that only grows."""
+    """One event of a run, numbered in an order that only grows.
+
+    Attributes:
+        attempt: Which attempt at the run has sent it; 0 for who does not work on it.
+    """
 
     order: Order
     run_id: str
     name: str
     data: bytes
     resumable: bool
+    attempt: int = 0
 
     @property
     def id(self) -> bytes:
@@ -268,7 +273,7 @@ class LocalBus:
         last = self._last
         order = (milliseconds, 0) if milliseconds > last[0] else (last[0], last[1] + 1)
         self._last = order
-        event = Event(order, run_id, name, data, resumable=log is not None)
+        event = Event(order, run_id, name, data, log is not None, attempt)
         if log is not None:
             self._logged += log.add(event)
             if self._logged > ALL_LOGS_BYTES:

@@ -1,13 +1,13 @@
 """Connection: what an operation gets to read and write with, inside its transaction."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy.engine import Dialect
 
-from langgraph_runtime_sql.clock import STEP, now
+from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.statements import Params, Row, Statement, compile_statement
 
 
@@ -15,7 +15,6 @@ class Connection:
     """A driver's connection in an open transaction that somebody else ends.
 
     Attributes:
-        raw: The driver's own connection. Never commit, roll back or close it.
         dialect_name: `sqlite` or `postgresql`.
         tenant: Whose rows alone this transaction sees, if it is one tenant's. Policies of the
             database see to that; a statement that says so too lets an index be used.
@@ -24,13 +23,12 @@ class Connection:
     """
 
     __slots__ = (
-        "_clock",
         "_committed",
         "_dialect",
         "_moment",
+        "_raw",
         "dialect_name",
         "locks",
-        "raw",
         "tenant",
     )
 
@@ -40,17 +38,20 @@ class Connection:
         dialect: Dialect,
         *,
         locks: bool = False,
-        clock: Callable[[], datetime] | None = None,
         tenant: str | None = None,
     ) -> None:
-        self.raw = raw
+        self._raw = raw
         self.tenant = tenant
         self.locks = locks
-        self._clock = clock
         self._moment: datetime | None = None
         self._dialect = dialect
         self.dialect_name = dialect.name
         self._committed: list[Callable[[], None]] = []
+
+    @property
+    def raw(self) -> Any:
+        """The driver's own connection. Never commit, roll back or close it."""
+        return self._raw
 
     def now(self) -> datetime:
         """The time by the clock that all who write to this database share.
@@ -59,11 +60,21 @@ class Connection:
         What is decided by dates (who holds a lease, which run comes first, what is due) must
         not depend on the clock of the machine that happens to ask.
         """
-        if self._clock is None:
-            return now()
-        # Asked for once, and only where it is needed: most transactions of a run do without.
-        self._moment = self._clock() if self._moment is None else self._moment + STEP
-        return self._moment
+        return now()
+
+    def ask_now(self) -> object:
+        """Have the first `now` mean this moment, and cost no wait of its own."""
+
+    def ask(self, statement: Statement, params: Params | None = None) -> "Asked":
+        """Ask for the rows of `statement`. On Postgres it goes with whatever else is said
+        before the answer is wanted.
+        """
+        rows = self.fetchall(statement, params)
+        return Asked(lambda: rows)
+
+    def send(self, statement: Statement, params: Params | None = None) -> None:
+        """`execute`, where nobody asks how many rows it changed; it may go with what comes next."""
+        self.execute(statement, params)
 
     def fetchall(self, statement: Statement, params: Params | None = None) -> list[Row]:
         """Every row of `statement`, as dicts in the types of `tables`."""
@@ -87,13 +98,16 @@ class Connection:
         return int(self.raw.execute(compiled.sql, compiled.bind(params)).rowcount)
 
     def executemany(self, statement: Statement, params: list[Params]) -> None:
-        """Run `statement` once for each of `params`."""
+        """Run `statement` once for each of `params`; as `send`."""
         if not params:
             return
         compiled = compile_statement(statement, self._dialect)
-        cursor = self.raw.cursor()
-        cursor.executemany(compiled.sql, [compiled.bind(each) for each in params])
-        cursor.close()
+        self.send_text(compiled.sql, [compiled.bind(each) for each in params])
+
+    def send_text(self, text: str, params: Iterable[Sequence[Any] | Mapping[str, Any]]) -> None:
+        """Run SQL in the driver's own writing once for each of `params`; as `send`."""
+        with closing(self.raw.cursor()) as cursor:
+            cursor.executemany(text, params)
 
     @contextmanager
     def undoing(self) -> Iterator[None]:
@@ -102,11 +116,14 @@ class Connection:
         What is raised in here goes on, and undoes the whole operation.
         """
         noted = len(self._committed)
-        self.raw.execute("SAVEPOINT undoing")
+        self._do("SAVEPOINT undoing")
         yield
-        self.raw.execute("ROLLBACK TO undoing")
-        self.raw.execute("RELEASE undoing")
+        self._do("ROLLBACK TO undoing")
+        self._do("RELEASE undoing")
         del self._committed[noted:]
+
+    def _do(self, command: str) -> None:
+        self.raw.execute(command)
 
     def after_commit(self, fn: Callable[[], None]) -> None:
         """Call `fn`, which must not fail or wait, once this transaction is committed."""
@@ -115,3 +132,21 @@ class Connection:
     def committed(self) -> list[Callable[[], None]]:
         """What to call after the commit; for the owner of the transaction."""
         return self._committed
+
+
+class Asked:
+    """Rows that were asked for."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Callable[[], list[Row]]) -> None:
+        self._rows = rows
+
+    def all(self) -> list[Row]:
+        """All of them."""
+        return self._rows()
+
+    def one(self) -> Row | None:
+        """The first, or None."""
+        rows = self._rows()
+        return rows[0] if rows else None

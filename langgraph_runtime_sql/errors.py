@@ -97,3 +97,6 @@ class EventsLost(RuntimeSqlError):
 
 class SupersededAttempt(RuntimeSqlError, RuntimeError):
     """This attempt no longer owns its run; what it writes is refused."""
+
+    # How Postgres says so.
+    SQLSTATE = "TH001"

@@ -7,7 +7,7 @@ somebody else writes meanwhile would be left behind in the one, and be too much 
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
@@ -96,4 +96,9 @@ def _in_postgres(url: str, shared: bool) -> Iterator[bool]:
     with closing(raw):
         function = "pg_try_advisory_lock_shared" if shared else "pg_try_advisory_lock"
         row = raw.execute(f"SELECT {function}(%s)", (_KEY,)).fetchone()
-        yield bool(row and row[0])
+        try:
+            yield bool(row and row[0])
+        finally:
+            # That the connection was closed the server notices some time later.
+            with suppress(psycopg.Error):
+                raw.execute("SELECT pg_advisory_unlock_all()")

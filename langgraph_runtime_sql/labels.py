@@ -127,4 +127,4 @@ def relabel(
 
 def hand_over(conn: Connection, thread_id: Any, tenant: str | None) -> None:
     """Make a thread's labels a tenant's, as the thread is."""
-    conn.execute(_HAND_OVER, {"old_thread": thread_id, "new_tenant": tenant})
+    conn.send(_HAND_OVER, {"old_thread": thread_id, "new_tenant": tenant})

@@ -14,9 +14,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
@@ -24,13 +23,11 @@ import orjson
 import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import Escaping, ExecStatus
-from psycopg.pq.abc import PGresult
 from psycopg.types.json import set_json_loads
-from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from langgraph_runtime_sql import scope
 from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.crew import Crew
 from langgraph_runtime_sql.delivery import Answer, tell_of_commit
 from langgraph_runtime_sql.errors import (
     Collided,
@@ -38,7 +35,10 @@ from langgraph_runtime_sql.errors import (
     DatabaseClosed,
     DatabaseOverloaded,
     OtherTenants,
+    SupersededAttempt,
 )
+from langgraph_runtime_sql.postgres_connection import DIALECT, PostgresConnection
+from langgraph_runtime_sql.postgres_pipeline import Pipeline
 from langgraph_runtime_sql.scope import Scope
 from langgraph_runtime_sql.urls import postgres_dsn
 
@@ -48,7 +48,6 @@ T = TypeVar("T")
 Raw = psycopg.Connection[Any]
 Connect = Callable[..., Any]
 
-DIALECT: Any = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 READERS = 4
 WRITERS = 8
 # How often an operation that collides with others is done again, and the longest first pause.
@@ -74,9 +73,6 @@ PREPARED = 500
 
 _READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
-# Not `now()`, the transaction's begin: who waited for a thread's lock comes after who had it.
-_NOW = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SET_UP = (
     "SET TIME ZONE 'UTC'",
     f"SET lock_timeout = '{LOCK_SECONDS}s'",
@@ -93,6 +89,8 @@ _COLLISIONS = (
     errors.DeadlockDetected,
     errors.UniqueViolation,
     errors.ForeignKeyViolation,
+    # Somebody has had the session forget what it had prepared, which is prepared anew.
+    errors.InvalidSqlStatementName,
     Collided,
 )
 _BUSY = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)
@@ -104,6 +102,8 @@ def translate(error: BaseException) -> BaseException:
         return DatabaseBusy(_first_line(error))
     if isinstance(error, errors.InsufficientPrivilege) and _is_policy(error):
         return OtherTenants()
+    if isinstance(error, psycopg.Error) and error.sqlstate == SupersededAttempt.SQLSTATE:
+        return SupersededAttempt(_first_line(error))
     if isinstance(error, psycopg.DataError | errors.ProgramLimitExceeded):
         # NUL, a number or date that no column can hold, a key that no index can.
         return ValueError(f"A value cannot be stored or compared: {_first_line(error)}")
@@ -118,44 +118,6 @@ def translate(error: BaseException) -> BaseException:
 def _is_policy(error: psycopg.Error) -> bool:
     """Whether a policy refuses the row; else the role may not use the table at all."""
     return error.diag.source_function == "ExecWithCheckOptions"
-
-
-def _begin(raw: Raw, begin: bytes, whose: Scope) -> None:
-    """Begin a transaction with the settings of a scope, which cost no round trip of their own."""
-    _say(raw, b"; ".join((begin, *_settings(raw, whose))))
-
-
-def _time(raw: Raw) -> datetime:
-    """The time by the server's clock."""
-    return _EPOCH + timedelta(microseconds=int(_say(raw, _NOW).get_value(0, 0) or 0))
-
-
-def _settings(raw: Raw, whose: Scope) -> list[bytes]:
-    """What makes the settings of a scope, until the transaction at hand ends."""
-    info = raw.info
-    quote, encoding = Escaping(info.pgconn).escape_literal, info.encoding
-    return [
-        b"SET LOCAL %b = %b" % (name.encode(), quote(value.encode(encoding)))
-        for name, value in whose.settings.items()
-    ]
-
-
-def _say(raw: Raw, command: bytes) -> PGresult:
-    """Execute commands without parameters, past the driver's cursors: there are two of them a
-    transaction, and this takes a third of the time.
-
-    Returns:
-        What the server says of the last one.
-    """
-    result = raw.pgconn.exec_(command)
-    if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
-        error = errors.error_from_result(result, raw.info.encoding)
-        if error.sqlstate is not None:
-            raise error
-        # The server says nothing any more: what does is the driver.
-        raw.close()
-        raise psycopg.OperationalError(*error.args)
-    return result
 
 
 def _first_line(error: BaseException) -> str:
@@ -178,8 +140,8 @@ class PostgresEngine:
         self._local = threading.local()
         self._opened: set[Raw] = set()
         self._opened_lock = threading.Lock()
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="postgres-read")
-        self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="postgres-write")
+        self._readers = Crew(READERS, "postgres-read")
+        self._writers = Crew(WRITERS, "postgres-write")
         self._writing: set[Future[None]] = set()
         self._refusal: Exception | None = None
         self._is_cut_off = False
@@ -206,8 +168,8 @@ class PostgresEngine:
             self._opened.clear()
 
     def _finish(self) -> None:
-        self._writers.shutdown(wait=True)
-        self._readers.shutdown(wait=True)
+        self._writers.stop()
+        self._readers.stop()
 
     def _cut_off(self) -> None:
         logger.warning("Postgres does not answer: what waits for it is left undone")
@@ -237,7 +199,7 @@ class PostgresEngine:
 
     def _submit(
         self,
-        pool: ThreadPoolExecutor,
+        pool: Crew,
         begin: bytes,
         fn: Callable[[Connection], T],
         answer: Answer[T],
@@ -246,7 +208,7 @@ class PostgresEngine:
             raise self._refusal
         try:
             # Here, on the caller's side: the pool's threads do not know who asks.
-            return pool.submit(self._answer, begin, scope.current(), fn, answer)
+            return pool.submit(partial(self._answer, begin, scope.current(), fn, answer))
         except RuntimeError as error:
             # Stopped since the line above.
             raise DatabaseClosed from error
@@ -287,6 +249,10 @@ class PostgresEngine:
             return
         tell_of_commit(committed)
         answer.give(result)
+        if begin is _READ:
+            # What was read is true, whatever becomes of its transaction.
+            with suppress(psycopg.Error):
+                self._local.pipeline.end(b"COMMIT")
 
     def _transact(
         self, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
@@ -295,77 +261,69 @@ class PostgresEngine:
         attempt = 0
         while True:
             attempt += 1
-            raw = self._connection()
+            pipeline = self._pipeline()
             try:
-                return self._once(raw, begin, whose, fn)
+                return self._once(pipeline, begin, whose, fn)
             except _COLLISIONS:
                 if attempt >= ATTEMPTS:
                     raise
                 time.sleep(random.uniform(0, PAUSE_SECONDS * attempt))
             except psycopg.Error:
                 # Lost before the commit: on a new connection it may be done again.
-                if not raw.closed or attempt >= ATTEMPTS:
+                if not pipeline.raw.closed or attempt >= ATTEMPTS:
                     raise
 
     def _once(
-        self, raw: Raw, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
+        self, pipeline: Pipeline, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
         try:
-            _begin(raw, begin, whose)
-            connection = Connection(
-                raw,
-                DIALECT,
-                locks=begin is _WRITE,
-                clock=partial(_time, raw),
-                tenant=whose.tenant,
-            )
+            connection = PostgresConnection(pipeline, begin, whose, locks=begin is _WRITE)
             result = fn(connection)
+            if begin is _WRITE:
+                self._commit(pipeline)
         except BaseException:
             # A connection that cannot even do this is of no use to the next operation.
             with suppress(psycopg.Error):
-                _say(raw, b"ROLLBACK")
+                pipeline.end(b"ROLLBACK")
             raise
-        try:
-            self._commit(raw)
-        except DatabaseOverloaded:
-            # What was only read is true, whatever becomes of the transaction.
-            if begin is not _READ or not raw.closed:
-                raise
         return result, connection.committed()
 
     @staticmethod
-    def _commit(raw: Raw) -> None:
+    def _commit(pipeline: Pipeline) -> None:
+        committed = pipeline.add(b"COMMIT")
         try:
-            done = _say(raw, b"COMMIT").command_status
+            pipeline.flush()
         except psycopg.OperationalError as error:
-            if not raw.closed:
+            # With an answer to something before it, it was not even begun.
+            before = error.sqlstate is not None and committed.result is None
+            if before or not pipeline.raw.closed:
                 raise
             raise DatabaseOverloaded(
                 "The connection to Postgres was lost during a commit: whether the write was "
                 "stored is not known"
             ) from error
-        if done != b"COMMIT":
+        if committed.result is None or committed.result.command_status != b"COMMIT":
             # An operation went on after an error of the database: nothing of it is kept.
             raise DatabaseOverloaded("The transaction was undone by the database")
 
-    def _connection(self) -> Raw:
-        """This thread's connection; while the server is away, wait for it.
+    def _pipeline(self) -> Pipeline:
+        """To this thread's connection; while the server is away, wait for it.
 
         Raises:
             DatabaseOverloaded: it has not come back.
         """
-        raw: Raw | None = getattr(self._local, "raw", None)
-        if raw is not None and not raw.closed:
-            return raw
-        if raw is not None:
+        pipeline: Pipeline | None = getattr(self._local, "pipeline", None)
+        if pipeline is not None and not pipeline.raw.closed:
+            return pipeline
+        if pipeline is not None:
             with self._opened_lock:
-                self._opened.discard(raw)
+                self._opened.discard(pipeline.raw)
         deadline = time.monotonic() + RECONNECT_SECONDS
         while True:
             if self._is_cut_off:
                 raise DatabaseClosed
             try:
-                raw = self._local.raw = self.open()
+                raw = self.open()
             except psycopg.OperationalError as error:
                 if self._refusal is not None or time.monotonic() > deadline:
                     raise DatabaseOverloaded(
@@ -375,7 +333,8 @@ class PostgresEngine:
             else:
                 with self._opened_lock:
                     self._opened.add(raw)
-                return raw
+                pipeline = self._local.pipeline = Pipeline(raw)
+                return pipeline
 
 
 def cut(raw: Raw) -> None:

@@ -84,7 +84,8 @@ class PostgresOwnership:
         self._released = True
         if self._watcher is not None and self._alarm is not None:
             self._alarm[0].send(b".")
-            self._watcher.join(RELEASE_SECONDS)
+            # It gives the lock back, for which it waits as long itself.
+            self._watcher.join(2 * RELEASE_SECONDS)
             if self._watcher.is_alive() and self._raw is not None:
                 cut(self._raw)
                 self._watcher.join(RELEASE_SECONDS)

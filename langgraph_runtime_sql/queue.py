@@ -9,9 +9,11 @@ import contextlib
 from collections.abc import Collection, Coroutine
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 import structlog
+from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import bus, checkpoint, database, leases, options, scope
 from langgraph_runtime_sql.clock import elapsed
@@ -179,8 +181,8 @@ class Queue:
             raise
         except SupersededAttempt:
             _note_lost(str(run_id), attempt)
-        except Exception as error:
-            logger.exception("A worker failed", action="worker_failed", run_id=str(run_id))
+        except Exception as error:  # noqa: BLE001  # said by `_note_failed`
+            _note_failed(str(run_id), error)
             if attempt > BG_JOB_MAX_RETRIES:
                 await self._give_up(run, attempt, error)
             else:
@@ -372,6 +374,14 @@ async def _recover_some(
         except Exception:
             logger.exception("Cannot free a lost run", action="recovery_failed", number=number)
     return freed, last
+
+
+def _note_failed(run_id: str, error: Exception) -> None:
+    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
+        # Somebody has deleted it meanwhile.
+        logger.info("A run is gone that was worked on", run_id=run_id, why=error.detail)
+    else:
+        logger.error("A worker failed", action="worker_failed", run_id=run_id, exc_info=error)
 
 
 def _note_lost(run_id: str, attempt: int) -> None:

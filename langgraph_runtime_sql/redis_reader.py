@@ -44,7 +44,8 @@ Entry = tuple[bytes, Fields]
 
 def pack(event: Event) -> bytes:
     """An event without its data, as it travels."""
-    return orjson.dumps([*event.order, event.run_id, event.name, event.resumable])
+    about = event.run_id, event.name, event.resumable, event.attempt
+    return orjson.dumps([*event.order, *about])
 
 
 def unpack(fields: Fields) -> Event | None:
@@ -53,7 +54,7 @@ def unpack(fields: Fields) -> Event | None:
     if header is None or data is None:
         return None
     try:
-        milliseconds, sequence, run_id, name, resumable = orjson.loads(header)
+        milliseconds, sequence, run_id, name, resumable, attempt = orjson.loads(header)
         if name == CONTROL:
             sound = data == DONE
         else:
@@ -61,10 +62,11 @@ def unpack(fields: Fields) -> Event | None:
             sound = isinstance(name, str)
     except (ValueError, TypeError):
         return None
-    sound = sound and all(isinstance(each, int) for each in (milliseconds, sequence, resumable))
+    numbers = milliseconds, sequence, resumable, attempt
+    sound = sound and all(isinstance(each, int) for each in numbers)
     if not sound or not isinstance(run_id, str):
         return None
-    return Event((milliseconds, sequence), run_id, name, data, bool(resumable))
+    return Event((milliseconds, sequence), run_id, name, data, bool(resumable), attempt)
 
 
 def _number(fields: Fields) -> tuple[bytes, int] | None:
@@ -174,9 +176,7 @@ class Reader:
                 pipeline.xrevrange(self._link.stream(key), b"(" + since, count=1)
                 pipeline.xrange(self._link.stream(key), since)
                 pipeline.hgetall(self._link.meta(key))
-                pipeline.xadd(self._poke, {"k": "1"}, maxlen=1)
-                pipeline.expire(self._poke, POKE_TTL_SECONDS)
-                before, newer, known, *_ = await pipeline.execute()
+                before, newer, known = await pipeline.execute()
         except FAILURES:
             # The loop will notice, and say so.
             earlier = self._milliseconds(asked_at) - MARGIN_MILLISECONDS
@@ -187,6 +187,17 @@ class Reader:
             stream.held = _held(known, newer)
         finally:
             stream.placing = None
+        await self._wake()
+
+    async def _wake(self) -> None:
+        """Have the loop look at what is followed now, instead of when its wait is over."""
+        with suppress(*FAILURES):  # The loop will notice, and say so.
+            async with asyncio.timeout(min(PLACE_SECONDS, self._link.seconds)):
+                redis: Any = await self._link.commands()
+                pipeline = redis.pipeline(transaction=True)
+                pipeline.xadd(self._poke, {"k": "1"}, maxlen=1)
+                pipeline.expire(self._poke, POKE_TTL_SECONDS)
+                await pipeline.execute()
 
     def _milliseconds(self, moment: int) -> int:
         """What Redis's clock showed at a moment of ours, in nanoseconds."""

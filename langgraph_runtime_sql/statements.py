@@ -26,13 +26,16 @@ FLOAT = 701
 class Compiled:
     """One statement for one dialect: its text, and how values go in and out."""
 
-    __slots__ = ("columns", "defaults", "into", "sql")
+    __slots__ = ("columns", "command", "defaults", "into", "order", "sql")
 
     def __init__(self, statement: ClauseElement, dialect: Dialect) -> None:
         compiled: Any = statement.compile(
             dialect=dialect, compile_kwargs={"render_postcompile": True}
         )
         self.sql = str(compiled)
+        self.command = self.sql.encode()
+        # Where the dialect numbers parameters.
+        self.order: tuple[str, ...] = tuple(compiled.positiontup or ())
         self.defaults: dict[str, Any] = dict(compiled.params)
         self.into: list[tuple[str, Processor]] = []
         for name in self.defaults:
@@ -55,6 +58,11 @@ class Compiled:
             values[name] = processor(values[name])
         return values
 
+    def bind_in_order(self, params: Params | None) -> list[Any]:
+        """The same for a dialect that numbers them."""
+        values = self.bind(params)
+        return [values[name] for name in self.order]
+
     def rows(self, fetched: Iterable[tuple[Any, ...]]) -> list[Row]:
         """Driver tuples as dicts in the types of `tables`."""
         columns = self.columns
@@ -74,13 +82,13 @@ class Prepared:
 
     def __init__(self, statement: ClauseElement) -> None:
         self.statement = statement
-        self._compiled: dict[str, Compiled] = {}
+        self._compiled: dict[Dialect, Compiled] = {}
 
     def compiled(self, dialect: Dialect) -> Compiled:
         try:
-            return self._compiled[dialect.name]
+            return self._compiled[dialect]
         except KeyError:
-            return self._compiled.setdefault(dialect.name, Compiled(self.statement, dialect))
+            return self._compiled.setdefault(dialect, Compiled(self.statement, dialect))
 
 
 Statement = Prepared | ClauseElement

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Integer, Text, bindparam, func, literal, select
 
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.connection import Connection
@@ -57,6 +57,15 @@ _LAST_ATTEMPT = Prepared(
 )
 # Until the write is committed nobody else takes the run over: he would miss it.
 _HELD = Prepared(_owned_run.with_for_update(read=True))
+_HOLD = Prepared(
+    select(literal(1).label("one")).select_from(
+        func.hold_run(
+            bindparam("run_id", type_=runs.c.run_id.type),
+            bindparam("claimed_attempt", type_=Integer),
+            bindparam("owner", type_=Text),
+        )
+    )
+)
 
 
 def admission(checkpoint_id: str | None = None) -> Callable[[Connection], None]:
@@ -67,12 +76,18 @@ def admission(checkpoint_id: str | None = None) -> Callable[[Connection], None]:
 
     Taken where the caller is, because the database's threads have contexts of
     their own. The returned function raises SupersededAttempt, or whatever the
-    guard does.
+    guard does. Where others write at the same time, what follows it may be sent to the database
+    before it has answered, which then does none of it, and the write ends with SupersededAttempt.
     """
     owner, guard = claim.get(), write_guard.get()
 
     def admit(conn: Connection) -> None:
-        if owner is not None and not _owned(conn, owner):
+        if owner is not None and conn.locks:
+            held = {"run_id": owner.run_id, "claimed_attempt": owner.attempt, "owner": owner.owner}
+            asked = conn.ask(_HOLD, held)
+            if guard is not None:
+                asked.one()
+        elif owner is not None and not _owned(conn, owner):
             raise SupersededAttempt(
                 f"Attempt {owner.attempt} of run {owner.run_id} no longer owns the run: "
                 "it has ended, or another attempt has taken over."

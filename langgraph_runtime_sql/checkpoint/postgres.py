@@ -1,9 +1,9 @@
 """Postgres: the library's saver for it, on a connection that somebody else commits."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -16,13 +16,13 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from psycopg import Connection, Cursor
+from psycopg import Cursor
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import set_json_loads
 
-from langgraph_runtime_sql import connection
 from langgraph_runtime_sql.checkpoint import undo
 from langgraph_runtime_sql.checkpoint.stock import NAMES
+from langgraph_runtime_sql.connection import Connection
 
 _INT64 = range(-(2**63), 2**63)
 _INDEXES = (
@@ -34,11 +34,9 @@ _INDEXES = (
 class PostgresStockSaver(PostgresSaver):
     """The library's schema and SQL for Postgres; neither locks nor commits."""
 
-    conn: Connection[DictRow]
-
-    def __init__(self, conn: connection.Connection, serde: SerializerProtocol) -> None:
+    def __init__(self, conn: Connection, serde: SerializerProtocol) -> None:
         # Not the library's constructor: see `StockSaver`.
-        self.conn = conn.raw
+        self.here = conn
         self.serde = serde
 
     def setup(self) -> None:
@@ -54,9 +52,23 @@ class PostgresStockSaver(PostgresSaver):
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> Iterator[Cursor[DictRow]]:
         """A cursor of the transaction in progress."""
-        with self.conn.cursor(binary=True, row_factory=dict_row) as cursor:
+        if pipeline:
+            # Asked for where nothing is read.
+            yield cast("Cursor[DictRow]", _Writing(self.here))
+            return
+        with self.here.raw.cursor(binary=True, row_factory=dict_row) as cursor:
             set_json_loads(_loads, cursor)
             yield cursor
+
+
+class _Writing:
+    """What the library writes with, in place of a cursor: it goes with the commit."""
+
+    def __init__(self, conn: Connection) -> None:
+        self.executemany = conn.send_text
+
+    def execute(self, text: str, values: Sequence[Any]) -> None:
+        self.executemany(text, [values])
 
 
 def ensure_schema(raw: Any) -> None:

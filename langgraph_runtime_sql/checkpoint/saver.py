@@ -148,6 +148,10 @@ class Checkpointer(BaseCheckpointSaver[str]):
     ) -> Callable[[Connection], RunnableConfig]:
         admit, owner = admission(checkpoint["id"]), claim.get()
         where = _location(config)
+        if owner is not None:
+            # From now on: the writes that come with it need not wait for it.
+            thread_id, ns, _ = _place(where)
+            self._own.add((owner.run_id, (thread_id, ns, checkpoint["id"])))
         about = checkpoint_metadata(config, metadata, owner.run_id if owner else None)
         # Serialized here and now: the graph goes on and may change what it put.
         if current().dialect_name == "sqlite":
@@ -161,10 +165,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
         def run(conn: Connection) -> RunnableConfig:
             admit(conn)
             saver = stock_saver(conn, SERIALIZED)
-            stored = saver.put(where, cast(Checkpoint, typed), about, new_versions)
-            if owner is not None:
-                self._own.add((owner.run_id, _place(stored)))
-            return stored
+            return saver.put(where, cast(Checkpoint, typed), about, new_versions)
 
         return run
 

@@ -71,9 +71,8 @@ def run(conn: Connection, statement: str, params: Sequence[Any] | Mapping[str, A
 def run_many(
     conn: Connection, statement: str, params: Sequence[Sequence[Any] | Mapping[str, Any]]
 ) -> None:
-    """The same for each of `params`."""
-    with closing(conn.raw.cursor()) as cursor:
-        cursor.executemany(_text(statement, conn.dialect_name), params)
+    """The same for each of `params`, which nobody asks the outcome of."""
+    conn.send_text(_text(statement, conn.dialect_name), params)
 
 
 @cache

@@ -47,9 +47,13 @@ _REMEMBER = f"""
     FROM (SELECT 1 AS one) AS one LEFT JOIN {{writes}} AS before
         ON before.thread_id = :thread AND before.checkpoint_ns = :ns
         AND before.checkpoint_id = :checkpoint AND before.task_id = :task AND before.idx = :idx
-    WHERE :replaces OR before.task_id IS NULL
+    WHERE (:replaces OR before.task_id IS NULL) AND EXISTS (
+        SELECT 1 FROM checkpoints WHERE thread_id = :thread AND checkpoint_ns = :ns
+            AND checkpoint_id = :checkpoint AND coalesce({{run_id}}, '') <> :run
+    )
     ON CONFLICT DO NOTHING
 """
+_FOREIGN = f"SELECT 1 FROM checkpoints WHERE {_KEY} AND coalesce({{run_id}}, '') <> ?"
 
 
 def ensure_schema(raw: sqlite3.Connection) -> None:
@@ -66,8 +70,8 @@ def remember(
     Args:
         channels: Of the writes, in their order.
     """
-    foreign = f"SELECT 1 FROM checkpoints WHERE {_KEY} AND coalesce({{run_id}}, '') <> ?"
-    if run(conn, foreign, (*place, run_id)).fetchone() is None:
+    # Where a question costs a wait, what follows has to ask by itself.
+    if not conn.locks and run(conn, _FOREIGN, (*place, run_id)).fetchone() is None:
         return
     # As the library does: such writes replace what is there, others leave it.
     replaces = all(channel in WRITES_IDX_MAP for channel in channels)

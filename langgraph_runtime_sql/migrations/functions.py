@@ -1,11 +1,13 @@
-"""Functions: in Postgres, what `filters` registers with SQLite as Python functions.
+"""Functions: in Postgres, what `filters` registers with SQLite as Python functions, and the fence.
 
-Same names, same meaning: they answer 1 or 0, and fail for a filter they do not
-understand. They are replaced at each start, so they may only change in ways that
+Filters have the same names and the same meaning: they answer 1 or 0, and fail for a filter
+they do not understand. All are replaced at each start, so they may only change in ways that
 processes of older versions can live with.
 """
 
 from typing import Any
+
+from langgraph_runtime_sql.errors import SupersededAttempt
 
 # Containment: dicts recursively, the rest by equality.
 _JSON_HAS = """
@@ -85,6 +87,25 @@ BEGIN
 END $$
 """
 
+# Fails where an attempt does not have its run: what goes to the server with the question is then
+# not done. Until the commit nobody else takes the run over: he would miss what is written.
+_HOLD_RUN = f"""
+CREATE OR REPLACE FUNCTION hold_run(run uuid, held integer, owner text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM runs
+    WHERE run_id = run AND attempt = held AND status = 'running'
+        AND (owner IS NULL OR claimed_by = owner)
+    FOR SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = '{SupersededAttempt.SQLSTATE}', MESSAGE = format(
+            'Attempt %s of run %s no longer owns the run: it has ended, or another attempt has '
+            'taken over.', held, run
+        );
+    END IF;
+END $$
+"""
+
 
 def ensure(raw: Any) -> None:
     """Create or replace the functions.
@@ -92,5 +113,5 @@ def ensure(raw: Any) -> None:
     Args:
         raw: A driver's connection to Postgres.
     """
-    for statement in (_JSON_HAS, _FILTER_ALLOWS):
+    for statement in (_JSON_HAS, _FILTER_ALLOWS, _HOLD_RUN):
         raw.execute(statement)

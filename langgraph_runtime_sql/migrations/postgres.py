@@ -12,7 +12,8 @@ from langgraph_runtime_sql import store
 from langgraph_runtime_sql.checkpoint import postgres as checkpoint_tables
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseIncomplete, DatabaseOverloaded
 from langgraph_runtime_sql.migrations import functions, policies, triggers
-from langgraph_runtime_sql.postgres import DIALECT, PostgresEngine, Raw
+from langgraph_runtime_sql.postgres import PostgresEngine, Raw
+from langgraph_runtime_sql.postgres_connection import DIALECT
 from langgraph_runtime_sql.tables import metadata
 
 _KEY = 7_214_880_110

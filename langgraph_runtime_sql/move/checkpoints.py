@@ -36,7 +36,7 @@ from langgraph_runtime_sql.move.part import (
     size_of,
     streamed,
 )
-from langgraph_runtime_sql.postgres import DIALECT
+from langgraph_runtime_sql.postgres_connection import DIALECT
 
 _KEY = (0, 1, 2)
 

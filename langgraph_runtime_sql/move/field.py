@@ -7,7 +7,7 @@ from sqlalchemy import Column
 
 from langgraph_runtime_sql.move import canonical
 from langgraph_runtime_sql.move.canonical import Json, Unstorable
-from langgraph_runtime_sql.postgres import DIALECT as POSTGRES
+from langgraph_runtime_sql.postgres_connection import DIALECT as POSTGRES
 from langgraph_runtime_sql.sqlite import DIALECT as SQLITE
 
 _BITS = {"INTEGER": 31, "BIGINT": 63}

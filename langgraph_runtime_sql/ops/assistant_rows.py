@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import filters, tenants
 from langgraph_runtime_sql.clock import now
-from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.connection import Asked, Connection
 from langgraph_runtime_sql.errors import Collided
 from langgraph_runtime_sql.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.tables import assistant_versions, assistants, crons, runs
@@ -53,7 +53,12 @@ _DELETE_CRONS = Prepared(crons.delete().where(crons.c.assistant_id == bindparam(
 
 def find(conn: Connection, assistant_id: UUID) -> Row | None:
     """An assistant, or None."""
-    return conn.fetchone(_BY_ID, {"assistant_id": assistant_id})
+    return ask(conn, assistant_id).one()
+
+
+def ask(conn: Connection, assistant_id: UUID) -> Asked:
+    """`find`, as `conn.ask` does it."""
+    return conn.ask(_BY_ID, {"assistant_id": assistant_id})
 
 
 def _find_to_change(conn: Connection, assistant_id: UUID) -> Row | None:

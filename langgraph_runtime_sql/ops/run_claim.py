@@ -1,13 +1,13 @@
 """Claiming runs: which may start, who works on them, and what becomes of those that lost him."""
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import bindparam, func, or_, select
-from sqlalchemy.sql import Select
+from sqlalchemy.sql import ColumnElement, Select
 
 from langgraph_runtime_sql import bus, options
 from langgraph_runtime_sql.connection import Connection
@@ -26,6 +26,7 @@ OWNER = uuid.uuid4().hex
 
 
 Whose = Literal["ours", "ended", "all"]
+Rows = Callable[[], list[Row]]
 
 
 class Claimed(NamedTuple):
@@ -73,13 +74,18 @@ _CLAIM_TOGETHER = _claiming(
     _locked(run_order.oldest().limit(bindparam("most")).with_for_update(skip_locked=True, of=runs))
 )
 _CLAIM_FAIRLY_TOGETHER = _claiming(_locked(run_order.fairest_together()))
-_DUE = (
-    select(runs.c.seq)
-    .where(runs.c.status == PENDING_LITERAL, runs.c.created_at <= bindparam("moment"))
-    .limit(bindparam("room"))
-    .subquery()
-)
-_COUNT_DUE = Prepared(select(func.count().label("due")).select_from(_DUE))
+
+
+def _counting(moment: ColumnElement[Any]) -> Prepared:
+    """The statement that counts the runs that are due, as far as there is `room`."""
+    due = select(runs.c.seq).where(runs.c.status == PENDING_LITERAL, runs.c.created_at <= moment)
+    due = due.limit(bindparam("room"))
+    return Prepared(select(func.count().label("due")).select_from(due.subquery()))
+
+
+_COUNT_DUE = _counting(bindparam("moment"))
+# Postgres: by its own clock, so that it can be asked for together with the time.
+_COUNT_DUE_NOW = _counting(func.statement_timestamp())
 _next_due = select(func.min(runs.c.created_at)).where(
     runs.c.status == PENDING_LITERAL, runs.c.created_at > bindparam("moment")
 )
@@ -139,6 +145,8 @@ _TAKE_LOST = Prepared(
 
 def claim(conn: Connection, most: int) -> Claimed:
     """Mark up to `most` due runs as running by us; which come first says `run_order`."""
+    conn.ask_now()
+    fairly = _has_turns(conn, most)
     moment = conn.now()
     values = {
         "moment": moment,
@@ -148,43 +156,46 @@ def claim(conn: Connection, most: int) -> Claimed:
         "last": _attempts_before_last(),
         "apart": moment - timedelta(seconds=APART_SECONDS),
     }
-    fairly = _has_turns(conn, moment, most)
-    found = (_claim_together if conn.locks else _claim_each)(conn, most, values, fairly)
+    take = (_claim_together if conn.locks else _claim_each)(conn, most, values, fairly)
+    asked = conn.ask(_LEFT, {"moment": moment})
+    found = take()
     for row in found:
         started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
         conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))
-    left = conn.fetchone(_LEFT, {"moment": moment}) or {"due": None, "waits": False}
+    left = asked.one() or {"due": None, "waits": False}
     due_in = None if left["due"] is None else (left["due"] - moment).total_seconds()
     claimed = [(run_rows.claimed(row), row["attempt"]) for row in found]
     return Claimed(claimed, due_in, bool(left["waits"]))
 
 
-def _has_turns(conn: Connection, moment: datetime, most: int) -> bool:
+def _has_turns(conn: Connection, most: int) -> bool:
     """Whether more runs are due than there is room for, and tenants are told apart."""
     if options.current().tenant_key is None:
         return False
-    due: int = conn.scalar(_COUNT_DUE, {"moment": moment, "room": most + 1})
+    if conn.locks:
+        due: int = conn.scalar(_COUNT_DUE_NOW, {"room": most + 1})
+    else:
+        due = conn.scalar(_COUNT_DUE, {"moment": conn.now(), "room": most + 1})
     return due > most
 
 
-def _claim_each(conn: Connection, most: int, values: Params, fairly: bool) -> list[Row]:
+def _claim_each(conn: Connection, most: int, values: Params, fairly: bool) -> Rows:
     found: list[Row] = []
     statement = _CLAIM_FAIRLY if fairly else _CLAIM
     while len(found) < most and (row := conn.fetchone(statement, values)):
         found.append(row)
         if not fairly:
             values = {**values, "since": row["created_at"]}
-    return found
+    return lambda: found
 
 
-def _claim_together(conn: Connection, most: int, values: Params, fairly: bool) -> list[Row]:
+def _claim_together(conn: Connection, most: int, values: Params, fairly: bool) -> Rows:
     found: list[Row] = []
     if fairly:
         found = conn.fetchall(_CLAIM_FAIRLY_TOGETHER, {**values, "most": most})
-    if len(found) < most:
-        # Some of those whose turn it was may be another process's by now: no room is left unused.
-        found += conn.fetchall(_CLAIM_TOGETHER, {**values, "most": most - len(found)})
-    return sorted(found, key=lambda row: (row["created_at"], row["seq"]))
+    # Some of those whose turn it was may be another process's by now: no room is left unused.
+    rest = conn.ask(_CLAIM_TOGETHER, {**values, "most": most - len(found)})
+    return lambda: sorted([*found, *rest.all()], key=lambda row: (row["created_at"], row["seq"]))
 
 
 def _attempts_before_last() -> int:

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import bus, filters, hooks
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.ops import assistants, crons, run_result, run_rows, thread_rows
+from langgraph_runtime_sql.ops import assistant_rows, crons, run_result, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import Filter, user_fields
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs
@@ -57,10 +57,12 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     Without room for it (`reject_if_in_flight`) only the others are returned, and
     without a thread or assistant nothing; then nothing was changed either.
     """
-    assistant = assistants.get_assistant(conn, request.assistant_id)
+    asked = assistant_rows.ask(conn, request.assistant_id)
+    asked_thread = thread_rows.ask(conn, request.thread_id)
+    conn.ask_now()
+    assistant, thread = asked.one(), asked_thread.one()
     if assistant is None or not filters.allows(request.assistant_filter, assistant["metadata"]):
         return []
-    thread = thread_rows.find(conn, request.thread_id)
     if thread is None and not request.create_thread:
         return []
     if thread is not None and not filters.allows(request.thread_filter, thread["metadata"]):
@@ -79,7 +81,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
         crons.note_fired(conn, request.firing)
-    conn.execute(_INSERT, {**row, "tenant": thread["tenant"]})
+    conn.send(_INSERT, {**row, "tenant": thread["tenant"]})
     _announce(conn, row)
     return [row, *(run_rows.public(other) for other in others)]
 
@@ -126,8 +128,9 @@ def _new_thread(conn: Connection, request: RunRequest, assistant: Row) -> Row:
 
 def _occupy(conn: Connection, request: RunRequest, assistant: Row, thread: Row) -> None:
     """Make an existing thread busy with this assistant."""
-    # Read again: a hook may have patched the thread.
-    thread = thread_rows.find(conn, request.thread_id) or thread
+    if hooks.active("before_run_create"):
+        # It may have patched the thread.
+        thread = thread_rows.find(conn, request.thread_id) or thread
     changes = {"graph_id": assistant["graph_id"], "assistant_id": str(request.assistant_id)}
     thread_rows.occupy(
         conn,

@@ -72,13 +72,17 @@ async def set_joint_status(
     claim = _claim()
 
     def fn(conn: Connection) -> None:
-        thread = thread_rows.find(conn, thread_uuid)
-        run = run_rows.find(conn, run_uuid, thread_locked=thread is not None)
+        asked_thread = thread_rows.ask(conn, thread_uuid)
+        asked_run = run_rows.ask(conn, run_uuid)
+        others = run_rows.ask_others(conn, run_uuid, thread_uuid)
+        conn.ask_now()
+        thread, run = asked_thread.one(), asked_run.one()
         if thread is None or run is None or run["thread_id"] != thread_uuid:
             what = f"Thread {thread_uuid}" if thread is None else f"Run {run_uuid}"
             raise HTTPException(404, f"{what} not found")
         check_owned(run, claim)
-        end(conn, thread, run, run_status, {**outcome, "graph_id": graph_id})
+        outcome["graph_id"] = graph_id
+        end(conn, thread, run, run_status, outcome, busy=others.one() is not None)
 
     await bus.current().flushing(database.current().write(fn))
 
@@ -133,15 +137,26 @@ def _outcome(state: Mapping[str, Any] | None, exception: BaseException | None) -
 
 
 def end(
-    conn: Connection, thread: Row, run: Row, run_status: str, outcome: Mapping[str, Any]
+    conn: Connection,
+    thread: Row,
+    run: Row,
+    run_status: str,
+    outcome: Mapping[str, Any],
+    *,
+    busy: bool,
 ) -> None:
-    """End `run` inside a transaction; `outcome` holds the thread's new columns and graph id."""
+    """End `run` inside a transaction.
+
+    Args:
+        outcome: The thread's new columns and graph id.
+        busy: Whether other runs of the thread are in flight.
+    """
     moment = conn.now()
     if run_status == "rollback":
         checkpoint.delete_for_runs(conn, [run["run_id"]], thread["thread_id"])
         run_rows.delete(conn, run["run_id"])
     else:
-        conn.execute(_END, {"ended_run": run["run_id"], "new_status": run_status, "moment": moment})
+        conn.send(_END, {"ended_run": run["run_id"], "new_status": run_status, "moment": moment})
     # A run that is undone leaves its thread as it was.
     resting = thread["resting_status"] if run_status == "rollback" else outcome["status"]
     metadata = dict(thread["metadata"])
@@ -151,7 +166,7 @@ def end(
         "updated_at": moment,
         "state_updated_at": moment,
         "metadata": metadata,
-        "status": "busy" if run_rows.any_in_flight(conn, thread["thread_id"]) else resting,
+        "status": "busy" if busy else resting,
         "resting_status": resting,
         "error": outcome["error"],
         "expires_at": thread["expires_at"],
@@ -161,7 +176,7 @@ def end(
     if "values" in outcome and "interrupts" in outcome:
         statement = _ENDED_THREAD_WITH_VALUES
         columns |= {name: outcome[name] for name in _VALUES}
-    conn.execute(
+    conn.send(
         statement,
         {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}},
     )
@@ -182,5 +197,7 @@ def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception, owne
         if not run_result.keep(conn, run, error):
             thread_rows.delete(conn, run["thread_id"])
     else:
-        end(conn, thread, run, "error", {"status": "error", "error": json_codec.plain(error)})
+        outcome = {"status": "error", "error": json_codec.plain(error)}
+        others = run_rows.ask_others(conn, run_id, run["thread_id"])
+        end(conn, thread, run, "error", outcome, busy=others.one() is not None)
     announce_end(conn, run)

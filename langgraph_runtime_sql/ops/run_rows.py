@@ -5,7 +5,7 @@ from uuid import UUID
 
 from sqlalchemy import bindparam, or_, select
 
-from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.connection import Asked, Connection
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 
@@ -57,6 +57,13 @@ _LOCK_OF_THREAD = Prepared(_of_thread.with_for_update(key_share=True))
 _ANY = Prepared(
     select(runs.c.seq).where(runs.c.thread_id == bindparam("thread_id"), IN_FLIGHT).limit(1)
 )
+_OTHER = Prepared(
+    select(runs.c.seq)
+    .where(
+        runs.c.thread_id == bindparam("thread_id"), runs.c.run_id != bindparam("run_id"), IN_FLIGHT
+    )
+    .limit(1)
+)
 _DELETE = Prepared(runs.delete().where(runs.c.run_id == bindparam("run_id")))
 
 
@@ -80,13 +87,18 @@ def find(conn: Connection, run_id: UUID, *, thread_locked: bool = False) -> Row 
     """
     if not thread_locked:
         lock_thread(conn, run_id)
-    return conn.fetchone(_LOCK if conn.locks else _BY_ID, {"run_id": run_id})
+    return ask(conn, run_id).one()
+
+
+def ask(conn: Connection, run_id: UUID) -> Asked:
+    """`find` of a run whose thread was found, or asked for, as `conn.ask` does it."""
+    return conn.ask(_LOCK if conn.locks else _BY_ID, {"run_id": run_id})
 
 
 def lock_thread(conn: Connection, run_id: Any) -> None:
     """In a write, lock a run's thread; always before the run, so that nobody waits in a circle."""
     if conn.locks:
-        conn.fetchone(_LOCK_THREAD, {"run_id": run_id})
+        conn.send(_LOCK_THREAD, {"run_id": run_id})
 
 
 def status(conn: Connection, run_id: Any) -> str | None:
@@ -121,6 +133,11 @@ def in_flight(conn: Connection, thread_id: UUID) -> list[Row]:
 def any_in_flight(conn: Connection, thread_id: UUID) -> bool:
     """Whether the thread has runs that have not ended."""
     return conn.fetchone(_ANY, {"thread_id": thread_id}) is not None
+
+
+def ask_others(conn: Connection, run_id: UUID, thread_id: UUID) -> Asked:
+    """Ask for a run of the thread that has not ended and is not this one."""
+    return conn.ask(_OTHER, {"thread_id": thread_id, "run_id": run_id})
 
 
 def delete(conn: Connection, run_id: UUID) -> bool:

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, filters, hooks, labels, tenants
-from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.connection import Asked, Connection
 from langgraph_runtime_sql.errors import Collided
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.statements import InsertNew, Prepared, Row
@@ -53,7 +53,12 @@ def public(row: Row, *, include_ttl: bool = False) -> Row:
 
 def find(conn: Connection, thread_id: UUID) -> Row | None:
     """A thread as stored, or None; in a write, nobody else changes it or its runs until the end."""
-    return conn.fetchone(_LOCK if conn.locks else _BY_ID, {"thread_id": thread_id})
+    return ask(conn, thread_id).one()
+
+
+def ask(conn: Connection, thread_id: UUID) -> Asked:
+    """`find`, as `conn.ask` does it."""
+    return conn.ask(_LOCK if conn.locks else _BY_ID, {"thread_id": thread_id})
 
 
 def find_permitted(conn: Connection, thread_id: UUID, permitted: Any) -> Row | None:
@@ -173,7 +178,7 @@ _SET_STATUS = Prepared(
 def occupy(conn: Connection, row: Row, *, metadata: Row, config: Row) -> None:
     """A run is about to use the thread: it is busy, and knows with what."""
     moment = conn.now()
-    conn.execute(
+    conn.send(
         _OCCUPY,
         {
             "id": row["thread_id"],
@@ -190,4 +195,4 @@ def rest(conn: Connection, thread_id: UUID, *, busy: bool) -> None:
     row = find(conn, thread_id)
     if row is not None:
         status = "busy" if busy else row["resting_status"]
-        conn.execute(_SET_STATUS, {"id": thread_id, "new_status": status, "moment": conn.now()})
+        conn.send(_SET_STATUS, {"id": thread_id, "new_status": status, "moment": conn.now()})

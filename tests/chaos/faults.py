@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
+from langgraph_runtime_sql.postgres_pipeline import Pipeline, Sent
 from tests.support import databases
 
 # What SQLite says of a disk that fails, and of one that is full.
@@ -148,15 +149,16 @@ class _Postgres:
                 run = partial(super().executemany, query, *rest, **how)
                 return faults.run(self.connection, _text(query), run)
 
-        raw = psycopg.connect(*arguments, cursor_factory=Cursor, **options)
-        return _Commanded(raw, faults)
+        raw = _Connection.connect(*arguments, cursor_factory=Cursor, **options)
+        raw.faults = faults
+        return raw
 
     @staticmethod
     def fail(raw: psycopg.Connection[Any], sql: str, mode: str, message: str) -> Exception:
         """The error of a statement that fails, with what it does to the connection."""
         if mode == "fails":
             # In a transaction nothing but its end is possible any more, and a commit undoes it.
-            raw.pgconn.exec_(b"ROLLBACK" if sql == "COMMIT" else b"SELECT 1 / 0")
+            raw.pgconn.exec_(b"SELECT 1 / 0")
             return errors.DiskFull(message)
         raw.close()
         return psycopg.OperationalError(f"the connection is lost: {message}")
@@ -166,28 +168,21 @@ def _text(query: Any) -> str:
     return query.decode() if isinstance(query, bytes) else str(query)
 
 
-class _Commanded:
-    """A connection of psycopg, whose commands past cursors may fail, too: BEGIN and COMMIT."""
+class _Connection(psycopg.Connection[Any]):
+    """A connection of psycopg that knows its faults."""
 
-    def __init__(self, raw: psycopg.Connection[Any], faults: Faults) -> None:
-        self._raw = raw
-        self._faults = faults
+    faults: Faults
 
-    # What asks for the driver's class is told so.
-    @property
-    def __class__(self) -> Any:
-        return psycopg.Connection
 
-    def __getattr__(self, name: str) -> Any:
-        # This is its own `pgconn`, too.
-        return getattr(self._raw if hasattr(self._raw, name) else self._raw.pgconn, name)
+class FaultyPipeline(Pipeline):
+    """The engine's pipeline, of whose commands each may fail; those sent before it are undone."""
 
-    @property
-    def pgconn(self) -> Any:
-        return self
-
-    def exec_(self, command: bytes) -> Any:
-        run = partial(self._raw.pgconn.exec_, command)
-        # What begins a transaction says how.
-        word = command.decode().partition(" ")[0]
-        return run() if word == "ROLLBACK" else self._faults.run(self._raw, word, run)
+    def _exchange(self, waiting: list[Sent]) -> None:
+        exchange = partial(super()._exchange, waiting)
+        *before, last = [sent.command.decode() for sent in waiting]
+        if last == "ROLLBACK" or not isinstance(self.raw, _Connection):
+            exchange()
+            return
+        for sql in before:
+            self.raw.faults.run(self.raw, sql, lambda: None)
+        self.raw.faults.run(self.raw, last, exchange)

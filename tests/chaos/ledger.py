@@ -206,8 +206,13 @@ class Client:
         body = {"assistant_id": "sleeper", "input": {"seconds": 3}}
         run = (await self.post(f"/threads/{thread}/runs", body))["run_id"]
         await asyncio.sleep(self.rng.choice([0, 0.02]))
-        await self.post(f"/threads/{thread}/runs/{run}/cancel", {})
-        self.ledger.cancelled[run] = thread
+        path = f"/threads/{thread}/runs/{run}"
+        answer = await self.http.post(f"{path}/cancel", json={})
+        if answer.is_success:
+            self.ledger.cancelled[run] = thread
+        elif (await self.http.get(path)).json()["status"] != "success":
+            # Only one that has ended meanwhile may be refused.
+            raise Refused(f"{path}/cancel: {answer.status_code} {answer.text}")
 
 
 def losses(victim: Victim, ledger: Ledger, cuts: int) -> list[str]:
@@ -239,8 +244,10 @@ def losses(victim: Victim, ledger: Ledger, cuts: int) -> list[str]:
 
 def exhausted(victim: Victim) -> set[str]:
     """The runs that ended, as they should, because their process was killed three times."""
-    events = [json.loads(line) for line in victim.log().splitlines() if line.startswith("{")]
-    return {each["run_id"] for each in events if each["event"] == "Run exceeded max attempts"}
+    # Only these lines: one that a kill has cut short is no JSON.
+    told = "Run exceeded max attempts"
+    events = [json.loads(line) for line in victim.log().splitlines() if told in line]
+    return {each["run_id"] for each in events if each["event"] == told}
 
 
 def _found(victim: Victim, kind: str, name: str) -> int | None:

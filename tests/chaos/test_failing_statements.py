@@ -11,13 +11,13 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import bindparam, select
 
-from langgraph_runtime_sql import doctor, options, queue
+from langgraph_runtime_sql import doctor, options, postgres, queue
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import DatabaseOverloaded
 from langgraph_runtime_sql.statements import Prepared
 from langgraph_runtime_sql.tables import threads
-from tests.chaos.faults import MESSAGES, Faults
+from tests.chaos.faults import MESSAGES, Faults, FaultyPipeline
 from tests.chaos.life import GRAPHS, Life
 from tests.support import databases, runtime
 
@@ -38,6 +38,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.03)
     monkeypatch.setattr(queue, "PAUSE_SECONDS", 0.03)
     monkeypatch.setattr(options, "_current", options.Options(grace_seconds=0))
+
+
+@pytest.fixture(autouse=True)
+def faulty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "Pipeline", FaultyPipeline)
 
 
 @pytest.fixture
@@ -83,7 +88,7 @@ async def every(
 PERIOD = 40
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_every_statement_may_fail(path: Path, rng: random.Random) -> None:
     faults, offset = Faults(), rng.randrange(4)
     period = PERIOD if databases.kind() == "postgresql" else None

@@ -13,7 +13,7 @@ SEED = 7
 KINDS = {"fault", "item", "patch", "run", "state", "stream", "thread", "wait"}
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 async def test_servers_that_are_hurt_in_every_way_keep_their_promises(tmp_path: Path) -> None:
     print(f"seed {SEED}; the same: make history ARGS='--seed {SEED} --seconds 0'")
     found = await play(Plan(SEED), tmp_path)

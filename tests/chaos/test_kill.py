@@ -15,6 +15,7 @@ ROUNDS = 5
 CLIENTS = 12
 
 
+@pytest.mark.timeout(900)
 async def test_nothing_acknowledged_is_lost_and_nothing_is_stuck(
     victim: Victim, rng: random.Random
 ) -> None:

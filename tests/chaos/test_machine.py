@@ -3,7 +3,6 @@
 import asyncio
 import random
 import sqlite3
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,7 @@ from server.backup import back_up
 from tests.chaos.ledger import Ledger, load
 from tests.chaos.victim import PATIENCE, Victim, lines
 from tests.support import databases
-from tests.support.processes import environment, free_port, threadhold
+from tests.support.processes import environment, free_port, ran, threadhold
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -145,15 +144,7 @@ def test_a_second_process_on_the_file_is_refused(victim: Victim) -> None:
         ),
         threadhold("migrate", "--database-url", url),
     ):
-        second = subprocess.run(
-            command,
-            cwd=victim.folder,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        second = ran(command, victim.folder, environment())
         said = second.stdout + second.stderr
         assert second.returncode not in (0, None), said
         assert f"is in use by process {victim.pid}" in said

@@ -1,11 +1,6 @@
 """What a restart finds again: each kind of unfinished business, cut off by `kill -9` or SIGTERM."""
 
-import json
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +8,7 @@ import pytest
 
 from tests.chaos.victim import Victim, lines
 from tests.support import databases
+from tests.support.webhooks import receiver
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -175,41 +171,16 @@ def test_crons_fire_after_a_restart_once(victim: Victim) -> None:
     assert len(victim.sql("SELECT * FROM runs")) == 1
 
 
-@contextmanager
-def receiver() -> Iterator[tuple[str, list[Any]]]:
-    """A webhook's address, and the bodies that were sent to it."""
-    received: list[Any] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            received.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/hook", received
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 def test_the_webhook_of_a_run_cut_off_is_called_when_it_ends(victim: Victim) -> None:
     victim.start()
-    with receiver() as (url, received):
-        thread, run = under_way(victim, webhook=url)
+    with receiver() as webhooks:
+        thread, run = under_way(victim, webhook=f"{webhooks.url}/hook")
         victim.kill()
-        assert received == []
+        assert webhooks.received("/hook") == []
         victim.start()
         allow(victim, 10)
         assert victim.ended(thread, run) == "success"
-        victim.await_(lambda: received)
-    [call] = received
+        victim.await_(lambda: webhooks.received("/hook"))
+    [call] = webhooks.received("/hook")
     assert (call["run_id"], call["status"]) == (run, "success")
     assert call["values"]["done"] == list(range(10))

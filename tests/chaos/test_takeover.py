@@ -14,7 +14,7 @@ from tests.support.served import PATIENCE, client
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_a_process_that_slept_past_its_lease_writes_and_sends_nothing_more(
     tmp_path: Path, redis_url: str
 ) -> None:

@@ -25,7 +25,7 @@ from tests.support import databases
 from tests.support.processes import GRAPHS, ROOT, environment, free_port
 
 # Seconds; far above what anything here takes, so that only what is stuck meets them.
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 Document = dict[str, Any]
 
@@ -56,7 +56,11 @@ class Victim:
             stdout=subprocess.PIPE,
             stderr=self._log,
         )
-        self._answer()
+        try:
+            self._answer()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """End everything. Repeatable."""

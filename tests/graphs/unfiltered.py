@@ -1,6 +1,6 @@
 """Authentication as ever, and authorization that has forgotten everything: no handler filters.
 
-What is created still says whose it is, or else the database would take it for nobody's.
+Nor does a statement of the graphs' own tables ask for a tenant. What is created still says whose it is, or else the database would take it for nobody's.
 """
 
 from typing import Any
@@ -8,7 +8,9 @@ from typing import Any
 from langgraph_sdk import Auth
 
 from hooks.auth import authenticate
+from tests.support import unscoped
 
+unscoped.forget()
 auth = Auth()
 auth.authenticate(authenticate)
 

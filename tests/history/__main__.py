@@ -88,6 +88,8 @@ def verdict(evidence: Evidence) -> int:
     found = check(evidence)
     for violation in found[:SHOWN]:
         click.echo(f"\n{violation}")
+    for promise, count in Counter(each.promise for each in found).items():
+        click.echo(f"\nBroken {count} times: {promise}")
     click.echo(f"\n{len(found)} violations" if found else "\nEvery promise was kept.")
     return 1 if found else 0
 

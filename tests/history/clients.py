@@ -36,7 +36,8 @@ class World:
         recorder: Told everything.
         record: The file that runs leave traces in.
         threads: The ids of those that all use now.
-        streamed: The runs whose streams were followed to the end, and their threads.
+        resumable: The runs whose streams are kept, and their threads.
+        streamed: Those that were followed to the end.
     """
 
     urls: Sequence[str]
@@ -44,7 +45,8 @@ class World:
     record: str
     threads: list[str] = field(default_factory=list)
     uses: dict[str, int] = field(default_factory=dict)
-    streamed: dict[str, str] = field(default_factory=dict)
+    resumable: dict[str, str] = field(default_factory=dict)
+    streamed: set[str] = field(default_factory=set)
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -142,7 +144,9 @@ class Client:
         body = self._body(strategy) | RESUMABLE
         path = f"/threads/{thread}/runs"
         answer = await self._ask("run", "POST", path, body, thread=thread, **_about(body))
-        return thread, str(answer["run_id"])
+        run = str(answer["run_id"])
+        self._world.resumable[run] = thread
+        return thread, run
 
     def _body(self, strategy: str | None) -> dict[str, Any]:
         asked = {
@@ -183,6 +187,7 @@ class Client:
                 if not answer.is_success:
                     await answer.aread()
                 run = str(document("run", answer, made))
+                self._world.resumable[run] = thread
             with self._record("stream", process, thread=thread, run=run, after="-1") as pending:
                 last, _ = await take(answer, pending, "-1", self._rng.randint(1, 6))
         await self._go_on(thread, run, last, self._other(process))
@@ -193,7 +198,7 @@ class Client:
             most = self._rng.randint(1, 6)
             last, ended = await self._piece(thread, run, last, process, most)
             if ended:
-                self._world.streamed[run] = thread
+                self._world.streamed.add(run)
                 return
             process = self._other(process)
             await asyncio.sleep(0.05)

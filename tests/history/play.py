@@ -82,7 +82,7 @@ async def _live(plan: Plan, cluster: Cluster, recorder: Recorder, rng: random.Ra
             await cluster.answer()
             world.over.set()
         await _quiet(cluster)
-        await _read_again(world, clients)
+        await _read_again(world, clients, cluster)
 
 
 async def _quiet(cluster: Cluster) -> None:
@@ -97,11 +97,14 @@ async def _quiet(cluster: Cluster) -> None:
         await asyncio.sleep(0.2)
 
 
-async def _read_again(world: World, clients: list[Client]) -> None:
-    """Every stream that was followed, whole, at every server."""
+async def _read_again(world: World, clients: list[Client], cluster: Cluster) -> None:
+    """Every stream that was followed, or of a run that was taken over, whole, at every server."""
+    runs, _ = await asyncio.to_thread(evidence.stored, cluster.dsn)
+    taken_over = {name for name, run in runs.items() if run.attempt > 1}
     reads = [
         (thread, run, process)
-        for run, thread in world.streamed.items()
+        for run, thread in world.resumable.items()
+        if run in world.streamed | taken_over
         for process in range(len(world.urls))
     ]
 

@@ -27,6 +27,7 @@ from tests.support.processes import (
     Running,
     environment,
     free_port,
+    ran,
     running,
     threadhold,
 )
@@ -194,17 +195,10 @@ def test_a_backup_of_a_running_server_holds_what_it_has_acknowledged(
 
 
 def run(line: list[str], folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """A command that ends by itself, with what it printed."""
-    return subprocess.run(
-        line,
-        cwd=folder,
-        env=environment(**env),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    """A command that ends by itself, with all that it printed."""
+    done = ran(line, folder, environment(**env))
+    done.stdout += done.stderr
+    return done
 
 
 @pytest.mark.parametrize(
@@ -341,8 +335,9 @@ print(json.dumps([getattr(route, "path", None) for route in app.routes]))
 def test_a_project_is_served_at_the_prefix_it_asks_for(project: Path) -> None:
     path = project / "langgraph.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "http": {"mount_prefix": "/api"}}))
-    ended = run([sys.executable, "-c", SERVED_AT], project)
-    assert json.loads(ended.stdout.splitlines()[-1]) == ["/health", "/api"]
+    command = [sys.executable, "-c", SERVED_AT]
+    said = subprocess.check_output(command, cwd=project, env=environment(), timeout=120)
+    assert json.loads(said.splitlines()[-1]) == ["/health", "/api"]
 
 
 def test_help_names_each_command_and_no_option_that_does_not_work(tmp_path: Path) -> None:

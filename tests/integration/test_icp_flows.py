@@ -269,7 +269,7 @@ async def test_flow(flow: Flow, ann: Person) -> None:
         pass
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 async def test_every_flow_goes_on_after_the_server_was_killed_in_its_middle(
     tmp_path: Path, sites: Sites
 ) -> None:

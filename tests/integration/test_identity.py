@@ -21,6 +21,7 @@ from tests.support.processes import (
     Running,
     environment,
     free_port,
+    ran,
     threadhold,
 )
 from tests.support.served import served
@@ -45,15 +46,7 @@ def asked(server: Running, sent: str | None = None, **headers: str) -> httpx.Res
 
 def run(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     """A `threadhold` command that ends by itself."""
-    return subprocess.run(
-        threadhold(*arguments),
-        cwd=folder,
-        env=environment(**env),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return ran(threadhold(*arguments), folder, environment(**env))
 
 
 # --- an issuer's keys -------------------------------------------------------

@@ -28,6 +28,7 @@ from tests.support.processes import (
     Running,
     environment,
     free_port,
+    ran,
     running,
     threadhold,
 )
@@ -157,29 +158,13 @@ def settings(**env: str) -> dict[str, str]:
 
 def migrate(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     """`threadhold migrate` with these arguments, in the project's folder."""
-    return subprocess.run(
-        threadhold("migrate", *arguments),
-        cwd=folder,
-        env=settings(**env),
-        text=True,
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    return ran(threadhold("migrate", *arguments), folder, settings(**env))
 
 
 def start(folder: Path, url: str) -> str:
     """What a server says that does not start."""
     command = threadhold("serve", "--port", str(free_port()), "--database-url", url)
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=settings(),
-        text=True,
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = ran(command, folder, settings())
     assert done.returncode != 0, done.stdout
     return done.stdout + done.stderr
 

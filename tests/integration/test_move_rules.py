@@ -34,7 +34,8 @@ from langgraph_runtime_sql.move import (
     mover,
 )
 from langgraph_runtime_sql.ownership import Ownership
-from langgraph_runtime_sql.postgres import DIALECT, PostgresEngine
+from langgraph_runtime_sql.postgres import PostgresEngine
+from langgraph_runtime_sql.postgres_connection import DIALECT
 from langgraph_runtime_sql.tables import PERIOD_SECONDS
 from my_agent.database import ProductDatabase
 from server.cli import main

@@ -8,16 +8,19 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from sqlalchemy import literal, select
 
-from langgraph_runtime_sql import postgres
 from langgraph_runtime_sql.database import Database
 from langgraph_runtime_sql.errors import DatabaseOverloaded
+from langgraph_runtime_sql.postgres_pipeline import Pipeline, Sent
+from langgraph_runtime_sql.statements import Prepared
 from tests.support import runtime
 from tests.support.served import lines
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 
 GRAPHS = ("steps",)
+_FIVE = Prepared(select(literal(5).label("five")))
 STEPS = 12
 
 
@@ -38,24 +41,29 @@ class Loss:
     """The connection is lost at the next commit of some threads, once it is armed."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self._say = postgres._say
+        self._exchange = Pipeline._exchange
         self._threads: str | None = None
         self._done = False
-        patch.setattr(postgres, "_say", self.say)
+        patch.setattr(Pipeline, "_exchange", lambda pipeline, sent: self.exchange(pipeline, sent))
 
     def arm(self, threads: str, *, done: bool = False) -> None:
         """Lose the next one: it has happened, or it has not."""
         self._done, self._threads = done, threads
 
-    def say(self, raw: postgres.Raw, command: bytes) -> object:
-        """In place of `postgres._say`."""
+    def exchange(self, pipeline: Pipeline, sent: list[Sent]) -> None:
+        """In place of the pipeline's own."""
         here = threading.current_thread().name
-        if command != b"COMMIT" or self._threads is None or not here.startswith(self._threads):
-            return self._say(raw, command)
+        if (
+            sent[-1].command != b"COMMIT"
+            or self._threads is None
+            or not here.startswith(self._threads)
+        ):
+            self._exchange(pipeline, sent)
+            return
         self._threads = None
         if self._done:
-            self._say(raw, command)
-        raw.close()
+            self._exchange(pipeline, sent)
+        pipeline.raw.close()
         raise psycopg.OperationalError("the connection is lost")
 
 
@@ -99,9 +107,13 @@ async def test_what_was_read_is_true_all_the_same(
 ) -> None:
     loss = Loss(monkeypatch)
     loss.arm("postgres-read")
-    assert await db.read(lambda conn: 5) == 5
-    assert loss._threads is None
-    assert await db.read(lambda conn: 6) == 6
+    assert await db.read(lambda conn: conn.scalar(_FIVE)) == 5
+    assert await db.read(lambda conn: conn.scalar(_FIVE)) == 5
+    async with asyncio.timeout(runtime.PATIENCE):
+        # Nobody waits for the end of what he has read.
+        while loss._threads is not None:
+            await asyncio.sleep(0.005)
+    assert await db.read(lambda conn: conn.scalar(_FIVE)) == 5
 
 
 async def test_a_write_is_not_repeated(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,7 +221,11 @@ async def test_redis_vanishes_and_returns_and_every_run_ends_and_is_answered(
     for server in cluster.servers:
         said = server.log.read_text()
         assert "Traceback" not in said, said[said.index("Traceback") - 500 :][:3_000]
-        assert said.count("Redis does not answer") == said.count("Redis answers again")
+        # A busy machine may have it look away once more.
+        async with asyncio.timeout(PATIENCE):
+            while said.count("Redis does not answer") != said.count("Redis answers again"):
+                await asyncio.sleep(0.05)
+                said = server.log.read_text()
 
 
 async def v2(api: Api, thread: str, until: Callable[[Json], bool], **body: Any) -> list[Json]:
@@ -379,7 +383,7 @@ async def test_metrics_say_whether_redis_is_there(apis: list[Api]) -> None:
 
 
 @ONLY
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_a_storm_of_runs_and_cancels_with_redis_paused_in_its_middle(
     cluster: Cluster, apis: list[Api]
 ) -> None:

@@ -25,6 +25,7 @@ from langgraph_runtime_sql.ops.threads import Threads
 from langgraph_runtime_sql.statements import Row
 from langgraph_runtime_sql.tables import runs, threads
 from tests.support import runtime
+from tests.support.operations import rows
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -451,6 +452,29 @@ async def test_an_isolated_loop_is_free_only_when_its_work_has_stopped() -> None
 
 
 # --- what runs do to their thread
+
+
+async def test_a_thread_that_is_deleted_while_it_is_worked_on_is_no_failure(
+    db: database.Database, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Its worker does not hear that it is to stop, before he is through.
+    monkeypatch.setattr(bus.LocalBus, "send_control", lambda *_: None)
+    async with runtime.working() as work:
+        for wanted in ("with the thread", "alone"):
+            run = await runtime.start_run(uuid4(), "steps", {"count": 99, "delay": 0.01})
+            where: Any = _config(run["thread_id"])
+            async with asyncio.timeout(runtime.PATIENCE):
+                while not (await Threads.State.get(None, where)).values.get("done"):
+                    await asyncio.sleep(0.01)
+            if wanted == "alone":
+                await rows(Runs.delete(None, run["run_id"], thread_id=run["thread_id"]))
+            else:
+                await rows(Threads.delete(None, run["thread_id"]))
+            async with asyncio.timeout(runtime.PATIENCE):
+                while work.active:
+                    await asyncio.sleep(0.01)
+    said = [each for each in caplog.records if each.name == queue.__name__]
+    assert [each.levelname for each in said] == ["INFO", "INFO"]
 
 
 async def test_a_rolled_back_run_leaves_no_stale_values(db: database.Database) -> None:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
-from langgraph_runtime_sql import bus
+from langgraph_runtime_sql import bus, redis_reader
 from langgraph_runtime_sql.bus import START, Control, Event, Subscription
 from langgraph_runtime_sql.errors import BadRedis
 from langgraph_runtime_sql.redis_bus import RedisBus
@@ -225,6 +225,17 @@ async def test_who_goes_on_while_redis_is_told_again_gets_nothing_twice(valkey: 
         assert not resumed.waiting()
 
 
+async def test_who_begins_to_follow_does_not_wait_until_the_loop_looks_again(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_reader, "BLOCK_MILLISECONDS", int(10 * PATIENCE * 1_000))
+    async with buses(valkey) as (a, b):
+        for name in ("18", "19"):
+            reader = await b.follow_run(f"run-{name}", f"thread-{name}")
+            publish(a, name, 0, 1)
+            assert payloads(await read(reader, 1)) == numbered(0, 1)
+
+
 async def test_a_thread_is_followed_from_when_it_was_asked_for(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
         publish(a, "17", 0, 3)
@@ -237,6 +248,29 @@ async def test_a_thread_is_followed_from_when_it_was_asked_for(valkey: Valkey) -
         publish(a, "17", 5, 6)
         assert payloads(await read(reader, 3)) == numbered(3, 6)
         assert not reader.broken
+
+
+async def test_what_an_attempt_sent_that_was_superseded_does_not_come_after_the_next_ones(
+    valkey: Valkey,
+) -> None:
+    """It waited for Redis, and here they are told of the next attempt without that."""
+
+    def say(here: RedisBus, number: int, attempt: int) -> Event:
+        data = b"%d" % number
+        return here.publish("run-19", "thread-19", "values", data, resumable=True, attempt=attempt)
+
+    async with buses(valkey) as (a, b):
+        readers = [await b.follow_run("run-19", "thread-19"), await b.follow_thread("thread-19")]
+        # In one step of this process, so that Redis has none of it when the other one's comes.
+        say(b, 0, 2)
+        b._receive("thread-19", say(a, 1, 1))
+        say(b, 2, 2)
+        for reader in readers:
+            assert payloads(await read(reader, 2)) == [b"0", b"2"]
+        b._receive("thread-19", say(a, 3, 1))
+        b.run_ended("run-19", "thread-19", resumable=True)
+        for reader in readers:
+            assert [event.is_end for event in await read(reader, 1)] == [True]
 
 
 async def test_who_follows_a_thread_from_now_on_is_not_told_again_what_was_long_ago(

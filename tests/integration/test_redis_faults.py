@@ -13,20 +13,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+import httpx
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from tests.support import served
+from tests.chaos.victim import write_config
+from tests.support import databases, served
 from tests.support.processes import Running
 from tests.support.proxy import Proxy, proxied
 from tests.support.redis import Valkey
 from tests.support.served import Api, Event, client
+from tests.support.webhooks import Webhooks, receiver
 
 pytestmark = [
     pytest.mark.usefixtures("each_database"),
     pytest.mark.only("postgresql"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
 ]
 PATIENCE = 60.0
 STEPS = 12
@@ -36,9 +39,14 @@ ACCEPT = {"accept": "application/json, text/event-stream"}
 
 
 class Cluster(NamedTuple):
-    """The two processes, and Redis, which is not there when they start."""
+    """The two processes, and Redis, which is not there when they start.
+
+    Attributes:
+        webhooks: Where they may call.
+    """
 
     folder: Path
+    webhooks: Webhooks
     valkey: Valkey
     proxy: Proxy
     servers: list[Running]
@@ -52,19 +60,53 @@ def cluster(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
         stack.callback(valkey.stop)
         proxy = stack.enter_context(proxied(valkey.port))
         url = f"redis://someone:a-secret@127.0.0.1:{proxy.port}/0"
+        config = write_config(folder)
+        env = {"ALLOW_PRIVATE_WEBHOOKS": "true", "CRON_SCHEDULER_SLEEP_TIME": "1"}
         servers = [
-            stack.enter_context(served.served(folder, redis_url=url, N_JOBS_PER_WORKER=slots))
+            stack.enter_context(served.served(folder, config, url, N_JOBS_PER_WORKER=slots, **env))
             for slots in ("100", "0")
         ]
-        yield Cluster(folder, valkey, proxy, servers)
+        webhooks = stack.enter_context(receiver())
+        yield Cluster(folder, webhooks, valkey, proxy, servers)
+
+
+class Caller(Api):
+    """A client of the cluster's, whom it may call back.
+
+    Attributes:
+        called: Where it was to be called, each once.
+    """
+
+    def __init__(self, http: httpx.AsyncClient, cluster: Cluster) -> None:
+        super().__init__(http)
+        self.cluster = cluster
+        self.called: list[str] = []
+
+    async def make_due(self, cron: str) -> None:
+        """Have a cron fire at the next look."""
+        statement = "UPDATE crons SET next_run_date = ? WHERE cron_id = ?"
+        due = databases.date(time.time() - 1)
+        path = self.cluster.folder / "data.db"
+        await asyncio.to_thread(databases.execute, path, statement, due, cron)
+
+    async def call(self, path: str) -> Any:
+        """What a webhook is told, once it is."""
+        self.called.append(path)
+        while not (found := self.cluster.webhooks.received(path)):
+            await asyncio.sleep(0.05)
+        return found[0]
 
 
 @pytest.fixture
-async def api(cluster: Cluster) -> AsyncIterator[Api]:
+async def api(cluster: Cluster) -> AsyncIterator[Caller]:
     """Of the process that only answers."""
     async with client(cluster.servers[1]) as api:
         api.http.timeout = PATIENCE
-        yield api
+        caller = Caller(api.http, cluster)
+        yield caller
+        # Nobody has ended a run again, which another had ended.
+        for path in caller.called:
+            assert len(cluster.webhooks.received(path)) == 1
 
 
 async def health(cluster: Cluster, *states: str) -> None:
@@ -212,10 +254,61 @@ async def cancels(api: Api) -> None:
     assert await api.ended(thread, run) == "interrupted"
 
 
+async def is_called_back(api: Caller) -> None:
+    thread, path = await api.thread(), f"/{uuid4()}"
+    run = await api.run(thread, "steps", INPUT, webhook=api.cluster.webhooks.url + path)
+    said = await api.call(path)
+    assert (said["run_id"], said["status"]) == (run, "success")
+    assert said["values"]["done"] == ALL
+    assert await api.status(thread, run) == "success"
+
+
+async def is_called_back_without_a_thread(api: Caller) -> None:
+    path = f"/{uuid4()}"
+    body = {"assistant_id": "steps", "input": INPUT, "webhook": api.cluster.webhooks.url + path}
+    answer = await api.post("/runs/wait", body)
+    assert answer["done"] == ALL, answer
+    assert (await api.call(path))["status"] == "success"
+
+
+async def has_a_cron_whose_thread_stays(api: Caller) -> None:
+    said = await fire(api, "keep")
+    thread = said["thread_id"]
+    assert await api.status(thread, said["run_id"]) == "success"
+    assert (await api.get(f"/threads/{thread}/state"))["values"]["done"] == ALL
+
+
+async def has_a_cron_whose_thread_goes(api: Caller) -> None:
+    said = await fire(api, "delete")
+    while (await api.http.get(f"/threads/{said['thread_id']}")).status_code != 404:
+        await asyncio.sleep(0.05)
+    assert await api.status(said["thread_id"], said["run_id"]) is None
+
+
+async def fire(api: Caller, on_run_completed: str) -> Any:
+    """What is told of the end of a run that a cron has made."""
+    path = f"/{uuid4()}"
+    body = {
+        "assistant_id": "steps",
+        "input": INPUT,
+        "schedule": "0 3 1 1 *",
+        "on_run_completed": on_run_completed,
+        "webhook": api.cluster.webhooks.url + path,
+    }
+    cron = (await api.post("/runs/crons", body))["cron_id"]
+    await api.make_due(cron)
+    said = await api.call(path)
+    assert said["kwargs"]["config"]["configurable"]["cron_id"] == cron
+    assert said["status"] == "success"
+    assert (await api.http.delete(f"/runs/crons/{cron}")).is_success
+    return said
+
+
 CLIENTS = [
     *(waits, waits_without_a_thread, waits_for_a_failure, joins, streams, streams_without_a_thread),
     *(resumes, follows_the_thread, follows_by_v2, follows_by_websocket, calls_a_tool),
-    *(talks_to_an_agent, cancels),
+    *(talks_to_an_agent, cancels, is_called_back, is_called_back_without_a_thread),
+    *(has_a_cron_whose_thread_stays, has_a_cron_whose_thread_goes),
 ]
 
 
@@ -253,7 +346,7 @@ def whole(events: list[Event], *, ended: bool = True) -> None:
 # --- what becomes of Redis
 
 
-async def run_all(api: Api, trouble: Callable[[], Any]) -> None:
+async def run_all(api: Caller, trouble: Callable[[], Any]) -> None:
     """Everything that clients do, with trouble in its middle."""
 
     async def soon() -> None:
@@ -267,7 +360,7 @@ async def run_all(api: Api, trouble: Callable[[], Any]) -> None:
         raise BaseExceptionGroup("of clients", failed)
 
 
-async def test_it_is_not_there_at_the_start(cluster: Cluster, api: Api) -> None:
+async def test_it_is_not_there_at_the_start(cluster: Cluster, api: Caller) -> None:
     await health(cluster, "away")
     await run_all(api, lambda: None)
     await asyncio.to_thread(start, cluster)
@@ -338,7 +431,7 @@ TROUBLES = [
     ("trouble", "end", "state"), TROUBLES, ids=[each[0].__name__ for each in TROUBLES]
 )
 async def test_it_is_in_trouble(
-    cluster: Cluster, api: Api, trouble: Any, end: Any, state: str
+    cluster: Cluster, api: Caller, trouble: Any, end: Any, state: str
 ) -> None:
     if not cluster.valkey.is_running:
         await asyncio.to_thread(start, cluster)

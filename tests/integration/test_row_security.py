@@ -32,15 +32,16 @@ from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.ops.threads import Threads
 from langgraph_runtime_sql.scope import Scope, label
 from langgraph_runtime_sql.store import set_store_config
+from my_agent.chat.documents.ingestion import ingest
 from my_agent.chat.tables import passages
 from my_agent.database import SHARED, ProductDatabase, metadata
 from my_agent.icp_finder.tables import companies, profiles
 from my_agent.row_security import secure
 from server.cli import main
-from tests.support import databases, runtime
+from tests.support import databases, products, runtime
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.operations import row, rows
-from tests.support.processes import GRAPHS, Running
+from tests.support.processes import GRAPHS, ROOT, Running
 from tests.support.served import Api, client, served
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
@@ -420,7 +421,10 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(each_database: str, path: Path) -> Iterator[Running]:
     folder = path.parent
     config = {
-        "graphs": {name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "memory", "spy")},
+        "graphs": {
+            **{name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "memory", "spy")},
+            **{name: f"{ROOT}/my_agent/{name}/graph.py:graph" for name in ("chat", "tutor")},
+        },
         "auth": {"path": f"{GRAPHS}/unfiltered.py:auth"},
         "sql": {"hooks": "hooks.threads:policy", "tenant_key": "tenant_id"},
     }
@@ -636,6 +640,44 @@ async def test_what_a_graph_does_is_its_tenants_too(server: Running, path: Path)
         assert status == "error"
         assert [each for each in everything_of(path, "birch") if each in before] == before
         assert not databases.execute(path, "SELECT 1 FROM store WHERE key = 'planted'")
+
+
+async def test_the_routes_of_the_products_answer_nothing_across_tenants(
+    server: Running, path: Path, tmp_path: Path
+) -> None:
+    """What else they read of the graphs' tables is in test_row_security_products.py."""
+    document = tmp_path / "tower.md"
+    document.write_text(f"# The tower\n\nIt has nine levels, one of which is called {WORD}.\n")
+    with products.using(databases.url(path)):
+        assert (await asyncio.to_thread(ingest, document, "cedar")).added == 1
+    question = {"question": "What are the levels of the tower called?"}
+    async with (
+        user(server, "cedar", "ada") as ada,
+        user(server, "cedar", "bob") as bob,
+        user(server, "ced", "ada", "tenant_admin") as eve,
+    ):
+        asked = await ada.post("/api/ask", question)
+        assert WORD in json.dumps(asked["citations"])
+        said = await ada.events("POST", "/tutor/chat", {"message": f"I has a {WORD}."})
+        lesson = json.loads(said[0].data)["thread_id"]
+        before = everything_of(path, "cedar")
+        views = [f"/tutor/threads/{lesson}/{view}" for view in ("messages", "corrections")]
+        for view in views:
+            # No handler keeps them from anybody of the same tenant.
+            assert WORD in (await bob.http.get(view)).text
+
+        # She has no documents, and makes a thread of her own.
+        assert (await eve.post("/api/ask", question))["citations"] == []
+        for method, target, body in (
+            ("POST", "/api/ask", {**question, "thread_id": asked["thread_id"]}),
+            ("POST", "/tutor/chat", {"message": "Hello.", "thread_id": lesson}),
+            ("GET", f"/tutor/threads/{lesson}/summary", None),
+            *(("GET", view, None) for view in views),
+        ):
+            answer = await eve.http.request(method, target, json=body)
+            assert answer.status_code == 404, (target, answer.text)
+            assert WORD not in answer.text
+        assert everything_of(path, "cedar") == before
 
 
 HOSTILE = ["o'brien", 'a"b', "100%", "a.b", "; DROP TABLE threads; --", "\U0001f9ff ünï"]

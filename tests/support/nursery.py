@@ -4,7 +4,8 @@ Half of what a server needs to start is importing libraries, and the tests start
 forked has imported no module that reads the environment: it gets its own, and then runs
 `python -m server` as any other process does.
 
-    < {"start": [...], "folder": ..., "log": ..., "environment": {...}}    > the process id
+    < {"start": [...], "folder": ..., "log": ..., "errors": ..., "environment": {...}}
+                                        > the process id
     < {"poll": pid}                     > its exit status once it has ended, else null
 """
 
@@ -92,9 +93,17 @@ class Nursery:
             [sys.executable, __file__], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
 
-    def start(self, command: list[str], folder: str, log: str, env: dict[str, str]) -> Child:
-        """Run `python -m server` with the arguments that follow it in `command`."""
-        asked = {"start": command[2:], "folder": folder, "log": log, "environment": env}
+    def start(
+        self, command: list[str], folder: str, log: str, env: dict[str, str], errors: str = ""
+    ) -> Child:
+        """Run `python -m server` with the arguments that follow it in `command`.
+
+        Args:
+            log: The file with all that it prints, or only with what is no error.
+            errors: The file with its errors, if that is another.
+        """
+        asked = {"start": command[2:], "folder": folder, "log": log, "errors": errors or log}
+        asked["environment"] = env
         return Child(self, self.ask(asked), command)
 
     def ask(self, question: Any) -> Any:
@@ -156,12 +165,11 @@ def _poll(child: int, children: set[int]) -> int | None:
 
 def _become(order: Any) -> None:
     """Run the server as if it had just been started so."""
-    log = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((nothing, 0), (log, 1), (log, 2)):
+    for target, path in ((0, os.devnull), (1, order["log"]), (2, order["errors"])):
+        how = os.O_RDONLY if target == 0 else os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        source = os.open(path, how)
         os.dup2(source, target)
-    os.close(log)
-    os.close(nothing)
+        os.close(source)
     os.environ.clear()
     os.environ.update(order["environment"])
     os.chdir(order["folder"])

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx
 import pytest
@@ -121,6 +122,22 @@ def running(
         yield server
     finally:
         stop(process)
+
+
+def ran(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """A `threadhold` command that ends by itself, in `folder`, with what it printed.
+
+    Raises:
+        subprocess.TimeoutExpired: it does not end.
+    """
+    with TemporaryDirectory() as place:
+        said, errors = Path(place, "said"), Path(place, "errors")
+        child = nursery().start(command, str(folder), str(said), env, str(errors))
+        try:
+            status = child.wait(START_SECONDS)
+        finally:
+            child.kill()
+        return subprocess.CompletedProcess(command, status, said.read_text(), errors.read_text())
 
 
 def _wait(server: Running, ready: str) -> None:

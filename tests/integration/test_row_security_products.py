@@ -1,0 +1,117 @@
+"""Row-level security of what the graphs keep: no statement asks for its tenant any more.
+
+What the routes of the products read is read here as they read it; those that read threads are
+asked over HTTP in test_row_security.py.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from my_agent.chat.documents import index
+from my_agent.chat.documents.ingestion import ingest
+from my_agent.chat.documents.search import search
+from my_agent.database import SHARED, database
+from my_agent.icp_finder import jobs, records, register
+from my_agent.icp_finder.export import latest_scores
+from my_agent.icp_finder.model import Candidate, Icp, Score, Scored, Site
+from tests.support import databases, products, unscoped
+
+pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
+
+WORD, RULE, HASH = "rosebud", "Default ICP", "hash"
+QUESTION = "How many levels does the tower have?"
+CODE = "62011"
+REGISTER = f"""uen,entity_name,entity_status_description,primary_ssic_code
+201900001A,{WORD.upper()} PTE. LTD.,Live Company,{CODE}
+"""
+ICP: Icp = {"industries": [WORD], "sizes": [], "regions": [], "keywords": []}
+
+
+async def fill(tenant: str, folder: Path) -> None:
+    """A document, a company, a profile, a search and its scores; each has the word."""
+    document, companies = folder / "tower.md", folder / "register.csv"
+    document.write_text(f"# The tower\n\nIt has nine levels, one of which is called {WORD}.\n")
+    companies.write_text(REGISTER)
+    assert (await asyncio.to_thread(ingest, document, tenant)).added == 1
+    bad: list[Any] = []
+    await asyncio.to_thread(register.ingest, companies, tenant, report=bad.append)
+    assert bad == []
+    domain = f"{WORD}.com"
+    site: Site = {"website": f"https://{domain}", "domain": domain, "name": "", "about": ""}
+    basis: Any = {"website": domain, "customers": [], "icp": ICP}
+    found = Scored(Candidate(key="uen:1", name=WORD, source="register"), Score(0.5, {}))
+    await records.save_profile(tenant, {"site": site, "customers": []}, confirmed=True)
+    await records.save_rule(tenant, domain, RULE, ICP, confirmed=True)
+    await records.save_discovery(tenant, RULE, HASH, basis, [found])
+
+
+async def documents(tenant: str) -> Any:
+    return await asyncio.to_thread(search, QUESTION, tenant)
+
+
+async def files(tenant: str) -> Any:
+    def work(connection: Connection) -> Any:
+        return index.known_files(connection, tenant, "/") or None
+
+    return await database().run(work, tenant)
+
+
+async def companies(tenant: str) -> Any:
+    return await register.find(tenant, [CODE], {**ICP, "industries": []}, limit=10)
+
+
+async def scores(tenant: str) -> Any:
+    _, *lines = [line async for line in latest_scores(tenant)]
+    return lines
+
+
+async def snapshot(tenant: str) -> Any:
+    found = await records.load_snapshot(tenant, domain=f"{WORD}.com", rule_name=RULE)
+    return None if found == type(found)() else found
+
+
+async def candidates(tenant: str) -> Any:
+    return await records.best_candidates(tenant, RULE, HASH, limit=10)
+
+
+READERS = [documents, files, companies, scores, snapshot, candidates]
+
+
+@pytest.fixture
+async def filled(tmp_path: Path) -> AsyncIterator[str]:
+    """The tenant that has something."""
+    with products.using(databases.url(tmp_path / "data.db")):
+        await fill("acme", tmp_path)
+        yield "acme"
+
+
+async def test_what_asks_for_no_tenant_finds_nothing_of_another(filled: str) -> None:
+    async def found(tenant: str) -> dict[str, Any]:
+        return {read.__name__: await read(tenant) for read in READERS}
+
+    own = await found(filled)
+    assert all(own.values()), own
+    assert WORD in repr(own).lower()
+    assert not any((await found("acm")).values())
+    with unscoped.forgotten():
+        # Who sees everything finds it, whoever he says that he is: nothing asks for a tenant.
+        assert {name for name, each in (await found(SHARED)).items() if not each} == set()
+        assert await found(filled) == own
+        assert not any((await found("acm")).values())
+        # Nor can it be changed or taken: not a row is there for another.
+        assert not await jobs.find("acm", RULE, HASH)
+        assert await records.count_candidates("acm", RULE, HASH) == 0
+        await records.save_discovery(
+            "acm", RULE, HASH, {"website": "x.com", "customers": [], "icp": ICP}, []
+        )
+        await database().run(
+            lambda c: index.forget(c, "acm", [str(each) for each in own["files"]]),
+            "acm",
+            write=True,
+        )
+    assert await found(filled) == own
