@@ -50,6 +50,8 @@ Connect = Callable[..., Any]
 
 READERS = 4
 WRITERS = 8
+# More of them, for what is urgent: to renew leases, to claim or free runs, to end what got stuck.
+URGENT = 3
 # How often an operation that collides with others is done again, and the longest first pause.
 ATTEMPTS = 8
 PAUSE_SECONDS = 0.01
@@ -141,7 +143,7 @@ class PostgresEngine:
         self._opened: set[Raw] = set()
         self._opened_lock = threading.Lock()
         self._readers = Crew(READERS, "postgres-read")
-        self._writers = Crew(WRITERS, "postgres-write")
+        self._writers = Crew(WRITERS, "postgres-write", URGENT)
         self._writing: set[Future[None]] = set()
         self._refusal: Exception | None = None
         self._is_cut_off = False
@@ -182,9 +184,11 @@ class PostgresEngine:
         """Take no operation from now on; each raises `reason`, the first that was given."""
         self._refusal = self._refusal or reason
 
-    def submit_write(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
-        """Run `fn` on a writer; `answer` hears of it after the commit."""
-        writing = self._submit(self._writers, _WRITE, fn, answer)
+    def submit_write(
+        self, fn: Callable[[Connection], T], answer: Answer[T], *, urgent: bool = False
+    ) -> None:
+        """Run `fn` on a writer, `urgent` or not; `answer` hears of it after the commit."""
+        writing = self._submit(self._writers, _WRITE, fn, answer, urgent=urgent)
         self._writing.add(writing)
         writing.add_done_callback(self._writing.discard)
 
@@ -203,12 +207,15 @@ class PostgresEngine:
         begin: bytes,
         fn: Callable[[Connection], T],
         answer: Answer[T],
+        *,
+        urgent: bool = False,
     ) -> Future[None]:
         if self._refusal is not None:
             raise self._refusal
         try:
             # Here, on the caller's side: the pool's threads do not know who asks.
-            return pool.submit(partial(self._answer, begin, scope.current(), fn, answer))
+            work = partial(self._answer, begin, scope.current(), fn, answer)
+            return pool.submit(work, urgent=urgent)
         except RuntimeError as error:
             # Stopped since the line above.
             raise DatabaseClosed from error

@@ -2,8 +2,10 @@
 
 import asyncio
 import datetime as dates
+import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -11,10 +13,26 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import select
 
-from langgraph_runtime_sql import bus, checkpoint, clock, database, queue
+from langgraph_runtime_sql import (
+    bus,
+    checkpoint,
+    clock,
+    database,
+    options,
+    postgres,
+    postgres_stuck,
+    queue,
+)
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import DatabaseOverloaded, SupersededAttempt
-from langgraph_runtime_sql.ops import run_claim, run_end, run_result, run_rows, run_stream
+from langgraph_runtime_sql.ops import (
+    run_claim,
+    run_end,
+    run_result,
+    run_rows,
+    run_stream,
+    thread_rows,
+)
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.ops.thread_end import sweep_ttl
 from langgraph_runtime_sql.ops.threads import Threads
@@ -22,6 +40,7 @@ from langgraph_runtime_sql.statements import Row
 from langgraph_runtime_sql.store import Store
 from langgraph_runtime_sql.tables import runs
 from tests.support import runtime
+from tests.support.operations import rows
 from tests.support.processes import free_port
 from tests.support.runtime import opened, register, serving, start_run, status, working
 
@@ -387,6 +406,76 @@ async def test_a_lease_counts_from_before_the_claim(
         [held] = seen
         assert held is not None
         assert began <= held.since <= clock.elapsed()
+
+
+@asynccontextmanager
+async def locking(here: database.Database, thread_id: UUID) -> AsyncIterator[threading.Event]:
+    """Somebody else has a thread locked, until the event is set."""
+    other = database.open_database(here.url, exclusive=False)
+    await other.start()
+    locked, leave = threading.Event(), threading.Event()
+
+    def hold(conn: Connection) -> None:
+        thread_rows.find(conn, thread_id)
+        locked.set()
+        leave.wait()
+
+    holding = asyncio.create_task(other.write(hold))
+    try:
+        assert await asyncio.to_thread(locked.wait, runtime.PATIENCE)
+        yield leave
+    finally:
+        leave.set()
+        await holding
+        await other.stop()
+
+
+async def test_the_queue_waits_for_no_client_that_waits_for_a_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs are claimed, leases renewed and lost runs freed, however many wait for one thread."""
+    # Nobody gives up while the test looks.
+    patient = [each for each in postgres._SET_UP if "_timeout" not in each]
+    monkeypatch.setattr(postgres, "_SET_UP", (*patient, "SET lock_timeout = '200s'"))
+    monkeypatch.setattr(postgres_stuck, "STUCK_SECONDS", 1000.0)
+    monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr(options, "_current", options.Options(grace_seconds=0))
+
+    def leases(conn: Connection) -> dict[UUID, tuple[int, dates.datetime]]:
+        ours = runs.c.claimed_by == run_claim.OWNER
+        found = conn.fetchall(select(runs).where(ours, runs.c.status == "running"))
+        return {each["run_id"]: (each["attempt"], each["lease_until"]) for each in found}
+
+    async with opened(tmp_path / "x.db", shared=True) as db:
+        await register(["sleeper"])
+        hot = uuid4()
+        await rows(Threads.put(None, hot, metadata={}, if_exists="raise"))
+        waits = [
+            (await start_run(uuid4(), "sleeper", {"seconds": 600}))["run_id"] for _ in range(2)
+        ]
+        taken = {"status": "running", "claimed_by": "another", "attempt": 1}
+        statement = runs.update().where(runs.c.run_id == waits[0]).values(taken)
+        await db.write(lambda conn: conn.execute(statement))
+        await expire(waits[0])
+
+        async with locking(db, hot) as release:
+            patch = partial(Threads.patch, None, hot, metadata={"a": 1})
+            patches = [asyncio.create_task(rows(patch())) for _ in range(3 * postgres.WRITERS)]
+            async with working(), asyncio.timeout(2 * runtime.PATIENCE):
+                while (await db.read(leases)).keys() != set(waits):
+                    await asyncio.sleep(0.02)
+                first = await db.read(leases)
+                while any(
+                    lease <= first[each][1] for each, (_, lease) in (await db.read(leases)).items()
+                ):
+                    await asyncio.sleep(0.02)
+                assert {each: attempt for each, (attempt, _) in first.items()} == {
+                    waits[0]: 2,
+                    waits[1]: 1,
+                }
+                assert not any(each.done() for each in patches)
+                release.set()
+                await asyncio.gather(*patches)
 
 
 async def test_the_stream_of_a_run_that_was_lost_is_not_kept_for_ever(
