@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, func, select
 from langgraph_runtime_sql import database, options, scope
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.ops import run_cancel, run_claim, run_create
+from langgraph_runtime_sql.ops import run_cancel, run_claim, run_create, run_order
 from langgraph_runtime_sql.ops.assistants import system_id
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.statements import Prepared
@@ -195,7 +195,96 @@ async def test_processes_that_claim_at_once_share_the_turns(db: database.Databas
         await other.stop()
 
 
+# --- many tenants
+
+
+@pytest.fixture
+def window(monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many tenants a claim of one run chooses among."""
+    monkeypatch.setattr(run_order, "TENANTS_AT_LEAST", 4)
+    monkeypatch.setattr(run_claim, "_reached", "")
+    return 4
+
+
+async def test_each_of_more_tenants_than_a_claim_looks_at_has_its_turns(
+    db: database.Database, window: int
+) -> None:
+    """Though those before it by name have older runs, and always new ones."""
+    names = [f"t{number:02}" for number in range(4 * window)]
+    for name in names:
+        await queue_runs(name, 2)
+    await queue_runs(last := "zz", 1)
+    end = runs.update().where(runs.c.status == "running").values(status="success")
+    claimed: Names = []
+    # Each claim that is not its own takes one of the runs that are older than its run.
+    for _ in range(4 * 2 * len(names)):
+        [name] = await claim()
+        assert name is not None
+        claimed.append(name)
+        if name == last:
+            break
+        await db.write(lambda conn: conn.execute(end))
+        await queue_runs(name, 1)
+    assert claimed[-1] == last
+
+
+async def test_no_room_is_left_unused_where_the_tenants_at_hand_have_to_wait(
+    db: database.Database, window: int
+) -> None:
+    for number in range(3 * window):
+        thread = uuid4()
+        await queue_runs(f"t{number:02}", 3, thread)
+    # All but these wait for a run of their own thread.
+    assert len(await claim(3 * window)) == 3 * window
+    await queue_runs("zz", 20)
+    for _ in range(2 * window):
+        assert await claim() == ["zz"]
+
+
+async def test_a_claim_among_many_tenants_reads_the_runs_of_a_few(
+    db: database.Database, each_database: str
+) -> None:
+    kwargs = await api_kwargs()
+
+    def fn(conn: Connection) -> None:
+        for number in range(8 * run_order.TENANTS_AT_LEAST):
+            run_create.create(conn, request(f"t{number:03}", uuid4(), kwargs))
+        if conn.locks:
+            conn.raw.execute("ANALYZE runs")
+
+    await db.write(fn)
+    await claim()
+    if each_database == "sqlite":
+        assert await db.write(steps) < 20_000
+    else:
+        assert 0 < await db.write(rows_read) < 8 * run_order.TENANTS_AT_LEAST
+
+
 # --- a backlog
+
+
+def steps(conn: Connection) -> int:
+    """What a claim costs SQLite, in instructions of its machine."""
+    seen = 0
+
+    def note() -> int:
+        nonlocal seen
+        seen += 1
+        return 0
+
+    conn.raw.set_progress_handler(note, 100)
+    run_claim.claim(conn, 1)
+    conn.raw.set_progress_handler(None, 0)
+    return seen * 100
+
+
+def rows_read(conn: Connection) -> int:
+    """What a claim costs Postgres, in rows."""
+    run_claim.claim(conn, 1)
+    read = (
+        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'runs'"
+    )
+    return int(conn.raw.execute(read).fetchone()[0])
 
 
 async def test_a_claim_beside_a_backlog_reads_little_of_it(
@@ -203,27 +292,6 @@ async def test_a_claim_beside_a_backlog_reads_little_of_it(
 ) -> None:
     """Counted, not timed: instructions of SQLite's machine, rows read by Postgres."""
     await queue_runs("few", 1)
-
-    def steps(conn: Connection) -> int:
-        seen = 0
-
-        def note() -> int:
-            nonlocal seen
-            seen += 1
-            return 0
-
-        conn.raw.set_progress_handler(note, 100)
-        run_claim.claim(conn, 1)
-        conn.raw.set_progress_handler(None, 0)
-        return seen * 100
-
-    def rows_read(conn: Connection) -> int:
-        run_claim.claim(conn, 1)
-        read = (
-            "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables"
-            " WHERE relname = 'runs'"
-        )
-        return int(conn.raw.execute(read).fetchone()[0])
 
     if each_database == "sqlite":
         assert await crowded.write(steps) < 5_000
