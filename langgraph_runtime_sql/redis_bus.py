@@ -229,11 +229,11 @@ class RedisBus(LocalBus):
         self, thread_id: str, after: Order | None = None, asked_at: int | None = None
     ) -> Subscription:
         """Follow a thread, wherever its runs are worked on; arguments as on the `LocalBus`."""
-        asked_at = asked_at or time.time_ns()
+        moment = asked_at or time.time_ns()
         reader = self._subscribe(self._by_thread, thread_id, None, None)
         await self._follow(reader, thread_id, asked_at)
         if after is None:
-            self._begin(reader, asked_at)
+            self._begin(reader, moment)
         else:
             await self._replay(reader, None, self._thread_logs.get(thread_id, []), after, None)
         return reader
@@ -248,7 +248,7 @@ class RedisBus(LocalBus):
             return
         reader.key, reader._unfollow = key, self._remote.unfollow
         try:
-            await self._remote.follow(key, reader, asked_at or time.time_ns())
+            await self._remote.follow(key, reader, asked_at)
         except BaseException:
             reader.close()
             raise

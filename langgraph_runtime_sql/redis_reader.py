@@ -140,12 +140,12 @@ class Reader:
 
     # --- who follows what
 
-    async def follow(self, key: str, subscription: Subscription, asked_at: int) -> None:
+    async def follow(self, key: str, subscription: Subscription, asked_at: int | None) -> None:
         """Deliver what comes to a stream. Returns when nothing more can be missed.
 
         Args:
-            asked_at: From when on, in nanoseconds by this machine's clock. A stream that is
-                followed already is delivered from now on.
+            asked_at: From when on, in nanoseconds by this machine's clock. None, or a stream
+                that is followed already: from its end on.
         """
         stream = self._streams.get(key)
         if stream is None:
@@ -163,28 +163,34 @@ class Reader:
             if not stream.readers:
                 del self._streams[key]
 
-    async def _place(self, key: str, stream: _Stream, asked_at: int) -> None:
-        """Have the loop read a stream from when it was asked for.
+    async def _place(self, key: str, stream: _Stream, asked_at: int | None) -> None:
+        """Have the loop read a stream from its end on, or from when it was asked for.
 
         Redis may take its time to answer, and whoever asked has perhaps begun a run meanwhile.
         """
+        moment = time.time_ns() if asked_at is None else asked_at
+        name = self._link.stream(key)
         try:
             async with asyncio.timeout(min(PLACE_SECONDS, self._link.seconds)):
                 redis: Any = await self._link.commands()
-                since = b"%d-0" % self._milliseconds(asked_at)
                 pipeline = redis.pipeline(transaction=True)
-                pipeline.xrevrange(self._link.stream(key), b"(" + since, count=1)
-                pipeline.xrange(self._link.stream(key), since)
+                if asked_at is None:
+                    # By the entry: the same millisecond may have more than was asked for.
+                    pipeline.xrevrange(name, count=1)
+                else:
+                    since = b"%d-0" % self._milliseconds(asked_at)
+                    pipeline.xrevrange(name, b"(" + since, count=1)
+                    pipeline.xrange(name, since)
                 pipeline.hgetall(self._link.meta(key))
-                before, newer, known = await pipeline.execute()
+                before, *newer, known = await pipeline.execute()
         except FAILURES:
             # The loop will notice, and say so.
-            earlier = self._milliseconds(asked_at) - MARGIN_MILLISECONDS
+            earlier = self._milliseconds(moment) - MARGIN_MILLISECONDS
             stream.position = b"%d-0" % earlier
         else:
             if before:
                 stream.position = before[0][0]
-            stream.held = _held(known, newer)
+            stream.held = _held(known, newer[0] if newer else ())
         finally:
             stream.placing = None
         await self._wake()

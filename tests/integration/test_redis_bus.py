@@ -257,18 +257,18 @@ async def test_what_an_attempt_sent_that_was_superseded_does_not_come_after_the_
 
     def say(here: RedisBus, number: int, attempt: int) -> Event:
         data = b"%d" % number
-        return here.publish("run-19", "thread-19", "values", data, resumable=True, attempt=attempt)
+        return here.publish("run-29", "thread-29", "values", data, resumable=True, attempt=attempt)
 
     async with buses(valkey) as (a, b):
-        readers = [await b.follow_run("run-19", "thread-19"), await b.follow_thread("thread-19")]
+        readers = [await b.follow_run("run-29", "thread-29"), await b.follow_thread("thread-29")]
         # In one step of this process, so that Redis has none of it when the other one's comes.
         say(b, 0, 2)
-        b._receive("thread-19", say(a, 1, 1))
+        b._receive("thread-29", say(a, 1, 1))
         say(b, 2, 2)
         for reader in readers:
             assert payloads(await read(reader, 2)) == [b"0", b"2"]
-        b._receive("thread-19", say(a, 3, 1))
-        b.run_ended("run-19", "thread-19", resumable=True)
+        b._receive("thread-29", say(a, 3, 1))
+        b.run_ended("run-29", "thread-29", resumable=True)
         for reader in readers:
             assert [event.is_end for event in await read(reader, 1)] == [True]
 
@@ -280,14 +280,14 @@ async def test_who_follows_a_thread_from_now_on_is_not_told_again_what_was_long_
         with monkeypatch.context() as patch:
             real = time.time_ns
             patch.setattr(bus.time, "time_ns", lambda: real() - 60 * 10**9)
-            publish(a, "18", 0, 5)
+            publish(a, "28", 0, 5)
         await a.flush()
         await asyncio.to_thread(valkey.flush)
-        reader = await b.follow_thread("thread-18")
-        publish(a, "18", 5, 7)
+        reader = await b.follow_thread("thread-28")
+        publish(a, "28", 5, 7)
         assert payloads(await read(reader, 2)) == numbered(5, 7)
         # And what was is still there for whoever asks for it.
-        whole = await b.follow_thread("thread-18", START)
+        whole = await b.follow_thread("thread-28", START)
         assert payloads(await read(whole, 7)) == numbered(0, 7)
 
 
