@@ -95,13 +95,16 @@ _COLLISIONS = (
     errors.InvalidSqlStatementName,
     Collided,
 )
-_BUSY = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)
+_BUSY = (errors.SerializationFailure, errors.DeadlockDetected)
 
 
 def translate(error: BaseException) -> BaseException:
     """A driver's error as one of ours, where it is not the operation's own doing."""
     if isinstance(error, _BUSY):
         return DatabaseBusy(_first_line(error))
+    if isinstance(error, errors.LockNotAvailable):
+        # Not busy, which is tried again at once: each time it would take a writer from all others.
+        return DatabaseOverloaded("Somebody else has had it locked for too long")
     if isinstance(error, errors.InsufficientPrivilege) and _is_policy(error):
         return OtherTenants()
     if isinstance(error, psycopg.Error) and error.sqlstate == SupersededAttempt.SQLSTATE:

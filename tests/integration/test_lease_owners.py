@@ -36,6 +36,7 @@ from langgraph_runtime_sql.ops import (
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.ops.thread_end import sweep_ttl
 from langgraph_runtime_sql.ops.threads import Threads
+from langgraph_runtime_sql.retry import OVERLOADED_EXCEPTIONS, retry_db
 from langgraph_runtime_sql.statements import Row
 from langgraph_runtime_sql.store import Store
 from langgraph_runtime_sql.tables import runs
@@ -476,6 +477,29 @@ async def test_the_queue_waits_for_no_client_that_waits_for_a_lock(
                 assert not any(each.done() for each in patches)
                 release.set()
                 await asyncio.gather(*patches)
+
+
+async def test_who_waits_too_long_for_a_lock_is_told_to_come_back_and_waits_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To be tried again at once is for what may succeed at once; he has a writer meanwhile."""
+    # Of time-outs there is this one.
+    set_up = [each for each in postgres._SET_UP if "_timeout" not in each]
+    monkeypatch.setattr(postgres, "_SET_UP", (*set_up, "SET lock_timeout = '50ms'"))
+    tried = []
+    async with opened(tmp_path / "x.db", shared=True) as db:
+        hot = uuid4()
+        await rows(Threads.put(None, hot, metadata={}, if_exists="raise"))
+        async with locking(db, hot):
+
+            @retry_db
+            async def patch() -> None:
+                tried.append(hot)
+                await rows(Threads.patch(None, hot, metadata={"a": 1}))
+
+            with pytest.raises(OVERLOADED_EXCEPTIONS, match="locked for too long"):
+                await patch()
+    assert len(tried) == 1
 
 
 async def test_the_stream_of_a_run_that_was_lost_is_not_kept_for_ever(
