@@ -1,5 +1,7 @@
 """Connection: what an operation gets to read and write with, inside its transaction."""
 
+import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
@@ -8,7 +10,11 @@ from typing import Any
 from sqlalchemy.engine import Dialect
 
 from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql.errors import TooSlow
 from langgraph_runtime_sql.statements import Params, Row, Statement, compile_statement
+
+# SQLite looks at the time after so many instructions, of which a row takes some dozens.
+LOOK_EVERY = 10_000
 
 
 class Connection:
@@ -124,6 +130,24 @@ class Connection:
 
     def _do(self, command: str) -> None:
         self.raw.execute(command)
+
+    @contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        """Statements in here may take so long, and are cut off then.
+
+        Raises:
+            TooSlow: one was.
+        """
+        deadline = time.monotonic() + seconds
+        self.raw.set_progress_handler(lambda: time.monotonic() > deadline, LOOK_EVERY)
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                raise
+            raise TooSlow(seconds) from error
+        finally:
+            self.raw.set_progress_handler(None, 0)
 
     def after_commit(self, fn: Callable[[], None]) -> None:
         """Call `fn`, which must not fail or wait, once this transaction is committed."""

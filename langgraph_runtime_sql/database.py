@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# A search of an index takes milliseconds; one that does not end keeps others waiting.
+SEARCH_SECONDS = 15.0
 _PING = Prepared(select(literal(1).label("one")))
 
 
@@ -123,6 +125,21 @@ class Database:
         """`fn(conn)` in one snapshot, on a thread that owns a connection."""
         answer: Answer[T] = Answer(asyncio.get_running_loop())
         self._engine.submit_read(fn, answer)
+        return await answer.wait()
+
+    async def search(self, fn: Callable[[Connection], T]) -> T:
+        """`read` for what may have to look at everything: a few at a time, beside all other reads.
+
+        Raises:
+            TooSlow: it took longer than `SEARCH_SECONDS`, and was cut off.
+        """
+
+        def limited(conn: Connection) -> T:
+            with conn.limited(SEARCH_SECONDS):
+                return fn(conn)
+
+        answer: Answer[T] = Answer(asyncio.get_running_loop())
+        self._engine.submit_search(limited, answer)
         return await answer.wait()
 
     async def write(self, fn: Callable[[Connection], T], *, urgent: bool = False) -> T:

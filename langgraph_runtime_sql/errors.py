@@ -14,6 +14,8 @@ RuntimeSqlError
 ├── OtherTenants        the database refuses a row: 403
 ├── DatabaseBusy        nothing was committed; the same call may succeed now
 ├── DatabaseOverloaded  the disk is full or failing, or the server away: 503
+│   └── TooSlow         a search takes too long: 503
+├── GraphExited         a node called `sys.exit`
 └── SupersededAttempt   the write belongs to an attempt that no longer owns its run
 """
 
@@ -91,8 +93,25 @@ class DatabaseOverloaded(RuntimeSqlError):
     """The database cannot take a write now."""
 
 
+class TooSlow(DatabaseOverloaded):
+    """A search takes longer than others can wait for."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"The search was cut off after {seconds:g} s. Ask for fewer threads, by entries of "
+            "their metadata that are short texts, numbers or booleans: an index finds those."
+        )
+
+
 class EventsLost(RuntimeSqlError):
     """Events were lost on their way from another process. What the run has written is not."""
+
+
+class GraphExited(RuntimeSqlError, RuntimeError):
+    """A node asked the process to end, which fails its run instead."""
+
+    def __init__(self, code: object) -> None:
+        super().__init__(f"The graph called sys.exit({code!r}), which fails the run")
 
 
 class SupersededAttempt(RuntimeSqlError, RuntimeError):

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, func
+from sqlalchemy import Boolean, ColumnElement, bindparam, func
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import json_codec
@@ -21,6 +23,8 @@ from langgraph_runtime_sql.tables import Json
 Filter = Mapping[str, Any]
 
 MAX_DEPTH = 2
+# Looking for so many entries of an array leaves few documents that have not all of it.
+SKETCHED = 8
 
 
 def contains(document: Any, needle: Any) -> bool:
@@ -30,6 +34,26 @@ def contains(document: Any, needle: Any) -> bool:
             key in document and contains(document[key], value) for key, value in needle.items()
         )
     return equal(document, needle)
+
+
+def has_arrays(needle: Any) -> bool:
+    """Whether what `contains` compares by equality holds arrays, and not only scalars."""
+    if isinstance(needle, dict):
+        return any(map(has_arrays, needle.values()))
+    return isinstance(needle, list)
+
+
+def sketch(needle: Any) -> Any:
+    """What a document has to contain, as Postgres's `@>` understands it, to contain `needle`.
+
+    It means the same for all but arrays, of which `@>` asks for the entries in any order. Here
+    they have few: it compares each with all of the document's, and cannot be interrupted.
+    """
+    if isinstance(needle, dict):
+        return {key: sketch(value) for key, value in needle.items()}
+    if isinstance(needle, list):
+        return [each for each in needle if not isinstance(each, dict | list)][:SKETCHED]
+    return needle
 
 
 def equal(left: Any, right: Any) -> bool:
@@ -135,6 +159,30 @@ def register_functions(raw: sqlite3.Connection) -> None:
 def has(column: ColumnElement[Any], needle: Any) -> ColumnElement[bool]:
     """The condition that a JSON column contains `needle`, a dict or a parameter."""
     return func.json_has(column, _parameter(needle)) == 1
+
+
+class Has(FunctionElement[bool]):
+    """`has` for many documents, which asks Postgres's own operator first.
+
+    Its clauses are a column, parameters for a needle, and, if that holds arrays, for its sketch.
+    """
+
+    type = Boolean()
+    inherit_cache = True
+
+
+@compiles(Has)
+def _(element: Has, compiler: Any, **options: Any) -> str:
+    column, needle = (compiler.process(each, **options) for each in list(element.clauses)[:2])
+    return f"json_has({column}, {needle}) = 1"
+
+
+@compiles(Has, "postgresql")
+def _(element: Has, compiler: Any, **options: Any) -> str:
+    column, needle, *sketched = (compiler.process(each, **options) for each in element.clauses)
+    if not sketched:
+        return f"{column} @> {needle}"
+    return f"({column} @> {sketched[0]} AND json_has({column}, {needle}) = 1)"
 
 
 def permits(filters: Any, column: ColumnElement[Any]) -> ColumnElement[bool]:

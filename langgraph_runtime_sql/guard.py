@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langgraph_runtime_sql import request_body
-from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
+from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded, TooSlow
 from langgraph_runtime_sql.hooks import Reject
 from langgraph_runtime_sql.origins import ForeignOrigins
 
@@ -355,6 +355,12 @@ async def overloaded(request: Request, error: Exception) -> Response:
     return JSONResponse({"detail": detail}, 503, headers={"retry-after": "5"})
 
 
+async def too_slow(request: Request, error: Exception) -> Response:
+    """The database is well, and the search is not."""
+    logger.warning("A search was cut off", path=request.scope["path"])
+    return JSONResponse({"detail": str(error)}, 503)
+
+
 async def type_error(request: Request, error: Exception) -> Response:
     """orjson has no class of its own for an object too deep to be written."""
     handler = too_deep if str(error) == "Recursion limit reached" else unexpected
@@ -363,6 +369,7 @@ async def type_error(request: Request, error: Exception) -> Response:
 
 HANDLERS: dict[type[Exception], Handler] = {
     **dict.fromkeys((DatabaseBusy, DatabaseOverloaded), overloaded),
+    TooSlow: too_slow,
     Exception: unexpected,
     Reject: rejected,
     jsonschema_rs.ValidationError: bad_body,

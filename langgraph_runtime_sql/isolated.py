@@ -6,6 +6,8 @@ import threading
 from collections.abc import Coroutine
 from typing import Any
 
+from langgraph_runtime_sql import exits
+
 
 class IsolatedLoops:
     """A few event loops, each in a thread, each taking one coroutine at a time.
@@ -19,6 +21,7 @@ class IsolatedLoops:
         self._threads: list[threading.Thread] = []
         for index in range(count):
             loop = asyncio.new_event_loop()
+            exits.keep_in(loop)
             thread = threading.Thread(
                 target=self._serve, args=(loop,), name=f"run-loop-{index}", daemon=True
             )

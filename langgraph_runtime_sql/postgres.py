@@ -52,6 +52,8 @@ READERS = 4
 WRITERS = 8
 # More of them, for what is urgent: to renew leases, to claim or free runs, to end what got stuck.
 URGENT = 3
+# Beside the readers, so that those who look for one row do not wait for who looks at all.
+SEARCHERS = 2
 # How often an operation that collides with others is done again, and the longest first pause.
 ATTEMPTS = 8
 PAUSE_SECONDS = 0.01
@@ -146,6 +148,7 @@ class PostgresEngine:
         self._opened: set[Raw] = set()
         self._opened_lock = threading.Lock()
         self._readers = Crew(READERS, "postgres-read")
+        self._searchers = Crew(SEARCHERS, "postgres-search")
         self._writers = Crew(WRITERS, "postgres-write", URGENT)
         self._writing: set[Future[None]] = set()
         self._refusal: Exception | None = None
@@ -175,6 +178,7 @@ class PostgresEngine:
     def _finish(self) -> None:
         self._writers.stop()
         self._readers.stop()
+        self._searchers.stop()
 
     def _cut_off(self) -> None:
         logger.warning("Postgres does not answer: what waits for it is left undone")
@@ -203,6 +207,10 @@ class PostgresEngine:
     def submit_read(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
         """Run `fn` on a reader, in one snapshot."""
         self._submit(self._readers, _READ, fn, answer)
+
+    def submit_search(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
+        """`submit_read` for what may take long, in which no reader has a part."""
+        self._submit(self._searchers, _READ, fn, answer)
 
     def _submit(
         self,

@@ -1,15 +1,18 @@
 """PostgresConnection: a connection whose statements go to the server together, where they can."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
+from psycopg import errors
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from langgraph_runtime_sql.clock import STEP
 from langgraph_runtime_sql.connection import Asked, Connection
+from langgraph_runtime_sql.errors import TooSlow
 from langgraph_runtime_sql.postgres_pipeline import Pipeline, Sent
 from langgraph_runtime_sql.scope import Scope
 from langgraph_runtime_sql.statements import Compiled, Params, Prepared, Row, Statement
@@ -101,6 +104,14 @@ class PostgresConnection(Connection):
         for each in params:
             values = [each[n] for n in names] if isinstance(each, Mapping) else each
             self._pipeline.add(command, values)
+
+    @contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        self._do(f"SET LOCAL statement_timeout = '{round(seconds * 1000)}ms'")
+        try:
+            yield
+        except errors.QueryCanceled as error:
+            raise TooSlow(seconds) from error
 
     def _do(self, command: str) -> None:
         # Not by the driver, which forgets what it has prepared, and has the session do so, too.

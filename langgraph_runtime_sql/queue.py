@@ -15,9 +15,9 @@ from typing import Any
 import structlog
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import bus, checkpoint, database, leases, options, scope
+from langgraph_runtime_sql import bus, checkpoint, database, exits, leases, options, scope
 from langgraph_runtime_sql.clock import elapsed
-from langgraph_runtime_sql.errors import SupersededAttempt
+from langgraph_runtime_sql.errors import GraphExited, SupersededAttempt
 from langgraph_runtime_sql.isolated import IsolatedLoops
 from langgraph_runtime_sql.metrics import workers
 from langgraph_runtime_sql.ops import run_claim, run_end
@@ -100,6 +100,7 @@ class Queue:
             loop.call_soon_threadsafe(self._wake.set)
 
         leave = bus.current().on_queued(wake)
+        unguard = exits.keep_in(loop)
         # Two, because a sweep may find much to do, and leases end meanwhile.
         keepers = [
             asyncio.create_task(self._renew_forever(), name="queue-renewal"),
@@ -112,6 +113,7 @@ class Queue:
             await self._stop()
             for keeper in keepers:
                 keeper.cancel()
+            unguard()
             workers.max = workers.active = 0
             if _current is self:
                 _current = None
@@ -199,7 +201,11 @@ class Queue:
         configurable = (run["kwargs"].get("config") or {}).get("configurable") or {}
         graph_id = configurable.get("graph_id")
         if self._loops is None or (graph_id and is_js_graph(graph_id)):
-            return await work
+            try:
+                return await work
+            except SystemExit as error:
+                # From Python 3.12 on the API's worker runs the graph in this task.
+                raise GraphExited(error.code) from error
         return await self._loops.run(work)
 
     async def _hand_back(self, run: Row, attempt: int) -> None:

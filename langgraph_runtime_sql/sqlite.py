@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 DIALECT = sqlite_dialect.dialect(paramstyle="named")
 READERS = 4
+# Beside the readers, so that those who look for one row do not wait for who looks at all.
+SEARCHERS = 2
 # A group larger than this would make its first operation wait for its last.
 GROUP = 64
 BUSY_TIMEOUT_SECONDS = 5.0
@@ -77,6 +79,7 @@ class SqliteEngine:
         self._opened: list[sqlite3.Connection] = []
         self._opened_lock = threading.Lock()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="sqlite-read")
+        self._searchers = ThreadPoolExecutor(SEARCHERS, thread_name_prefix="sqlite-search")
         self._writer = threading.Thread(target=self._write_loop, name="sqlite-write", daemon=True)
         self._closed = False
         self._submit_lock = threading.Lock()
@@ -95,6 +98,7 @@ class SqliteEngine:
         if self._writer.is_alive():
             self._writer.join()
         self._readers.shutdown(wait=True)
+        self._searchers.shutdown(wait=True)
         with self._opened_lock:
             for raw in self._opened:
                 raw.close()
@@ -123,6 +127,12 @@ class SqliteEngine:
         if self._closed:
             raise DatabaseClosed
         self._readers.submit(self._read, fn, answer)
+
+    def submit_search(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
+        """`submit_read` for what may take long, in which no reader has a part."""
+        if self._closed:
+            raise DatabaseClosed
+        self._searchers.submit(self._read, fn, answer)
 
     def open(self) -> sqlite3.Connection:
         """A new connection, set up as all of them are."""

@@ -6,6 +6,7 @@ This one only starts them, starts those again that die, and stops all of them to
 import logging
 import math
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -13,7 +14,9 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from types import FrameType
+from typing import NamedTuple
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.urls import is_postgres
@@ -75,8 +78,10 @@ class Supervisor:
             raise RuntimeSqlError(f"Cannot listen on {host}:{port}: {error}") from error
         # Its other end closes when this process dies, however it does.
         self._alive, self._held = os.pipe()
-        self._arguments = [*arguments, "--inherited", f"{self._socket.fileno()},{self._alive}"]
+        self._arguments = arguments
         self._children: list[subprocess.Popen[bytes]] = []
+        # Where each says that it serves.
+        self._said: dict[subprocess.Popen[bytes], int] = {}
         self._told: set[subprocess.Popen[bytes]] = set()
         self._count = count
         self._patience = patience
@@ -107,17 +112,28 @@ class Supervisor:
         return code or int(self._forced)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "server", *self._arguments]
+        hears, says = os.pipe()
+        try:
+            child = self._launch((self._socket.fileno(), self._alive, says))
+        finally:
+            os.close(says)
+        self._said[child] = hears
+        return child
+
+    def _launch(self, inherits: tuple[int, int, int]) -> subprocess.Popen[bytes]:
+        inherited = ",".join(map(str, inherits))
+        command = [sys.executable, "-m", "server", *self._arguments, "--inherited", inherited]
         # A session of its own, so that Ctrl+C reaches it once: from here.
-        return subprocess.Popen(
-            command, pass_fds=(self._socket.fileno(), self._alive), start_new_session=True
-        )
+        return subprocess.Popen(command, pass_fds=inherits, start_new_session=True)
 
     def _ended(self, child: subprocess.Popen[bytes], *, is_first: bool) -> int:
         """What becomes of one that has ended; the code to exit with, if it is the end of all."""
+        has_served = self._has_served(child)
         if self._stopping:
             return 0
-        if is_first and child.returncode in HOPELESS:
+        # One that has served can start, whatever code a graph's `os._exit` gives it later.
+        if is_first and not has_served and child.returncode in HOPELESS:
+            logger.error("Process %s cannot start (%s): ending all", child.pid, child.returncode)
             self._stopping = True
             return child.returncode
         # One that takes another's place could start once: what it lacks, such as the database
@@ -127,6 +143,13 @@ class Supervisor:
         if not self._stopping:
             self._children.append(self._start())
         return 0
+
+    def _has_served(self, child: subprocess.Popen[bytes]) -> bool:
+        hears = self._said.pop(child)
+        # Not waited for: a process that it has started may hold the other end.
+        said = select.select([hears], [], [], 0)[0] and os.read(hears, 1)
+        os.close(hears)
+        return bool(said)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """Note that all shall end. Not more: one may be about to be started."""
@@ -146,13 +169,32 @@ class Supervisor:
                 child.kill()
 
 
-def inherited(value: str) -> socket.socket:
-    """The socket that a supervisor gave to this process, which ends when he does."""
-    descriptor, alive = map(int, value.split(","))
+class Inherited(NamedTuple):
+    """What a supervisor gave to this process.
+
+    Attributes:
+        socket: To listen on.
+        says: Where he hears that it serves.
+    """
+
+    socket: socket.socket
+    says: int
+
+    def served(self) -> None:
+        """Say that this process has started. Once."""
+        # He may be gone, of which the process hears otherwise.
+        with suppress(BrokenPipeError):
+            os.write(self.says, b"1")
+        os.close(self.says)
+
+
+def inherited(value: str) -> Inherited:
+    """What a supervisor gave to this process, which ends when he does."""
+    descriptor, alive, says = map(int, value.split(","))
 
     def watch() -> None:
         os.read(alive, 1)
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, name="supervisor", daemon=True).start()
-    return socket.socket(fileno=descriptor)
+    return Inherited(socket.socket(fileno=descriptor), says)

@@ -40,7 +40,7 @@ def serve(
     port: int,
     *,
     studio: bool = False,
-    inherited: socket.socket | None = None,
+    inherited: processes.Inherited | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM, then let requests and runs finish for the grace period.
 
@@ -51,7 +51,7 @@ def serve(
         host: Address to listen on.
         port: Port to listen on.
         studio: Let LangGraph Studio reach the server from a browser.
-        inherited: Listen here instead, with other processes.
+        inherited: Listen on its socket instead, with other processes.
 
     Raises:
         RuntimeSqlError: the project cannot be served.
@@ -59,11 +59,11 @@ def serve(
     logs.configure(settings.log_level)
     refuse_exposure(settings, host)
     app = create_app(settings, studio=studio)
-    server = _Server(config(app, settings, host, port), Ending(patience(settings)))
+    server = _Server(config(app, settings, host, port), Ending(patience(settings)), inherited)
     logger.info("Starting http://%s:%s (process %s)", host, port, os.getpid())
     # uvicorn raises the signal that ended it once more, after everything has been closed.
     with suppress(KeyboardInterrupt):
-        server.run(None if inherited is None else [inherited])
+        server.run(None if inherited is None else [inherited.socket])
     if not server.started:
         raise SystemExit(3)
 
@@ -79,9 +79,17 @@ class _Server(uvicorn.Server):
     Requests in flight still have their time then, and only after them the app is stopped.
     """
 
-    def __init__(self, config: uvicorn.Config, ending: Ending) -> None:
+    def __init__(
+        self, config: uvicorn.Config, ending: Ending, inherited: processes.Inherited | None
+    ) -> None:
         super().__init__(config)
         self._ending = ending
+        self._inherited = inherited
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and self._inherited is not None:
+            self._inherited.served()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._ending.told(sig)

@@ -54,7 +54,7 @@ async def search(
         page = {**query.parameters, "most": limit + 1, "start": offset}
         return conn.fetchall(query.page(), page)
 
-    found = await database.current().read(fn)
+    found = await database.current().search(fn)
     cursor = offset + limit if len(found) > limit else None
     page = [thread_rows.public(row) for row in found[:limit]]
     return rows([_project(row, select, extract) for row in page]), cursor
@@ -77,7 +77,7 @@ async def count(
         query = _query(conn, asked, permitted, who)
         return int(conn.scalar(query.count(), query.parameters))
 
-    return await database.current().read(fn)
+    return await database.current().search(fn)
 
 
 def _asked(

@@ -799,6 +799,17 @@ def test_what_a_graph_raises_in_a_run_is_the_end_of_the_run(server: Served, kind
     assert run["status"] == "error"
 
 
+def test_a_graph_that_exits_ends_its_run_and_not_the_server(server: Served) -> None:
+    """It was the end of the process, and of what others did in it; and then of the next one."""
+    thread = server.post("/threads", {})["thread_id"]
+    body = {"assistant_id": "failing", "input": {"error": "SystemExit", "message": "enough"}}
+    answer = server.post(f"/threads/{thread}/runs/wait", body)
+    assert answer["__error__"]["error"] == "GraphExited"
+    assert "sys.exit('enough')" in answer["__error__"]["message"]
+    (run,) = server.client.get(f"/threads/{thread}/runs").json()
+    assert run["status"] == "error"
+
+
 def test_a_command_that_goes_nowhere_updates_the_state(server: Served) -> None:
     """A superstep with a command but without `goto` was a 500."""
     for command in ({"update": {"value": "x"}}, {"update": {"value": "x"}, "goto": []}):

@@ -1,6 +1,7 @@
 """`threadhold serve` and `dev` as processes: what they print, refuse, log and answer."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -348,6 +349,32 @@ def test_help_names_each_command_and_no_option_that_does_not_work(tmp_path: Path
     assert "--workers" in options
     assert "--redis-url" in options
     assert "--inherited" not in options
+
+
+def test_one_of_several_processes_says_when_it_serves(project: Path) -> None:
+    """As its supervisor hears it, who starts another for one that has served, and ends with him."""
+    (alive, held), (hears, says) = os.pipe(), os.pipe()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        gives = (listening.fileno(), alive, says)
+        port = listening.getsockname()[1]
+        asked = command("serve", project / "langgraph.json", project, port)
+        process = subprocess.Popen(
+            [*asked, "--inherited", ",".join(map(str, gives))],
+            cwd=project,
+            env=environment(),
+            pass_fds=gives,
+        )
+        for descriptor in (alive, says):
+            os.close(descriptor)
+        try:
+            # Nothing, and no wait either, if it ends without having served.
+            assert os.read(hears, 1) == b"1"
+            assert httpx.get(f"http://127.0.0.1:{port}/ok", timeout=60).is_success
+        finally:
+            os.close(held)
+            os.close(hears)
+            # uvicorn raises the signal once more, after everything has been closed.
+            assert process.wait(60) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("command", [("serve", "--workers", "2"), ("worker",)])

@@ -171,6 +171,24 @@ async def test_a_rare_label_is_the_start_and_no_table_is_walked(
     assert not [step for step in steps if step.startswith("SCAN")], steps
 
 
+@pytest.mark.only("sqlite")  # As above.
+@pytest.mark.parametrize("sparse", [0, 10_000])
+async def test_a_label_is_counted_by_walking_through_it(
+    db: Database, monkeypatch: pytest.MonkeyPatch, sparse: int
+) -> None:
+    monkeypatch.setattr(thread_query, "SPARSE", sparse)
+
+    def fn(conn: Connection) -> list[str]:
+        query = thread_query.plan(conn, {"tenant": "a"}, None)
+        compiled = query.count().compiled(_dialect(conn))
+        asked = f"EXPLAIN QUERY PLAN {compiled.sql}"
+        return [str(step[-1]) for step in conn.raw.execute(asked, compiled.bind(query.parameters))]
+
+    steps = await db.write(fn)
+    assert steps[0].startswith("SEARCH l0 USING COVERING INDEX"), steps
+    assert not [step for step in steps if step.startswith("SCAN")], steps
+
+
 def _dialect(conn: Connection) -> Any:
     return conn._dialect
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from langgraph_runtime_sql.postgres import READERS, WRITERS
+from langgraph_runtime_sql.postgres import READERS, SEARCHERS, URGENT, WRITERS
 from my_agent.chat.settings import ChatSettings
 from my_agent.database import CONNECTIONS, MORE_CONNECTIONS
 from my_agent.icp_finder.settings import IcpSettings
@@ -96,7 +96,7 @@ def grace(environment: dict[str, str]) -> float:
 
 # What each process takes of Postgres: its threads' connections, the one by which it owns the
 # database, and those of the graphs.
-PER_PROCESS = READERS + WRITERS + 1 + CONNECTIONS + MORE_CONNECTIONS
+PER_PROCESS = READERS + SEARCHERS + WRITERS + URGENT + 1 + CONNECTIONS + MORE_CONNECTIONS
 # Kept by Postgres for superusers, and for those who look at it or back it up.
 OTHERS = 20
 

@@ -25,7 +25,7 @@ INHERITS = """
 import socket, time
 from server import processes
 with socket.socket() as listening:
-    processes.inherited(f"{{listening.detach()}},{alive}")
+    processes.inherited(f"{{listening.detach()}},{alive},{alive}")
     print("ready", flush=True)
     time.sleep(600)
 """

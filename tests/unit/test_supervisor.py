@@ -11,6 +11,7 @@ import pytest
 from server import processes
 from server.processes import Supervisor
 
+SERVES = "import os, sys; os.write(int(sys.argv[1]), b'1'); "
 WAITS = "import signal; signal.sigwait({signal.SIGTERM})"
 
 
@@ -40,13 +41,14 @@ class Scripted(Supervisor):
         self._scripts = scripts
         self.started = 0
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _launch(self, inherits: tuple[int, int, int]) -> subprocess.Popen[bytes]:
         script = self._scripts[self.started]
         self.started += 1
         # Blocked, so that the signal is waited for and not died of.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         try:
-            child = subprocess.Popen([sys.executable, "-c", script])
+            command = [sys.executable, "-c", script, str(inherits[-1])]
+            child = subprocess.Popen(command, pass_fds=inherits)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         if self.started == len(self._scripts):
@@ -60,10 +62,19 @@ def test_all_end_although_they_were_told_while_the_last_was_starting() -> None:
     assert supervisor.started == 2
 
 
-def test_what_cannot_start_is_the_end_of_all() -> None:
+def test_what_cannot_start_is_the_end_of_all(caplog: pytest.LogCaptureFixture) -> None:
     supervisor = Scripted(2, "raise SystemExit(3)", WAITS, WAITS)
     assert supervisor.run() == 3
     assert supervisor.started == 2
+    assert "cannot start (3): ending all" in caplog.text
+
+
+def test_one_that_has_served_is_replaced_whatever_it_exits_with() -> None:
+    """A graph may call `os._exit(1)`."""
+    exits = [f"{SERVES}os._exit({code})" for code in processes.HOPELESS]
+    supervisor = Scripted(2, WAITS, *exits, WAITS)
+    assert supervisor.run() == 0
+    assert supervisor.started == 5
 
 
 def test_one_that_dies_is_replaced_however_often_its_successor_cannot_start() -> None:
