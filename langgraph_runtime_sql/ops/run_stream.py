@@ -250,7 +250,8 @@ async def final_event(run_id: UUID) -> Event | None:
             name, data = "error", thread["error"]
         elif thread["interrupts"]:
             pending = [each for group in thread["interrupts"].values() for each in group]
-            data = {**data, "__interrupt__": pending}
+            # The state of a function is whatever it has returned: langgraph leaves it out, too.
+            data = {**(data if isinstance(data, dict) else {}), "__interrupt__": pending}
         return Event((0, 0), str(run_id), name, json_codec.dumps(data).encode(), False)
 
     return await database.current().read(fn)
