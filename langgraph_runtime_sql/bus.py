@@ -20,8 +20,13 @@ T = TypeVar("T")
 
 # A resumable run keeps this much of its stream for clients that come back.
 LOG_BYTES = 32 * 2**20
-# And all of them together this much: those that have ended longest ago go first.
+# And all of them together this much: those that have ended longest ago go first, until there is
+# room for a while.
 ALL_LOGS_BYTES = 256 * 2**20
+ROOM = 0.9
+# What may wait for a reader that does not read, and what each event costs beside its data.
+WAITING_BYTES = LOG_BYTES
+EVENT_BYTES = 256
 # Control messages for runs that nobody has entered yet.
 UNHEARD = 10_000
 DONE = b"done"
@@ -96,6 +101,8 @@ def parse_order(event_id: str | bytes | None) -> Order | None:
 class Subscription:
     """One reader's events, in order; it lives on the event loop that made it.
 
+    A reader that falls too far behind loses them, and is told so: they are kept in memory.
+
     Attributes:
         broken: Whether events were lost on their way here.
     """
@@ -106,12 +113,24 @@ class Subscription:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._events: deque[Event] = deque()
+        # Each is written by one side only, so that neither waits for the other.
+        self._pushed = 0
+        self._read = 0
+        self._most = WAITING_BYTES
         self._waiter: asyncio.Future[None] | None = None
         self._leave = leave
 
     def push(self, event: Event) -> None:
-        """Add an event, from any thread."""
-        self._events.append(event)
+        """Add an event, from any thread, one at a time."""
+        if self.broken and not event.is_loss and self._is_idle(event):
+            return
+        self._pushed += _size(event)
+        if self._pushed - self._read > self._most and self._events and not self.broken:
+            self.broken = True
+            # In one step, because the reader may take one just now.
+            self._events = deque((lost(), event) if event.is_end else (lost(),))
+        else:
+            self._events.append(event)
         if self._waiter is None:
             return
         if threading.get_ident() == self._thread:
@@ -119,6 +138,10 @@ class Subscription:
         else:
             with suppress(RuntimeError):  # The reader's loop has closed: it is gone.
                 self._loop.call_soon_threadsafe(self._wake)
+
+    def _is_idle(self, event: Event) -> bool:
+        """Whether an event is of no use after a hole: all but the end, of which once is enough."""
+        return not event.is_end or any(each.is_end for each in self._events.copy())
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -142,7 +165,20 @@ class Subscription:
                 return None
             finally:
                 self._waiter = None
-        return self._events.popleft()
+        event = self._events.popleft()
+        self._read += _size(event)
+        return event
+
+    def begin_with(self, events: Collection[Event]) -> None:
+        """Have these read first, in the place of what waits; the caller keeps others from pushing.
+
+        They were kept already, and may be more than what may wait.
+        """
+        size = sum(map(_size, events))
+        self._events = deque(events)
+        self._pushed = self._read + size
+        self._most = WAITING_BYTES + size
+        self.broken = self.broken or any(event.is_loss for event in events)
 
     def lose(self) -> None:
         """Have the reader told, in their place, that events were lost on their way here."""
@@ -161,13 +197,22 @@ class Subscription:
         self.close()
 
 
+def _size(event: Event) -> int:
+    return len(event.data) + EVENT_BYTES
+
+
 @dataclass(slots=True)
 class _Log:
-    """What a resumable stream keeps."""
+    """What a resumable stream keeps.
+
+    Attributes:
+        dropped: The number of the last event that is not kept any more.
+    """
 
     thread_id: str | None
     events: deque[Event] = field(default_factory=deque)
     size: int = 0
+    dropped: Order = START
     expires: float | None = None
 
     def add(self, event: Event) -> int:
@@ -176,7 +221,9 @@ class _Log:
         self.events.append(event)
         self.size += len(event.data)
         while self.size > LOG_BYTES and len(self.events) > 1:
-            self.size -= len(self.events.popleft().data)
+            oldest = self.events.popleft()
+            self.size -= len(oldest.data)
+            self.dropped = oldest.order
         return self.size - before
 
 
@@ -365,10 +412,8 @@ class LocalBus:
         with self._lock:
             if after is not None:
                 names = self._thread_logs.get(key, []) if logs is None else logs
-                kept = {e for name in names if name in self._logs for e in self._logs[name].events}
-                for event in sorted(kept.union(live.waiting() if live else ())):
-                    if event.order > after:
-                        subscription.push(event)
+                found = [self._logs[name] for name in names if name in self._logs]
+                subscription.begin_with(_since(after, found, live))
             readers[key].append(subscription)
         return subscription
 
@@ -484,7 +529,7 @@ class LocalBus:
         """Forget streams of ended runs, before their time, until the rest fits."""
         ended = sorted((log.expires, key) for key, log in self._logs.items() if log.expires)
         for _, key in ended:
-            if self._logged <= ALL_LOGS_BYTES:
+            if self._logged <= ALL_LOGS_BYTES * ROOM:
                 return
             self._forget_log(key)
 
@@ -495,6 +540,18 @@ class LocalBus:
             self._thread_logs[log.thread_id].remove(key)
             if not self._thread_logs[log.thread_id]:
                 del self._thread_logs[log.thread_id]
+
+
+def _since(after: Order, logs: list[_Log], live: Subscription | None) -> list[Event]:
+    """What is known of what came after an event; that some is missing comes first."""
+    waiting = live.waiting() if live else []
+    known = {event for log in logs for event in log.events}.union(waiting)
+    found = sorted(event for event in known if event.order > after)
+    # Whoever begins gets what is kept. Whoever goes on gets all that came since.
+    gone = after > START and any(log.dropped > after for log in logs)
+    if (gone and all(event.order > after for event in waiting)) or (live and live.broken):
+        return [lost(), *found]
+    return found
 
 
 _current: LocalBus | None = None

@@ -142,13 +142,18 @@ class Database:
         self._engine.submit_search(limited, answer)
         return await answer.wait()
 
-    async def write(self, fn: Callable[[Connection], T]) -> T:
+    async def write(self, fn: Callable[[Connection], T], *, urgent: bool = False) -> T:
         """`fn(conn)` in one transaction; returns once it is committed.
 
         Whatever `fn` raises undoes it and is raised here.
+
+        Args:
+            fn: The operation.
+            urgent: Do not wait for other writes, which may all be waiting for a lock. For what
+                has to be done in time, and waits for no lock of theirs itself.
         """
         answer: Answer[T] = Answer(asyncio.get_running_loop())
-        self._engine.submit_write(fn, answer)
+        self._engine.submit_write(fn, answer, urgent=urgent)
         return await answer.wait()
 
     def read_sync(self, fn: Callable[[Connection], T]) -> T:

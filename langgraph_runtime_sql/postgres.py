@@ -50,6 +50,8 @@ Connect = Callable[..., Any]
 
 READERS = 4
 WRITERS = 8
+# More of them, for what is urgent: to renew leases, to claim or free runs, to end what got stuck.
+URGENT = 3
 # Beside the readers, so that those who look for one row do not wait for who looks at all.
 SEARCHERS = 2
 # How often an operation that collides with others is done again, and the longest first pause.
@@ -95,13 +97,16 @@ _COLLISIONS = (
     errors.InvalidSqlStatementName,
     Collided,
 )
-_BUSY = (errors.SerializationFailure, errors.DeadlockDetected, errors.LockNotAvailable)
+_BUSY = (errors.SerializationFailure, errors.DeadlockDetected)
 
 
 def translate(error: BaseException) -> BaseException:
     """A driver's error as one of ours, where it is not the operation's own doing."""
     if isinstance(error, _BUSY):
         return DatabaseBusy(_first_line(error))
+    if isinstance(error, errors.LockNotAvailable):
+        # Not busy, which is tried again at once: each time it would take a writer from all others.
+        return DatabaseOverloaded("Somebody else has had it locked for too long")
     if isinstance(error, errors.InsufficientPrivilege) and _is_policy(error):
         return OtherTenants()
     if isinstance(error, psycopg.Error) and error.sqlstate == SupersededAttempt.SQLSTATE:
@@ -144,7 +149,7 @@ class PostgresEngine:
         self._opened_lock = threading.Lock()
         self._readers = Crew(READERS, "postgres-read")
         self._searchers = Crew(SEARCHERS, "postgres-search")
-        self._writers = Crew(WRITERS, "postgres-write")
+        self._writers = Crew(WRITERS, "postgres-write", URGENT)
         self._writing: set[Future[None]] = set()
         self._refusal: Exception | None = None
         self._is_cut_off = False
@@ -186,9 +191,11 @@ class PostgresEngine:
         """Take no operation from now on; each raises `reason`, the first that was given."""
         self._refusal = self._refusal or reason
 
-    def submit_write(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
-        """Run `fn` on a writer; `answer` hears of it after the commit."""
-        writing = self._submit(self._writers, _WRITE, fn, answer)
+    def submit_write(
+        self, fn: Callable[[Connection], T], answer: Answer[T], *, urgent: bool = False
+    ) -> None:
+        """Run `fn` on a writer, `urgent` or not; `answer` hears of it after the commit."""
+        writing = self._submit(self._writers, _WRITE, fn, answer, urgent=urgent)
         self._writing.add(writing)
         writing.add_done_callback(self._writing.discard)
 
@@ -211,12 +218,15 @@ class PostgresEngine:
         begin: bytes,
         fn: Callable[[Connection], T],
         answer: Answer[T],
+        *,
+        urgent: bool = False,
     ) -> Future[None]:
         if self._refusal is not None:
             raise self._refusal
         try:
             # Here, on the caller's side: the pool's threads do not know who asks.
-            return pool.submit(partial(self._answer, begin, scope.current(), fn, answer))
+            work = partial(self._answer, begin, scope.current(), fn, answer)
+            return pool.submit(work, urgent=urgent)
         except RuntimeError as error:
             # Stopped since the line above.
             raise DatabaseClosed from error

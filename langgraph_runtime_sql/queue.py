@@ -137,7 +137,9 @@ class Queue:
         """Start what is due; returns the seconds after which to look again unless woken."""
         async with self._claiming:
             began = elapsed()
-            claimed = await database.current().write(lambda conn: run_claim.claim(conn, free))
+            claimed = await database.current().write(
+                lambda conn: run_claim.claim(conn, free), urgent=True
+            )
             # With all slots taken nobody looks at what comes, or becomes due, until one is free.
             self._waiting = claimed.waiting or len(claimed.runs) == free
             for run, attempt in claimed.runs:
@@ -266,10 +268,10 @@ class Queue:
     async def _renew(self) -> None:
         """Renew our leases; where there are other processes, hear what was not heard from them."""
         if database.current().alone:
-            await database.current().write(run_claim.renew)
+            await database.current().write(run_claim.renew, urgent=True)
             return
         active, began = set(self.active), elapsed()
-        held = await database.current().write(run_claim.renew_held)
+        held = await database.current().write(run_claim.renew_held, urgent=True)
         kept = frozenset((str(row["run_id"]), row["attempt"]) for row in held)
         leases.renewed(began, kept)
         for row in held:
@@ -293,7 +295,7 @@ class Queue:
         # Only Postgres is shared; whoever serves a file need not wait for its driver.
         from langgraph_runtime_sql import postgres_stuck
 
-        if ended := await here.write(postgres_stuck.end):
+        if ended := await here.write(postgres_stuck.end, urgent=True):
             logger.warning("Ended transactions that got stuck", action="unstuck", count=ended)
         await self._sweep("ended")
 
@@ -370,13 +372,14 @@ async def _recover_some(
     if not numbers:
         return [], last
     try:
-        return await here.write(partial(free, first=numbers[0], last=numbers[-1])), last
+        together = partial(free, first=numbers[0], last=numbers[-1])
+        return await here.write(together, urgent=True), last
     except Exception as error:  # noqa: BLE001  # said in full for whichever it is, below
         logger.warning("Freeing lost runs one by one", why=str(error))
     freed: list[str] = []
     for number in numbers:
         try:
-            freed += await here.write(partial(free, first=number, last=number))
+            freed += await here.write(partial(free, first=number, last=number), urgent=True)
         except Exception:
             logger.exception("Cannot free a lost run", action="recovery_failed", number=number)
     return freed, last

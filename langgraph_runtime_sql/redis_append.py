@@ -13,10 +13,44 @@ RUNS = 500
 
 # Answers the number of the last event of this origin that the stream has.
 # What an attempt sends that was superseded keeps its number, so that no follower sees a hole.
+# Beside each origin and each run stands when it was last heard of (`at:`), for a run that has ended
+# below zero. Where there are too many, runs that ended longest ago go first, and those in flight
+# last: what is known of them keeps superseded attempts out. Origins go that were silent for longer
+# than their process keeps what it would tell again.
 APPEND = """
 local log, meta, origin = KEYS[1], KEYS[2], ARGV[1]
-local force, ttl, most, runs = ARGV[2] == '1', ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local held = tonumber(redis.call('HGET', meta, origin) or '0')
+local force, ttl = ARGV[2] == '1', tonumber(ARGV[3])
+local most, runs = tonumber(ARGV[4]), tonumber(ARGV[5])
+local now = tonumber(redis.call('TIME')[1])
+
+local function make_room()
+  local fields, known = redis.call('HGETALL', meta), {}
+  for j = 1, #fields, 2 do known[fields[j]] = fields[j + 1] end
+  local found, gone = {}, {}
+  for name in pairs(known) do
+    local heard = tonumber(known['at:' .. name] or '0') or 0
+    if name:sub(1, 3) == 'at:' then
+      if not known[name:sub(4)] then gone[#gone + 1] = name end
+    elseif name:sub(1, 4) == 'run:' then
+      found[#found + 1] = {name, heard < 0 and 0 or 1, math.abs(heard)}
+    elseif name ~= 'size' and name ~= origin and now - heard > 2 * ttl + 60 then
+      gone[#gone + 1] = name
+    end
+  end
+  if #found >= runs then
+    table.sort(found, function(a, b)
+      if a[2] ~= b[2] then return a[2] < b[2] end
+      return a[3] < b[3]
+    end)
+    for j = 1, #found - math.floor(runs * 0.9) do gone[#gone + 1] = found[j][1] end
+  end
+  for _, name in ipairs(gone) do redis.call('HDEL', meta, name, 'at:' .. name) end
+end
+
+local held = redis.call('HGET', meta, origin)
+if not held and redis.call('HLEN', meta) >= 2 * runs then make_room() end
+held = tonumber(held or '0')
+local heard = {}
 local size = 0
 local i = 6
 while ARGV[i] do
@@ -29,13 +63,10 @@ while ARGV[i] do
       redis.call('XADD', log, '*', 'o', origin, 'n', n)
     else
       if attempt > owner then
-        if owner == 0 and redis.call('HLEN', meta) > runs then
-          for _, name in ipairs(redis.call('HKEYS', meta)) do
-            if name:sub(1, 4) == 'run:' then redis.call('HDEL', meta, name) end
-          end
-        end
-        redis.call('HSET', meta, run, attempt)
+        if owner == 0 and redis.call('HLEN', meta) >= 2 * runs then make_room() end
+        redis.call('HSET', meta, run, attempt, 'at:' .. run, now)
       end
+      if attempt > 0 or owner > 0 then heard[run] = ARGV[i + 4] == 'done' and -now or now end
       redis.call('XADD', log, '*', 'o', origin, 'n', n, 'h', ARGV[i + 3], 'd', ARGV[i + 4])
       size = size + #ARGV[i + 3] + #ARGV[i + 4]
     end
@@ -43,8 +74,11 @@ while ARGV[i] do
   end
   i = i + 5
 end
+for run, at in pairs(heard) do
+  if redis.call('HEXISTS', meta, run) == 1 then redis.call('HSET', meta, 'at:' .. run, at) end
+end
 if ARGV[6] then
-  redis.call('HSET', meta, origin, held)
+  redis.call('HSET', meta, origin, held, 'at:' .. origin, now)
   size = redis.call('HINCRBY', meta, 'size', size)
   while size > most do
     local oldest = redis.call('XRANGE', log, '-', '+', 'COUNT', 100)
@@ -59,6 +93,8 @@ if ARGV[6] then
       redis.call('XDEL', log, oldest[j][1])
     end
   end
+elseif held > 0 then
+  redis.call('HSET', meta, 'at:' .. origin, now)
 end
 redis.call('EXPIRE', log, ttl)
 redis.call('EXPIRE', meta, ttl)

@@ -46,7 +46,8 @@ FLUSH_SECONDS = 2.0
 # How long what a run has left is waited for once the run has ended.
 SETTLE_SECONDS = 5.0
 AWAY_SETTLE_SECONDS = 1.0
-# A run that publishes nothing for this long loses what it could be resumed from.
+# What Redis keeps a stream for: a run that publishes nothing for longer, and is not kept for
+# those who come back, is begun anew.
 LEAST_TTL_SECONDS = 60.0
 LISTEN_SECONDS = 5.0
 # A hole in what is told again is given this long to be filled.
@@ -86,11 +87,10 @@ class RemoteSubscription(Subscription):
             self._latest = event.run_id, max(event.attempt, attempt * (event.run_id == run_id))
         return event.attempt in (0, self._latest[1])
 
-    def begin_with(self, events: list[Event]) -> None:
-        """Put what was sent before in front; the caller keeps others from pushing meanwhile."""
+    def begin_with(self, events: Collection[Event]) -> None:
+        """Have these read first; none of them comes twice."""
         self._replayed = frozenset((event.order, event.run_id) for event in events)
-        self._events.clear()
-        self._events.extend(events)
+        super().begin_with(events)
         for event in events:
             self._admits(event)
 
@@ -131,7 +131,7 @@ class RedisBus(LocalBus):
         super().__init__(keep_seconds)
         self.name = uuid.uuid4().hex
         self.link = Link(url, prefix or PREFIX, seconds=answer_seconds)
-        self._outbox = Outbox(self.link, max(LEAST_TTL_SECONDS, keep_seconds))
+        self._outbox = Outbox(self.link, max(LEAST_TTL_SECONDS, keep_seconds), self._in_flight)
         self._remote: Reader | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -275,8 +275,8 @@ class RedisBus(LocalBus):
             # What is sent from here comes after what was sent elsewhere, whichever clock is ahead.
             self._last = max([self._last, *(each.order for each in found.values())])
             events = [found[number] for number in sorted(found) if number[0] > after]
-            lost = [each for each in waiting if each.is_loss]
-            reader.begin_with([*lost, *events])
+            losses = [each for each in waiting if each.is_loss][:1]
+            reader.begin_with([*losses, *events])
         if run_id and (events or whole) and _has_hole(list(found.values()), after):
             reader.lose_first()
 
@@ -323,6 +323,13 @@ class RedisBus(LocalBus):
             return True
         seconds = SETTLE_SECONDS if self.link.well else AWAY_SETTLE_SECONDS
         return await self._remote.settle(subscription.key, seconds, run_id)
+
+    def _in_flight(self) -> list[str]:
+        """The streams of runs that are worked on here, and kept for those who come back."""
+        with self._lock:
+            return [
+                log.thread_id or run_id for run_id, log in self._logs.items() if log.expires is None
+            ]
 
     async def flush(self) -> None:
         """Have everything that was published so far in Redis, unless it is away."""

@@ -82,7 +82,7 @@ def _held(known: Fields, newer: Iterable[Entry]) -> dict[bytes, int]:
     held = {
         origin: int(number)
         for origin, number in known.items()
-        if origin != b"size" and not origin.startswith(b"run:") and number.isdigit()
+        if origin != b"size" and not origin.startswith((b"run:", b"at:")) and number.isdigit()
     }
     for _, fields in newer:
         if (numbered := _number(fields)) is not None:

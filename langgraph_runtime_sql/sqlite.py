@@ -104,8 +104,13 @@ class SqliteEngine:
                 raw.close()
             self._opened.clear()
 
-    def submit_write(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
-        """Hand `fn` to the writer; `answer` hears of it after the commit."""
+    def submit_write(
+        self, fn: Callable[[Connection], T], answer: Answer[T], *, urgent: bool = False
+    ) -> None:
+        """Hand `fn` to the writer; `answer` hears of it after the commit.
+
+        What is urgent waits its turn, too: here no write waits for a lock.
+        """
         with self._submit_lock:
             if self._closed:
                 raise DatabaseClosed

@@ -25,8 +25,23 @@ metadata = MetaData()
 DEFAULT_URL = "sqlite:///./data/threadhold.db"
 SHARED = ""
 """The tenant of rows that every tenant may read. What works as it is the operator's, and sees everything."""
-# The server writes to the same file: long enough for its longest turn.
+# The server writes to the same file: long enough for its longest turn. On Postgres, for whoever is
+# stopped in the middle of a transaction to be cut off.
 BUSY_SECONDS = 30.0
+# From here on as the server's own connections are, by which name it ends those that got stuck
+# (`langgraph_runtime_sql/postgres.py`, which graphs know nothing of).
+IDLE_SECONDS = 10.0
+_SESSION = {
+    "application_name": "threadhold",
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
+# Beside those of the server, and for each of its processes: transactions here are short.
+CONNECTIONS = 2
+MORE_CONNECTIONS = 3
 DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
 
 
@@ -167,7 +182,7 @@ def _parse(url: str) -> URL:
 
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() != "sqlite":
-        return create_engine(url, pool_pre_ping=True)
+        return _postgres(url)
     if url.database:
         Path(url.database).expanduser().absolute().parent.mkdir(parents=True, exist_ok=True)
     # Without an isolation level the driver leaves BEGIN to `_begin`.
@@ -176,6 +191,29 @@ def _engine(url: URL) -> Engine:
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _postgres(url: URL) -> Engine:
+    # What the URL says itself counts, but for the name.
+    said = url.query.keys() - {"application_name"}
+    engine = create_engine(
+        url,
+        connect_args={name: value for name, value in _SESSION.items() if name not in said},
+        pool_pre_ping=True,
+        pool_size=CONNECTIONS,
+        max_overflow=MORE_CONNECTIONS,
+        # Longer than those who have them wait for a lock.
+        pool_timeout=2 * BUSY_SECONDS,
+    )
+    event.listen(engine, "connect", _bound)
+    return engine
+
+
+def _bound(raw: Any, record: Any) -> None:
+    """Have nobody wait for ever, and a stopped process keep nobody waiting for ever."""
+    raw.execute(f"SET lock_timeout = '{BUSY_SECONDS:g}s'")
+    raw.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS:g}s'")
+    raw.commit()
 
 
 def _set_up(raw: Any, record: Any) -> None:

@@ -93,12 +93,25 @@ def serve(
 @config_option
 @database_option
 @redis_option
-def worker(langgraph_json: Path | None, database_url: str | None, redis_url: str | None) -> None:
+@click.option(
+    "--heartbeat",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to touch every 5 seconds, by whose age a probe sees that it is alive.",
+)
+def worker(
+    langgraph_json: Path | None,
+    database_url: str | None,
+    redis_url: str | None,
+    heartbeat: Path | None,
+) -> None:
     """Work on runs beside servers of the same database, and answer no requests."""
     from server.working import work
 
     work(
-        load_settings(langgraph_json=langgraph_json, database_url=database_url, redis_url=redis_url)
+        load_settings(
+            langgraph_json=langgraph_json, database_url=database_url, redis_url=redis_url
+        ),
+        heartbeat,
     )
 
 

@@ -4,11 +4,13 @@ import asyncio
 import logging
 import os
 import signal
+from pathlib import Path
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from server import logs
 from server.app import create_app
 from server.ending import MARGIN_SECONDS, Ending
+from server.heartbeat import Heartbeat
 from server.processes import refuse_alone
 from server.settings import Settings
 
@@ -19,10 +21,14 @@ class NothingToDo(RuntimeSqlError):
     """A worker that may work on no run."""
 
 
-def work(settings: Settings) -> None:
+def work(settings: Settings, heartbeat: Path | None = None) -> None:
     """Work on runs until SIGINT or SIGTERM, then let them finish for the grace period.
 
     Another signal ends it at once.
+
+    Args:
+        settings: The worker's settings.
+        heartbeat: A file to touch every few seconds from when it works on.
 
     Raises:
         RuntimeSqlError: the project cannot be served, or not by more than one process.
@@ -30,17 +36,18 @@ def work(settings: Settings) -> None:
     refuse_alone(settings, "worker")
     if settings.n_jobs_per_worker == 0:
         raise NothingToDo("worker: N_JOBS_PER_WORKER=0 leaves it nothing to do")
+    heart = Heartbeat(heartbeat) if heartbeat is not None else None
     logs.configure(settings.log_level)
     if os.name == "nt":
-        asyncio.run(_work(settings))
+        asyncio.run(_work(settings, heart))
         return
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_work(settings))
+        runner.run(_work(settings, heart))
 
 
-async def _work(settings: Settings) -> None:
+async def _work(settings: Settings, heart: Heartbeat | None) -> None:
     app = create_app(settings)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -53,6 +60,8 @@ async def _work(settings: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told, number)
     async with app.router.lifespan_context(app):
+        if heart is not None:
+            heart.begin()
         logger.info("Working on runs (process %s)", os.getpid())
         await stop.wait()
         logger.info("Stopping")

@@ -11,6 +11,7 @@ from langgraph_runtime_sql.checkpoint.history import (
     delete_thread,
     latest_checkpoint,
     latest_id,
+    latest_version,
     prune_thread,
 )
 from langgraph_runtime_sql.checkpoint.saver import Checkpointer
@@ -28,6 +29,7 @@ __all__ = [
     "ensure_schema",
     "latest_checkpoint",
     "latest_id",
+    "latest_version",
     "prune_thread",
     "run",
     "thread_storage",

@@ -13,6 +13,8 @@ from langgraph_runtime_sql.checkpoint.stock import run, run_many, stock_saver
 from langgraph_runtime_sql.connection import Connection
 
 Saver = BaseCheckpointSaver[str]
+Version = tuple[str | None, tuple[tuple[Any, ...], ...]]
+"""Of a thread's state: equal as long as nobody has changed it."""
 
 _COPIES = {
     "sqlite": (
@@ -119,6 +121,20 @@ def latest_id(conn: Connection, thread_id: Any, namespace: str = "") -> str | No
         (str(thread_id), namespace),
     ).fetchone()[0]
     return found
+
+
+def latest_version(conn: Connection, thread_id: Any) -> Version:
+    """What a thread's state is made of: its newest checkpoint, and what was written onto it."""
+    newest = latest_id(conn, thread_id)
+    if newest is None:
+        return None, ()
+    found = run(
+        conn,
+        "SELECT task_id, idx, channel, {value} FROM {writes} WHERE thread_id = ?"
+        " AND checkpoint_ns = '' AND checkpoint_id = ? ORDER BY task_id, idx",
+        (str(thread_id), newest),
+    )
+    return newest, tuple(tuple(row) for row in found.fetchall())
 
 
 def prune_thread(conn: Connection, thread_id: Any) -> None:

@@ -77,10 +77,14 @@ def ensure_schema(raw: Any) -> None:
     Args:
         raw: A connection outside any transaction; what it does is committed.
     """
+    # Here, because the migrations import this package.
+    from langgraph_runtime_sql.migrations.patience import concurrently
+
     # Indexes on tables that others write to can only be built outside of transactions.
     PostgresSaver(raw).setup()
-    for statement in (undo.TABLE, *_INDEXES):
-        raw.execute(statement.format(binary="BYTEA", **NAMES["postgresql"]))
+    raw.execute(undo.TABLE.format(binary="BYTEA", **NAMES["postgresql"]))
+    for statement in _INDEXES:
+        concurrently(raw, statement.format(**NAMES["postgresql"]))
 
 
 def serialized(

@@ -1,6 +1,7 @@
 """Migrations: Alembic scripts that bring a database to the schema in `tables`."""
 
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from langgraph_runtime_sql.tables import metadata
 
 if TYPE_CHECKING:
     from alembic.config import Config
+    from sqlalchemy import Engine
 
     from langgraph_runtime_sql.postgres import PostgresEngine
     from langgraph_runtime_sql.sqlite import SqliteEngine
@@ -27,6 +29,7 @@ def upgrade(engine: "SqliteEngine | PostgresEngine") -> None:
     Raises:
         DatabaseTooNew: it is past `HEAD`.
         DatabaseOverloaded: the server cannot be reached.
+        DatabaseBusy: others have been migrating it, or using a table, for ten minutes.
     """
     if engine.dialect.name == "postgresql":
         _upgrade_postgres(engine)
@@ -52,7 +55,7 @@ def _upgrade_postgres(engine: Any) -> None:
             postgres.create(raw, HEAD)
         elif found != HEAD:
             _check_known(found)
-            replay_postgres(engine.dsn)
+            replay_postgres(engine)
         postgres.ensure_others(raw)
 
 
@@ -112,18 +115,43 @@ def replay(raw: sqlite3.Connection) -> None:
         command.upgrade(config, HEAD)
 
 
-def replay_postgres(dsn: str) -> None:
-    """Run every script that the Postgres database has not had, in one transaction."""
-    from alembic import command
+def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
+    """Run every script that the Postgres database has not had, in one transaction.
+
+    Args:
+        engine: Whose connections are used.
+        to: The last script to run.
+
+    Raises:
+        DatabaseBusy: others have been using a table for ten minutes.
+    """
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool
 
+    from langgraph_runtime_sql.migrations.patience import patiently
+
+    def connect() -> Any:
+        raw = engine.open()
+        raw.autocommit = False
+        return raw
+
+    alchemy = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
+    patiently(partial(_replay_postgres, alchemy, to))
+
+
+def _replay_postgres(alchemy: "Engine", to: str) -> None:
+    from alembic import command
+
+    from langgraph_runtime_sql.migrations.patience import BRIEFLY
+
     config = _config()
-    url = dsn.replace("postgresql://", "postgresql+psycopg://", 1)
-    with create_engine(url, poolclass=NullPool).begin() as connection:
+    with alchemy.begin() as connection:
+        connection.exec_driver_sql(BRIEFLY)
         connection.exec_driver_sql("SET LOCAL threadhold.everything = 'on'")
         config.attributes["connection"] = connection
-        command.upgrade(config, HEAD)
+        command.upgrade(config, to)
+        if to == HEAD:
+            triggers.ensure_filled(connection.connection.driver_connection)
 
 
 def _config() -> "Config":

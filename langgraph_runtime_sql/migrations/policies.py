@@ -6,9 +6,11 @@ once a statement and not once a row.
 """
 
 import hashlib
+from functools import partial
 
 from psycopg import sql
 
+from langgraph_runtime_sql.migrations.patience import BRIEFLY, concurrently, patiently
 from langgraph_runtime_sql.postgres import Raw
 
 _EVERYTHING = "(SELECT current_setting('threadhold.everything', true)) = 'on'"
@@ -75,15 +77,20 @@ def ensure(raw: Raw) -> None:
     """
     seen = dict(raw.execute(_SEEN, (list(POLICIES),)).fetchall())
     # Outside of transactions, so that others may write meanwhile.
-    raw.execute(_INDEX)
+    concurrently(raw, _INDEX)
     for table, found in seen.items():
         digest = hashlib.blake2b(repr(POLICIES[table]).encode(), digest_size=8).hexdigest()
         if found != digest:
-            with raw.transaction():
-                _secure(raw, table, digest)
+            patiently(partial(_secure, raw, table, digest))
 
 
 def _secure(raw: Raw, table: str, digest: str) -> None:
+    with raw.transaction():
+        raw.execute(BRIEFLY)
+        _change(raw, table, digest)
+
+
+def _change(raw: Raw, table: str, digest: str) -> None:
     name = sql.Identifier(table)
     for change in ("ENABLE", "FORCE"):
         raw.execute(sql.SQL(f"ALTER TABLE {{}} {change} ROW LEVEL SECURITY").format(name))

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import psycopg
 from psycopg import sql
@@ -11,14 +12,12 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from langgraph_runtime_sql import store
 from langgraph_runtime_sql.checkpoint import postgres as checkpoint_tables
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseIncomplete, DatabaseOverloaded
-from langgraph_runtime_sql.migrations import functions, policies, triggers
+from langgraph_runtime_sql.migrations import functions, patience, policies, triggers
 from langgraph_runtime_sql.postgres import PostgresEngine, Raw
 from langgraph_runtime_sql.postgres_connection import DIALECT
 from langgraph_runtime_sql.tables import metadata
 
 _KEY = 7_214_880_110
-# As long as building an index on a large table may take.
-PATIENCE_SECONDS = 600.0
 
 # Ours and langgraph's own; the database may hold others' tables, too.
 _BROKEN = """
@@ -45,7 +44,7 @@ def alone(engine: PostgresEngine) -> Iterator[Raw]:
     except psycopg.OperationalError as error:
         raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
     try:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + patience.PATIENCE_SECONDS
         # Asked again and again: building an index concurrently waits for the end of every
         # statement under way, also of one that would itself wait for this lock.
         while not _held(raw, "pg_try_advisory_lock"):
@@ -116,13 +115,18 @@ def create(raw: Raw, head: str) -> None:
 
 def ensure_others(raw: Raw) -> None:
     """Bring what has no revision up to date: functions, and langgraph's own tables."""
-    with raw.transaction():
-        functions.ensure(raw)
-        triggers.ensure_postgres(raw)
+    patience.patiently(partial(_ensure_ours, raw))
     checkpoint_tables.ensure_schema(raw)
     store.ensure_postgres_schema(raw)
     policies.ensure(raw)
     _mend_indexes(raw)
+
+
+def _ensure_ours(raw: Raw) -> None:
+    with raw.transaction():
+        raw.execute(patience.BRIEFLY)
+        functions.ensure(raw)
+        triggers.ensure_postgres(raw)
 
 
 def _mend_indexes(raw: Raw) -> None:
@@ -131,4 +135,4 @@ def _mend_indexes(raw: Raw) -> None:
     for name, is_copy in broken.fetchall():
         # A copy is what building again makes, and leaves if it is cut off, too.
         statement = "DROP INDEX CONCURRENTLY {}" if is_copy else "REINDEX INDEX CONCURRENTLY {}"
-        raw.execute(sql.SQL(statement).format(sql.Identifier(name)))
+        patience.concurrently(raw, sql.SQL(statement).format(sql.Identifier(name)))

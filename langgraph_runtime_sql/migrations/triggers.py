@@ -15,6 +15,8 @@ BEGIN
 END
 """
 
+_PERIOD = f"floor(extract(epoch FROM updated_at) / {PERIOD_SECONDS})"
+
 _FUNCTION = f"""
 CREATE OR REPLACE FUNCTION {_NAME}() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -29,6 +31,26 @@ CREATE TRIGGER {_NAME} AFTER UPDATE OF updated_at ON threads FOR EACH ROW
 WHEN (floor(extract(epoch FROM NEW.updated_at) / {PERIOD_SECONDS})
     <> floor(extract(epoch FROM OLD.updated_at) / {PERIOD_SECONDS}))
 EXECUTE FUNCTION {_NAME}()
+"""
+# Threads that were used before the trigger was there. Dates only grow.
+_CATCH_UP = f"""
+UPDATE thread_labels SET period = {_PERIOD}
+FROM threads WHERE threads.thread_id = thread_labels.thread_id AND period < {_PERIOD}
+"""
+
+# Processes that were started before there were periods write labels without one. SQLite has no
+# such processes: who migrates a file has it to himself.
+_FILL = "label_periods"
+_FILL_FUNCTION = f"""
+CREATE OR REPLACE FUNCTION {_FILL}() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT {_PERIOD} INTO NEW.period FROM threads WHERE thread_id = NEW.thread_id;
+    RETURN NEW;
+END $$
+"""
+_FILL_IN_POSTGRES = f"""
+CREATE TRIGGER {_FILL} BEFORE INSERT ON thread_labels FOR EACH ROW
+WHEN (NEW.period IS NULL) EXECUTE FUNCTION {_FILL}()
 """
 
 
@@ -45,10 +67,30 @@ def ensure_postgres(raw: Any) -> None:
     """The same in Postgres.
 
     Args:
-        raw: The driver's connection.
+        raw: The driver's connection, in a transaction.
     """
-    # Only where it is missing: to replace one would wait for whoever uses a thread.
-    known = raw.execute("SELECT 1 FROM pg_trigger WHERE tgname = %s", (_NAME,)).fetchone()
     raw.execute(_FUNCTION)
-    if known is None:
+    if not _is_known(raw, _NAME):
         raw.execute(_IN_POSTGRES)
+        raw.execute(_CATCH_UP)
+    ensure_filled(raw)
+
+
+def ensure_filled(raw: Any) -> None:
+    """Create in Postgres what completes the rows of older processes.
+
+    It belongs into the transaction that adds the columns, or else there would be a moment in which
+    those rows are refused.
+
+    Args:
+        raw: The driver's connection, in a transaction.
+    """
+    raw.execute(_FILL_FUNCTION)
+    if not _is_known(raw, _FILL):
+        raw.execute(_FILL_IN_POSTGRES)
+
+
+def _is_known(raw: Any, name: str) -> bool:
+    """Whether a trigger is there: to replace one would wait for whoever uses its table."""
+    found = raw.execute("SELECT 1 FROM pg_trigger WHERE tgname = %s", (name,)).fetchone()
+    return found is not None

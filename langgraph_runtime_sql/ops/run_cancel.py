@@ -1,23 +1,33 @@
-"""Cancelling runs: those that wait end at once, those that run are told to."""
+"""Cancelling runs: those that wait end at once, those that run are told to.
+
+However many there are: a page of them is a transaction, so that others write in between.
+"""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, select
+from sqlalchemy import ColumnElement, and_, func, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import bus, checkpoint, database, filters, hooks
+from langgraph_runtime_sql import bus, checkpoint, database, filters, hooks, scope
 from langgraph_runtime_sql.bus import Control
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import custom_checkpointer, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import Filter, as_uuid, authorize
 from langgraph_runtime_sql.statements import Row
-from langgraph_runtime_sql.tables import runs, threads
+from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 
 ACTIONS = ("interrupt", "rollback")
-_GROUPS = {"pending": ("pending",), "running": ("running",), "all": ("pending", "running")}
+STATUSES = ("pending", "running", "all")
+# So many in a transaction.
+PAGE = 200
+# The date and number of the last run of a page: the next goes on behind it.
+_Place = tuple[datetime, int]
+_BEGINNING: _Place = datetime.fromtimestamp(0, UTC), 0
 
 
 async def cancel(
@@ -48,25 +58,25 @@ async def cancel(
         "metadata": {"run_ids": wanted or None, "status": status},
     }
     permitted = await authorize(ctx, "threads", "update", asked)
-    if assistant_id is not None:
-        chosen = select(runs).where(runs.c.assistant_id == as_uuid(assistant_id, "assistant ID"))
-    elif status is not None:
-        chosen = select(runs).where(runs.c.status.in_(_GROUPS[status]))
+    if thread is None:
+        assistant = None if assistant_id is None else as_uuid(assistant_id, "assistant ID")
+        parts = await _of_status(status or "all", assistant)
     else:
-        chosen = select(runs).where(runs.c.thread_id == thread, runs.c.run_id.in_(wanted))
-
-    def fn(conn: Connection) -> list[Row]:
-        return _cancel(conn, chosen, permitted, Control(action, reason))
-
-    stopped = await database.current().write(fn)
+        parts = [
+            and_(
+                runs.c.thread_id == thread,
+                runs.c.run_id.in_(wanted[start : start + PAGE]),
+                run_rows.IN_FLIGHT,
+            )
+            for start in range(0, len(wanted), PAGE)
+        ]
+    stopped = 0
+    for part in parts:
+        stopped += await _cancel_all(part, permitted, Control(action, reason))
     if not stopped and assistant_id is None:
         raise HTTPException(
             404, "No runs to cancel: check the ids, and that the runs have not ended."
         )
-    if action == "rollback":
-        for row in stopped:
-            if row["status"] == run_rows.PENDING:
-                await custom_checkpointer.delete_run(row["run_id"])
 
 
 def _check_arguments(
@@ -78,39 +88,97 @@ def _check_arguments(
         raise HTTPException(
             422, "Give either `status`, or `assistant_id`, or both `thread_id` and `run_ids`"
         )
-    if status is not None and status not in _GROUPS:
+    if status is not None and status not in STATUSES:
         raise HTTPException(422, f"Unknown status {status!r}; use pending, running or all")
     if action not in ACTIONS:
         raise HTTPException(422, f"Unknown action {action!r}; use interrupt or rollback")
 
 
-def _cancel(
-    conn: Connection, chosen: Select[Any], permitted: Filter, control: Control
-) -> list[Row]:
-    """Cancel the chosen runs that are in flight and may be touched; returns them."""
-    in_flight = conn.fetchall(
-        chosen.where(runs.c.status.in_(_GROUPS["all"])).order_by(runs.c.created_at, runs.c.seq)
+async def _of_status(status: str, assistant_id: UUID | None) -> list[ColumnElement[bool]]:
+    """The runs that have a status now, in the order in which they are to be cancelled.
+
+    Those that are made from now on are not among them, or there might be no end of it. Those that
+    wait now, and have started before it is their turn, are.
+    """
+
+    def now_and_newest(conn: Connection) -> tuple[datetime, int]:
+        newest = conn.scalar(select(func.coalesce(func.max(runs.c.seq), 0).label("newest")))
+        return conn.now(), newest
+
+    # Whoever they are of: what is not the caller's is passed over below.
+    with scope.within(scope.EVERYTHING):
+        moment, newest = await database.current().read(now_and_newest)
+    these = runs.c.seq <= newest
+    if assistant_id is not None:
+        these = and_(these, runs.c.assistant_id == assistant_id)
+    waiting = and_(these, runs.c.status == PENDING_LITERAL)
+    running = and_(these, runs.c.status == RUNNING_LITERAL)
+    started = and_(running, runs.c.updated_at >= moment, runs.c.cancel_action.is_(None))
+    return {
+        "pending": [waiting, started],
+        "running": [running],
+        "all": [running, waiting, started],
+    }[status]
+
+
+async def _cancel_all(part: ColumnElement[bool], permitted: Filter, control: Control) -> int:
+    """Cancel the runs of which `part` is true, and that may be touched; how many."""
+    count, place = 0, _BEGINNING
+    while True:
+        page = partial(_cancel_page, part=part, place=place, permitted=permitted, control=control)
+        stopped, last = await database.current().write(page)
+        count += len(stopped)
+        if control.action == "rollback":
+            for row in stopped:
+                if row["status"] == run_rows.PENDING:
+                    await custom_checkpointer.delete_run(row["run_id"])
+        if last is None:
+            return count
+        place = last
+
+
+def _cancel_page(
+    conn: Connection,
+    part: ColumnElement[bool],
+    place: _Place,
+    permitted: Filter,
+    control: Control,
+) -> tuple[list[Row], _Place | None]:
+    """Cancel a page of runs: them, and the place of the last one looked at if there may be more."""
+    date, seq = place
+    found = conn.fetchall(
+        select(runs.c.run_id, runs.c.thread_id, runs.c.created_at, runs.c.seq)
+        .where(
+            part,
+            runs.c.created_at >= date,
+            (runs.c.created_at > date) | (runs.c.seq > seq),
+        )
+        .order_by(runs.c.created_at, runs.c.seq)
+        .limit(PAGE)
     )
-    stopped = [row for row in in_flight if _touchable(conn, row["thread_id"], permitted)]
-    if conn.locks:
-        stopped = _still_in_flight(conn, stopped)
+    stopped = _still_in_flight(
+        conn, [row for row in found if _touchable(conn, row["thread_id"], permitted)]
+    )
     for row in stopped:
         if row["status"] == run_rows.PENDING:
             cancel_pending(conn, row, control.action)
         else:
             _tell_worker(conn, row, control)
-    return stopped
+    if len(found) < PAGE:
+        return stopped, None
+    return stopped, (found[-1]["created_at"], found[-1]["seq"])
 
 
 def _still_in_flight(conn: Connection, found: list[Row]) -> list[Row]:
     """Those of `found`, as they are once others can no longer start or end them."""
-    locked = {
-        row["run_id"]: row
-        for thread_id in sorted({row["thread_id"] for row in found})
-        if thread_rows.find(conn, thread_id) is not None
-        for row in run_rows.in_flight(conn, thread_id)
-    }
-    return [locked[row["run_id"]] for row in found if row["run_id"] in locked]
+    for thread_id in sorted({row["thread_id"] for row in found}) if conn.locks else ():
+        thread_rows.find(conn, thread_id)
+    return conn.fetchall(
+        select(runs)
+        .where(runs.c.run_id.in_([row["run_id"] for row in found]), run_rows.IN_FLIGHT)
+        .order_by(runs.c.created_at, runs.c.seq)
+        .with_for_update(key_share=True)
+    )
 
 
 def _touchable(conn: Connection, thread_id: UUID, permitted: Filter) -> bool:

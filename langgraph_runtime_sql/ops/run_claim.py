@@ -23,6 +23,8 @@ _BEGINNING = datetime.fromtimestamp(0, UTC)
 _END = datetime.max.replace(tzinfo=UTC)
 # Who claims: one name for each start of the process.
 OWNER = uuid.uuid4().hex
+# The last tenant whose turn it might have been, where there were more.
+_reached = ""
 
 
 Whose = Literal["ours", "ended", "all"]
@@ -68,6 +70,7 @@ def _locked(first: Select[Any]) -> Select[Any]:
 
 
 _CLAIM = _claiming(run_order.oldest().limit(1))
+_TENANTS = Prepared(run_order.tenants())
 _CLAIM_FAIRLY = _claiming(run_order.fairest())
 # Postgres: several at once, passing over those that another process is about to take.
 _CLAIM_TOGETHER = _claiming(
@@ -148,7 +151,7 @@ def claim(conn: Connection, most: int) -> Claimed:
     conn.ask_now()
     fairly = _has_turns(conn, most)
     moment = conn.now()
-    values = {
+    values: Params = {
         "moment": moment,
         "since": _BEGINNING,
         "owner": OWNER,
@@ -156,6 +159,8 @@ def claim(conn: Connection, most: int) -> Claimed:
         "last": _attempts_before_last(),
         "apart": moment - timedelta(seconds=APART_SECONDS),
     }
+    if fairly:
+        values = {**values, **_turns(conn, most)}
     take = (_claim_together if conn.locks else _claim_each)(conn, most, values, fairly)
     asked = conn.ask(_LEFT, {"moment": moment})
     found = take()
@@ -179,13 +184,30 @@ def _has_turns(conn: Connection, most: int) -> bool:
     return due > most
 
 
+def _turns(conn: Connection, most: int) -> Params:
+    """Which tenants `run_order` has to choose among, and go on behind them next time."""
+    global _reached
+    among = max(run_order.TENANTS_AT_LEAST, run_order.TENANTS_EACH * most)
+    values = {"reached": _reached, "among": among}
+    found = conn.fetchall(_TENANTS, values)
+    if len(found) == among:
+        _reached = found[-1]["tenant"]
+    return values
+
+
 def _claim_each(conn: Connection, most: int, values: Params, fairly: bool) -> Rows:
     found: list[Row] = []
-    statement = _CLAIM_FAIRLY if fairly else _CLAIM
-    while len(found) < most and (row := conn.fetchone(statement, values)):
-        found.append(row)
-        if not fairly:
-            values = {**values, "since": row["created_at"]}
+    while len(found) < most:
+        row = conn.fetchone(_CLAIM_FAIRLY if fairly else _CLAIM, values)
+        if row is not None:
+            found.append(row)
+            if not fairly:
+                values = {**values, "since": row["created_at"]}
+        elif fairly:
+            # Of these tenants nobody has one that may start: no room is left unused.
+            fairly = False
+        else:
+            break
     return lambda: found
 
 

@@ -1,22 +1,30 @@
 """The end of a run: its status, its thread's, and who is told."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
+import structlog
 from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import bus, checkpoint, database, hooks, json_codec, labels
 from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.errors import SupersededAttempt
+from langgraph_runtime_sql.errors import Outdated, SupersededAttempt
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.json_codec import Unstorable
-from langgraph_runtime_sql.ops import run_result, run_rows, thread_rows
+from langgraph_runtime_sql.ops import run_result, run_rows, thread_rows, thread_state
 from langgraph_runtime_sql.ops.access import as_uuid
 from langgraph_runtime_sql.ops.run_cancel import announce_end
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs, threads
+
+logger = structlog.stdlib.get_logger(__name__)
+
+Check = Callable[[Connection], None]
 
 _END = Prepared(
     runs.update()
@@ -67,28 +75,73 @@ async def set_joint_status(
         HTTPException: (404) the run or its thread is gone.
         SupersededAttempt: another attempt owns the run by now.
     """
-    run_uuid, thread_uuid = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
-    outcome = _outcome(checkpoint, exception)
-    claim = _claim()
+    from langgraph_api.errors import UserInterrupt
 
-    def fn(conn: Connection) -> None:
-        asked_thread = thread_rows.ask(conn, thread_uuid)
-        asked_run = run_rows.ask(conn, run_uuid)
-        others = run_rows.ask_others(conn, run_uuid, thread_uuid)
-        conn.ask_now()
-        thread, run = asked_thread.one(), asked_run.one()
-        if thread is None or run is None or run["thread_id"] != thread_uuid:
-            what = f"Thread {thread_uuid}" if thread is None else f"Run {run_uuid}"
-            raise HTTPException(404, f"{what} not found")
-        check_owned(run, claim)
-        outcome["graph_id"] = graph_id
-        end(conn, thread, run, run_status, outcome, busy=others.one() is not None)
-
-    await bus.current().flushing(database.current().write(fn))
+    thread_uuid = as_uuid(thread_id, "thread ID")
+    ending = _Ending(thread_uuid, as_uuid(run_id, "run ID"), run_status, graph_id, _claim())
+    if isinstance(exception, UserInterrupt | TimeoutError):
+        await _cut_off(ending, checkpoint, exception)
+    else:
+        await ending.write(_outcome(checkpoint, exception))
+    if run_status == "rollback":
+        await thread_state.refresh_after_undoing(thread_uuid, graph_id)
 
 
 def _claim() -> checkpoint.Claim | None:
     return checkpoint.claim.get()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """That a run has ended, and how; `claim` is its worker's."""
+
+    thread_id: UUID
+    run_id: UUID
+    status: str
+    graph_id: str
+    claim: checkpoint.Claim | None
+
+    async def write(self, outcome: dict[str, Any], check: Check | None = None) -> None:
+        """Store it with what it leaves behind, if `check` has nothing against it."""
+
+        def fn(conn: Connection) -> None:
+            asked_thread = thread_rows.ask(conn, self.thread_id)
+            asked_run = run_rows.ask(conn, self.run_id)
+            others = run_rows.ask_others(conn, self.run_id, self.thread_id)
+            conn.ask_now()
+            thread, run = asked_thread.one(), asked_run.one()
+            if thread is None or run is None or run["thread_id"] != self.thread_id:
+                what = f"Thread {self.thread_id}" if thread is None else f"Run {self.run_id}"
+                raise HTTPException(404, f"{what} not found")
+            check_owned(run, self.claim)
+            if check is not None:
+                check(conn)
+            left = {**outcome, "graph_id": self.graph_id}
+            end(conn, thread, run, self.status, left, busy=others.one() is not None)
+
+        await bus.current().flushing(database.current().write(fn))
+
+
+async def _cut_off(
+    ending: _Ending, told: Mapping[str, Any] | None, exception: BaseException
+) -> None:
+    """End a run that was stopped in its middle, by what is stored of it.
+
+    What it has told of itself may be ahead of that, or behind it.
+    """
+    while True:
+        try:
+            version, state = await thread_state.newest(ending.thread_id, ending.graph_id)
+        except Exception:
+            # The graph's own code failed. The run ends all the same.
+            logger.exception("Cannot read a thread's state", action="refresh_failed")
+            await ending.write(_outcome(told, exception))
+            return
+        check = partial(thread_state.refuse_outdated, thread_id=ending.thread_id, version=version)
+        # Again if what was still on its way has been stored meanwhile.
+        with suppress(Outdated):
+            await ending.write(_outcome(state, exception), check)
+            return
 
 
 def check_owned(run: Row, claim: checkpoint.Claim | None) -> None:

@@ -3,14 +3,38 @@
 The oldest are, of those whose thread has none before them. Where more are due than there is
 room for, tenants take turns: first comes whoever has the fewest in flight, so that nobody
 waits for the whole backlog of somebody else. A tenant alone has all the room there is.
+
+A claim chooses among so many tenants and no more, however many are waiting; the next one among
+those that come after them by name, and after the last come the first again. Nobody is passed
+over for ever: each is among them time and again, and loses only to who has fewer runs in flight
+or an older one, and of older ones there are no new ones.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import CTE, Text, and_, bindparam, case, func, literal_column, select, true
+from sqlalchemy import (
+    CTE,
+    Integer,
+    Text,
+    and_,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+    true,
+)
 from sqlalchemy.sql import ColumnElement, FromClause, Select
 
 from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs
+
+# Tenants that a claim chooses among: so many for each run, and no fewer than these.
+TENANTS_EACH = 4
+TENANTS_AT_LEAST = 32
+
+_Condition = Callable[[ColumnElement[Any]], ColumnElement[bool]]
 
 
 def _tenant(of: FromClause) -> ColumnElement[Any]:
@@ -128,7 +152,6 @@ def fairest_together() -> Select[Any]:
     first = (
         select(each.c.seq)
         .select_from(waiting.join(each, true()).outerjoin(busy, busy.c.tenant == waiting.c.tenant))
-        .where(waiting.c.tenant.is_not(None))
         .order_by(turn, each.c.created_at, each.c.seq)
         .limit(bindparam("most"))
         .cte("first")
@@ -140,18 +163,50 @@ def fairest_together() -> Select[Any]:
     )
 
 
+def tenants() -> Select[Any]:
+    """The tenants of a claim, in their order: up to `among`, from behind the one named `reached`."""
+    waiting = _waiting()
+    return select(waiting.c.tenant).order_by(waiting.c.place)
+
+
 def _waiting() -> CTE:
-    """Every tenant with waiting runs, at the price of one look into an index for each."""
-    first = select(func.min(_tenant(runs))).where(runs.c.status == PENDING_LITERAL)
-    found = select(first.scalar_subquery().label("tenant")).cte("waiting", recursive=True)
+    """These tenants, at the price of one look into an index for each."""
+    reached, among = bindparam("reached", type_=Text), bindparam("among", type_=Integer)
+    ahead = _walk("ahead", lambda tenant: tenant > reached, 0)
+    behind = _walk("behind", lambda tenant: tenant <= reached, among)
+    return (
+        select(ahead.c.tenant, ahead.c.place)
+        .where(ahead.c.tenant.is_not(None))
+        .union_all(select(behind.c.tenant, behind.c.place).where(behind.c.tenant.is_not(None)))
+        .limit(among)
+        .cte("waiting")
+    )
+
+
+def _walk(name: str, where: _Condition, start: ColumnElement[int] | int) -> CTE:
+    """Up to `among` tenants with waiting runs, and None at the end, from the first that fits on."""
+    first = select(func.min(_tenant(runs))).where(
+        runs.c.status == PENDING_LITERAL, where(_tenant(runs))
+    )
+    place = cast(start, Integer)
+    found = select(first.scalar_subquery().label("tenant"), place.label("place")).cte(
+        name, recursive=True
+    )
     other = runs.alias("next")
     following = (
         select(func.min(_tenant(other)))
-        .where(other.c.status == PENDING_LITERAL, _tenant(other) > found.c.tenant)
+        .where(
+            other.c.status == PENDING_LITERAL,
+            _tenant(other) > found.c.tenant,
+            where(_tenant(other)),
+        )
         .correlate(found)
         .scalar_subquery()
     )
-    return found.union_all(select(following).where(found.c.tenant.is_not(None)))
+    more = found.c.place + 1 < place + bindparam("among", type_=Integer)
+    return found.union_all(
+        select(following, found.c.place + 1).where(found.c.tenant.is_not(None), more)
+    )
 
 
 def _busy() -> CTE:

@@ -12,7 +12,6 @@ from typing import Any
 from uuid import UUID
 
 from langgraph_runtime_sql import bus, checkpoint, database, json_codec
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.json_codec import Unstorable
@@ -60,7 +59,8 @@ def keep(conn: Connection, run: Row, failure: Exception | None = None) -> bool:
     if _awaited_by(run) in (None, bus.current().name):
         return False
     failed, said = _outcome(run, failure)
-    moment = now()
+    # The clock of whoever sweeps what has had its time.
+    moment = conn.now()
     checkpoint.delete_thread(conn, str(run["thread_id"]))
     conn.execute(
         runs.update()

@@ -54,9 +54,9 @@ _of_thread = (
 )
 _OF_THREAD = Prepared(_of_thread)
 _LOCK_OF_THREAD = Prepared(_of_thread.with_for_update(key_share=True))
-_ANY = Prepared(
-    select(runs.c.seq).where(runs.c.thread_id == bindparam("thread_id"), IN_FLIGHT).limit(1)
-)
+_of_thread = select(runs.c.seq).where(runs.c.thread_id == bindparam("thread_id")).limit(1)
+_ANY = Prepared(_of_thread.where(IN_FLIGHT))
+_ANY_RUNNING = Prepared(_of_thread.where(runs.c.status == RUNNING_LITERAL))
 _OTHER = Prepared(
     select(runs.c.seq)
     .where(
@@ -133,6 +133,11 @@ def in_flight(conn: Connection, thread_id: UUID) -> list[Row]:
 def any_in_flight(conn: Connection, thread_id: UUID) -> bool:
     """Whether the thread has runs that have not ended."""
     return conn.fetchone(_ANY, {"thread_id": thread_id}) is not None
+
+
+def any_running(conn: Connection, thread_id: UUID) -> bool:
+    """Whether somebody works on a run of the thread."""
+    return conn.fetchone(_ANY_RUNNING, {"thread_id": thread_id}) is not None
 
 
 def ask_others(conn: Connection, run_id: UUID, thread_id: UUID) -> Asked:

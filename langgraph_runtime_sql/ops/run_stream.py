@@ -10,7 +10,6 @@ from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import bus, checkpoint, database, json_codec, leases
 from langgraph_runtime_sql.bus import Event, Subscription
-from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import EventsLost
 from langgraph_runtime_sql.ops import run_result, run_rows, thread_rows
@@ -213,7 +212,7 @@ class _Reader:
         self.over = "missing" if row is None else "ended"
         if not here.shared:
             return
-        recent = self._is_ours if row is None else _is_recent(row)
+        recent = self._is_ours if row is None else row["recent"]
         if not first or recent:
             # Its last event must have been sent by now, and all others before.
             self.lost = not await here.settle(live, str(self._run_id))
@@ -229,12 +228,7 @@ class _Reader:
 async def _is_kept(run_id: UUID, thread_id: UUID) -> bool:
     """Whether all that a run has sent must still be known to some process."""
     row = await _find(run_id, thread_id)
-    return row is not None and bool(row["kwargs"].get("resumable")) and _is_recent(row)
-
-
-def _is_recent(row: Row) -> bool:
-    """Whether a run is in flight, or ended so lately that its events are still to be found."""
-    return row["status"] not in run_rows.ENDED or row["updated_at"] > now() - RECENT
+    return row is not None and bool(row["kwargs"].get("resumable")) and row["recent"]
 
 
 def _error(run_id: str, error: Exception) -> Event:
@@ -256,16 +250,29 @@ async def final_event(run_id: UUID) -> Event | None:
             name, data = "error", thread["error"]
         elif thread["interrupts"]:
             pending = [each for group in thread["interrupts"].values() for each in group]
-            data = {**data, "__interrupt__": pending}
+            # The state of a function is whatever it has returned: langgraph leaves it out, too.
+            data = {**(data if isinstance(data, dict) else {}), "__interrupt__": pending}
         return Event((0, 0), str(run_id), name, json_codec.dumps(data).encode(), False)
 
     return await database.current().read(fn)
 
 
 async def _find(run_id: UUID, thread_id: UUID) -> Row | None:
-    """A run of a thread as stored, or None."""
-    row = await database.current().read(lambda conn: run_rows.find(conn, run_id))
-    return row if row is not None and row["thread_id"] == thread_id else None
+    """A run of a thread as stored, or None.
+
+    Its `recent` says whether it is in flight, or ended so lately that its events are still to be
+    found.
+    """
+
+    def fn(conn: Connection) -> Row | None:
+        row = run_rows.find(conn, run_id)
+        if row is None or row["thread_id"] != thread_id:
+            return None
+        # What is in flight is not asked about the time, which is a question to the server.
+        in_flight = row["status"] not in run_rows.ENDED
+        return {**row, "recent": in_flight or row["updated_at"] > conn.now() - RECENT}
+
+    return await database.current().read(fn)
 
 
 def _cancel_soon(run_id: Any, thread_id: Any) -> None:

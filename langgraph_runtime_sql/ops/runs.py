@@ -182,8 +182,10 @@ class Runs:
             if row is None or row["thread_id"] != thread:
                 raise HTTPException(404, "Run not found")
             was_last = conn.scalar(_LAST, {"id": thread}) == run
+            before = checkpoint.latest_version(conn, thread)
             _delete(conn, row)
-            return was_last and row["status"] in run_rows.ENDED
+            is_changed = checkpoint.latest_version(conn, thread) != before
+            return is_changed or (was_last and row["status"] in run_rows.ENDED)
 
         left_its_state = await database.current().write(fn)
         if left_its_state is None:

@@ -4,10 +4,12 @@ Each graph that has tables has a branch of scripts of its own, named after it, s
 independently: `versions/chat_0001.py`, `versions/icp_finder_0001.py`.
 """
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.exc import OperationalError
 
 from my_agent.database import SHARED, ProductDatabaseError, hold, lock
 
@@ -16,6 +18,14 @@ if TYPE_CHECKING:
 
 HEADS: frozenset[str] = frozenset({"chat_0002", "icp_finder_0002"})
 """The last script of each branch. Here, because reading the scripts would import Alembic."""
+
+# Whoever waits for a table to himself keeps all waiting who come after him. So a migration waits
+# shortly, lets them by, and tries again.
+LOCK_SECONDS = 2
+PAUSE_SECONDS = 1.0
+PATIENCE_SECONDS = 600.0
+# A lock was not to be had, or two waited for each other.
+_IN_THE_WAY = ("55P03", "40P01")
 
 # The server's runtime has a version table of its own, in the same database.
 VERSIONS = "product_version"
@@ -26,17 +36,41 @@ def upgrade(engine: Engine) -> None:
     """Bring the database to `HEADS`, in one transaction.
 
     Raises:
-        ProductDatabaseError: it has had a script that this code does not know.
+        ProductDatabaseError: it has had a script that this code does not know, or others have been
+            migrating it, or using a table, for ten minutes.
     """
     with engine.connect().execution_options(reads_only=True) as connection:
         if revisions(connection) == HEADS:
             return
-    with engine.begin() as connection:
-        lock(connection, VERSIONS)
-        hold(connection, SHARED)
-        found = revisions(connection)
-        if found != HEADS:
-            _migrate(connection, found)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not _upgraded(engine):
+        if time.monotonic() > deadline:
+            raise ProductDatabaseError(
+                "The database was not migrated: another process has been migrating it, or using a "
+                f"table, for {PATIENCE_SECONDS:g} seconds. End it and try again."
+            )
+        time.sleep(PAUSE_SECONDS)
+
+
+def _upgraded(engine: Engine) -> bool:
+    """Whether nobody was in the way."""
+    # Not in the transaction, which may be idle for some seconds only.
+    import alembic.command  # noqa: F401
+
+    try:
+        with engine.begin() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
+            lock(connection, VERSIONS)
+            hold(connection, SHARED)
+            found = revisions(connection)
+            if found != HEADS:
+                _migrate(connection, found)
+    except OperationalError as error:
+        if getattr(error.orig, "sqlstate", None) not in _IN_THE_WAY:
+            raise
+        return False
+    return True
 
 
 def revisions(connection: Connection) -> frozenset[str]:

@@ -2,8 +2,10 @@
 
 import asyncio
 import datetime as dates
+import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -11,16 +13,35 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import select
 
-from langgraph_runtime_sql import bus, checkpoint, clock, database, queue
+from langgraph_runtime_sql import (
+    bus,
+    checkpoint,
+    clock,
+    database,
+    options,
+    postgres,
+    postgres_stuck,
+    queue,
+)
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import DatabaseOverloaded, SupersededAttempt
-from langgraph_runtime_sql.ops import run_claim, run_end, run_rows
+from langgraph_runtime_sql.ops import (
+    run_claim,
+    run_end,
+    run_result,
+    run_rows,
+    run_stream,
+    thread_rows,
+)
 from langgraph_runtime_sql.ops.runs import Runs
+from langgraph_runtime_sql.ops.thread_end import sweep_ttl
 from langgraph_runtime_sql.ops.threads import Threads
+from langgraph_runtime_sql.retry import OVERLOADED_EXCEPTIONS, retry_db
 from langgraph_runtime_sql.statements import Row
 from langgraph_runtime_sql.store import Store
 from langgraph_runtime_sql.tables import runs
 from tests.support import runtime
+from tests.support.operations import rows
 from tests.support.processes import free_port
 from tests.support.runtime import opened, register, serving, start_run, status, working
 
@@ -166,6 +187,68 @@ async def test_runs_that_a_wrong_clock_made_are_due_at_once_and_in_their_order(
         )
     assert await right.claim(9) == await wrong.claim(9) == []
     assert await status(later["run_id"]) == run_rows.PENDING
+
+
+async def end_for_another(monkeypatch: pytest.MonkeyPatch, process: Process) -> Row:
+    """A stateless run that `process` has ended, and whose maker waits for it elsewhere."""
+    here = bus.current()
+    monkeypatch.setattr(here, "shared", True)
+    monkeypatch.setattr(here, "follows", lambda run_id: True)
+    made: Row = await start_run(None, "echo", {})
+    [(run_id, attempt)] = await process.claim()
+    # Seen from here, the process that waits is another one.
+    monkeypatch.setattr(here, "name", f"not {here.name}")
+    thread_id = made["thread_id"]
+    checkpoint.claim.set(checkpoint.Claim(str(run_id), attempt, str(thread_id), owner=process.name))
+    await Threads.delete(None, thread_id)
+    checkpoint.claim.set(None)
+    return made
+
+
+@pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
+async def test_a_result_is_kept_for_as_long_by_a_wrong_clock(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
+) -> None:
+    run = await end_for_another(monkeypatch, Process(monkeypatch, "wrong", off))
+    assert await sweep_ttl() == (0, 0)
+    assert await status(run["run_id"]) == "success"
+    moment = await db.read(lambda conn: conn.now())
+    kept = (await runtime.thread(run["thread_id"]))["expires_at"] - moment
+    assert dates.timedelta() < kept <= run_result.KEEP
+
+
+@pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
+async def test_which_events_must_still_be_there_is_not_for_a_wrong_clock_to_say(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
+) -> None:
+    """Those of a run that has just ended, and not of one that ended long ago."""
+    here, asked = bus.current(), []
+    monkeypatch.setattr(here, "shared", True)
+    follow = here.follow_run
+
+    async def follow_run(*args: Any, whole: bool = False) -> bus.Subscription:
+        asked.append(whole)
+        return await follow(*args, whole=whole)
+
+    wrong = Process(monkeypatch, "wrong", off)
+    moment = await db.read(lambda conn: conn.now())
+    for ended in (moment, moment - 2 * run_stream.RECENT):
+        made = await start_run(uuid4(), "echo", {}, stream_resumable=True)
+        run_id, thread_id = made["run_id"], made["thread_id"]
+        end = {"status": "success", "updated_at": ended}
+        statement = runs.update().where(runs.c.run_id == run_id).values(end)
+        await db.write(lambda conn, end=statement: conn.execute(end))  # type: ignore[misc]
+        here.run_ended(str(run_id), str(thread_id), resumable=True)
+        channel = await Runs.Stream.subscribe(run_id, thread_id)
+        wrong.enter()
+        with monkeypatch.context() as patch:
+            patch.setattr(here, "follow_run", follow_run)
+            reader = Runs.Stream.join(
+                run_id, stream_channel=channel, thread_id=thread_id, last_event_id="0-0"
+            )
+            async for _ in reader:
+                pass
+    assert asked == [True, False]
 
 
 # --- the fence
@@ -324,6 +407,99 @@ async def test_a_lease_counts_from_before_the_claim(
         [held] = seen
         assert held is not None
         assert began <= held.since <= clock.elapsed()
+
+
+@asynccontextmanager
+async def locking(here: database.Database, thread_id: UUID) -> AsyncIterator[threading.Event]:
+    """Somebody else has a thread locked, until the event is set."""
+    other = database.open_database(here.url, exclusive=False)
+    await other.start()
+    locked, leave = threading.Event(), threading.Event()
+
+    def hold(conn: Connection) -> None:
+        thread_rows.find(conn, thread_id)
+        locked.set()
+        leave.wait()
+
+    holding = asyncio.create_task(other.write(hold))
+    try:
+        assert await asyncio.to_thread(locked.wait, runtime.PATIENCE)
+        yield leave
+    finally:
+        leave.set()
+        await holding
+        await other.stop()
+
+
+async def test_the_queue_waits_for_no_client_that_waits_for_a_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs are claimed, leases renewed and lost runs freed, however many wait for one thread."""
+    # Nobody gives up while the test looks.
+    patient = [each for each in postgres._SET_UP if "_timeout" not in each]
+    monkeypatch.setattr(postgres, "_SET_UP", (*patient, "SET lock_timeout = '200s'"))
+    monkeypatch.setattr(postgres_stuck, "STUCK_SECONDS", 1000.0)
+    monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr(options, "_current", options.Options(grace_seconds=0))
+
+    def leases(conn: Connection) -> dict[UUID, tuple[int, dates.datetime]]:
+        ours = runs.c.claimed_by == run_claim.OWNER
+        found = conn.fetchall(select(runs).where(ours, runs.c.status == "running"))
+        return {each["run_id"]: (each["attempt"], each["lease_until"]) for each in found}
+
+    async with opened(tmp_path / "x.db", shared=True) as db:
+        await register(["sleeper"])
+        hot = uuid4()
+        await rows(Threads.put(None, hot, metadata={}, if_exists="raise"))
+        waits = [
+            (await start_run(uuid4(), "sleeper", {"seconds": 600}))["run_id"] for _ in range(2)
+        ]
+        taken = {"status": "running", "claimed_by": "another", "attempt": 1}
+        statement = runs.update().where(runs.c.run_id == waits[0]).values(taken)
+        await db.write(lambda conn: conn.execute(statement))
+        await expire(waits[0])
+
+        async with locking(db, hot) as release:
+            patch = partial(Threads.patch, None, hot, metadata={"a": 1})
+            patches = [asyncio.create_task(rows(patch())) for _ in range(3 * postgres.WRITERS)]
+            async with working(), asyncio.timeout(2 * runtime.PATIENCE):
+                while (await db.read(leases)).keys() != set(waits):
+                    await asyncio.sleep(0.02)
+                first = await db.read(leases)
+                while any(
+                    lease <= first[each][1] for each, (_, lease) in (await db.read(leases)).items()
+                ):
+                    await asyncio.sleep(0.02)
+                assert {each: attempt for each, (attempt, _) in first.items()} == {
+                    waits[0]: 2,
+                    waits[1]: 1,
+                }
+                assert not any(each.done() for each in patches)
+                release.set()
+                await asyncio.gather(*patches)
+
+
+async def test_who_waits_too_long_for_a_lock_is_told_to_come_back_and_waits_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To be tried again at once is for what may succeed at once; he has a writer meanwhile."""
+    # Of time-outs there is this one.
+    set_up = [each for each in postgres._SET_UP if "_timeout" not in each]
+    monkeypatch.setattr(postgres, "_SET_UP", (*set_up, "SET lock_timeout = '50ms'"))
+    tried = []
+    async with opened(tmp_path / "x.db", shared=True) as db:
+        hot = uuid4()
+        await rows(Threads.put(None, hot, metadata={}, if_exists="raise"))
+        async with locking(db, hot):
+
+            @retry_db
+            async def patch() -> None:
+                tried.append(hot)
+                await rows(Threads.patch(None, hot, metadata={"a": 1}))
+
+            with pytest.raises(OVERLOADED_EXCEPTIONS, match="locked for too long"):
+                await patch()
+    assert len(tried) == 1
 
 
 async def test_the_stream_of_a_run_that_was_lost_is_not_kept_for_ever(

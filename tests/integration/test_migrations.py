@@ -16,7 +16,7 @@ from langgraph_runtime_sql.errors import (
     DatabaseInUse,
     DatabaseTooNew,
 )
-from langgraph_runtime_sql.urls import postgres_dsn
+from langgraph_runtime_sql.postgres import PostgresEngine
 from tests.support import databases
 
 pytestmark = pytest.mark.usefixtures("each_database")
@@ -64,7 +64,7 @@ async def test_replaying_the_scripts_gives_the_schema_of_a_new_database(tmp_path
     database.migrate(databases.empty(new))
     url = databases.empty(replayed)
     if databases.kind() == "postgresql":
-        migrations.replay_postgres(postgres_dsn(url))
+        migrations.replay_postgres(PostgresEngine(url))
     else:
         with closing(sqlite3.connect(replayed, isolation_level=None)) as raw:
             migrations.replay(raw)

@@ -106,13 +106,6 @@ def test_many_processes_may_migrate_at_once(tmp_path: Path) -> None:
     assert failures == []
 
 
-async def test_migrating_a_database_that_is_served_disturbs_nobody(db: Database) -> None:
-    before = schema(db.url)
-    await asyncio.to_thread(database.migrate, db.url)
-    assert schema(db.url) == before
-    await db.check()
-
-
 def invalid(path: Path) -> list[str]:
     """The indexes that nobody reads, because they were never finished."""
     asked = "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"

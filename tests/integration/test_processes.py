@@ -494,6 +494,16 @@ async def leaves_runs_to_others(cluster: Cluster, folder: Path, api: Api) -> Non
     assert await api.status(thread, begun) == "pending"
 
 
+async def beats(heart: Path) -> None:
+    """Wait for two beats."""
+    async with asyncio.timeout(PATIENCE):
+        while not heart.exists():
+            await asyncio.sleep(0.05)
+        first = heart.stat().st_mtime_ns
+        while heart.stat().st_mtime_ns == first:
+            await asyncio.sleep(0.05)
+
+
 @ONLY
 async def test_processes_on_one_port_and_a_worker_without_one(
     cluster: Cluster, tmp_path: Path
@@ -503,6 +513,7 @@ async def test_processes_on_one_port_and_a_worker_without_one(
     url = databases.url(tmp_path / "data.db")
     env = environment(DATABASE_URL=url, REDIS_URL=cluster.valkey.url)
     project = ("--config", GRAPHS / "langgraph.json")
+    heart = tmp_path / "heartbeat"
     several = threadhold("serve", *project, "--port", str(port), "--workers", "2")
     with running(several, port, tmp_path, {**env, "N_JOBS_PER_WORKER": "0"}) as server:
         async with client(server) as api:
@@ -512,7 +523,7 @@ async def test_processes_on_one_port_and_a_worker_without_one(
             with (tmp_path / "worker.log").open("wb") as log:
                 worker = await asyncio.to_thread(
                     subprocess.Popen,
-                    threadhold("worker", *project),
+                    threadhold("worker", *project, "--heartbeat", heart),
                     cwd=tmp_path,
                     env=env,
                     stdout=log,
@@ -520,6 +531,7 @@ async def test_processes_on_one_port_and_a_worker_without_one(
                 )
             try:
                 assert await api.until(thread, run, "success", patience=PATIENCE * 2) == "success"
+                await beats(heart)
                 body = {"assistant_id": "steps", "input": {"count": 5}, "stream_mode": "updates"}
                 events = await api.events("POST", f"/threads/{thread}/runs/stream", body)
                 assert len([event for event in events if event.name == "updates"]) == 6

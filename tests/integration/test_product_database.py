@@ -4,18 +4,29 @@ import asyncio
 import importlib
 from pathlib import Path
 
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, make_url, text
+from sqlalchemy.exc import DBAPIError
 
 from langgraph_runtime_sql import database as runtime
+from langgraph_runtime_sql.postgres import PostgresEngine
 from my_agent import migrations
-from my_agent.database import ProductDatabase, ProductDatabaseError, lock, metadata
+from my_agent.database import (
+    CONNECTIONS,
+    MORE_CONNECTIONS,
+    ProductDatabase,
+    ProductDatabaseError,
+    lock,
+    metadata,
+)
 from tests.support import databases
 from tests.support.processes import ROOT
+from tests.support.runtime import PATIENCE
 
 AGENTS = ROOT / "my_agent"
 
@@ -102,4 +113,76 @@ async def test_writes_of_many_threads_all_count(url: str) -> None:
 
     await asyncio.gather(*(product.run(add, write=True) for _ in range(20)))
     assert await product.run(lambda c: c.scalar(text("SELECT n FROM x"))) == 20
+    product.close()
+
+
+# --- Postgres: what the server's own connections are, too ---
+
+
+@pytest.mark.only("postgresql")
+def test_a_session_is_set_up_as_the_servers_are(url: str) -> None:
+    product, engine = ProductDatabase(url), PostgresEngine(url)
+    with product.read() as connection, engine.open() as theirs:
+        ours = connection.connection.driver_connection
+        assert isinstance(ours, psycopg.Connection)
+        assert ours.info.get_parameters() == theirs.info.get_parameters()
+        shown = "SHOW idle_in_transaction_session_timeout"
+        assert ours.execute(shown).fetchone() == theirs.execute(shown).fetchone() == ("10s",)
+        assert ours.execute("SHOW lock_timeout").fetchone() == ("30s",)
+    product.close()
+
+
+@pytest.mark.only("postgresql")
+def test_what_the_url_says_of_the_network_counts(url: str) -> None:
+    chosen = make_url(url).update_query_dict({"tcp_user_timeout": "7000", "application_name": "x"})
+    product = ProductDatabase(chosen.render_as_string(hide_password=False))
+    with product.read() as connection:
+        found = connection.connection.driver_connection.info.get_parameters()  # type: ignore[union-attr]
+    product.close()
+    assert (found["tcp_user_timeout"], found["application_name"]) == ("7000", "threadhold")
+
+
+@pytest.mark.only("postgresql")
+async def test_whoever_stops_in_the_middle_of_a_transaction_holds_nobody_up(url: str) -> None:
+    stopped, other = ProductDatabase(url), ProductDatabase(url)
+    with pytest.raises(DBAPIError), stopped.write() as connection:
+        lock(connection, "x")
+        # Nothing more is said, as by a process that was stopped.
+        await asyncio.wait_for(other.run(lambda mine: lock(mine, "x"), write=True), PATIENCE)
+        connection.execute(text("SELECT 1"))
+    for each in (stopped, other):
+        each.close()
+
+
+@pytest.mark.only("postgresql")
+async def test_it_takes_few_connections(url: str) -> None:
+    product = ProductDatabase(url)
+    asked = text(
+        "SELECT count(*) FROM pg_stat_activity, pg_sleep(0.1)"
+        " WHERE datname = current_database() AND application_name = 'threadhold'"
+    )
+    seen = await asyncio.gather(*(product.run(lambda c: c.scalar(asked)) for _ in range(20)))
+    assert 1 <= max(seen) <= CONNECTIONS + MORE_CONNECTIONS
+    product.close()
+
+
+@pytest.mark.only("postgresql")
+async def test_a_migration_lets_others_by_and_says_what_it_waits_for(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(url) as another:
+        another.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (migrations.VERSIONS,))
+        with monkeypatch.context() as patch:
+            patch.setattr(migrations, "PATIENCE_SECONDS", 0.0)
+            with pytest.raises(ProductDatabaseError, match="another process has been migrating"):
+                await asyncio.to_thread(ProductDatabase, url)
+        migrating = asyncio.create_task(asyncio.to_thread(ProductDatabase, url))
+        waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
+        async with asyncio.timeout(PATIENCE):
+            while another.execute(waiting).fetchone() is None:
+                await asyncio.sleep(0.02)
+        another.rollback()
+        product = await migrating
+    with product.read() as connection:
+        assert migrations.revisions(connection) == migrations.HEADS
     product.close()

@@ -63,6 +63,13 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+async def moment(*here: RedisBus) -> None:
+    """Let time go on by more than anybody here is wrong about Redis's clock."""
+    for each in here:
+        await each.link.commands()
+    await asyncio.sleep(0.01 + max(each.link._clock_error for each in here) / 10**9)
+
+
 def payloads(events: list[Event]) -> list[bytes]:
     return [event.data for event in events]
 
@@ -124,6 +131,7 @@ async def test_only_what_is_resumable_is_sent_again(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
         publish(a, "4", 0, 5, resumable=False)
         await a.flush()
+        await moment(b)
         reader = await b.follow_run("run-4", "thread-4", START)
         assert not reader.waiting()
         publish(a, "4", 5, 6, resumable=False)
@@ -168,6 +176,60 @@ async def test_a_superseded_attempt_reaches_no_other_process(valkey: Valkey) -> 
         assert not reader.broken
         resumed = await b.follow_run("run-7", "thread-7", START)
         assert [e for e in payloads(resumed.waiting()) if e == b'"late"'] == []
+
+
+async def test_an_attempt_is_still_superseded_after_many_other_runs_of_its_thread(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from langgraph_runtime_sql import redis_append
+
+    monkeypatch.setattr(redis_append, "RUNS", 10)
+    async with buses(valkey, 3) as (a, b, c):
+        redis, known = await a.link.commands(), a.link.meta("thread-21")
+
+        async def fields(*kinds: str) -> list[str]:
+            names = [name.decode() for name in await redis.hkeys(known)]
+            return [name for name in names if name.startswith(kinds)]
+
+        reader = await c.follow_run("run-21", "thread-21", START)
+        b.publish("run-21", "thread-21", "values", b'"second"', resumable=True, attempt=2)
+        await b.flush()
+        # Of processes that are long gone.
+        old = {f"gone-{n}": 5 for n in range(30)}
+        await redis.hset(known, mapping=old)
+        for number in range(50):
+            run, ends = f"run-21-{number}", number % 10
+            a.publish(run, "thread-21", "values", b"1", resumable=True, attempt=1)
+            if ends:
+                a.run_ended(run, "thread-21", resumable=True)
+            await a.flush()
+        a.publish("run-21", "thread-21", "values", b'"late"', resumable=True, attempt=1)
+        await a.flush()
+        b.publish("run-21", "thread-21", "values", b'"third"', resumable=True, attempt=2)
+        assert payloads(await read(reader, 2)) == [b'"second"', b'"third"']
+        assert not reader.broken
+        assert "run:run-21" in await fields("run:")
+        assert len(await fields("run:")) <= 10
+        assert await fields("gone") == []
+        # Two processes, the runs, when each was heard of, and the size.
+        assert len(await fields("")) <= 2 * (10 + 2) + 1
+
+
+async def test_what_is_known_of_runs_that_never_end_is_bounded(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from langgraph_runtime_sql import redis_append
+
+    monkeypatch.setattr(redis_append, "RUNS", 10)
+    async with buses(valkey) as (a, b):
+        reader = await b.follow_thread("thread-22")
+        for number in range(50):
+            a.publish(f"run-22-{number}", "thread-22", "values", b"%d" % number, attempt=1)
+        assert payloads(await read(reader, 50)) == numbered(0, 50)
+        redis = await a.link.commands()
+        names = await redis.hkeys(a.link.meta("thread-22"))
+        assert len([name for name in names if name.startswith(b"run:")]) <= 10
+        assert len(names) <= 2 * (10 + 1) + 1
 
 
 async def test_keys_are_prefixed_and_expire_and_streams_are_bounded(
@@ -240,8 +302,9 @@ async def test_a_thread_is_followed_from_when_it_was_asked_for(valkey: Valkey) -
     async with buses(valkey) as (a, b):
         publish(a, "17", 0, 3)
         await a.flush()
-        await asyncio.sleep(0.05)  # Redis's time is known to the millisecond, more or less.
+        await moment(b)
         asked_at = time.time_ns()
+        await moment(b)
         publish(a, "17", 3, 5)
         await a.flush()
         reader = await b.follow_thread("thread-17", None, asked_at)

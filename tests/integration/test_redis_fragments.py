@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
+import orjson
 import pytest
 from sqlalchemy import update
 
@@ -20,7 +21,7 @@ from tests.support.redis import started
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
-GRAPHS = ("echo",)
+GRAPHS = ("echo", "functional")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -30,15 +31,16 @@ def settings() -> Iterator[None]:
 
 
 @pytest.fixture
-async def run(tmp_path: Path) -> AsyncIterator[tuple[UUID, UUID]]:
-    """A run that has ended long ago, and its thread."""
+async def run(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[tuple[UUID, UUID]]:
+    """A run that has ended long ago, and its thread; `request.param` is its graph and inputs."""
+    graph, *inputs = getattr(request, "param", ("echo", {"value": 1}))
     thread = uuid4()
     async with runtime.opened(tmp_path / "fragments.db"):
         await runtime.register(GRAPHS)
         async with runtime.working():
-            asked = {"value": 1}
-            made = await runtime.start_run(thread, "echo", asked, stream_resumable=True)
-            assert await runtime.ended(made["run_id"]) == "success"
+            for asked in inputs:
+                made = await runtime.start_run(thread, graph, asked, stream_resumable=True)
+                assert await runtime.ended(made["run_id"]) == "success"
         aged = update(runs).values(updated_at=now() - timedelta(hours=1))
         await database.current().write(lambda conn: conn.execute(aged))
         yield made["run_id"], thread
@@ -59,11 +61,15 @@ async def elsewhere(
         await other.stop()
 
 
-async def names(run: UUID, thread: UUID) -> list[bytes]:
+async def told(run: UUID, thread: UUID) -> list[tuple[bytes, bytes]]:
     """What a client is sent who reads the stream from its beginning."""
     channel = await Runs.Stream.subscribe(run, thread)
     joined = Runs.Stream.join(run, stream_channel=channel, thread_id=thread, last_event_id="-1")
-    return [name async for name, _, _ in joined]
+    return [(name, data) async for name, data, _ in joined]
+
+
+async def names(run: UUID, thread: UUID) -> list[bytes]:
+    return [name for name, _ in await told(run, thread)]
 
 
 async def test_a_stream_that_breaks_off_says_so(
@@ -77,6 +83,23 @@ async def test_a_stream_that_breaks_off_says_so(
     elsewhere.run_ended(run_id, thread, resumable=True)
     await elsewhere.flush()
     assert await names(*run) == [b"custom"]
+
+
+@pytest.mark.parametrize(
+    "run", [("functional", {}, {"question": "who?"})], indirect=True, ids=["functional"]
+)
+async def test_a_question_is_still_told_where_the_state_is_no_mapping(
+    run: tuple[UUID, UUID], elsewhere: RedisBus
+) -> None:
+    run_id, thread = map(str, run)
+    assert (await runtime.thread(run[1]))["values"] == "done"
+    elsewhere.publish(run_id, thread, "custom", b"1", resumable=True)
+    await elsewhere.flush()
+    *before, (name, data) = await told(*run)
+    assert [each for each, _ in before] == [b"custom", b"error"]
+    assert name == b"values"
+    [asked] = orjson.loads(data)["__interrupt__"]
+    assert asked["value"] == "who?"
 
 
 async def test_a_stream_of_which_nothing_is_left_is_empty(

@@ -123,3 +123,47 @@ async def test_threads_are_as_their_runs_left_them(
         assert set(row["interrupts"]) == asked, where
         if row["status"] != "error":
             assert (row["status"] == "interrupted") == bool(state.next), where
+
+
+@pytest.mark.parametrize("told", [None, {"values": {"value": 9}, "next": [], "tasks": []}])
+async def test_a_thread_shows_what_is_stored_of_a_run_that_was_cut_off(
+    db: Database, told: Any
+) -> None:
+    """A cancelled run has told of more than was stored, or less, and its thread says so."""
+    from langgraph_api.errors import UserInterrupt
+
+    thread = uuid4()
+    async with runtime.working():
+        asked = await runtime.start_run(thread, "interrupt", {"questions": ["a"]})
+        assert await runtime.ended(asked["run_id"]) == "success"
+    before = await runtime.thread(thread)
+    assert before["status"] == "interrupted"
+    again = await runtime.start_run(thread, "interrupt", None, command={"resume": 1})
+    await Threads.set_joint_status(
+        *(None, thread, again["run_id"], "interrupted", "interrupt"), told, UserInterrupt("enough")
+    )
+    row = await runtime.thread(thread)
+    for name in ("status", "values", "interrupts"):
+        assert row[name] == before[name], name
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+async def test_what_a_run_came_upon_may_be_deleted_before_it_is_undone(
+    db: Database, is_running: bool
+) -> None:
+    thread = uuid4()
+    async with runtime.working():
+        first = await runtime.start_run(thread, "sleeper", {"seconds": 0})
+        assert await runtime.ended(first["run_id"]) == "success"
+        later = {} if is_running else {"after_seconds": 600}
+        second = await runtime.start_run(thread, "sleeper", {"seconds": 600}, **later)
+        if is_running:
+            async with asyncio.timeout(runtime.PATIENCE):
+                while await runtime.status(second["run_id"]) != "running":
+                    await asyncio.sleep(0.01)
+        await rows(Runs.delete(None, first["run_id"], thread_id=thread))
+        await Runs.cancel(None, [second["run_id"]], thread_id=thread, action="rollback")
+        await _quiet(db)
+    row = await runtime.thread(thread)
+    state = await Threads.State.get(None, {"configurable": {"thread_id": str(thread)}})
+    assert (row["status"], row["values"]) == ("idle", state.values if state.metadata else None)

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,7 +15,7 @@ from sqlalchemy import bindparam, func, select
 from langgraph_runtime_sql import database, options, scope
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.ops import run_claim, run_create
+from langgraph_runtime_sql.ops import run_cancel, run_claim, run_create, run_order
 from langgraph_runtime_sql.ops.assistants import system_id
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.statements import Prepared
@@ -194,7 +195,96 @@ async def test_processes_that_claim_at_once_share_the_turns(db: database.Databas
         await other.stop()
 
 
+# --- many tenants
+
+
+@pytest.fixture
+def window(monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many tenants a claim of one run chooses among."""
+    monkeypatch.setattr(run_order, "TENANTS_AT_LEAST", 4)
+    monkeypatch.setattr(run_claim, "_reached", "")
+    return 4
+
+
+async def test_each_of_more_tenants_than_a_claim_looks_at_has_its_turns(
+    db: database.Database, window: int
+) -> None:
+    """Though those before it by name have older runs, and always new ones."""
+    names = [f"t{number:02}" for number in range(4 * window)]
+    for name in names:
+        await queue_runs(name, 2)
+    await queue_runs(last := "zz", 1)
+    end = runs.update().where(runs.c.status == "running").values(status="success")
+    claimed: Names = []
+    # Each claim that is not its own takes one of the runs that are older than its run.
+    for _ in range(4 * 2 * len(names)):
+        [name] = await claim()
+        assert name is not None
+        claimed.append(name)
+        if name == last:
+            break
+        await db.write(lambda conn: conn.execute(end))
+        await queue_runs(name, 1)
+    assert claimed[-1] == last
+
+
+async def test_no_room_is_left_unused_where_the_tenants_at_hand_have_to_wait(
+    db: database.Database, window: int
+) -> None:
+    for number in range(3 * window):
+        thread = uuid4()
+        await queue_runs(f"t{number:02}", 3, thread)
+    # All but these wait for a run of their own thread.
+    assert len(await claim(3 * window)) == 3 * window
+    await queue_runs("zz", 20)
+    for _ in range(2 * window):
+        assert await claim() == ["zz"]
+
+
+async def test_a_claim_among_many_tenants_reads_the_runs_of_a_few(
+    db: database.Database, each_database: str
+) -> None:
+    kwargs = await api_kwargs()
+
+    def fn(conn: Connection) -> None:
+        for number in range(8 * run_order.TENANTS_AT_LEAST):
+            run_create.create(conn, request(f"t{number:03}", uuid4(), kwargs))
+        if conn.locks:
+            conn.raw.execute("ANALYZE runs")
+
+    await db.write(fn)
+    await claim()
+    if each_database == "sqlite":
+        assert await db.write(steps) < 20_000
+    else:
+        assert 0 < await db.write(rows_read) < 8 * run_order.TENANTS_AT_LEAST
+
+
 # --- a backlog
+
+
+def steps(conn: Connection) -> int:
+    """What a claim costs SQLite, in instructions of its machine."""
+    seen = 0
+
+    def note() -> int:
+        nonlocal seen
+        seen += 1
+        return 0
+
+    conn.raw.set_progress_handler(note, 100)
+    run_claim.claim(conn, 1)
+    conn.raw.set_progress_handler(None, 0)
+    return seen * 100
+
+
+def rows_read(conn: Connection) -> int:
+    """What a claim costs Postgres, in rows."""
+    run_claim.claim(conn, 1)
+    read = (
+        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'runs'"
+    )
+    return int(conn.raw.execute(read).fetchone()[0])
 
 
 async def test_a_claim_beside_a_backlog_reads_little_of_it(
@@ -202,27 +292,6 @@ async def test_a_claim_beside_a_backlog_reads_little_of_it(
 ) -> None:
     """Counted, not timed: instructions of SQLite's machine, rows read by Postgres."""
     await queue_runs("few", 1)
-
-    def steps(conn: Connection) -> int:
-        seen = 0
-
-        def note() -> int:
-            nonlocal seen
-            seen += 1
-            return 0
-
-        conn.raw.set_progress_handler(note, 100)
-        run_claim.claim(conn, 1)
-        conn.raw.set_progress_handler(None, 0)
-        return seen * 100
-
-    def rows_read(conn: Connection) -> int:
-        run_claim.claim(conn, 1)
-        read = (
-            "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables"
-            " WHERE relname = 'runs'"
-        )
-        return int(conn.raw.execute(read).fetchone()[0])
 
     if each_database == "sqlite":
         assert await crowded.write(steps) < 5_000
@@ -245,3 +314,51 @@ async def test_a_tenant_with_a_backlog_and_one_without_both_move(
         async with asyncio.timeout(runtime.PATIENCE):
             while await count("many", "success") < done + 20:
                 await asyncio.sleep(0.02)
+
+
+# --- cancelling it
+
+
+async def test_a_backlog_is_cancelled_a_page_at_a_time_while_others_write(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what was made meanwhile nothing, of what was started meanwhile all."""
+    monkeypatch.setattr(run_cancel, "PAGE", 25)
+    await queue_runs("a", 4 * run_cancel.PAGE + 1)
+    write, left, made, started = db.write, [], [], []
+
+    async def write_and_look(fn: Callable[[Connection], Any]) -> Any:
+        done = await write(fn)
+        monkeypatch.setattr(db, "write", write)
+        left.append(await count("a", "pending"))
+        if len(left) == 1:
+            made.extend(await queue_runs("b", 1))
+            claimed = (await db.write(partial(run_claim.claim, most=2))).runs
+            started.extend(run["run_id"] for run, _ in claimed)
+        monkeypatch.setattr(db, "write", write_and_look)
+        return done
+
+    monkeypatch.setattr(db, "write", write_and_look)
+    await Runs.cancel(None, status="pending")
+    monkeypatch.setattr(db, "write", write)
+    before = [4 * run_cancel.PAGE + 1, *left]
+    assert all(0 <= more - less <= run_cancel.PAGE + 2 for more, less in pairwise(before))
+    assert left[-1] == 0
+    assert await count("a", "interrupted") == 4 * run_cancel.PAGE
+    told = select(runs.c.run_id).where(runs.c.cancel_action == "interrupt")
+    found = await db.read(lambda conn: conn.fetchall(told))
+    # Whose turn it is: one of each.
+    assert len(started) == 2
+    assert [row["run_id"] for row in found] == [each for each in started if each not in made]
+    assert await count("b", "interrupted") == 0
+
+
+async def test_runs_are_cancelled_by_more_ids_than_go_into_a_page(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_cancel, "PAGE", 25)
+    made = await queue_runs("a", run_cancel.PAGE + 1, thread := uuid4())
+    unknown = [uuid4() for _ in range(2 * run_cancel.PAGE)]
+    await Runs.cancel(None, [made[0], *unknown, *made[1:]], thread_id=thread)
+    assert await count("a", "interrupted") == len(made)
+    assert (await runtime.thread(thread))["status"] == "idle"

@@ -1,4 +1,4 @@
-"""A TCP proxy whose connections can be cut, or swallow everything without a word."""
+"""A TCP proxy whose connections can be cut, or slow, or swallow everything without a word."""
 
 import asyncio
 import threading
@@ -15,15 +15,19 @@ T = TypeVar("T")
 class Proxy:
     """Forwards connections to a port of this machine, or to a Unix socket.
 
+    Args:
+        rate: How many bytes a second go through each connection; all that come if left out.
+
     Attributes:
         port: Where it listens.
         silent: Whether it keeps its connections, and takes new ones, but forwards nothing.
     """
 
-    def __init__(self, target: int | Path) -> None:
+    def __init__(self, target: int | Path, rate: int | None = None) -> None:
         self.port = free_port()
         self.silent = False
         self._target = target
+        self._rate = rate
         self._loop = asyncio.new_event_loop()
         self._writers: set[asyncio.StreamWriter] = set()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -88,13 +92,15 @@ class Proxy:
                 if not self.silent:
                     writer.write(data)
                     await writer.drain()
+                if self._rate is not None:
+                    await asyncio.sleep(len(data) / self._rate)
         writer.transport.abort()
 
 
 @contextmanager
-def proxied(target: int | Path) -> Iterator[Proxy]:
+def proxied(target: int | Path, rate: int | None = None) -> Iterator[Proxy]:
     """A proxy until the end of the block."""
-    proxy = Proxy(target)
+    proxy = Proxy(target, rate)
     try:
         yield proxy
     finally:

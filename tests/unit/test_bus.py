@@ -170,6 +170,82 @@ async def test_a_log_is_bounded(local: LocalBus, monkeypatch: pytest.MonkeyPatch
         assert _drain(reader) == sent[-10:]
 
 
+async def test_who_goes_on_after_what_is_not_kept_any_more_is_told_so(
+    local: LocalBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bus, "LOG_BYTES", 100)
+    sent = [local.publish("r", "t", "v", b"x" * 10, resumable=True) for _ in range(50)]
+    seen, last_gone, next_gone = sent[0].order, sent[39].order, sent[38].order
+    for after, whole in ((seen, False), (next_gone, False), (last_gone, True)):
+        for reader in (local.subscribe_run("r", after), local.subscribe_thread("t", after)):
+            first, *rest = _drain(reader)
+            assert first.is_loss is reader.broken is not whole
+            assert rest == sent[41 if whole else 40 :]
+    # Somebody who was here before has them still.
+    early = local.subscribe_run("q")
+    also = [local.publish("q", "t", "v", b"x" * 10, resumable=True) for _ in range(50)]
+    assert _drain(local.subscribe_run("q", also[0].order, early)) == also[1:]
+
+
+@pytest.mark.parametrize("end", [False, True])
+async def test_a_reader_that_does_not_read_loses_what_waits_and_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, end: bool
+) -> None:
+    monkeypatch.setattr(bus, "WAITING_BYTES", 10_000)
+    for here in (LocalBus(keep_seconds=60), RedisBus("redis://127.0.0.1:1/0")):
+        slow, reads = here.subscribe_run("r"), here.subscribe_run("r")
+        thread = here.subscribe_thread("t")
+        sent = []
+        for number in range(100):
+            sent.append(here.publish("r", "t", "values", b"%d" % number + b"x" * 100))
+            assert await reads.get(0) == sent[-1]
+            assert sum(map(bus._size, slow.waiting())) <= 10_000
+        if end:
+            here.run_ended("r", "t", resumable=False)
+            here.run_ended("r", "t", resumable=False)
+        assert not reads.broken
+        for reader in (slow, thread):
+            found = _drain(reader)
+            assert reader.broken
+            assert found[0].is_loss
+            assert [event.is_end for event in found[1:]] == [True] * end
+        # Whoever goes on from there is told of it, too.
+        begun = here.subscribe_run("r", START, slow)
+        assert begun.broken
+        assert _drain(begun)[0].is_loss
+
+
+async def test_a_single_event_may_be_larger_than_what_may_wait(
+    local: LocalBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bus, "WAITING_BYTES", 100)
+    async with local.subscribe_run("r") as reader:
+        for _ in range(3):
+            sent = local.publish("r", "t", "values", b"x" * 1_000)
+            assert await reader.get(0) == sent
+        assert not reader.broken
+
+
+async def test_what_was_kept_may_be_more_than_what_may_wait(
+    local: LocalBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bus, "WAITING_BYTES", 1_000)
+    sent = [local.publish("r", "t", "v", b"x" * 100, resumable=True) for _ in range(50)]
+    async with local.subscribe_run("r", START) as reader:
+        sent.append(local.publish("r", "t", "v", b"x", resumable=True))
+        assert _drain(reader) == sent
+
+
+async def test_room_is_made_for_a_while(local: LocalBus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bus, "ALL_LOGS_BYTES", 1_000)
+    for number in range(100):
+        run = str(number)
+        local.publish(run, "t", "v", b"x" * 10, resumable=True)
+        local.run_ended(run, "t", resumable=True)
+        assert local._logged <= 1_000
+    assert local._logged > 900 - 2 * 14
+
+
 async def test_all_logs_together_are_bounded(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:

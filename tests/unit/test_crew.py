@@ -111,3 +111,39 @@ def test_work_that_fails_costs_no_thread(crew: Crew) -> None:
     gates, _ = begun(crew, 3)
     for gate in gates:
         gate.leave.set()
+
+
+def test_what_is_urgent_waits_for_nothing_that_is_not() -> None:
+    crew = Crew(2, "crew", reserve=2)
+    gates, done = begun(crew, 2)
+    waiting = Gate()
+    done.append(crew.submit(waiting))
+    urgent = [Gate(), Gate()]
+    done += [crew.submit(gate, urgent=True) for gate in urgent]
+    assert all(gate.arrived.wait(PATIENCE) for gate in urgent)
+    # The reserve is not for what is not, however much of it there is.
+    urgent[0].leave.set()
+    crew.submit(lambda: None, urgent=True).result(PATIENCE)
+    assert not waiting.arrived.is_set()
+    gates[0].leave.set()
+    assert waiting.arrived.wait(PATIENCE)
+    assert len(crew._threads) == 4
+    for gate in (gates[1], waiting, urgent[1]):
+        gate.leave.set()
+    crew.stop()
+    assert all(each.done() for each in done)
+
+
+def test_what_is_urgent_goes_first() -> None:
+    crew = Crew(1, "crew", reserve=0)
+    [gate], _ = begun(crew, 1)
+    seen: list[str] = []
+    done = [
+        crew.submit(lambda name=name: seen.append(name), urgent=name == "urgent")  # type: ignore[misc]
+        for name in ("first", "second", "urgent")
+    ]
+    gate.leave.set()
+    for each in done:
+        each.result(PATIENCE)
+    assert seen == ["urgent", "first", "second"]
+    crew.stop()

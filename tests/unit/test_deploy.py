@@ -2,8 +2,12 @@
 
 import inspect
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -12,10 +16,13 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from langgraph_runtime_sql.postgres import READERS, SEARCHERS, URGENT, WRITERS
 from my_agent.chat.settings import ChatSettings
+from my_agent.database import CONNECTIONS, MORE_CONNECTIONS
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.models import ModelSettings
 from my_agent.tutor.settings import TutorSettings
+from server import heartbeat
 from server.cli import main
 from server.settings import Settings
 from tests.support.processes import ROOT, running
@@ -59,8 +66,44 @@ def check_command(arguments: list[str]) -> None:
     main.commands[name].make_context(name, list(rest))
 
 
+def check_heartbeat(
+    arguments: list[str], probe: list[str], folders: list[str], tmp_path: Path
+) -> None:
+    """The probe looks at the file that the worker touches, where it may write, and at its age."""
+    path = arguments[arguments.index("--heartbeat") + 1]
+    assert str(Path(path).parent) in folders
+    assert probe[0] == "python"
+    here = tmp_path / "heartbeat"
+    here.unlink(missing_ok=True)
+    asked = [sys.executable, *(word.replace(path, str(here)) for word in probe[1:])]
+    assert str(here) in asked[-1]
+
+    def answer() -> int:
+        return subprocess.run(asked, stderr=subprocess.DEVNULL, check=False).returncode
+
+    assert answer() != 0
+    here.touch()
+    assert answer() == 0
+    # Not of a single beat that was late: the machine may be busy.
+    for age, alive in ((4 * heartbeat.SECONDS, True), (3600, False)):
+        os.utime(here, (time.time() - age,) * 2)
+        assert (answer() == 0) is alive
+
+
 def grace(environment: dict[str, str]) -> float:
     return float(environment["SHUTDOWN_GRACE_SECONDS"])
+
+
+# What each process takes of Postgres: its threads' connections, the one by which it owns the
+# database, and those of the graphs.
+PER_PROCESS = READERS + SEARCHERS + WRITERS + URGENT + 1 + CONNECTIONS + MORE_CONNECTIONS
+# Kept by Postgres for superusers, and for those who look at it or back it up.
+OTHERS = 20
+
+
+def promised(text: str) -> list[int]:
+    """The numbers of connections that something says Postgres needs to allow for."""
+    return [int(number) for number in re.findall(r"max_connections=(\d+)", text)]
 
 
 # --- the image ---
@@ -281,7 +324,13 @@ def test_as_many_ports_as_servers() -> None:
     assert inside == str(PORT)
     # Of the image; the others answer no requests.
     assert "healthcheck" not in app
-    assert all(SERVICES[name]["healthcheck"] == {"disable": True} for name in ("worker", "migrate"))
+    assert SERVICES["migrate"]["healthcheck"] == {"disable": True}
+
+
+def test_the_worker_of_compose_is_asked_for_its_heartbeat(tmp_path: Path) -> None:
+    kind, *command = SERVICES["worker"]["healthcheck"]["test"]
+    assert kind == "CMD"
+    check_heartbeat(SERVICES["worker"]["command"], command, SERVICES["worker"]["tmpfs"], tmp_path)
 
 
 def test_what_compose_asks_for_is_in_the_example() -> None:
@@ -290,6 +339,13 @@ def test_what_compose_asks_for_is_in_the_example() -> None:
     # No secret has a value that somebody could forget to change.
     assert set(EXAMPLE.values()) == {""}
     assert set(SERVICES["db"]["environment"]) == FOREIGN["db"]
+
+
+def test_the_database_of_compose_has_connections_for_all() -> None:
+    processes = sum(SERVICES[name].get("deploy", {}).get("replicas", 1) for name in OURS)
+    [allowed] = promised(" ".join(SERVICES["db"]["command"]))
+    assert allowed >= processes * PER_PROCESS + OTHERS
+    assert allowed in promised(README)
 
 
 def test_files_and_volumes_of_compose_exist() -> None:
@@ -415,11 +471,21 @@ def test_the_api_is_asked_where_it_listens() -> None:
     assert [each["targetPort"] for each in service["ports"]] == [port["name"]]
 
 
+def test_the_workers_are_asked_for_their_heartbeat(tmp_path: Path) -> None:
+    runs = container(("Deployment", "threadhold-worker"))
+    folders = [mount["mountPath"] for mount in runs["volumeMounts"]]
+    for probe in ("startupProbe", "livenessProbe"):
+        check_heartbeat(runs["args"], runs[probe]["exec"]["command"], folders, tmp_path)
+    # What an earlier process has left is gone by then, so that the first says when it works.
+    assert runs["startupProbe"]["failureThreshold"] * runs["startupProbe"]["periodSeconds"] >= 120
+    assert runs["livenessProbe"]["failureThreshold"] > 1
+
+
 def test_the_api_answers_and_the_workers_work() -> None:
     api, worker = ("Deployment", "threadhold-api"), ("Deployment", "threadhold-worker")
     assert environment(api)["N_JOBS_PER_WORKER"] == "0"
     assert int(environment(worker)["N_JOBS_PER_WORKER"]) > 0
-    assert container(worker)["args"] == ["worker"]
+    assert container(worker)["args"][0] == "worker"
     assert "ports" not in container(worker)
     assert labels(api) != labels(worker)
 
@@ -434,6 +500,29 @@ def test_configuration_and_secrets_are_apart() -> None:
     assert not [name for name in CONFIG if re.search("SECRET|KEY$|PASSWORD|_URL$", name)]
     assert "POSTGRES" not in json.dumps(SECRET)
     assert {"DATABASE_URL", "REDIS_URL"} <= SECRET.keys()
+
+
+def test_it_is_said_how_many_connections_a_cluster_needs() -> None:
+    scalers = [OBJECTS["HorizontalPodAutoscaler", name]["spec"] for _, name in DEPLOYMENTS]
+    most = sum(scaler["maxReplicas"] for scaler in scalers)
+    surge = sum(
+        OBJECTS[key]["spec"]["strategy"]["rollingUpdate"]["maxSurge"] for key in DEPLOYMENTS
+    )
+    # In an update, those that are replaced finish beside the new ones; and the Job that migrates.
+    pods = 2 * most + surge + 1
+    [said] = promised((DEPLOY / "kubernetes" / "secret.example.yaml").read_text())
+    assert said >= pods * PER_PROCESS + OTHERS
+    assert said in promised(README)
+    assert f"go up to {most} pods" in README
+
+
+def test_readme_says_what_a_process_takes() -> None:
+    readme = " ".join(README.split())
+    assert re.findall(r"up to (\d+) connections", readme) == [str(PER_PROCESS)] * 2
+    graphs = CONNECTIONS + MORE_CONNECTIONS
+    assert f"{PER_PROCESS - graphs} of the server's own" in readme
+    assert f"and {graphs} for what the graphs keep" in readme
+    assert f"takes up to {PER_PROCESS}." in (DEPLOY / "compose.yaml").read_text()
 
 
 def test_readme_says_how() -> None:

@@ -1,0 +1,43 @@
+"""The heartbeat of a worker: a file that is touched while its event loop turns."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from server import heartbeat
+from server.heartbeat import Heartbeat, NoHeartbeat
+from tests.support.databases import PATIENCE
+
+
+async def test_it_beats_while_the_loop_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "SECONDS", 0.01)
+    path = tmp_path / "heartbeat"
+    Heartbeat(path).begin()
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(3):
+            os.utime(path, (0, 0))
+            while path.stat().st_mtime == 0:
+                await asyncio.sleep(0.01)
+        # A disk that is full, or a file that somebody removes, is got over.
+        path.unlink()
+        while not path.exists():
+            await asyncio.sleep(0.01)
+
+
+def test_what_an_earlier_process_left_says_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "heartbeat"
+    path.touch()
+    Heartbeat(path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", ["missing/heartbeat", "file/heartbeat", "folder"])
+def test_a_file_that_cannot_be_written_is_named(name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(NoHeartbeat, match=f"--heartbeat .*{name}"):
+        Heartbeat(tmp_path / name)
