@@ -269,8 +269,7 @@ class PostgresEngine:
         answer.give(result)
         if begin is _READ:
             # What was read is true, whatever becomes of its transaction.
-            with suppress(psycopg.Error):
-                self._local.pipeline.end(b"COMMIT")
+            self._local.pipeline.end(b"COMMIT")
 
     def _transact(
         self, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
@@ -300,9 +299,7 @@ class PostgresEngine:
             if begin is _WRITE:
                 self._commit(pipeline)
         except BaseException:
-            # A connection that cannot even do this is of no use to the next operation.
-            with suppress(psycopg.Error):
-                pipeline.end(b"ROLLBACK")
+            pipeline.end(b"ROLLBACK")
             raise
         return result, connection.committed()
 

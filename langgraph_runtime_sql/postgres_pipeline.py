@@ -87,11 +87,17 @@ class Pipeline:
         return self._transformer.load_rows(0, sent.result.ntuples, tuple)
 
     def end(self, command: bytes) -> None:
-        """End the transaction at hand, if it was begun, and send nothing of what is waiting."""
+        """End the transaction at hand, if it was begun, and send nothing of what is waiting.
+
+        A connection that cannot even do this is of no use to the next operation, and closed.
+        """
         self._waiting = []
         if self._pgconn.transaction_status != TransactionStatus.IDLE:
             self.add(command)
-            self.flush()
+            try:
+                self.flush()
+            except psycopg.Error:
+                self.raw.close()
 
     def _exchange(self, waiting: list[Sent]) -> None:
         pgconn = self._pgconn
