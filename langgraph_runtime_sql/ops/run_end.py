@@ -79,12 +79,13 @@ async def set_joint_status(
 
     thread_uuid = as_uuid(thread_id, "thread ID")
     ending = _Ending(thread_uuid, as_uuid(run_id, "run ID"), run_status, graph_id, _claim())
-    if isinstance(exception, UserInterrupt | TimeoutError):
+    if run_status == "rollback":
+        await ending.write(_outcome(checkpoint, exception))
+        await thread_state.refresh_after_undoing(thread_uuid, graph_id)
+    elif isinstance(exception, UserInterrupt | TimeoutError):
         await _cut_off(ending, checkpoint, exception)
     else:
         await ending.write(_outcome(checkpoint, exception))
-    if run_status == "rollback":
-        await thread_state.refresh_after_undoing(thread_uuid, graph_id)
 
 
 def _claim() -> checkpoint.Claim | None:

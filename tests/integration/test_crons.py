@@ -19,6 +19,7 @@ from langgraph_runtime_sql.ops.cron_schedule import SCHEDULE_LENGTH
 from langgraph_runtime_sql.ops.crons import Crons, firing, note_fired, take_firing
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.ops.threads import Threads
+from langgraph_runtime_sql.postgres_connection import PostgresConnection
 from langgraph_runtime_sql.tables import assistants, crons, runs
 from tests.support.checkpoints import api_settings, runtime_database
 from tests.support.operations import Handlers, owned, page, row, rows, user
@@ -90,7 +91,8 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[datetime], None]:
     """Stops the clock of crons at a date, until it is set to another."""
 
     def move(to: datetime) -> None:
-        monkeypatch.setattr(Connection, "now", lambda conn: to)
+        for kind in (Connection, PostgresConnection):
+            monkeypatch.setattr(kind, "now", lambda conn: to)
         monkeypatch.setattr("langgraph_runtime_sql.ops.crons.now", lambda: to)
 
     return move
