@@ -242,12 +242,13 @@ async def test_no_room_is_left_unused_where_the_tenants_at_hand_have_to_wait(
 
 
 async def test_a_claim_among_many_tenants_reads_the_runs_of_a_few(
-    db: database.Database, each_database: str
+    db: database.Database, each_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kwargs = await api_kwargs()
+    waiting = 8 * run_order.TENANTS_AT_LEAST
 
     def fn(conn: Connection) -> None:
-        for number in range(8 * run_order.TENANTS_AT_LEAST):
+        for number in range(waiting):
             run_create.create(conn, request(f"t{number:03}", uuid4(), kwargs))
         if conn.locks:
             conn.raw.execute("ANALYZE runs")
@@ -257,7 +258,11 @@ async def test_a_claim_among_many_tenants_reads_the_runs_of_a_few(
     if each_database == "sqlite":
         assert await db.write(steps) < 20_000
     else:
-        assert 0 < await db.write(rows_read) < 8 * run_order.TENANTS_AT_LEAST
+        few = await db.write(rows_read)
+        monkeypatch.setattr(run_order, "TENANTS_AT_LEAST", waiting)
+        every = await db.write(rows_read)
+        # Of a table as small as this one it may read the rest once, to find what was chosen.
+        assert 0 < few < 2 * waiting < every
 
 
 # --- a backlog
