@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from tests.history.recorder import Pending
+from tests.support.served import events_of
 
 # Seconds; a request that takes longer has hung, whatever is done to the servers meanwhile.
 PATIENCE = 90.0
@@ -82,12 +83,5 @@ async def take(
 
 async def _events(answer: httpx.Response) -> AsyncIterator[tuple[str | None, str, Any]]:
     """Id, name and data of each event."""
-    fields: dict[str, str] = {}
-    async for line in answer.aiter_lines():
-        if line and not line.startswith(":"):
-            name, _, value = line.partition(": ")
-            fields[name] = value
-        elif not line and "event" in fields:
-            data = json.loads(fields["data"]) if fields.get("data") else None
-            yield fields.get("id"), fields["event"], data
-            fields = {}
+    async for event in events_of(answer):
+        yield event.id, event.name, json.loads(event.data) if event.data else None

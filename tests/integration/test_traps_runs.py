@@ -21,6 +21,7 @@ from langgraph_runtime_sql.ops.threads import Threads
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import runs
 from tests.support import runtime, served
+from tests.support.effort import ticks
 from tests.support.processes import Running
 from tests.support.served import Api
 
@@ -397,19 +398,8 @@ async def _until_running(run_id: Any) -> None:
 
 def _effort(conn: Connection) -> tuple[int, int]:
     """How many runs a claim finds, and how many thousands of SQLite's instructions it takes."""
-    counted = 0
-
-    def count() -> int:
-        nonlocal counted
-        counted += 1
-        return 0
-
-    conn.raw.set_progress_handler(count, 1000)
-    try:
-        found = run_claim.claim(conn, 10).runs
-    finally:
-        conn.raw.set_progress_handler(None, 0)
-    return len(found), counted
+    claimed, counted = ticks(conn, lambda: run_claim.claim(conn, 10), 1000)
+    return len(claimed.runs), counted
 
 
 @pytest.mark.only("sqlite")  # Its machine counts steps; a clock would measure this one.

@@ -21,6 +21,7 @@ from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.statements import Prepared
 from langgraph_runtime_sql.tables import runs
 from tests.support import runtime
+from tests.support.effort import ticks
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -270,17 +271,7 @@ async def test_a_claim_among_many_tenants_reads_the_runs_of_a_few(
 
 def steps(conn: Connection) -> int:
     """What a claim costs SQLite, in instructions of its machine."""
-    seen = 0
-
-    def note() -> int:
-        nonlocal seen
-        seen += 1
-        return 0
-
-    conn.raw.set_progress_handler(note, 100)
-    run_claim.claim(conn, 1)
-    conn.raw.set_progress_handler(None, 0)
-    return seen * 100
+    return ticks(conn, lambda: run_claim.claim(conn, 1), 100)[1] * 100
 
 
 def rows_read(conn: Connection) -> int:

@@ -4,18 +4,18 @@ import base64
 import hashlib
 import hmac
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import get_default_algorithms
+
+from tests.support.http_server import QuietHandler, answering
 
 SECRET = "a secret of the tests, long enough"
 PRIVATE = {
@@ -103,7 +103,7 @@ def published(*keys: dict[str, Any]) -> Iterator[Published]:
     """Publish `keys` until the end of the block."""
     jwks = Published(*keys)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             jwks.asked += 1
             body = json.dumps({"keys": jwks.keys}).encode() + b" " * jwks.padding
@@ -113,15 +113,6 @@ def published(*keys: dict[str, Any]) -> Iterator[Published]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: Any) -> None:
-            """Nothing: the tests' own output is for the tests."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        jwks.url = f"http://127.0.0.1:{server.server_port}/jwks.json"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield jwks
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(Handler) as url:
+        jwks.url = f"{url}/jwks.json"
+        yield jwks

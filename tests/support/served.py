@@ -101,7 +101,7 @@ class Api:
         """The events of an event stream, as they come."""
         async with self.http.stream(method, path, json=body, headers=headers) as answer:
             assert answer.is_success, (await answer.aread()).decode()
-            yield _events(answer)
+            yield events_of(answer)
 
     async def events(
         self,
@@ -136,7 +136,8 @@ def _json(answer: httpx.Response) -> Json:
     return answer.json() if answer.content else None
 
 
-async def _events(answer: httpx.Response) -> AsyncIterator[Event]:
+async def events_of(answer: httpx.Response) -> AsyncIterator[Event]:
+    """The events of a stream, as they come."""
     fields: dict[str, str] = {}
     async for line in answer.aiter_lines():
         if line and not line.startswith(":"):

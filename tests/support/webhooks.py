@@ -1,11 +1,11 @@
 """A server on this machine that webhooks call."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.http_server import QuietHandler, answering
 
 
 class Webhooks:
@@ -32,23 +32,13 @@ class Webhooks:
 def receiver() -> Iterator[Webhooks]:
     """One that answers every call until the end of the block."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             webhooks.note(self.path, body)
             self.send_response(200)
             self.end_headers()
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    webhooks = Webhooks(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
+    with answering(Handler) as url:
+        webhooks = Webhooks(url)
         yield webhooks
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
