@@ -50,3 +50,11 @@ def loads(document: str | bytes) -> Any:
 def plain(value: Any) -> Any:
     """A private copy of `value` as it would read back: dicts, lists and scalars only."""
     return loads(dumps(value))
+
+
+def as_stored(text: str) -> str:
+    """`text` as it would read back: some characters are stored as others.
+
+    What is compared with something stored must go this way first.
+    """
+    return text if text.isprintable() else str(plain(text))

@@ -32,9 +32,8 @@ _ADD = Prepared(
 )
 _REMOVE = Prepared(
     thread_labels.delete().where(
-        thread_labels.c.key == bindparam("old_key"),
-        thread_labels.c.value == bindparam("old_value"),
         thread_labels.c.thread_id == bindparam("old_thread"),
+        thread_labels.c.key == bindparam("old_key"),
     )
 )
 _HAND_OVER = Prepared(
@@ -50,17 +49,15 @@ def value_of(value: Any) -> str | None:
         value = int(value)
     if value is not None and not isinstance(value, str | int | float | bool):
         return None
+    if isinstance(value, str):
+        value = json_codec.as_stored(value)
     text = json_codec.dumps(value)
     return text if len(text) <= LENGTH else None
 
 
 def labels(metadata: Mapping[str, Any]) -> set[Label]:
     """The labels of a thread with this metadata."""
-    # Some characters are stored as others: a label has those that are stored.
-    found = (
-        (key if key.isprintable() else json_codec.plain(key), value_of(value))
-        for key, value in metadata.items()
-    )
+    found = ((json_codec.as_stored(key), value_of(value)) for key, value in metadata.items())
     return {(key, value) for key, value in found if value is not None and len(key) <= LENGTH}
 
 
@@ -103,10 +100,7 @@ def relabel(
     period, tenant = period_of(updated_at), tenants.of(new)
     conn.executemany(
         _REMOVE,
-        [
-            {"old_key": key, "old_value": value, "old_thread": thread_id}
-            for key, value in before - after
-        ],
+        [{"old_key": key, "old_thread": thread_id} for key, _ in before - after],
     )
     conn.executemany(
         _ADD,

@@ -44,10 +44,7 @@ def of(document: Any) -> str | None:
     if key is None or not isinstance(document, Mapping):
         return None
     name = document.get(key)
-    if not isinstance(name, str) or not name:
-        return None
-    # Some characters are stored as others: both sides of a comparison have those.
-    return name if name.isprintable() else str(json_codec.plain(name))
+    return json_codec.as_stored(name) if isinstance(name, str) and name else None
 
 
 def of_user(user: Any) -> str | None:
