@@ -4,9 +4,11 @@
 #   make serve                        start the server on http://127.0.0.1:8123
 #   make serve ARGS="--port 9000"     ARGS goes to the command behind a target
 #   make test PYTHON=python3.12       PYTHON makes the environment (3.11 or newer)
+#   make test SEED=7                  draws other random numbers than every day
 
 PYTHON ?= python3
 ARGS ?=
+SEED ?= 1
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -36,7 +38,7 @@ dev: $(VENV)/.runtime-stamp ## start it with reload and print the LangGraph Stud
 	$(PY) -m server dev $(ARGS)
 
 test: $(VENV)/.dev-stamp ## run the tests (make test ARGS="tests/unit -k store")
-	$(PY) -m pytest $(SPREAD) $(ARGS)
+	THREADHOLD_SEED=$(SEED) PYTHONHASHSEED=$(SEED) $(PY) -m pytest $(SPREAD) $(ARGS)
 
 lint: $(VENV)/.dev-stamp ## check style, formatting, types and the import rules
 	$(PY) -m ruff check .

@@ -1,10 +1,9 @@
 """The mounted app against its own OpenAPI description: whatever is generated, no 5xx.
 
-Bounded in examples and in time; what it has found is kept in `test_bad_input*.py`.
+Bounded in examples; what it has found is kept in `test_bad_input*.py`.
 """
 
 import random
-import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -24,7 +23,6 @@ from tests.support.served import served
 pytestmark = pytest.mark.usefixtures("each_database")
 
 EXAMPLES = 3  # of each kind for each operation
-SECONDS = 20.0  # for all of them; those that should be refused are sent in any case
 IDS = {"thread_id": "/threads", "assistant_id": "/assistants", "cron_id": "/runs/crons"}
 
 
@@ -108,16 +106,14 @@ def test_no_generated_request_is_a_server_error(fuzzed: Fuzzed, rng: random.Rand
     schema = schemathesis.openapi.from_dict(description)
     operations = [result.ok() for result in schema.get_all_operations()]
     assert len(operations) > 50
-    chosen, stop = rng.randrange(2**32), time.monotonic() + SECONDS
-    print(f"schemathesis seed {chosen}")
+    chosen = rng.randrange(2**32)
     rng.shuffle(operations)
     for operation in operations:
         _fuzz(fuzzed, operation, GenerationMode.NEGATIVE, chosen)
     # Every operation that can be asked wrongly was.
     assert len(fuzzed.sent) > 40, sorted(fuzzed.sent)
     for operation in operations:
-        if time.monotonic() < stop:
-            _fuzz(fuzzed, operation, GenerationMode.POSITIVE, chosen)
+        _fuzz(fuzzed, operation, GenerationMode.POSITIVE, chosen)
     assert fuzzed.wrong == {}
 
 
