@@ -76,24 +76,10 @@ class Client:
 
     async def work(self) -> None:
         """Ask for things until the connection breaks."""
-        deeds: list[Callable[[], Awaitable[None]]] = [
-            self.create_thread,
-            self.delete_thread,
-            self.update_state,
-            self.put_item,
-            self.create_cron,
-            self.create_assistant,
-            self.run_in_background,
-            self.run_and_wait,
-            self.run_and_stream,
-            self.run_without_thread,
-            self.run_later,
-            self.cancel,
-        ]
         while True:
-            deed = self.rng.choice(deeds)
+            deed = self.rng.choice(DEEDS)
             try:
-                await deed()
+                await deed(self)
             except httpx.TransportError:
                 return
             self.ledger.acknowledged[deed.__name__] += 1
@@ -213,6 +199,23 @@ class Client:
         elif (await self.http.get(path)).json()["status"] != "success":
             # Only one that has ended meanwhile may be refused.
             raise Refused(f"{path}/cancel: {answer.status_code} {answer.text}")
+
+
+# Each kind of thing that is asked for.
+DEEDS: list[Callable[[Client], Awaitable[None]]] = [
+    Client.create_thread,
+    Client.delete_thread,
+    Client.update_state,
+    Client.put_item,
+    Client.create_cron,
+    Client.create_assistant,
+    Client.run_in_background,
+    Client.run_and_wait,
+    Client.run_and_stream,
+    Client.run_without_thread,
+    Client.run_later,
+    Client.cancel,
+]
 
 
 def losses(victim: Victim, ledger: Ledger, cuts: int) -> list[str]:
