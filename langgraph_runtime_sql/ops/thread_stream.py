@@ -96,9 +96,12 @@ async def _follow(
     thread_id: UUID, after: Order | None, modes: Modes, ctx: Any, *, asked_at: int
 ) -> AsyncIterator[Delivered]:
     here = bus.current()
+    ends = _Ends(thread_id) if here.shared else None
+    if ends is not None:
+        # Before what takes its time where Redis says nothing: a run may begin and end meanwhile.
+        await ends.begin()
     async with await here.follow_thread(str(thread_id), after, asked_at) as subscription:
         await Stream.check_thread_stream_auth(thread_id, ctx)
-        ends = _Ends(thread_id) if here.shared else None
         while True:
             if ends is not None and (lost := await ends.unheard()):
                 break
@@ -131,6 +134,11 @@ class _Ends:
     def seconds(self) -> float:
         """How long the next event may be waited for."""
         return max(0.0, self._due - time.monotonic())
+
+    async def begin(self) -> None:
+        """Look which runs there are. Of those that are made from now on none is passed over."""
+        found = await database.current().read(self._look)
+        self._open = {str(row["run_id"]) for row in found}
 
     def hear(self, event: Event) -> None:
         """Note what has begun and what has ended."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
@@ -118,3 +119,34 @@ async def test_a_thread_is_followed_from_before_its_response_begins(
     await elsewhere.flush()
     async with asyncio.timeout(60):
         assert (await anext(events))[:2] == (b"custom", b"1")
+
+
+async def test_a_run_that_ends_while_a_follower_of_its_thread_waits_for_redis_is_told(
+    run: tuple[UUID, UUID], elsewhere: RedisBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """He was told nothing more: it was over when he first asked the database."""
+    here, asked, is_over = bus.current(), asyncio.Event(), asyncio.Event()
+    follow = here.follow_thread
+
+    async def slowly(*arguments: Any) -> Any:
+        asked.set()
+        await is_over.wait()
+        return await follow(*arguments)
+
+    async def followed() -> list[bytes]:
+        events = Threads.Stream.join(run[1], stream_modes=["run_modes"])
+        return [name async for name, _, _ in events]
+
+    monkeypatch.setattr(here, "follow_thread", slowly)
+    following = asyncio.create_task(followed())
+    await asyncio.wait_for(asked.wait(), runtime.PATIENCE)
+    # What the other process says of it never arrives.
+    await elsewhere.stop()
+    monkeypatch.setattr(bus, "_current", elsewhere)
+    async with asyncio.timeout(runtime.PATIENCE), runtime.working():
+        made = await runtime.start_run(run[1], "echo", {"value": 2})
+        assert await runtime.ended(made["run_id"]) == "success"
+    monkeypatch.setattr(bus, "_current", here)
+    is_over.set()
+    async with asyncio.timeout(runtime.PATIENCE):
+        assert await following == [b"error", b"values", b"metadata"]
