@@ -25,6 +25,7 @@ from langgraph_runtime_sql.ops.access import Rows, as_uuid, authorize, caller, p
 from langgraph_runtime_sql.ops.crons import take_firing
 from langgraph_runtime_sql.ops.run_cancel import cancel, tell_hooks
 from langgraph_runtime_sql.ops.run_create import RunRequest, create
+from langgraph_runtime_sql.ops.run_end import set_joint_status
 from langgraph_runtime_sql.ops.run_stream import Stream
 from langgraph_runtime_sql.ops.thread_state import refresh_after_deletion
 from langgraph_runtime_sql.statements import Prepared, Row
@@ -234,19 +235,23 @@ class Runs:
         owner = checkpoint.claim.get()
         counted = not queue.is_stopping()
 
-        def fn(conn: Connection) -> None:
-            if status == run_rows.PENDING and owner is not None:
+        def fn(conn: Connection) -> bool:
+            if status != run_rows.PENDING or owner is None:
+                conn.execute(
+                    _SET_STATUS, {"id": identifier, "new_status": status, "moment": conn.now()}
+                )
+            elif _is_told_to_stop(run_rows.find(conn, identifier)):
+                return False
+            else:
                 run_claim.release(
                     conn, identifier, owner.attempt, counted=counted, owner=owner.owner
                 )
-                return
-            conn.execute(
-                _SET_STATUS, {"id": identifier, "new_status": status, "moment": conn.now()}
-            )
+            return True
 
         # The next attempt's events come after this one's.
         await bus.current().flush()
-        await database.current().write(fn)
+        while not await database.current().write(fn):
+            await _stop(identifier)
 
     @staticmethod
     async def next(wait: bool, limit: int = 1) -> AsyncIterator[tuple[Row, int]]:
@@ -299,6 +304,33 @@ class Runs:
         from langgraph_runtime_sql import queue
 
         await queue.sweep()
+
+
+def _is_told_to_stop(run: Row | None) -> bool:
+    """Whether a run is to end, and leaves a thread behind to be brought up to date."""
+    return bool(
+        run is not None
+        and run["status"] == run_rows.RUNNING
+        and run["cancel_action"]
+        and not run["kwargs"].get("temporary")
+    )
+
+
+async def _stop(run_id: UUID) -> None:
+    """End a run that was told to stop, and whose worker failed of that, or before he heard of it."""
+    from langgraph_api.errors import UserInterrupt, UserRollback
+
+    run = await database.current().read(lambda conn: run_rows.find(conn, run_id))
+    if run is None or not _is_told_to_stop(run):
+        return
+    graph_id = run["kwargs"]["config"]["configurable"]["graph_id"]
+    if run["cancel_action"] == "rollback":
+        ending = "rollback", graph_id, None, UserRollback()
+    else:
+        ending = "interrupted", graph_id, None, UserInterrupt()
+    await set_joint_status(None, run["thread_id"], run_id, *ending)
+    if run["cancel_action"] == "rollback":
+        await custom_checkpointer.delete_run(run_id)
 
 
 async def _has_ended_here(run_id: UUID) -> bool:

@@ -11,11 +11,12 @@ import pytest
 from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
+from langgraph_runtime_sql import checkpoint
 from langgraph_runtime_sql.database import Database
-from langgraph_runtime_sql.ops import run_rows
+from langgraph_runtime_sql.ops import run_claim, run_rows
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.ops.threads import Threads
-from langgraph_runtime_sql.tables import runs
+from langgraph_runtime_sql.tables import runs, threads
 from tests.support import runtime
 from tests.support.operations import rows
 
@@ -142,6 +143,32 @@ async def test_a_thread_shows_what_is_stored_of_a_run_that_was_cut_off(
     await Threads.set_joint_status(
         *(None, thread, again["run_id"], "interrupted", "interrupt"), told, UserInterrupt("enough")
     )
+    row = await runtime.thread(thread)
+    for name in ("status", "values", "interrupts"):
+        assert row[name] == before[name], name
+
+
+@pytest.mark.parametrize("action", ["interrupt", "rollback"])
+async def test_a_thread_shows_what_is_stored_of_a_run_whose_worker_failed_as_it_was_told_to_stop(
+    db: Database, action: str
+) -> None:
+    """It ended in place of another attempt, and its thread showed what was before it."""
+    thread = uuid4()
+    asked = await runtime.start_run(thread, "interrupt", {"questions": ["a"]})
+    async with runtime.working():
+        assert await runtime.ended(asked["run_id"]) == "success"
+    before = await runtime.thread(thread)
+    again = await runtime.start_run(thread, "interrupt", None, command={"resume": 1})
+    [(_, attempt)] = (await db.write(lambda conn: run_claim.claim(conn, 1))).runs
+    behind = threads.update().values(values={"older": True}, status="busy", interrupts={})
+    await db.write(lambda conn: conn.execute(behind))
+    await Runs.cancel(None, [again["run_id"]], thread_id=thread, action=action)
+    claim = checkpoint.Claim(str(again["run_id"]), attempt, owner=run_claim.OWNER)
+    held = checkpoint.claim.set(claim)
+    await Runs.set_status(None, again["run_id"], "pending")
+    checkpoint.claim.reset(held)
+    wanted = None if action == "rollback" else "interrupted"
+    assert await runtime.status(again["run_id"]) == wanted
     row = await runtime.thread(thread)
     for name in ("status", "values", "interrupts"):
         assert row[name] == before[name], name
