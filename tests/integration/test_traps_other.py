@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Iterator
 from copy import deepcopy
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ import pytest
 
 from langgraph_runtime_sql.ops import thread_state
 from langgraph_runtime_sql.ops.threads import Threads
-from tests.support import runtime, served
+from tests.support import databases, runtime, served
 from tests.support.operations import rows
 from tests.support.processes import Running
 from tests.support.served import Api
@@ -135,11 +136,17 @@ async def test_threads_without_values_match_no_filter_on_values(api: Api) -> Non
 
 @pytest.fixture(scope="module")
 def forgetful(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server that ends threads after six seconds."""
-    ttl = {"strategy": "delete", "default_ttl": 0.1, "sweep_interval_minutes": 0.005}
+    """A server that ends threads after ten minutes, and looks for them all the time."""
+    ttl = {"strategy": "delete", "default_ttl": 10, "sweep_interval_minutes": 0.005}
     folder = tmp_path_factory.mktemp("forgetful")
     with served.served(folder, LANGGRAPH_THREAD_TTL=json.dumps(ttl)) as started:
         yield started
+
+
+def _make_due(server: Running, thread: str) -> None:
+    """Have a thread's time over: to wait for it would be a race with what is asked meanwhile."""
+    path, past = server.log.parent / "data.db", databases.date(time.time() - 1)
+    databases.execute(path, "UPDATE threads SET expires_at = ? WHERE thread_id = ?", past, thread)
 
 
 async def _gone(api: Api, thread: str) -> None:
@@ -157,22 +164,30 @@ async def test_threads_end_when_their_time_has_come(forgetful: Running) -> None:
         used = await api.thread()
         await _ran(api, used, "echo", {"value": 1})
         told = (await api.get(f"/threads/{used}?include=ttl"))["ttl"]
-        assert (told["strategy"], told["ttl_minutes"]) == ("delete", 0.1)
+        assert (told["strategy"], told["ttl_minutes"]) == ("delete", 10)
         left = datetime.fromisoformat(told["expires_at"]) - datetime.now(UTC)
-        assert 0 < left.total_seconds() <= 6
+        assert 0 < left.total_seconds() <= 600
         assert "ttl" not in await api.get(f"/threads/{spared}")
-        await _gone(api, empty)
-        await _gone(api, used)
+        for thread in (empty, used):
+            _make_due(forgetful, thread)
+            await _gone(api, thread)
         assert (await api.get(f"/threads/{spared}?include=ttl"))["ttl"]["ttl_minutes"] == 60
 
 
-async def test_a_thread_in_use_does_not_end(forgetful: Running) -> None:
+async def test_a_thread_in_use_does_not_end(forgetful: Running, tmp_path: Path) -> None:
     """A thread ends under the run that is using it."""
     async with served.client(forgetful) as api:
-        thread = await api.thread()
-        run = await api.run(thread, "sleeper", {"seconds": 8})
+        thread, other, go = await api.thread(), await api.thread(), tmp_path / "go"
+        run = await api.run(thread, "sleeper", {"seconds": 600, "until": str(go)})
+        assert await api.until(thread, run, "running") == "running"
+        for due in (thread, other):
+            _make_due(forgetful, due)
+        # Whoever looked for threads whose time is over has looked at this one, too.
+        await _gone(api, other)
+        go.touch()
         assert await api.ended(thread, run) == "success"
         assert (await api.get(f"/threads/{thread}"))["status"] == "idle"
+        _make_due(forgetful, thread)
         await _gone(api, thread)
 
 
