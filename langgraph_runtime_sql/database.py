@@ -11,8 +11,8 @@ from sqlalchemy import literal, select
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.delivery import Answer
 from langgraph_runtime_sql.errors import NotStarted
-from langgraph_runtime_sql.ownership import Ownership
-from langgraph_runtime_sql.sqlite import SqliteEngine
+from langgraph_runtime_sql.ownership import Ownership, make_folder
+from langgraph_runtime_sql.sqlite import SqliteEngine, opening
 from langgraph_runtime_sql.statements import Prepared
 from langgraph_runtime_sql.urls import database_path, is_postgres
 
@@ -81,6 +81,7 @@ class Database:
             DatabaseTooNew: a newer version of this package has migrated it.
             DatabaseIncomplete: a move into it was not finished.
             DatabaseOverloaded: the server cannot be reached.
+            CannotOpen: the file cannot be used.
         """
         await asyncio.to_thread(self._start)
 
@@ -92,16 +93,15 @@ class Database:
         """Take the database and bring its schema up to date, on the calling thread.
 
         Raises:
-            DatabaseInUse, DatabaseTooNew, DatabaseIncomplete, DatabaseOverloaded: as `start`.
+            DatabaseInUse, DatabaseTooNew, DatabaseIncomplete, DatabaseOverloaded, CannotOpen: as
+                `start`.
         """
-        from langgraph_runtime_sql.migrations import upgrade
-
         if self._path is not None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._path)
         if self._ownership is not None:
             self._ownership.take()
         try:
-            upgrade(self._engine)
+            self._upgrade()
             if self._path is None and self._ownership is not None:
                 from langgraph_runtime_sql.migrations.postgres import check_complete
 
@@ -110,6 +110,15 @@ class Database:
             if self._ownership is not None:
                 self._ownership.release()
             raise
+
+    def _upgrade(self) -> None:
+        from langgraph_runtime_sql.migrations import upgrade
+
+        if self._path is None:
+            upgrade(self._engine)
+            return
+        with opening(self._path):
+            upgrade(self._engine)
 
     async def stop(self) -> None:
         """Finish what was accepted and close. Repeatable; later use raises DatabaseClosed."""

@@ -2,6 +2,7 @@
 
 RuntimeSqlError
 ├── BadDatabaseUrl      the URL names nothing we can keep writes in
+├── CannotOpen          the SQLite file cannot be made, read or written, or is none
 ├── BadRedis            the URL names no Redis that can be used
 ├── DatabaseInUse       another process owns the database
 ├── DatabaseTooNew      migrated by a newer version
@@ -33,6 +34,16 @@ class RuntimeSqlError(Exception):
 
 class BadDatabaseUrl(RuntimeSqlError):
     """The database URL cannot be used."""
+
+
+class CannotOpen(RuntimeSqlError):
+    """The SQLite file cannot be used."""
+
+    def __init__(self, path: Path, error: Exception) -> None:
+        super().__init__(
+            f"{path} cannot be used as a database: {error}. It takes a folder in which files can be "
+            "made and written, and a file that is SQLite's or not there yet."
+        )
 
 
 class BadRedis(RuntimeSqlError, ValueError):
