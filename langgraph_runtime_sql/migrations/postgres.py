@@ -7,6 +7,7 @@ from functools import partial
 
 import psycopg
 from psycopg import sql
+from sqlalchemy import ColumnElement, Index
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langgraph_runtime_sql import store
@@ -105,12 +106,19 @@ def create(raw: Raw, head: str) -> None:
         for table in metadata.sorted_tables:
             raw.execute(str(CreateTable(table).compile(dialect=DIALECT)))
             for index in sorted(table.indexes, key=lambda index: str(index.name)):
+                index.dialect_options["postgresql"]["where"] = _condition(index)
                 raw.execute(str(CreateIndex(index).compile(dialect=DIALECT)))
         raw.execute(
             "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
             " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
         )
         raw.execute("INSERT INTO alembic_version VALUES (%s)", (head,))
+
+
+def _condition(index: Index) -> ColumnElement[bool] | None:
+    """Which rows an index holds, as `tables` says it; None: all of them."""
+    where: ColumnElement[bool] | None = index.dialect_options["sqlite"]["where"]
+    return where
 
 
 def ensure_others(raw: Raw) -> None:
