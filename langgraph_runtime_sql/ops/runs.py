@@ -23,10 +23,10 @@ from langgraph_runtime_sql.ops import (
 )
 from langgraph_runtime_sql.ops.access import Rows, as_uuid, authorize, caller, pick, rows
 from langgraph_runtime_sql.ops.crons import take_firing
+from langgraph_runtime_sql.ops.newest_state import refresh_after_deletion
 from langgraph_runtime_sql.ops.run_cancel import cancel, tell_hooks
 from langgraph_runtime_sql.ops.run_create import RunRequest, create
 from langgraph_runtime_sql.ops.run_stream import Stream
-from langgraph_runtime_sql.ops.thread_state import refresh_after_deletion
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs
 
