@@ -245,7 +245,7 @@ def _page(raw: Raw, statement: str, params: list[Any], wanted: Search) -> list[A
     # A few at a time: only as many are read as it takes to fill the page.
     with raw.cursor(name="store_search") as cursor:
         cursor.execute(statement, params)
-        passing = (found for found in cursor if wanted.test(found[2]))
+        passing = (found for found in cursor if wanted.passes(found[2]))
         return list(islice(passing, wanted.offset, wanted.offset + wanted.limit))
 
 
@@ -276,8 +276,8 @@ def _nearest_here(
         f" FROM store WHERE {within} AND {_ALIVE} {_NEWEST_FIRST}",
         (*params, now),
     )
-    items = [(prefix, key) for prefix, key, value in found if not wanted.test or wanted.test(value)]
-    scores = similarities(_chunks(raw, within, params), query)
+    items = [(prefix, key) for prefix, key, value in found if wanted.passes(value)]
+    scores = similarities(_chunks(raw, wanted), query)
     # Stable: items of the same score, or of none, stay newest first.
     items.sort(key=lambda item: scores.get(item, -math.inf), reverse=True)
     page = items[wanted.offset : wanted.offset + wanted.limit]
@@ -289,10 +289,12 @@ def _nearest_here(
     ]
 
 
-def _chunks(raw: Raw, within: str, params: list[Any]) -> Iterator[list[tuple[str, str, bytes]]]:
+def _chunks(raw: Raw, wanted: Search) -> Iterator[list[tuple[str, str, bytes]]]:
+    within, params = _below(wanted.prefix)
     with raw.cursor(name="store_vectors", binary=True) as cursor:
         cursor.execute(f"SELECT prefix, key, embedding FROM store_vectors WHERE {within}", params)
         while chunk := cursor.fetchmany(_VECTORS_AT_ONCE):
+            wanted.look_at_time()
             yield chunk
 
 
