@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -95,15 +96,24 @@ def ensure_tables(raw: Raw, dims: int | None) -> None:
 
     Raises:
         ValueError: the stored vectors have other dimensions.
+        DatabaseBusy: others have been using a table for ten minutes.
     """
+    # Here, because the migrations import the store.
+    from langgraph_runtime_sql.migrations import patience
+
+    patience.others(raw, partial(_ensure_tables, raw, dims))
+
+
+def _ensure_tables(raw: Raw, dims: int | None) -> None:
     raw.execute("CREATE TABLE IF NOT EXISTS store_migrations (v INTEGER PRIMARY KEY)")
     [done] = raw.execute("SELECT coalesce(max(v), -1) + 1 FROM store_migrations").fetchall()
     for version, step in enumerate(MIGRATIONS[done[0] :], start=done[0]):
         raw.execute(step)
-        raw.execute("INSERT INTO store_migrations (v) VALUES (%s)", (version,))
         if "ttl_minutes" in step:
             # The library's whole minutes would round what is given as a fraction.
             raw.execute("ALTER TABLE store ALTER COLUMN ttl_minutes TYPE double precision")
+        # At last, so that what is cut off before is done again.
+        raw.execute("INSERT INTO store_migrations (v) VALUES (%s)", (version,))
     if dims is not None:
         kind = f"vector({dims})" if _has_pgvector(raw) else "bytea"
         raw.execute(_VECTORS.format(type=kind))
