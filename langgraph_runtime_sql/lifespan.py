@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import structlog
 
 from langgraph_runtime_sql import __version__, bus, database, options, queue, scope, tenants
+from langgraph_runtime_sql.node_threads import NodeThreads
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -102,7 +102,7 @@ def _widen_executor(slots: int) -> None:
     plain functions would wait for each other long before the slots are used up.
     """
     if slots > 0:
-        executor = ThreadPoolExecutor(max_workers=slots + 16, thread_name_prefix="run-sync")
+        executor = NodeThreads(max_workers=slots + 16, thread_name_prefix="run-sync")
         asyncio.get_running_loop().set_default_executor(executor)
 
 

@@ -15,13 +15,23 @@ from typing import Any
 import structlog
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import bus, checkpoint, database, exits, leases, options, scope
+from langgraph_runtime_sql import (
+    bus,
+    checkpoint,
+    database,
+    exits,
+    leases,
+    node_threads,
+    options,
+    scope,
+)
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.errors import GraphExited, SupersededAttempt
 from langgraph_runtime_sql.isolated import IsolatedLoops
 from langgraph_runtime_sql.metrics import workers
 from langgraph_runtime_sql.ops import run_claim, run_end
 from langgraph_runtime_sql.statements import Row
+from langgraph_runtime_sql.stragglers import Stragglers
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -41,6 +51,9 @@ class _Active:
     run: Row
     attempt: int
     task: asyncio.Task[Any]
+    began: float
+    # Whether it was told to stop.
+    told: bool = False
 
 
 _current: "Queue | None" = None
@@ -49,6 +62,13 @@ _current: "Queue | None" = None
 def working() -> set[str]:
     """The ids of the runs that this process works on."""
     return set() if _current is None else _current.working()
+
+
+def note_told(run_id: str) -> None:
+    """A run of this process was told to stop."""
+    for key, active in list(_current.active.items()) if _current is not None else ():
+        if key[0] == run_id:
+            active.told = True
 
 
 def is_stopping() -> bool:
@@ -84,6 +104,7 @@ class Queue:
         # Those of `active` that were no longer ours at the last renewal.
         self._gone: set[tuple[str, int]] = set()
         self._webhooks: set[asyncio.Task[None]] = set()
+        self._stragglers = Stragglers()
         # A run that is claimed but not yet in `active` would look lost to a sweep.
         self._claiming = asyncio.Lock()
         # Whether runs may be due that wait for another to end; else an end frees none.
@@ -153,7 +174,7 @@ class Queue:
         # What a run does is its tenant's, whoever else this process works for.
         with scope.within(scope.of_tenant(run.pop("tenant"))):
             task = asyncio.create_task(self._attempt(run, attempt, since), name=f"run-{key[0]}")
-        self.active[key] = _Active(run, attempt, task)
+        self.active[key] = _Active(run, attempt, task, elapsed())
         workers.active = len(self.active)
         task.add_done_callback(lambda _: self._finished(key))
 
@@ -262,8 +283,18 @@ class Queue:
                 async with self._claiming:
                     bus.current().leave_all_but(self.working())
                 bus.current().expire()
+                self._look_for_stragglers()
             except Exception:
                 logger.exception("The sweep failed", action="sweep_failed")
+
+    def _look_for_stragglers(self) -> None:
+        from langgraph_api.config import BG_JOB_TIMEOUT_SECS
+
+        too_early = elapsed() - BG_JOB_TIMEOUT_SECS
+        self._stragglers.look(
+            slots=[k for k, each in self.active.items() if each.told or each.began < too_early],
+            threads=[k for k in node_threads.at_work() if k not in self.active],
+        )
 
     async def _renew(self) -> None:
         """Renew our leases; where there are other processes, hear what was not heard from them."""
@@ -283,6 +314,7 @@ class Queue:
         for key in gone & self._gone:
             if (lost := self.active.get(key)) is not None:
                 _note_lost(*key)
+                lost.told = True
                 lost.task.cancel("Another process has taken the run over")
         self._gone = gone
 

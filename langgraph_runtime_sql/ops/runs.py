@@ -269,6 +269,8 @@ class Runs:
         from langgraph_api.asyncio import ValueEvent
         from langgraph_api.errors import UserInterrupt, UserRollback
 
+        from langgraph_runtime_sql import queue
+
         here = asyncio.get_running_loop()
         stop: Any = ValueEvent()
 
@@ -276,6 +278,7 @@ class Runs:
             kind = UserRollback if control.action == "rollback" else UserInterrupt
             error = kind(control.reason) if control.reason else kind()
             here.call_soon_threadsafe(stop.set, error)
+            queue.note_told(key)
 
         key, thread = str(run_id), None if thread_id is None else str(thread_id)
         forget = bus.current().listen(key, hear)
