@@ -7,7 +7,16 @@ from typing import Any
 
 import structlog
 
-from langgraph_runtime_sql import __version__, bus, database, options, queue, scope, tenants
+from langgraph_runtime_sql import (
+    __version__,
+    bus,
+    database,
+    lost_runs,
+    options,
+    queue,
+    scope,
+    tenants,
+)
 from langgraph_runtime_sql.node_threads import NodeThreads
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -122,7 +131,7 @@ async def _start(stack: AsyncExitStack, cancel_event: asyncio.Event | None, *, c
     graph.patch_packages_distributions()
     await graph.collect_graphs_from_env(True)
     await _retire_assistants()
-    recovered = await queue.recover()
+    recovered = await lost_runs.recover()
     if recovered:
         logger.warning("Took back runs", action="runs_recovered", run_ids=recovered)
     if config.N_JOBS_PER_WORKER > 0:

@@ -6,9 +6,8 @@ sweep only finds what a lost worker left behind.
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -21,6 +20,7 @@ from langgraph_runtime_sql import (
     database,
     exits,
     leases,
+    lost_runs,
     node_threads,
     options,
     scope,
@@ -42,8 +42,6 @@ PAUSE_SECONDS = 0.5
 ABANDON_SECONDS = 10.0
 # And this long, what then is to be handed back waits for the database.
 HAND_BACK_SECONDS = 5.0
-# Lost runs are freed so many in a transaction.
-LOST_TOGETHER = 50
 
 
 @dataclass(slots=True)
@@ -337,7 +335,9 @@ class Queue:
         while after is not None:
             # Not all the time, so that claims go on beside a backlog.
             async with self._claiming:
-                some, after = await _recover_some(self.working(), whose, after, counted=counted)
+                some, after = await lost_runs.free_some(
+                    self.working(), whose, after, counted=counted
+                )
             freed += some
         if freed:
             logger.warning("Freed lost runs", action="runs_recovered", run_ids=freed)
@@ -377,44 +377,9 @@ class Queue:
 async def sweep() -> None:
     """Free the runs that lost their worker."""
     if _current is None:
-        await recover()
+        await lost_runs.recover()
     else:
         await _current.sweep()
-
-
-async def recover() -> list[str]:
-    """At start-up: take back the runs that the last process was working on; their ids."""
-    freed: list[str] = []
-    after: int | None = 0
-    whose: run_claim.Whose = "all" if database.current().alone else "ended"
-    while after is not None:
-        some, after = await _recover_some((), whose, after)
-        freed += some
-    return freed
-
-
-async def _recover_some(
-    working: Collection[str], whose: run_claim.Whose, after: int, *, counted: bool = True
-) -> tuple[list[str], int | None]:
-    """Free a page of lost runs: their ids, and the last one looked at if there may be more."""
-    here = database.current()
-    page = partial(run_claim.lost, working=working, whose=whose, after=after, most=LOST_TOGETHER)
-    numbers, last = await here.read(page)
-    free = partial(run_claim.recover, working=working, whose=whose, counted=counted)
-    if not numbers:
-        return [], last
-    try:
-        together = partial(free, first=numbers[0], last=numbers[-1])
-        return await here.write(together, urgent=True), last
-    except Exception as error:  # noqa: BLE001  # said in full for whichever it is, below
-        logger.warning("Freeing lost runs one by one", why=str(error))
-    freed: list[str] = []
-    for number in numbers:
-        try:
-            freed += await here.write(partial(free, first=number, last=number), urgent=True)
-        except Exception:
-            logger.exception("Cannot free a lost run", action="recovery_failed", number=number)
-    return freed, last
 
 
 def _note_failed(run_id: str, error: Exception) -> None:
