@@ -201,7 +201,10 @@ async def test_each_search_is_cut_off_and_the_client_is_told(
     assert f"cut off after 0.2 s. {advice}" in told.json()["detail"]
 
 
-async def test_searches_wait_for_each_other_and_nobody_else_for_them(stocked: Database) -> None:
+async def test_searches_wait_for_each_other_and_nobody_else_for_them(
+    stocked: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "SEARCH_SECONDS", PATIENCE)
     go_on = threading.Event()
     held = [asyncio.create_task(stocked.search(lambda _: go_on.wait(PATIENCE), ADVICE))]
     held += [asyncio.create_task(stocked.search(lambda _: go_on.wait(PATIENCE), ADVICE))]
