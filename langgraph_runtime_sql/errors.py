@@ -100,7 +100,7 @@ class TooSlow(RuntimeSqlError):
         super().__init__(f"The search was cut off after {seconds:g} s. {advice}")
 
 
-class EventsLost(RuntimeSqlError):
+class EventsLost(RuntimeSqlError, RuntimeError):
     """Events were lost on their way from another process. What the run has written is not."""
 
 
