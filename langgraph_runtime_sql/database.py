@@ -136,19 +136,18 @@ class Database:
         self._engine.submit_read(fn, answer)
         return await answer.wait()
 
-    async def search(self, fn: Callable[[Connection], T]) -> T:
+    async def search(self, fn: Callable[[Connection], T], advice: str) -> T:
         """`read` for what may have to look at everything: a few at a time, beside all other reads.
+
+        Args:
+            fn: The operation.
+            advice: A sentence for whoever asks for too much.
 
         Raises:
             TooSlow: it took longer than `SEARCH_SECONDS`, and was cut off.
         """
-
-        def limited(conn: Connection) -> T:
-            with conn.limited(SEARCH_SECONDS):
-                return fn(conn)
-
         answer: Answer[T] = Answer(asyncio.get_running_loop())
-        self._engine.submit_search(limited, answer)
+        self._engine.submit_search(_limited(fn, advice), answer)
         return await answer.wait()
 
     async def write(self, fn: Callable[[Connection], T], *, urgent: bool = False) -> T:
@@ -171,6 +170,12 @@ class Database:
         self._engine.submit_read(fn, answer)
         return answer.block()
 
+    def search_sync(self, fn: Callable[[Connection], T], advice: str) -> T:
+        """`search` for a thread without an event loop: it blocks."""
+        answer: Answer[T] = Answer(None)
+        self._engine.submit_search(_limited(fn, advice), answer)
+        return answer.block()
+
     def write_sync(self, fn: Callable[[Connection], T]) -> T:
         """`write` for a thread without an event loop: it blocks."""
         answer: Answer[T] = Answer(None)
@@ -191,6 +196,14 @@ class Database:
         """Raise unless the database answers a read and a write."""
         await self.read(lambda conn: conn.scalar(_PING))
         await self.write(lambda conn: conn.scalar(_PING))
+
+
+def _limited(fn: Callable[[Connection], T], advice: str) -> Callable[[Connection], T]:
+    def limited(conn: Connection) -> T:
+        with conn.limited(SEARCH_SECONDS, advice):
+            return fn(conn)
+
+    return limited
 
 
 _current: Database | None = None

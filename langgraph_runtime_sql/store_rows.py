@@ -12,7 +12,7 @@ and `("t10",)` does not.
 
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -89,13 +89,22 @@ class Row(NamedTuple):
 
 
 class Search(NamedTuple):
-    """One search, ready to run: `query` is the vector to rank by, if any."""
+    """One search, ready to run: `query` is the vector to rank by, if any.
+
+    `look_at_time` is called for each row, or some, that is looked at outside of a statement.
+    """
 
     prefix: Namespace
     test: Test | None
     limit: int
     offset: int
     query: Vector | None
+    look_at_time: Callable[[], None]
+
+    def passes(self, value: Any) -> bool:
+        """Whether an item with this value is looked for."""
+        self.look_at_time()
+        return self.test is None or self.test(value)
 
 
 def to_text(moment: datetime) -> str:
@@ -247,8 +256,8 @@ def search(raw: sqlite3.Connection, wanted: Search, now: str) -> list[tuple[Row,
     if wanted.test is None:
         page = [*params, now, wanted.limit, wanted.offset]
         return [(row, None) for row in _rows(raw, f"{statement} LIMIT ? OFFSET ?", page)]
-    test = wanted.test
-    matching = (row for row in _rows(raw, statement, [*params, now]) if test(loads(row.value)))
+    found = _rows(raw, statement, [*params, now])
+    matching = (row for row in found if wanted.passes(loads(row.value)))
     return [(row, None) for row in islice(matching, wanted.offset, wanted.offset + wanted.limit)]
 
 
@@ -268,7 +277,7 @@ def _nearest(
     items = [
         (prefix, key)
         for prefix, key, value in found
-        if wanted.test is None or wanted.test(loads(value))
+        if wanted.test is None or wanted.passes(loads(value))
     ]
     scores = similarities(_chunks(raw, within, params), query)
     # Stable: items of the same score, or of none, stay newest first.

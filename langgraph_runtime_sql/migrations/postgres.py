@@ -123,11 +123,11 @@ def _condition(index: Index) -> ColumnElement[bool] | None:
 
 def ensure_others(raw: Raw) -> None:
     """Bring what has no revision up to date: functions, and langgraph's own tables."""
-    patience.patiently(partial(_ensure_ours, raw))
+    patience.patiently(raw, partial(_ensure_ours, raw))
     checkpoint_tables.ensure_schema(raw)
     store.ensure_postgres_schema(raw)
     policies.ensure(raw)
-    _mend_indexes(raw)
+    mend_indexes(raw)
 
 
 def _ensure_ours(raw: Raw) -> None:
@@ -137,7 +137,7 @@ def _ensure_ours(raw: Raw) -> None:
         triggers.ensure_postgres(raw)
 
 
-def _mend_indexes(raw: Raw) -> None:
+def mend_indexes(raw: Raw) -> None:
     """Build again what was cut off while it was being built: nobody reads such an index."""
     broken = raw.execute(_BROKEN, {"tables": [table.name for table in metadata.sorted_tables]})
     for name, is_copy in broken.fetchall():
