@@ -5,6 +5,7 @@ Each error is answered with JSON `{"detail": ...}`. What the client caused is a
 traceback in the log.
 """
 
+import asyncio
 import re
 import uuid
 from collections.abc import Awaitable, Callable
@@ -35,6 +36,7 @@ logger = structlog.stdlib.get_logger(__name__)
 SAID = 2000
 # How many times too large a body may be before whoever sends it is cut off.
 TOLERATED = 10
+PAUSE_SECONDS = 5.0
 
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 
@@ -212,11 +214,16 @@ class BodyLimit:
     async def _drain(self, receive: Receive) -> None:
         """Let a client write what it is writing: most read no answer before.
 
-        To one that goes on and on the connection is closed, by which the answer is lost.
+        One that pauses is answered. To one that goes on and on the connection is closed, by which
+        the answer is lost.
         """
         left = TOLERATED * self._limit
         while left > 0:
-            message = await receive()
+            try:
+                async with asyncio.timeout(PAUSE_SECONDS):
+                    message = await receive()
+            except TimeoutError:
+                return
             if message["type"] != "http.request" or not message.get("more_body", False):
                 return
             left -= len(message.get("body", b""))

@@ -247,6 +247,14 @@ async def test_who_sends_a_body_that_is_too_large_reads_the_refusal(
     assert answer.status_code == 413
 
 
+def test_who_declares_too_much_and_sends_nothing_is_refused(guarded: Guarded) -> None:
+    url = httpx.URL(f"{guarded.url}/threads")
+    head = f"POST {url.path} HTTP/1.1\r\nhost: x\r\ncontent-length: 20000000\r\n\r\n".encode()
+    with socket.create_connection((url.host, url.port or 80), timeout=60) as connection:
+        connection.sendall(head + b'{"metadata"')
+        assert b" 413 " in connection.recv(1000)
+
+
 @pytest.mark.parametrize("path", ["/threads", "/mcp", "/runs/stream", "/threads/x/stream/events"])
 def test_a_streamed_body_that_becomes_too_large_is_413(guarded: Guarded, path: str) -> None:
     def pieces() -> Iterator[bytes]:
