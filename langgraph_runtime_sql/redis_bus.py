@@ -14,26 +14,18 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Collection
-from contextlib import suppress
-from typing import Any
 
-import orjson
 from prometheus_client import Gauge
 
-from langgraph_runtime_sql.bus import (
-    START,
-    Control,
-    Event,
-    LocalBus,
-    Order,
-    Subscription,
-    T,
-    _Log,
-    lost,
-)
+from langgraph_runtime_sql.bus import Control, LocalBus, T
+from langgraph_runtime_sql.event_logs import Log
+from langgraph_runtime_sql.events import START, Event, Order
 from langgraph_runtime_sql.redis_link import FAILURES, Link
+from langgraph_runtime_sql.redis_listener import Listener
 from langgraph_runtime_sql.redis_outbox import Outbox
 from langgraph_runtime_sql.redis_reader import Reader, pack
+from langgraph_runtime_sql.redis_subscription import RemoteSubscription
+from langgraph_runtime_sql.subscription import Subscription
 
 logger = logging.getLogger(__name__)
 
@@ -49,62 +41,12 @@ AWAY_SETTLE_SECONDS = 1.0
 # What Redis keeps a stream for: a run that publishes nothing for longer, and is not kept for
 # those who come back, is begun anew.
 LEAST_TTL_SECONDS = 60.0
-LISTEN_SECONDS = 5.0
 # A hole in what is told again is given this long to be filled.
 TOLD_AGAIN_SECONDS = 7.0
 # How much earlier than he asks an event may have been sent that somebody is told who wants those
 # from now on: clocks are not as exact as that.
 BEFORE_MILLISECONDS = 2_000
-_LONGEST_REASON = 10_000
 _UP = Gauge("threadhold_redis_up", "Whether Redis answers and takes what it is given")
-
-
-class RemoteSubscription(Subscription):
-    """A reader of events that come from several processes."""
-
-    key = ""
-    # Where its reader goes on. A Redis that has forgotten everything is told again what was before.
-    after: Order | None = None
-    _replayed: frozenset[tuple[Order, str]] = frozenset()
-    # The run that was told of last, and the attempt at it.
-    _latest = "", 0
-    _unfollow: Any = None
-
-    def push(self, event: Event) -> None:
-        """Add an event, from any thread, unless the reader has it already."""
-        if self.after is not None and event.order <= self.after and not event.is_loss:
-            return
-        if (event.order, event.run_id) not in self._replayed and self._admits(event):
-            super().push(event)
-
-    def _admits(self, event: Event) -> bool:
-        """Note an event that comes; False if an attempt after its own was told of already.
-
-        It may have waited for Redis, while the next one's were told by their own process.
-        """
-        run_id, attempt = self._latest
-        if event.attempt:
-            self._latest = event.run_id, max(event.attempt, attempt * (event.run_id == run_id))
-        return event.attempt in (0, self._latest[1])
-
-    def begin_with(self, events: Collection[Event]) -> None:
-        """Have these read first; none of them comes twice."""
-        self._replayed = frozenset((event.order, event.run_id) for event in events)
-        super().begin_with(events)
-        for event in events:
-            self._admits(event)
-
-    def lose_first(self) -> None:
-        """The same as `lose`, of events before all that wait to be read."""
-        if not self.broken:
-            self.broken = True
-            self._events.appendleft(lost())
-
-    def close(self) -> None:
-        """Stop listening. Repeatable."""
-        super().close()
-        if self._unfollow is not None:
-            self._unfollow(self.key, self)
 
 
 class RedisBus(LocalBus):
@@ -132,6 +74,7 @@ class RedisBus(LocalBus):
         self.name = uuid.uuid4().hex
         self.link = Link(url, prefix or PREFIX, seconds=answer_seconds)
         self._outbox = Outbox(self.link, max(LEAST_TTL_SECONDS, keep_seconds), self._in_flight)
+        self._listener = Listener(self.link, self.name, super().wake, super().send_control)
         self._remote: Reader | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -147,7 +90,7 @@ class RedisBus(LocalBus):
         self._tasks = [
             asyncio.create_task(self._outbox.run(), name="redis-outbox"),
             asyncio.create_task(self._remote.run(), name="redis-reader"),
-            asyncio.create_task(self._listen(), name="redis-listener"),
+            asyncio.create_task(self._listener.run(), name="redis-listener"),
         ]
 
     async def stop(self) -> None:
@@ -188,7 +131,7 @@ class RedisBus(LocalBus):
         thread_id: str | None,
         name: str,
         data: bytes,
-        log: _Log | None,
+        log: Log | None,
         attempt: int,
     ) -> Event:
         event = super()._send(run_id, thread_id, name, data, log, attempt)
@@ -218,11 +161,11 @@ class RedisBus(LocalBus):
         Args:
             whole: Everything since `after` must still be known to somebody.
         """
-        reader = self._subscribe(self._by_run, run_id, [run_id], None)
+        reader = self._subscribe(self._by_run, run_id, list)
         await self._follow(reader, thread_id or run_id)
         if after is not None:
             whole = whole and not self.is_live(run_id)
-            await self._replay(reader, run_id, [run_id], after, live, whole=whole)
+            await self._replay(reader, run_id, after, live, whole=whole)
         return reader
 
     async def follow_thread(
@@ -230,12 +173,12 @@ class RedisBus(LocalBus):
     ) -> Subscription:
         """Follow a thread, wherever its runs are worked on; arguments as on the `LocalBus`."""
         moment = asked_at or time.time_ns()
-        reader = self._subscribe(self._by_thread, thread_id, None, None)
+        reader = self._subscribe(self._by_thread, thread_id, list)
         await self._follow(reader, thread_id, asked_at)
         if after is None:
             self._begin(reader, moment)
         else:
-            await self._replay(reader, None, self._thread_logs.get(thread_id, []), after, None)
+            await self._replay(reader, None, after, None)
         return reader
 
     def _begin(self, reader: Subscription, asked_at: int) -> None:
@@ -257,7 +200,6 @@ class RedisBus(LocalBus):
         self,
         reader: Subscription,
         run_id: str | None,
-        logs: list[str],
         after: Order,
         live: Subscription | None,
         *,
@@ -269,7 +211,8 @@ class RedisBus(LocalBus):
         reader.after = after
         stored = await self._stored(reader, run_id, after, whole=whole)
         with self._lock:
-            here = [each for name in logs if name in self._logs for each in self._logs[name].events]
+            logs = self._logs.of_runs([run_id]) if run_id else self._logs.of_thread(reader.key)
+            here = [event for log in logs for event in log.events]
             waiting = [*(live.waiting() if live else ()), *reader.waiting()]
             found = {(each.order, each.run_id): each for each in [*stored, *here, *waiting]}
             # What is sent from here comes after what was sent elsewhere, whichever clock is ahead.
@@ -327,9 +270,7 @@ class RedisBus(LocalBus):
     def _in_flight(self) -> list[str]:
         """The streams of runs that are worked on here, and kept for those who come back."""
         with self._lock:
-            return [
-                log.thread_id or run_id for run_id, log in self._logs.items() if log.expires is None
-            ]
+            return [log.thread_id or key for key, log in self._logs.unfinished().items()]
 
     async def flush(self) -> None:
         """Have everything that was published so far in Redis, unless it is away."""
@@ -359,84 +300,25 @@ class RedisBus(LocalBus):
     def leave_all_but(self, working: Collection[str]) -> None:
         """Let go of runs that were lost or handed back; of their end others will tell."""
         with self._lock:
-            kept = [run_id for run_id, log in self._logs.items() if log.expires is None]
-            for run_id in {*self._live, *kept}.difference(working):
+            for run_id in {*self._live, *self._logs.unfinished()}.difference(working):
                 self._let_go(run_id)
 
     def _let_go(self, run_id: str) -> None:
         """Its stream goes after a while, as if it had ended: Redis has from us what we have."""
         self._live.pop(run_id, None)
-        log = self._logs.get(run_id)
-        if log is not None and log.expires is None:
-            log.expires = time.monotonic() + self._keep
+        self._logs.leave(run_id)
 
     def wake(self) -> None:
         """Have every queue look again; from any thread."""
         super().wake()
-        self._outbox.notify(self.link.name("wake"), self.name.encode())
+        self._outbox.notify(*self._listener.wake())
 
     def send_control(self, run_id: str, control: Control) -> None:
         """Ask a run's worker to stop, wherever he is."""
         here = run_id in self._listeners
         super().send_control(run_id, control)
         if not here:
-            message = orjson.dumps([self.name, run_id, *control])
-            self._outbox.notify(self.link.name("control"), message)
-
-    async def _listen(self) -> None:
-        """Hear wake-ups and control messages until cancelled."""
-        client = self.link.client(answer_seconds=None)
-        while True:
-            pubsub: Any = client.pubsub()
-            try:
-                await pubsub.subscribe(self.link.name("wake"), self.link.name("control"))
-                # What was said meanwhile is not said again.
-                super().wake()
-                await self._hear_all(pubsub)
-            except FAILURES as error:
-                await self.link.failed("listener", error)
-            finally:
-                with suppress(*FAILURES):
-                    await pubsub.aclose()
-
-    async def _hear_all(self, pubsub: Any) -> None:
-        """Hear until the connection fails; it is asked whether it still works when all is quiet."""
-        asked = False
-        while True:
-            message = await pubsub.get_message(timeout=LISTEN_SECONDS)
-            if message is None and asked:
-                raise TimeoutError("no answer on the connection that listens")
-            if message is None:
-                await pubsub.ping()
-            else:
-                self.link.succeeded("listener")
-                if message["type"] == "message":
-                    self._hear(message["channel"].decode(), message["data"])
-            asked = message is None
-
-    def _hear(self, channel: str, data: bytes) -> None:
-        """Do what a message says; anybody who reaches Redis may have sent it."""
-        if channel == self.link.name("wake"):
-            if data != self.name.encode():
-                super().wake()
-            return
-        told = _control(data)
-        if told is None:
-            logger.warning("A message in Redis that is none of ours was dropped (%s)", channel)
-        elif told[0] != self.name:
-            super().send_control(*told[1:])
-
-
-def _control(data: bytes) -> tuple[str, str, Control] | None:
-    """Sender, run and what is asked of its worker; None for what is no such message."""
-    try:
-        sender, run_id, action, reason = orjson.loads(data)
-        run_id = str(uuid.UUID(run_id))
-    except (ValueError, TypeError, AttributeError):
-        return None
-    if action not in ("interrupt", "rollback") or not isinstance(reason, str | None):
-        return None
-    return sender, run_id, Control(action, reason and reason[:_LONGEST_REASON])
+            self._outbox.notify(*self._listener.control(run_id, control))
 
 
 def _has_hole(events: list[Event], after: Order) -> bool:

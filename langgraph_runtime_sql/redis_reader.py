@@ -13,8 +13,9 @@ from typing import Any
 
 import orjson
 
-from langgraph_runtime_sql.bus import CONTROL, DONE, START, Event, Order, Subscription
+from langgraph_runtime_sql.events import CONTROL, DONE, START, Event, Order
 from langgraph_runtime_sql.redis_link import FAILURES, Link, is_about_a_key
+from langgraph_runtime_sql.subscription import Subscription
 
 logger = logging.getLogger(__name__)
 

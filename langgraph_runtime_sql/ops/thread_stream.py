@@ -9,9 +9,9 @@ import orjson
 from sqlalchemy import bindparam, func, or_, select
 
 from langgraph_runtime_sql import bus, database, json_codec
-from langgraph_runtime_sql.bus import Event, Order
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import EventsLost
+from langgraph_runtime_sql.events import CONTROL, DONE, Event, Order, parse_order
 from langgraph_runtime_sql.ops import run_rows
 from langgraph_runtime_sql.ops.access import as_uuid, authorize
 from langgraph_runtime_sql.ops.run_stream import final_event
@@ -73,7 +73,7 @@ class Stream:
         # may start a run anywhere.
         return _follow(
             as_uuid(thread_id, "thread ID"),
-            bus.parse_order(last_event_id),
+            parse_order(last_event_id),
             frozenset(stream_modes) or frozenset({"run_modes"}),
             ctx,
             asked_at=time.time_ns(),
@@ -180,7 +180,7 @@ async def _rest(lost: list[str], modes: Modes) -> AsyncIterator[Delivered]:
     for run_id, final in finals.items():
         if final is None:
             continue
-        for event in (final, Event((0, 0), run_id, bus.CONTROL, bus.DONE, False)):
+        for event in (final, Event((0, 0), run_id, CONTROL, DONE, False)):
             if (shown := _shown(event, modes)) is not None:
                 name, data, _, _ = shown
                 yield name, data, None, run_id

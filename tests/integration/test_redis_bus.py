@@ -11,9 +11,11 @@ from contextlib import ExitStack, asynccontextmanager
 import pytest
 
 from langgraph_runtime_sql import bus, redis_reader
-from langgraph_runtime_sql.bus import START, Control, Event, Subscription
+from langgraph_runtime_sql.bus import Control
 from langgraph_runtime_sql.errors import BadRedis
+from langgraph_runtime_sql.events import DONE, START, Event
 from langgraph_runtime_sql.redis_bus import RedisBus
+from langgraph_runtime_sql.subscription import Subscription
 from server import doctor_redis
 from tests.support.processes import free_port
 from tests.support.redis import Valkey, started
@@ -91,7 +93,7 @@ async def test_events_reach_followers_in_another_process_in_order(valkey: Valkey
         a.run_ended("run-1", "thread-1", resumable=False)
         for reader in (run, thread):
             events = await read(reader, 2_001)
-            assert payloads(events) == [*numbered(0, 2_000), bus.DONE]
+            assert payloads(events) == [*numbered(0, 2_000), DONE]
             assert [event.order for event in events] == sorted({event.order for event in events})
             reader.close()
 
