@@ -19,6 +19,7 @@ from langgraph_runtime_sql.events import CONTROL, DONE, START, Event, Order, los
 from langgraph_runtime_sql.subscription import Subscription
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Subscription)
 
 # Control messages for runs that nobody has entered yet.
 UNHEARD = 10_000
@@ -171,6 +172,10 @@ class LocalBus:
         """
         return True
 
+    def is_behind(self, thread_id: str) -> bool:
+        """Whether what was published here on a thread still waits to reach its followers."""
+        return False
+
     async def catch_up(self, thread_id: str) -> None:
         """Number what is sent from now on after what others have sent on a thread."""
 
@@ -190,30 +195,31 @@ class LocalBus:
             live: A subscription to the same run: what waits there to be read comes too.
         """
         return self._subscribe(
-            self._by_run, run_id, lambda: self._logs.of_runs([run_id]), after, live
+            self._reader, self._by_run, run_id, lambda: self._logs.of_runs([run_id]), after, live
         )
 
     def subscribe_thread(self, thread_id: str, after: Order | None = None) -> Subscription:
         """Follow all runs of a thread, future ones too, from `after` or from now."""
         return self._subscribe(
-            self._by_thread, thread_id, lambda: self._logs.of_thread(thread_id), after
+            self._reader, self._by_thread, thread_id, lambda: self._logs.of_thread(thread_id), after
         )
 
     def _subscribe(
         self,
+        kind: type[S],
         readers: dict[str, list[Subscription]],
         key: str,
         logs: Callable[[], list[Log]],
         after: Order | None = None,
         live: Subscription | None = None,
-    ) -> Subscription:
+    ) -> S:
         def leave(subscription: Subscription) -> None:
             with self._lock, suppress(KeyError, ValueError):
                 readers[key].remove(subscription)
                 if not readers[key]:
                     del readers[key]
 
-        subscription = self._reader(leave)
+        subscription = kind(leave)
         with self._lock:
             if after is not None:
                 subscription.begin_with(_since(after, logs(), live))

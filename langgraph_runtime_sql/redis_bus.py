@@ -20,11 +20,12 @@ from prometheus_client import Gauge
 from langgraph_runtime_sql.bus import Control, LocalBus, T
 from langgraph_runtime_sql.event_logs import Log
 from langgraph_runtime_sql.events import START, Event, Order
+from langgraph_runtime_sql.redis_entry import Kept, pack
 from langgraph_runtime_sql.redis_link import FAILURES, Link
 from langgraph_runtime_sql.redis_listener import Listener
 from langgraph_runtime_sql.redis_outbox import Outbox
-from langgraph_runtime_sql.redis_reader import Reader, pack
-from langgraph_runtime_sql.redis_subscription import RemoteSubscription
+from langgraph_runtime_sql.redis_reader import TOLD_AGAIN_SECONDS, Reader
+from langgraph_runtime_sql.redis_subscription import RemoteSubscription, ThreadSubscription
 from langgraph_runtime_sql.subscription import Subscription
 
 logger = logging.getLogger(__name__)
@@ -41,8 +42,6 @@ AWAY_SETTLE_SECONDS = 1.0
 # What Redis keeps a stream for: a run that publishes nothing for longer, and is not kept for
 # those who come back, is begun anew.
 LEAST_TTL_SECONDS = 60.0
-# A hole in what is told again is given this long to be filled.
-TOLD_AGAIN_SECONDS = 7.0
 # How much earlier than he asks an event may have been sent that somebody is told who wants those
 # from now on: clocks are not as exact as that.
 BEFORE_MILLISECONDS = 2_000
@@ -73,7 +72,8 @@ class RedisBus(LocalBus):
         super().__init__(keep_seconds)
         self.name = uuid.uuid4().hex
         self.link = Link(url, prefix or PREFIX, seconds=answer_seconds)
-        self._outbox = Outbox(self.link, max(LEAST_TTL_SECONDS, keep_seconds), self._in_flight)
+        self._ttl = max(LEAST_TTL_SECONDS, keep_seconds)
+        self._outbox = Outbox(self.link, self._ttl, self._in_flight)
         self._listener = Listener(self.link, self.name, super().wake, super().send_control)
         self._remote: Reader | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -86,7 +86,7 @@ class RedisBus(LocalBus):
         """
         await self.link.look()
         _UP.set_function(lambda: float(self.link.state == "ok"))
-        self._remote = Reader(self.link, self.name, self._outbox.is_ours, self._receive)
+        self._remote = Reader(self.link, self.name, self._outbox.is_ours, self._ttl, self._receive)
         self._tasks = [
             asyncio.create_task(self._outbox.run(), name="redis-outbox"),
             asyncio.create_task(self._remote.run(), name="redis-reader"),
@@ -138,14 +138,28 @@ class RedisBus(LocalBus):
         self._outbox.put(thread_id or run_id, run_id, attempt, pack(event), data)
         return event
 
-    def _receive(self, key: str, event: Event) -> None:
-        """Deliver an event of another process."""
+    def _deliver(self, event: Event, thread_id: str | None) -> None:
+        """Deliver an event of this process. Followers of the thread have it from Redis.
+
+        There it has its place among those of other processes.
+        """
+        super()._deliver(event, thread_id if self._remote is None else None)
+
+    def _receive(self, key: str, event: Event, rank: Order, ours: bool) -> None:
+        """Deliver an event that has come from Redis."""
         with self._lock:
-            # Ours come after it, whichever clock is ahead.
-            self._last = max(self._last, event.order)
-            self._deliver(event, key)
-            if event.is_end:
-                self._live.pop(event.run_id, None)
+            if not ours:
+                # Ours come after it, whichever clock is ahead.
+                self._last = max(self._last, event.order)
+                super()._deliver(event, None)
+                if event.is_end:
+                    self._live.pop(event.run_id, None)
+            for subscription in self._by_thread.get(key, ()):
+                subscription.push(event._replace(order=rank))
+
+    def is_behind(self, thread_id: str) -> bool:
+        """Whether what was published here on a thread still waits for Redis."""
+        return self._outbox.waits(thread_id)
 
     async def follow_run(
         self,
@@ -161,11 +175,15 @@ class RedisBus(LocalBus):
         Args:
             whole: Everything since `after` must still be known to somebody.
         """
-        reader = self._subscribe(self._by_run, run_id, list)
-        await self._follow(reader, thread_id or run_id)
-        if after is not None:
-            whole = whole and not self.is_live(run_id)
-            await self._replay(reader, run_id, after, live, whole=whole)
+        reader = self._subscribe(RemoteSubscription, self._by_run, run_id, list)
+        try:
+            await self._follow(reader, thread_id or run_id)
+            if after is not None:
+                whole = whole and not self.is_live(run_id)
+                await self._replay(reader, run_id, after, live, whole=whole)
+        except BaseException:
+            reader.close()
+            raise
         return reader
 
     async def follow_thread(
@@ -173,46 +191,49 @@ class RedisBus(LocalBus):
     ) -> Subscription:
         """Follow a thread, wherever its runs are worked on; arguments as on the `LocalBus`."""
         moment = asked_at or time.time_ns()
-        reader = self._subscribe(self._by_thread, thread_id, list)
-        await self._follow(reader, thread_id, asked_at)
-        if after is None:
-            self._begin(reader, moment)
-        else:
-            await self._replay(reader, None, after, None)
-        return reader
-
-    def _begin(self, reader: Subscription, asked_at: int) -> None:
-        """Have a reader told nothing of long ago, as a Redis is that has forgotten everything."""
-        if self.link.knows_clock and isinstance(reader, RemoteSubscription):
-            reader.after = (asked_at + self.skew) // 1_000_000 - BEFORE_MILLISECONDS, 0
-
-    async def _follow(self, reader: Subscription, key: str, asked_at: int | None = None) -> None:
-        if self._remote is None or not isinstance(reader, RemoteSubscription):
-            return
-        reader.key, reader._unfollow = key, self._remote.unfollow
+        reader = self._subscribe(ThreadSubscription, self._by_thread, thread_id, list)
+        if after is not None and self._remote is not None:
+            reader.resumes()
         try:
-            await self._remote.follow(key, reader, asked_at)
+            await self._follow(reader, thread_id, asked_at)
+            if after is None:
+                self._begin(reader, moment)
+            else:
+                await self._resume(reader, after)
         except BaseException:
             reader.close()
             raise
+        return reader
+
+    def _begin(self, reader: ThreadSubscription, asked_at: int) -> None:
+        """Have a reader told nothing of long ago, as a Redis is that has forgotten everything."""
+        if self.link.knows_clock:
+            reader.after = (asked_at + self.skew) // 1_000_000 - BEFORE_MILLISECONDS, 0
+
+    async def _follow(
+        self, reader: RemoteSubscription, key: str, asked_at: int | None = None
+    ) -> None:
+        if self._remote is None:
+            return
+        reader.key, reader._unfollow = key, self._remote.unfollow
+        await self._remote.follow(key, reader, asked_at)
 
     async def _replay(
         self,
-        reader: Subscription,
-        run_id: str | None,
+        reader: RemoteSubscription,
+        run_id: str,
         after: Order,
         live: Subscription | None,
         *,
         whole: bool = False,
     ) -> None:
         """Begin with what was kept since `after`, here or in Redis."""
-        if self._remote is None or not isinstance(reader, RemoteSubscription):
+        if self._remote is None:
             return
         reader.after = after
         stored = await self._stored(reader, run_id, after, whole=whole)
         with self._lock:
-            logs = self._logs.of_runs([run_id]) if run_id else self._logs.of_thread(reader.key)
-            here = [event for log in logs for event in log.events]
+            here = [event for log in self._logs.of_runs([run_id]) for event in log.events]
             waiting = [*(live.waiting() if live else ()), *reader.waiting()]
             found = {(each.order, each.run_id): each for each in [*stored, *here, *waiting]}
             # What is sent from here comes after what was sent elsewhere, whichever clock is ahead.
@@ -220,11 +241,11 @@ class RedisBus(LocalBus):
             events = [found[number] for number in sorted(found) if number[0] > after]
             losses = [each for each in waiting if each.is_loss][:1]
             reader.begin_with([*losses, *events])
-        if run_id and (events or whole) and _has_hole(list(found.values()), after):
+        if (events or whole) and _has_hole([each.order for each in found.values()], after):
             reader.lose_first()
 
     async def _stored(
-        self, reader: RemoteSubscription, run_id: str | None, after: Order, *, whole: bool
+        self, reader: RemoteSubscription, run_id: str, after: Order, *, whole: bool
     ) -> list[Event]:
         """What Redis holds; where it has forgotten some, not before it was told again."""
         if self._remote is None:
@@ -232,15 +253,53 @@ class RedisBus(LocalBus):
         deadline = time.monotonic() + TOLD_AGAIN_SECONDS
         while True:
             try:
-                found = await self._remote.log(reader.key)
+                found = [each.event for each in await self._remote.log(reader.key)]
             except FAILURES:
-                if not self.is_live(run_id or ""):
+                if not self.is_live(run_id):
                     reader.lose()
                 return []
-            kept = [each for each in found if each.resumable and run_id in (None, each.run_id)]
-            if not whole or not _has_hole(kept, after) or time.monotonic() > deadline:
+            kept = [each for each in found if each.resumable and each.run_id == run_id]
+            hole = whole and _has_hole([each.order for each in kept], after)
+            if not hole or time.monotonic() > deadline:
                 return kept
             await asyncio.sleep(0.25)
+
+    async def _resume(self, reader: ThreadSubscription, after: Order) -> None:
+        """Begin with what Redis has of a thread since `after`."""
+        if self._remote is None:
+            return
+        position = self._remote.position(reader.key)
+        kept = await self._kept(reader, after)
+        reader.resume(after, kept, position)
+        # What was first is not kept any more, and with it perhaps what came after.
+        cut = bool(kept) and not any(each.first for each in kept)
+        if cut and _has_hole([each.rank for each in kept], after):
+            reader.lose_first()
+
+    async def _kept(self, reader: ThreadSubscription, after: Order) -> list[Kept]:
+        """What Redis holds of a thread; where it has forgotten some, once all have told it again."""
+        if self._remote is None:
+            return []
+        deadline = time.monotonic() + TOLD_AGAIN_SECONDS
+        while True:
+            try:
+                kept = await self._remote.log(reader.key)
+                born = await self._remote.born(reader.key)
+            except FAILURES:
+                reader.lose()
+                return []
+            if not self._is_incomplete(kept, born, after) or time.monotonic() > deadline:
+                return kept
+            await asyncio.sleep(0.25)
+
+    def _is_incomplete(self, kept: list[Kept], born: int | None, after: Order) -> bool:
+        """Whether Redis was emptied since an event, and may still be told again what it knew."""
+        now = (time.time_ns() + self.skew) // 1_000_000
+        if after == START or now - after[0] > self._ttl * 1_000:
+            return False
+        if born is None:
+            return _has_hole([each.rank for each in kept], after)
+        return after[0] < born and now - born < TOLD_AGAIN_SECONDS * 1_000
 
     async def catch_up(self, thread_id: str) -> None:
         """Number what is sent from now on after what others have sent on a thread."""
@@ -321,6 +380,6 @@ class RedisBus(LocalBus):
             self._outbox.notify(*self._listener.control(run_id, control))
 
 
-def _has_hole(events: list[Event], after: Order) -> bool:
+def _has_hole(numbers: list[Order], after: Order) -> bool:
     """Whether the event after which a client goes on is gone, and with it perhaps others."""
-    return after > START and after[1] >= 0 and all(each.order > after for each in events)
+    return after > START and after[1] >= 0 and all(each > after for each in numbers)

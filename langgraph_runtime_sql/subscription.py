@@ -63,6 +63,11 @@ class Subscription:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    @property
+    def holds(self) -> bool:
+        """Whether what comes is kept back for a while."""
+        return False
+
     def waiting(self) -> list[Event]:
         """The events that are still to be read."""
         return list(self._events)

@@ -100,7 +100,8 @@ async def _follow(
         await Stream.check_thread_stream_auth(thread_id, ctx)
         ends = _Ends(thread_id) if here.shared else None
         while True:
-            if ends is not None and (lost := await ends.unheard()):
+            late = subscription.holds or here.is_behind(str(thread_id))
+            if ends is not None and (lost := await ends.unheard(late=late)):
                 break
             event = await subscription.get(None if ends is None else ends.seconds)
             if event is not None and event.is_loss:
@@ -140,9 +141,16 @@ class _Ends:
         elif event.run_id != "*":
             self._open.add(event.run_id)
 
-    async def unheard(self) -> list[str]:
-        """Runs that have ended unheard. Asks the database now and then, and twice to be sure."""
+    async def unheard(self, *, late: bool) -> list[str]:
+        """Runs that have ended unheard. Asks the database now and then, and twice to be sure.
+
+        Args:
+            late: Whether the word of an end may be known to be on its way.
+        """
         if time.monotonic() < self._due:
+            return []
+        if late:
+            self._due = time.monotonic() + DOUBT_SECONDS
             return []
         found = await database.current().read(self._look)
         in_flight = {str(row["run_id"]) for row in found if row["status"] not in run_rows.ENDED}

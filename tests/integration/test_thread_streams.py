@@ -1,0 +1,319 @@
+"""Streams of threads over several processes: one order, whoever sends and whoever is asked.
+
+Each bus here is as in a process of its own: they share nothing but Redis.
+"""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from langgraph_runtime_sql import redis_append, redis_bus, redis_reader
+from langgraph_runtime_sql.events import START, Event
+from langgraph_runtime_sql.redis_bus import RedisBus
+from langgraph_runtime_sql.subscription import Subscription
+from tests.integration.test_redis_bus import buses, read, until
+from tests.support.redis import Valkey, started
+
+PATIENCE = 60.0
+
+
+@pytest.fixture(scope="module")
+def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
+    with started(tmp_path_factory.mktemp("valkey")) as server:
+        yield server
+
+
+@pytest.fixture
+def thread(request: pytest.FixtureRequest) -> str:
+    """A thread of the test's own."""
+    return f"thread-of-{request.node.name}"
+
+
+class Sender:
+    """What a process says of one run of a thread, each thing another."""
+
+    def __init__(self, here: RedisBus, thread: str, run: str, attempt: int = 1) -> None:
+        self.here, self.thread, self.run, self.attempt = here, thread, run, attempt
+        self.said = 0
+
+    def say(self, count: int = 1) -> list[bytes]:
+        """Publish events; their data."""
+        data = [
+            b'"%s-%d-%d"' % (self.run.encode(), self.attempt, n)
+            for n in range(self.said, self.said + count)
+        ]
+        self.said += count
+        for each in data:
+            self.here.publish(
+                self.run, self.thread, "values", each, resumable=True, attempt=self.attempt
+            )
+        return data
+
+    def end(self) -> bytes:
+        """Say that the run has ended."""
+        self.here.run_ended(self.run, self.thread, resumable=True)
+        return b"done"
+
+
+def data(events: list[Event]) -> list[bytes]:
+    return [event.data for event in events]
+
+
+async def waiting(reader: Subscription, last: bytes) -> list[Event]:
+    """What comes up to an event."""
+    found: list[Event] = []
+    while not found or found[-1].data != last:
+        found += await read(reader, 1)
+    return found
+
+
+async def whole(here: list[RedisBus], thread: str, last: bytes) -> list[Event]:
+    """The stream of a thread from its beginning, after which it is the same at each process."""
+    tapes = []
+    for each in here:
+        async with await each.follow_thread(thread, START) as reader:
+            tapes.append(await waiting(reader, last))
+    ids = [[event.id for event in tape] for tape in tapes]
+    assert all(each == ids[0] for each in ids)
+    assert [event.order for event in tapes[0]] == sorted({event.order for event in tapes[0]})
+    return tapes[0]
+
+
+async def is_whole_after_each(here: list[RedisBus], thread: str, tape: list[Event]) -> None:
+    """Whoever goes on after any event, at any process, gets the others, each once."""
+    for place, seen in enumerate(tape[:-1]):
+        for each in here:
+            async with await each.follow_thread(thread, seen.order) as reader:
+                rest = [event.id for event in await read(reader, len(tape) - place - 1)]
+                assert rest == [event.id for event in tape[place + 1 :]]
+                assert not reader.waiting()
+                assert not reader.broken
+
+
+async def test_the_end_of_a_run_that_comes_after_the_next_has_begun_is_not_missed(
+    valkey: Valkey, thread: str
+) -> None:
+    """The end is sent once it is committed, and by then another process may go on."""
+    async with buses(valkey, 3) as (a, b, c):
+        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
+        expected = first.say(3)
+        async with await c.follow_thread(thread, START) as reader:
+            seen = await read(reader, 3)
+            tail = a.publish("first", thread, "values", b'"tail"', resumable=True, attempt=1)
+            await a.flush()
+            # Which clock is ahead does not matter.
+            b.link.skew = a.link.skew + 5 * 10**9
+            expected += [b'"tail"', *second.say(2)]
+            await b.flush()
+            expected.append(first.end())
+            await a.flush()
+            expected += second.say(2)
+            expected.append(second.end())
+            seen += await read(reader, len(expected) - 3)
+        assert data(seen) == expected
+        assert seen[3].order == tail.order
+        assert [event.order for event in seen] == sorted({event.order for event in seen})
+        tape = await whole([a, b, c], thread, b"done")
+        assert data(tape) == expected[: len(tape)]
+        await is_whole_after_each([a, b, c], thread, seen)
+
+
+async def test_a_follower_beside_the_next_run_is_not_ahead_of_the_end_of_the_last(
+    valkey: Valkey, thread: str
+) -> None:
+    """What its own process says waits for the place that Redis gives it."""
+    async with buses(valkey) as (a, b):
+        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
+        first.say(1)
+        async with await b.follow_thread(thread, START) as reader:
+            [begun] = await read(reader, 1)
+            # Neither process has come to send anything when the other one speaks.
+            first.say(2)
+            first.end()
+            second.say(2)
+            await asyncio.gather(a.flush(), b.flush())
+            found = [begun, *await read(reader, 5)]
+        assert {event.data for event in found[1:]} == {
+            b'"first-1-1"',
+            b'"first-1-2"',
+            b"done",
+            b'"second-1-0"',
+            b'"second-1-1"',
+        }
+        await is_whole_after_each([a, b], thread, found)
+
+
+async def test_what_waited_for_redis_is_not_missed_by_who_goes_on_after_what_did_not(
+    valkey: Valkey, thread: str
+) -> None:
+    async with buses(valkey, 3, answer_seconds=1.0) as (a, b, c):
+        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
+        first.say(2)
+        async with await c.follow_thread(thread, START) as reader:
+            found = await read(reader, 2)
+            with valkey.paused():
+                first.say(2)
+                await until(lambda: not a.link.well)
+                first.end()
+                second.say(2)
+                await until(lambda: not b.link.well)
+                assert c.is_behind(thread) is False
+                assert a.is_behind(thread)
+            found += await read(reader, 5)
+            second.say(1)
+            found += await read(reader, 1)
+            assert not reader.broken
+        await until(lambda: all(each.link.well for each in (a, b, c)))
+        assert len({event.id for event in found}) == 8
+        await is_whole_after_each([a, b, c], thread, found)
+
+
+async def test_a_redis_that_was_emptied_has_the_same_order_again(
+    valkey: Valkey, thread: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with buses(valkey, 3) as (a, b, c):
+        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
+        first.say(3)
+        await a.flush()
+        second.say(2)
+        await b.flush()
+        first.end()
+        await a.flush()
+        before = await whole([c], thread, b"done")
+        assert len(before) == 6
+        await asyncio.to_thread(valkey.flush)
+        # One of them speaks at once, and the other has nothing to say but what it has said.
+        second.say(1)
+        for place in (0, 2, 4, 5):
+            async with await c.follow_thread(thread, before[place].order) as reader:
+                found = await read(reader, 6 - place)
+                assert [event.id for event in found[:-1]] == [
+                    event.id for event in before[place + 1 :]
+                ]
+                assert found[-1].data == b'"second-1-2"'
+        await is_whole_after_each([a, b, c], thread, [*before, found[-1]])
+
+
+async def test_a_follower_is_told_in_order_what_a_redis_had_that_was_emptied(
+    valkey: Valkey, thread: str
+) -> None:
+    """He had not read all of it."""
+    async with buses(valkey, 3) as (a, b, c):
+        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
+        first.say(2)
+        async with await c.follow_thread(thread, START) as reader:
+            found = await read(reader, 2)
+            assert c._remote is not None
+            real = c._remote._take
+            # Its reader is slow.
+            c._remote._take = lambda *_: None  # type: ignore[method-assign]
+            first.say(1)
+            await a.flush()
+            second.say(1)
+            await b.flush()
+            await asyncio.to_thread(valkey.flush)
+            c._remote._take = real  # type: ignore[method-assign]
+            second.say(1)
+            found += await read(reader, 3)
+        assert data(found[2:]) == [b'"first-1-2"', b'"second-1-0"', b'"second-1-1"']
+        assert not reader.broken
+        await is_whole_after_each([a, b, c], thread, found)
+
+
+async def test_of_a_run_that_another_process_goes_on_with_nothing_is_missed(
+    valkey: Valkey, thread: str
+) -> None:
+    async with buses(valkey, 3) as (a, b, c):
+        first, second = Sender(a, thread, "run"), Sender(b, thread, "run", attempt=2)
+        async with await c.follow_thread(thread, START) as reader:
+            expected = first.say(3)
+            found = await read(reader, 3)
+            await b.catch_up(thread)
+            expected += second.say(2)
+            found += await read(reader, 2)
+            # The first one does not know yet, and is refused.
+            first.say(2)
+            await a.flush()
+            expected += second.say(1)
+            expected.append(second.end())
+            found += await read(reader, 2)
+        assert data(found) == expected
+        await is_whole_after_each([a, b, c], thread, found)
+        # And so it is refused again.
+        await asyncio.to_thread(valkey.flush)
+        async with await c.follow_thread(thread, found[1].order) as reader:
+            assert [event.id for event in await read(reader, 5)] == [e.id for e in found[2:]]
+        await is_whole_after_each([a, b, c], thread, found)
+
+
+async def test_an_answer_that_was_lost_gives_no_event_another_place(
+    valkey: Valkey, thread: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with buses(valkey) as (a, b):
+        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
+        b.link.skew = a.link.skew + 5 * 10**9
+        second.say(1)
+        await b.flush()
+        real = redis_append._ask
+        lost = 0
+
+        async def ask(*arguments: object) -> object:
+            nonlocal lost
+            answers = await real(*arguments)  # type: ignore[arg-type]
+            if not lost:
+                lost += 1
+                raise TimeoutError("the answer is lost")
+            return answers
+
+        monkeypatch.setattr(redis_append, "_ask", ask)
+        # Its clock is behind, so Redis gives them other numbers.
+        first.say(2)
+        await until(lambda: lost == 1 and not a.is_behind(thread))
+        before = await whole([b], thread, b'"first-1-1"')
+        await asyncio.to_thread(valkey.flush)
+        async with await b.follow_thread(thread, before[0].order) as reader:
+            assert [event.id for event in await read(reader, 2)] == [e.id for e in before[1:]]
+
+
+async def test_who_goes_on_after_what_is_not_kept_any_more_is_told_so(
+    valkey: Valkey, thread: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_append, "STREAM_BYTES", 10_000)
+    async with buses(valkey) as (a, b):
+        sent = [
+            a.publish("run", thread, "values", b'"%s"' % (b"x" * 1_000), resumable=True)
+            for _ in range(30)
+        ]
+        await a.flush()
+        async with await b.follow_thread(thread, sent[0].order) as reader:
+            assert (await read(reader, 1))[0].is_loss
+        async with await b.follow_thread(thread, sent[-3].order) as reader:
+            assert [event.id for event in await read(reader, 2)] == [e.id for e in sent[-2:]]
+            assert not reader.broken
+
+
+async def test_who_follows_a_thread_that_was_silent_for_long_does_not_wait(
+    valkey: Valkey, thread: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its stream has expired, and nobody has anything to tell again."""
+    monkeypatch.setattr(redis_bus, "LEAST_TTL_SECONDS", 1.0)
+    monkeypatch.setattr(redis_reader, "TOLD_AGAIN_SECONDS", 10 * PATIENCE)
+    made = [RedisBus(valkey.url, keep_seconds=1, answer_seconds=30.0) for _ in range(2)]
+    a, b = made
+    for each in made:
+        await each.start()
+    try:
+        sender = Sender(a, thread, "run")
+        async with await b.follow_thread(thread, START) as reader:
+            sender.say(1)
+            await read(reader, 1)
+            redis = await a.link.commands()
+            async with asyncio.timeout(PATIENCE):
+                while await redis.exists(a.link.stream(thread)):
+                    await asyncio.sleep(0.1)
+            expected = Sender(a, thread, "next").say(2)
+            assert data(await read(reader, 2)) == expected
+    finally:
+        for each in made:
+            await each.stop()
