@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from langgraph_runtime_sql import redis_append, redis_bus, redis_reader
+from langgraph_runtime_sql import redis_append, redis_bus, redis_outbox, redis_reader
 from langgraph_runtime_sql.events import START, Event
 from langgraph_runtime_sql.redis_bus import RedisBus
+from langgraph_runtime_sql.redis_subscription import ThreadSubscription
 from langgraph_runtime_sql.subscription import Subscription
 from tests.integration.test_redis_bus import buses, read, until
 from tests.support.redis import Valkey, started
@@ -28,6 +29,42 @@ def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
 def thread(request: pytest.FixtureRequest) -> str:
     """A thread of the test's own."""
     return f"thread-of-{request.node.name}"
+
+
+class Again:
+    """Has nobody wait for longer than it takes, once a Redis that was emptied was told again.
+
+    Until then everybody waits, whatever the clock says.
+    """
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._patch = patch
+        self.forgotten()
+        patch.setattr(redis_outbox, "LOOK_SECONDS", 0.2)
+
+    def _wait(self, seconds: float) -> None:
+        for module in (redis_bus, redis_reader):
+            self._patch.setattr(module, "TOLD_AGAIN_SECONDS", seconds)
+
+    async def told(self, thread: str, here: list[RedisBus]) -> None:
+        """Have everybody tell Redis again, and nobody wait any more."""
+        looks = [each._outbox._looks + 2 for each in here]
+
+        def is_told(each: RedisBus, least: int) -> bool:
+            behind = each._outbox._hurry or each.is_behind(thread)
+            return each._outbox._looks >= least and not behind
+
+        await until(lambda: all(map(is_told, here, looks)))
+        self._wait(0.0)
+
+    def forgotten(self) -> None:
+        """Have everybody wait again."""
+        self._wait(10 * PATIENCE)
+
+
+@pytest.fixture
+def again(monkeypatch: pytest.MonkeyPatch) -> Again:
+    return Again(monkeypatch)
 
 
 class Sender:
@@ -89,6 +126,14 @@ async def is_whole_after_each(here: list[RedisBus], thread: str, tape: list[Even
                 assert rest == [event.id for event in tape[place + 1 :]]
                 assert not reader.waiting()
                 assert not reader.broken
+
+
+async def rest(here: RedisBus, thread: str, seen: Event, count: int) -> list[Event]:
+    """So many events after one."""
+    async with await here.follow_thread(thread, seen.order) as reader:
+        found = await read(reader, count)
+        assert not reader.broken
+    return found
 
 
 async def test_the_end_of_a_run_that_comes_after_the_next_has_begun_is_not_missed(
@@ -170,7 +215,7 @@ async def test_what_waited_for_redis_is_not_missed_by_who_goes_on_after_what_did
 
 
 async def test_a_redis_that_was_emptied_has_the_same_order_again(
-    valkey: Valkey, thread: str, monkeypatch: pytest.MonkeyPatch
+    valkey: Valkey, thread: str, again: Again
 ) -> None:
     async with buses(valkey, 3) as (a, b, c):
         first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
@@ -180,23 +225,24 @@ async def test_a_redis_that_was_emptied_has_the_same_order_again(
         await b.flush()
         first.end()
         await a.flush()
-        before = await whole([c], thread, b"done")
-        assert len(before) == 6
+        tape = await whole([c], thread, b"done")
+        assert len(tape) == 6
         await asyncio.to_thread(valkey.flush)
         # One of them speaks at once, and the other has nothing to say but what it has said.
         second.say(1)
-        for place in (0, 2, 4, 5):
-            async with await c.follow_thread(thread, before[place].order) as reader:
-                found = await read(reader, 6 - place)
-                assert [event.id for event in found[:-1]] == [
-                    event.id for event in before[place + 1 :]
-                ]
-                assert found[-1].data == b'"second-1-2"'
-        await is_whole_after_each([a, b, c], thread, [*before, found[-1]])
+        asked = [
+            asyncio.create_task(rest(c, thread, seen, 6 - place)) for place, seen in enumerate(tape)
+        ]
+        await again.told(thread, [a, b, c])
+        tape.append((await asked[-1])[0])
+        assert tape[-1].data == b'"second-1-2"'
+        for place, task in enumerate(asked):
+            assert [event.id for event in await task] == [event.id for event in tape[place + 1 :]]
+        await is_whole_after_each([a, b, c], thread, tape)
 
 
 async def test_a_follower_is_told_in_order_what_a_redis_had_that_was_emptied(
-    valkey: Valkey, thread: str
+    valkey: Valkey, thread: str, again: Again
 ) -> None:
     """He had not read all of it."""
     async with buses(valkey, 3) as (a, b, c):
@@ -204,6 +250,7 @@ async def test_a_follower_is_told_in_order_what_a_redis_had_that_was_emptied(
         first.say(2)
         async with await c.follow_thread(thread, START) as reader:
             found = await read(reader, 2)
+            assert isinstance(reader, ThreadSubscription)
             assert c._remote is not None
             real = c._remote._take
             # Its reader is slow.
@@ -213,8 +260,13 @@ async def test_a_follower_is_told_in_order_what_a_redis_had_that_was_emptied(
             second.say(1)
             await b.flush()
             await asyncio.to_thread(valkey.flush)
-            c._remote._take = real  # type: ignore[method-assign]
             second.say(1)
+            await b.flush()
+            c._remote._take = real  # type: ignore[method-assign]
+            await again.told(thread, [a, b, c])
+            assert await c.settle(reader)
+            assert reader.holds
+            reader._release()
             found += await read(reader, 3)
         assert data(found[2:]) == [b'"first-1-2"', b'"second-1-0"', b'"second-1-1"']
         assert not reader.broken
@@ -222,7 +274,7 @@ async def test_a_follower_is_told_in_order_what_a_redis_had_that_was_emptied(
 
 
 async def test_of_a_run_that_another_process_goes_on_with_nothing_is_missed(
-    valkey: Valkey, thread: str
+    valkey: Valkey, thread: str, again: Again
 ) -> None:
     async with buses(valkey, 3) as (a, b, c):
         first, second = Sender(a, thread, "run"), Sender(b, thread, "run", attempt=2)
@@ -242,13 +294,14 @@ async def test_of_a_run_that_another_process_goes_on_with_nothing_is_missed(
         await is_whole_after_each([a, b, c], thread, found)
         # And so it is refused again.
         await asyncio.to_thread(valkey.flush)
-        async with await c.follow_thread(thread, found[1].order) as reader:
-            assert [event.id for event in await read(reader, 5)] == [e.id for e in found[2:]]
+        asked = asyncio.create_task(rest(c, thread, found[1], 5))
+        await again.told(thread, [a, b, c])
+        assert [event.id for event in await asked] == [event.id for event in found[2:]]
         await is_whole_after_each([a, b, c], thread, found)
 
 
 async def test_an_answer_that_was_lost_gives_no_event_another_place(
-    valkey: Valkey, thread: str, monkeypatch: pytest.MonkeyPatch
+    valkey: Valkey, thread: str, monkeypatch: pytest.MonkeyPatch, again: Again
 ) -> None:
     async with buses(valkey) as (a, b):
         first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
@@ -272,8 +325,9 @@ async def test_an_answer_that_was_lost_gives_no_event_another_place(
         await until(lambda: lost == 1 and not a.is_behind(thread))
         before = await whole([b], thread, b'"first-1-1"')
         await asyncio.to_thread(valkey.flush)
-        async with await b.follow_thread(thread, before[0].order) as reader:
-            assert [event.id for event in await read(reader, 2)] == [e.id for e in before[1:]]
+        asked = asyncio.create_task(rest(b, thread, before[0], 2))
+        await again.told(thread, [a, b])
+        assert [event.id for event in await asked] == [event.id for event in before[1:]]
 
 
 async def test_who_goes_on_after_what_is_not_kept_any_more_is_told_so(
