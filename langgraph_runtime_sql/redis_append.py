@@ -64,6 +64,8 @@ local function rank_before(n)
   return noted[n] or ''
 end
 
+local kept = {size = true, last = true, born = true, [origin] = true}
+
 local function make_room()
   local fields, known = redis.call('HGETALL', meta), {}
   for j = 1, #fields, 2 do known[fields[j]] = fields[j + 1] end
@@ -74,7 +76,7 @@ local function make_room()
       if not known[name:sub(4)] then gone[#gone + 1] = name end
     elseif name:sub(1, 4) == 'run:' then
       found[#found + 1] = {name, heard < 0 and 0 or 1, math.abs(heard)}
-    elseif name ~= 'size' and name ~= 'last' and name ~= 'born' and name ~= origin and now - heard > 2 * ttl + 60 then
+    elseif not kept[name] and now - heard > 2 * ttl + 60 then
       gone[#gone + 1] = name
     end
   end

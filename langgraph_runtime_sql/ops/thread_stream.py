@@ -16,6 +16,7 @@ from langgraph_runtime_sql.ops import run_rows
 from langgraph_runtime_sql.ops.access import as_uuid, authorize
 from langgraph_runtime_sql.ops.run_stream import final_event
 from langgraph_runtime_sql.statements import Prepared, Row
+from langgraph_runtime_sql.subscription import Subscription
 from langgraph_runtime_sql.tables import runs
 
 Delivered = tuple[bytes, bytes, bytes | None, str | None]
@@ -23,6 +24,8 @@ Modes = frozenset[str]
 
 # A run that the database says has ended may be heard of for so long.
 DOUBT_SECONDS = 2.0
+# And for so long while Redis is away, or is told again what it knew.
+LATE_SECONDS = 15.0
 
 _NEWEST = Prepared(select(func.max(runs.c.seq)).where(runs.c.thread_id == bindparam("id")))
 _OPEN_OR_NEW = Prepared(
@@ -98,10 +101,9 @@ async def _follow(
     here = bus.current()
     async with await here.follow_thread(str(thread_id), after, asked_at) as subscription:
         await Stream.check_thread_stream_auth(thread_id, ctx)
-        ends = _Ends(thread_id) if here.shared else None
+        ends = _Ends(thread_id, subscription) if here.shared else None
         while True:
-            late = subscription.holds or here.is_behind(str(thread_id))
-            if ends is not None and (lost := await ends.unheard(late=late)):
+            if ends is not None and (lost := await ends.unheard()):
                 break
             event = await subscription.get(None if ends is None else ends.seconds)
             if event is not None and event.is_loss:
@@ -120,8 +122,10 @@ async def _follow(
 class _Ends:
     """Finds runs of a thread that have ended in another process without a word of it here."""
 
-    def __init__(self, thread_id: UUID) -> None:
+    def __init__(self, thread_id: UUID, subscription: Subscription) -> None:
         self._thread_id = thread_id
+        self._subscription = subscription
+        self._late_since: float | None = None
         self._newest: int | None = None
         self._open: set[str] = set()
         self._heard: set[str] = set()
@@ -141,15 +145,11 @@ class _Ends:
         elif event.run_id != "*":
             self._open.add(event.run_id)
 
-    async def unheard(self, *, late: bool) -> list[str]:
-        """Runs that have ended unheard. Asks the database now and then, and twice to be sure.
-
-        Args:
-            late: Whether the word of an end may be known to be on its way.
-        """
+    async def unheard(self) -> list[str]:
+        """Runs that have ended unheard. Asks the database now and then, and twice to be sure."""
         if time.monotonic() < self._due:
             return []
-        if late:
+        if self._is_late():
             self._due = time.monotonic() + DOUBT_SECONDS
             return []
         found = await database.current().read(self._look)
@@ -163,6 +163,12 @@ class _Ends:
         seconds = DOUBT_SECONDS if over else bus.current().recheck_seconds
         self._due = time.monotonic() + seconds
         return unheard
+
+    def _is_late(self) -> bool:
+        """Whether the word of an end may be on its way, as is known here, and not for too long."""
+        late = bus.current().is_behind(str(self._thread_id)) or self._subscription.holds
+        self._late_since = (self._late_since or time.monotonic()) if late else None
+        return self._late_since is not None and time.monotonic() - self._late_since < LATE_SECONDS
 
     def _look(self, conn: Connection) -> list[Row]:
         """The thread's runs that are in flight or were made since the last look."""

@@ -10,6 +10,8 @@ from langgraph_runtime_sql import bus, event_logs, subscription
 from langgraph_runtime_sql.bus import Control, LocalBus
 from langgraph_runtime_sql.events import START, Event, parse_order
 from langgraph_runtime_sql.redis_bus import RedisBus
+from langgraph_runtime_sql.redis_entry import Kept
+from langgraph_runtime_sql.redis_subscription import ThreadSubscription
 from langgraph_runtime_sql.subscription import Subscription
 
 WAIT_SECONDS = 60.0
@@ -282,3 +284,47 @@ async def test_a_run_that_nobody_else_can_take_is_live_between_its_attempts(
     local.run_started("r", resumable=True)
     local.run_left("r")
     assert local.is_live("r")
+
+
+def _of_thread(number: int) -> Event:
+    return Event((number, 0), "r", "values", b"%d" % number, True)
+
+
+async def test_who_has_a_later_event_of_a_thread_is_told_of_an_earlier_one() -> None:
+    """Whoever goes on after the later one would miss it."""
+    reader = ThreadSubscription(lambda _: None)
+    for number in (1, 3, 4):
+        reader.push(_of_thread(number))
+    assert [event.data for event in reader.waiting()] == [b"1", b"3", b"4"]
+    reader.push(_of_thread(2))
+    assert reader.broken
+    assert reader.waiting()[-1].is_loss
+
+
+async def test_what_is_told_again_is_sorted_first() -> None:
+    reader = ThreadSubscription(lambda _: None)
+    reader.push(_of_thread(1))
+    reader.hold(WAIT_SECONDS)
+    for number in (4, 2, 3):
+        reader.push(_of_thread(number))
+    assert reader.holds
+    assert [event.data for event in reader.waiting()] == [b"1"]
+    reader._release()
+    assert not reader.holds
+    assert [event.data for event in reader.waiting()] == [b"1", b"2", b"3", b"4"]
+    assert not reader.broken
+    reader.close()
+
+
+async def test_who_resumes_a_thread_has_what_was_kept_and_what_came_meanwhile() -> None:
+    reader = ThreadSubscription(lambda _: None)
+    reader.resumes()
+    for number in (4, 5):
+        reader.push(_of_thread(number))
+    kept = [Kept((number, 0), (number, 0), _of_thread(number), number == 1) for number in (2, 1, 3)]
+    reader.resume((1, 0), kept, (3, 0))
+    assert [event.data for event in reader.waiting()] == [b"2", b"3", b"4", b"5"]
+    for number in (3, 6):
+        reader.push(_of_thread(number))
+    assert [event.data for event in reader.waiting()][4:] == [b"6"]
+    assert not reader.broken
