@@ -115,13 +115,13 @@ while ARGV[i] do
       if attempt > 0 or owner > 0 then heard[run] = ARGV[i + 4] == 'done' and -now or now end
       local rank = rank_of(ARGV[i + 3], told)
       local entry = {'o', origin, 'n', n, 'h', ARGV[i + 3], 'd', ARGV[i + 4], 'r', rank}
-      if not known then
-        -- Whoever has seen an event before the first one knows that others are still to come.
-        known = rank
+      if not known or told ~= '' then
+        -- Whoever has seen an event before knows by this that others are still to come.
         local born = told == '' and ms or now * 1000 + math.floor(tonumber(time[2]) / 1000)
         redis.call('HSET', meta, 'born', string.format('%.0f', born))
         entry[#entry + 1] = 'b'
-        entry[#entry + 1] = '1'
+        entry[#entry + 1] = known and 'again' or 'first'
+        known = rank
       end
       redis.call('XADD', log, '*', unpack(entry))
       ranks[#ranks + 1] = rank

@@ -271,9 +271,7 @@ class RedisBus(LocalBus):
         position = self._remote.position(reader.key)
         kept = await self._kept(reader, after)
         reader.resume(after, kept, position)
-        # What was first is not kept any more, and with it perhaps what came after.
-        cut = bool(kept) and not any(each.first for each in kept)
-        if cut and _has_hole([each.rank for each in kept], after):
+        if _is_cut(kept, after):
             reader.lose_first()
 
     async def _kept(self, reader: ThreadSubscription, after: Order) -> list[Kept]:
@@ -297,9 +295,9 @@ class RedisBus(LocalBus):
         now = (time.time_ns() + self.skew) // 1_000_000
         if after == START or now - after[0] > self._ttl * 1_000:
             return False
-        if born is None:
-            return _has_hole([each.rank for each in kept], after)
-        return after[0] < born and now - born < TOLD_AGAIN_SECONDS * 1_000
+        if after[1] >= 0 and all(each.rank != after for each in kept):
+            return not _is_cut(kept, after)
+        return born is not None and after[0] < born and now - born < TOLD_AGAIN_SECONDS * 1_000
 
     async def catch_up(self, thread_id: str) -> None:
         """Number what is sent from now on after what others have sent on a thread."""
@@ -383,3 +381,9 @@ class RedisBus(LocalBus):
 def _has_hole(numbers: list[Order], after: Order) -> bool:
     """Whether the event after which a client goes on is gone, and with it perhaps others."""
     return after > START and after[1] >= 0 and all(each > after for each in numbers)
+
+
+def _is_cut(kept: list[Kept], after: Order) -> bool:
+    """Whether an event had to make room for others, and with it perhaps some that came after."""
+    begun = any(each.first for each in kept)
+    return bool(kept) and not begun and _has_hole([each.rank for each in kept], after)

@@ -80,6 +80,11 @@ def rank_of(fields: Fields, event: Event) -> Order:
 
 def is_first(fields: Fields) -> bool:
     """Whether a stream was begun with this entry."""
+    return fields.get(b"b") == b"first"
+
+
+def is_begun_anew(fields: Fields) -> bool:
+    """Whether a stream was begun with this entry, or Redis was told it again."""
     return b"b" in fields
 
 

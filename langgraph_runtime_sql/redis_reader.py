@@ -17,7 +17,7 @@ from langgraph_runtime_sql.redis_entry import (
     Kept,
     Place,
     held_before,
-    is_first,
+    is_begun_anew,
     kept_in,
     number_of,
     place_of,
@@ -204,7 +204,7 @@ class Reader:
             if numbered is None:
                 _drop(key)
                 continue
-            if is_first(fields) and self._was_emptied(stream, before):
+            if is_begun_anew(fields) and self._was_emptied(stream, before):
                 for subscription in stream.readers:
                     subscription.hold(TOLD_AGAIN_SECONDS)
             ours = self._is_ours(numbered[0])
@@ -216,7 +216,7 @@ class Reader:
                 _drop(key)
 
     def _was_emptied(self, stream: _Stream, before: bytes) -> bool:
-        """Whether a stream that begins had entries not long ago, which processes still know."""
+        """Whether a stream that begins anew had entries not long ago, which processes still know."""
         silent = place_of(stream.position)[0] - place_of(before)[0]
         return bool(stream.held or stream.seen) and silent < self._ttl * 1_000
 
@@ -277,7 +277,7 @@ class Reader:
         return parse_order(await redis.hget(self._link.meta(key), "last")) or START
 
     async def born(self, key: str) -> int | None:
-        """When a stream was begun, in milliseconds by Redis's clock; None where there is none.
+        """When a stream was begun, or told again, in milliseconds by Redis's clock, if ever.
 
         Raises:
             one of FAILURES: Redis does not answer.

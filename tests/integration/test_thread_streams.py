@@ -42,12 +42,26 @@ class Again:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
-        self.forgotten()
+        self._wait(10 * PATIENCE)
         patch.setattr(redis_outbox, "LOOK_SECONDS", 0.2)
 
     def _wait(self, seconds: float) -> None:
         for module in (redis_bus, redis_reader):
             self._patch.setattr(module, "TOLD_AGAIN_SECONDS", seconds)
+
+    async def silent(self, here: list[RedisBus]) -> list[Any]:
+        """Have them not notice what Redis does not know; what they would ask it with."""
+
+        async def ask(_: Redis) -> None:
+            await asyncio.sleep(0.01)
+
+        asks = [each._outbox._ask for each in here]
+        for each in here:
+            each._outbox._ask = ask  # type: ignore[method-assign]
+        # What was under way is over with the next look.
+        looks = [each._outbox._looks + 2 for each in here]
+        await until(lambda: all(e._outbox._looks >= n for e, n in zip(here, looks, strict=True)))
+        return asks
 
     async def told(self, thread: str, here: list[RedisBus]) -> None:
         """Have everybody tell Redis again, and nobody wait any more."""
@@ -58,11 +72,13 @@ class Again:
             return each._outbox._looks >= least and not behind
 
         await until(lambda: all(map(is_told, here, looks)))
+        for each in here:
+            for reader in list(each._by_thread.get(thread, ())):
+                assert isinstance(reader, ThreadSubscription)
+                while not await each.settle(reader):
+                    await asyncio.sleep(0.01)
+                reader._release()
         self._wait(0.0)
-
-    def forgotten(self) -> None:
-        """Have everybody wait again."""
-        self._wait(10 * PATIENCE)
 
 
 @pytest.fixture
@@ -260,7 +276,6 @@ async def test_a_follower_is_told_in_order_what_a_redis_had_that_was_emptied(
         first.say(2)
         async with await c.follow_thread(thread, START) as reader:
             found = await read(reader, 2)
-            assert isinstance(reader, ThreadSubscription)
             assert c._remote is not None
             real = c._remote._take
             # Its reader is slow.
@@ -274,13 +289,46 @@ async def test_a_follower_is_told_in_order_what_a_redis_had_that_was_emptied(
             await sent(thread, b)
             c._remote._take = real  # type: ignore[method-assign]
             await again.told(thread, [a, b, c])
-            await until(lambda: len(reader._held) == 3)
-            assert reader.holds
-            reader._release()
             found += await read(reader, 3)
         assert data(found[2:]) == [b'"first-1-2"', b'"second-1-0"', b'"second-1-1"']
         assert not reader.broken
         await is_whole_after_each([a, b, c], thread, found)
+
+
+async def test_a_redis_that_begins_with_what_it_had_before_has_the_same_order_again(
+    valkey: Valkey, thread: str, again: Again
+) -> None:
+    """It was restored, and has the older part of what it was told."""
+    async with buses(valkey, 3) as (a, b, c):
+        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
+        first.say(2)
+        await sent(thread, a)
+        second.say(2)
+        await sent(thread, b)
+        redis, names = await c.link.commands(), (c.link.stream(thread), c.link.meta(thread))
+        for name in names:
+            await redis.copy(name, f"{name}:old")
+        second.say(1)
+        await sent(thread, b)
+        first.end()
+        await sent(thread, a)
+        tape = await whole([c], thread, b"done")
+        assert len(tape) == 6
+        asks = await again.silent([a, b])
+        for name in names:
+            await redis.copy(f"{name}:old", name, replace=True)
+        for each in (a, b):
+            await redis.set(each.link.name(f"alive:{each._outbox._process}"), "0")
+        # Of the one Redis knows, and of the other it is told again.
+        async with await c.follow_thread(thread, tape[3].order) as reader:
+            asked = asyncio.create_task(rest(c, thread, tape[4], 1))
+            for each, ask in zip((a, b), asks, strict=True):
+                each._outbox._ask = ask  # type: ignore[method-assign]
+            await again.told(thread, [a, b, c])
+            assert [event.id for event in await read(reader, 2)] == [e.id for e in tape[4:]]
+            assert not reader.broken
+            assert [event.id for event in await asked] == [tape[5].id]
+        await is_whole_after_each([a, b, c], thread, tape)
 
 
 async def test_of_a_run_that_another_process_goes_on_with_nothing_is_missed(
