@@ -158,7 +158,8 @@ def is_name(text: Any) -> bool:
     """Whether a tenant or user may be called that.
 
     Up to 200 printable characters, with no blank at the ends, and none of them `*`,
-    which stands for any label where namespaces are matched.
+    which stands for any label where namespaces are matched. Nor has it what the platform
+    stores as other letters, by which it would be one name with another.
     """
     return (
         isinstance(text, str)
@@ -166,6 +167,7 @@ def is_name(text: Any) -> bool:
         and text.isprintable()
         and text == text.strip()
         and "*" not in text
+        and r"\u0000" not in text
     )
 
 

@@ -103,7 +103,7 @@ class TooSlow(DatabaseOverloaded):
         )
 
 
-class EventsLost(RuntimeSqlError):
+class EventsLost(RuntimeSqlError, RuntimeError):
     """Events were lost on their way from another process. What the run has written is not."""
 
 

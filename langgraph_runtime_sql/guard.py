@@ -33,6 +33,8 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # Characters of a refusal; longer ones lose their middle.
 SAID = 2000
+# How many times too large a body may be before whoever sends it is cut off.
+TOLERATED = 10
 
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 
@@ -201,9 +203,23 @@ class BodyLimit:
             await self._refuse(scope, receive, send)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # The rest of the body is not read, so the connection cannot be used again.
+        if not any(name == b"expect" for name, _ in scope["headers"]):
+            await self._drain(receive)
+        # Not all of the body may have been read, so the connection cannot be used again.
         response = JSONResponse({"detail": self._detail()}, 413, headers={"connection": "close"})
         await response(scope, receive, send)
+
+    async def _drain(self, receive: Receive) -> None:
+        """Let a client write what it is writing: most read no answer before.
+
+        To one that goes on and on the connection is closed, by which the answer is lost.
+        """
+        left = TOLERATED * self._limit
+        while left > 0:
+            message = await receive()
+            if message["type"] != "http.request" or not message.get("more_body", False):
+                return
+            left -= len(message.get("body", b""))
 
     def _detail(self) -> str:
         return f"Request body too large (limit: {self._limit} bytes)"

@@ -17,6 +17,8 @@ class Unstorable(HTTPException):
 # Levels that answers put around what is stored; the encoder stops at 254. A document that could
 # be written but not shown would fail every list it is on.
 AROUND = 16
+# The platform's encoder replaces a NUL by the letters that stand for it, and so these too.
+_ESCAPED_NUL = r"\u0000"
 
 
 @cache
@@ -57,4 +59,5 @@ def as_stored(text: str) -> str:
 
     What is compared with something stored must go this way first.
     """
-    return text if text.isprintable() else str(plain(text))
+    unchanged = text.isprintable() and _ESCAPED_NUL not in text
+    return text if unchanged else str(plain(text))

@@ -20,6 +20,8 @@ Label = tuple[str, str]
 # What is longer is found by looking at the document.
 LENGTH = 200
 MOST_ENTRIES = 1000
+# What JSON has as integers; past these, numbers are read as floats.
+_LEAST, _PAST = -(2**63), 2**64
 
 _ADD = Prepared(
     thread_labels.insert().values(
@@ -45,19 +47,17 @@ _HAND_OVER = Prepared(
 
 def value_of(value: Any) -> str | None:
     """The text under which a scalar is labelled; None for what has no label."""
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer() and _LEAST <= value < _PAST:
         value = int(value)
     if value is not None and not isinstance(value, str | int | float | bool):
         return None
-    if isinstance(value, str):
-        value = json_codec.as_stored(value)
     text = json_codec.dumps(value)
     return text if len(text) <= LENGTH else None
 
 
 def labels(metadata: Mapping[str, Any]) -> set[Label]:
-    """The labels of a thread with this metadata."""
-    found = ((json_codec.as_stored(key), value_of(value)) for key, value in metadata.items())
+    """The labels of a thread with this metadata, which is as it reads back."""
+    found = ((key, value_of(value)) for key, value in metadata.items())
     return {(key, value) for key, value in found if value is not None and len(key) <= LENGTH}
 
 
@@ -96,7 +96,8 @@ def relabel(
         return
     if len(new) > MOST_ENTRIES:
         raise HTTPException(422, f"A thread's metadata has at most {MOST_ENTRIES} entries")
-    before, after = labels(old), labels(new)
+    # Some characters are stored as others, by which two keys may become one.
+    before, after = labels(old), labels(json_codec.plain(new))
     period, tenant = period_of(updated_at), tenants.of(new)
     conn.executemany(
         _REMOVE,

@@ -23,7 +23,7 @@ from redis.exceptions import (
 )
 
 from langgraph_runtime_sql.errors import BadRedis
-from langgraph_runtime_sql.redis_url import shown
+from langgraph_runtime_sql.redis_url import is_local, shown
 
 logger = logging.getLogger(__name__)
 
@@ -83,11 +83,13 @@ class Link:
 
     def client(self, *, answer_seconds: float | None) -> Redis:
         """A client of one connection at a time; it connects at its first command."""
+        # A socket of this machine has no such option, and needs none.
+        options = {} if is_local(self.url) else {"socket_keepalive": True}
         made: Redis = redis_client.from_url(
             self.url,
             socket_connect_timeout=self.seconds,
             socket_timeout=answer_seconds,
-            socket_keepalive=True,
+            **options,
             # Whoever uses it tries again himself, once Redis is back.
             retry=Retry(NoBackoff(), 0),
         )

@@ -57,6 +57,11 @@ def check_prefix(prefix: str) -> None:
         )
 
 
+def is_local(url: str) -> bool:
+    """Whether it names a socket of this machine."""
+    return urlsplit(url).scheme == "unix"
+
+
 def shown(url: str) -> str:
     """The URL as people may see it: without user, password and options."""
     parts = urlsplit(url)

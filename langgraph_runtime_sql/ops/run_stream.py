@@ -182,6 +182,7 @@ class _Reader:
         # Somebody goes on after an event that he has seen.
         self._resumes = after is not None and after > START
         self._is_ours = is_ours
+        self._told = False
 
     async def events(self) -> AsyncIterator[tuple[Event, bool]]:
         """The events, and whether each is shown with its number."""
@@ -197,12 +198,19 @@ class _Reader:
             if event is None:
                 await self._look()
             elif event.is_end:
-                self.over, self.lost = "ended", live.broken
+                self.over, self.lost = await self._ended(), live.broken
                 return
             elif event.is_loss:
                 yield _error(key, EventsLost()), False
             elif not live.broken:
+                self._told = True
                 yield event, resumable or event.resumable
+
+    async def _ended(self) -> str:
+        """Why the stream has ended. Who has heard nothing of a run must hear that it is gone."""
+        if self._told or self._resumes or await _find(self._run_id, self._thread_id) is not None:
+            return "ended"
+        return "missing"
 
     async def _look(self, *, first: bool = False) -> None:
         """Ask the database whether anything more will come, and have what was sent before here."""

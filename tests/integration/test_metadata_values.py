@@ -31,8 +31,28 @@ def test_a_value_can_be_replaced_and_set_again(http: httpx.Client, value: str) -
     assert len(http.post("/threads/search", json=asked).json()) == 1
 
 
-@pytest.mark.parametrize("value", ["a\x00b", "line\nbreak", "\u2028", "\x7f", "tab\t"])
-def test_characters_that_do_not_print_are_searched_by(http: httpx.Client, value: str) -> None:
-    thread = http.post("/threads", json={"metadata": {"a": value}}).json()["thread_id"]
-    asked = {"metadata": {"a": value}, "ids": [thread]}
+@pytest.mark.parametrize("text", ["a\x00b", r"a\u0000b", "line\nbreak", "\u2028", "\x7f", "tab\t"])
+def test_characters_that_are_stored_as_others(http: httpx.Client, text: str) -> None:
+    made = http.post("/threads", json={"metadata": {text: text}})
+    thread = made.raise_for_status().json()["thread_id"]
+    for value in ("other", text, 1):
+        answer = http.patch(f"/threads/{thread}", json={"metadata": {text: value}})
+        assert answer.is_success, answer.text
+        asked = {"metadata": {text: value}, "ids": [thread]}
+        assert len(http.post("/threads/search", json=asked).json()) == 1
+
+
+def test_keys_that_are_stored_as_one(http: httpx.Client) -> None:
+    metadata = {"a\x00": 1, "a\ufffd": 2}
+    made = http.post("/threads", json={"metadata": metadata}).raise_for_status().json()
+    assert made["metadata"] == {"a\ufffd": 2}
+    asked = {"metadata": {"a\x00": 2}, "ids": [made["thread_id"]]}
     assert len(http.post("/threads/search", json=asked).json()) == 1
+
+
+@pytest.mark.parametrize("number", ["1e22", "1e308", "18446744073709551616", "-1e19", "-0.0"])
+def test_numbers_past_integers_are_searched_by(http: httpx.Client, number: str) -> None:
+    body = f'{{"metadata": {{"a": {number}}}}}'.encode()
+    thread = http.post("/threads", content=body).raise_for_status().json()["thread_id"]
+    found = http.post("/threads/search", content=body).raise_for_status().json()
+    assert thread in {row["thread_id"] for row in found}

@@ -7,8 +7,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+import redis
 
 from langgraph_runtime_sql import bus, redis_reader
 from langgraph_runtime_sql.bus import Control
@@ -83,6 +86,21 @@ def numbered(first: int, last: int) -> list[bytes]:
 def publish(here: RedisBus, name: str, first: int, last: int, *, resumable: bool = True) -> None:
     for data in numbered(first, last):
         here.publish(f"run-{name}", f"thread-{name}", "values", data, resumable=resumable)
+
+
+async def test_a_redis_behind_a_socket_of_this_machine(tmp_path: Path) -> None:
+    # Not in the test's folder: such a path has 107 characters at most.
+    with TemporaryDirectory() as folder, started(tmp_path, unixsocket=f"{folder}/s") as server:
+        for url in (f"unix://{folder}/s?db=1", f"unix://{folder}/none"):
+            here = RedisBus(url, keep_seconds=60)
+            await here.start()
+            live = here.subscribe_run("run")
+            here.publish("run", "thread", "values", b"1", resumable=False, attempt=0)
+            assert payloads(await read(live, 1)) == [b"1"]
+            await here.stop()
+        with redis.Redis.from_url(f"unix://{folder}/s?db=1") as client:
+            assert client.dbsize()
+        assert not server.do("DBSIZE")
 
 
 async def test_events_reach_followers_in_another_process_in_order(valkey: Valkey) -> None:

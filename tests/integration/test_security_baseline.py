@@ -236,13 +236,23 @@ def test_a_body_that_says_it_is_too_large_is_413(guarded: Guarded) -> None:
     assert answer.json() == {"detail": "Request body too large (limit: 10485760 bytes)"}
 
 
+@pytest.mark.parametrize("size", [2**20, 30 * 2**20])
+async def test_who_sends_a_body_that_is_too_large_reads_the_refusal(
+    guarded: Guarded, size: int
+) -> None:
+    """Clients write all they have to say first. A connection that closes meanwhile is all they see."""
+    body = b"x" * (10 * 2**20 + size)
+    async with httpx.AsyncClient(timeout=60) as client:
+        answer = await client.post(f"{guarded.url}/threads", content=body, headers=USER)
+    assert answer.status_code == 413
+
+
 @pytest.mark.parametrize("path", ["/threads", "/mcp", "/runs/stream", "/threads/x/stream/events"])
 def test_a_streamed_body_that_becomes_too_large_is_413(guarded: Guarded, path: str) -> None:
     def pieces() -> Iterator[bytes]:
         for _ in range(11):
             yield b" " * 2**20
 
-    # The server may close its end before everything has been sent.
     path = path.replace("/x/", "/00000000-0000-4000-8000-000000000000/")
     answer = httpx.post(guarded.url + path, content=pieces(), headers=USER)
     assert answer.status_code in (404, 413)

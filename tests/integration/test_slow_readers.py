@@ -73,7 +73,9 @@ async def test_a_follower_of_a_run_gets_an_error_and_the_result() -> None:
             await asyncio.sleep(0.01)
         error, result = await joined(run, thread, channel)
         assert error[0] == b"error"
-        assert orjson.loads(error[1])["error"] == "EventsLost"
+        told = orjson.loads(error[1])
+        assert told["error"] == "EventsLost"
+        assert "What the run has written is not" in told["message"]
         assert result[0] == b"values"
         assert orjson.loads(result[1]) == (await runtime.thread(thread))["values"]
         # All of it is kept for whoever comes back.

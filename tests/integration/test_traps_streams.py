@@ -271,6 +271,24 @@ async def test_joining_a_run_that_does_not_exist_is_one_error(api: Api) -> None:
     assert event.name == "error"
 
 
+async def test_who_waits_for_a_run_hears_that_its_thread_is_deleted(api: Api) -> None:
+    """The answer to who waits for a run is cut off when its thread is deleted."""
+    thread = await api.thread()
+    await api.run(thread, "sleeper", {"seconds": 120})
+    run = await api.run(thread, "echo", {"value": 1}, multitask_strategy="enqueue")
+    path = f"/threads/{thread}/runs/{run}"
+    async with (
+        asyncio.timeout(served.PATIENCE),
+        api.http.stream("GET", f"{path}/join") as joining,
+        api.stream("GET", f"{path}/stream") as stream,
+    ):
+        assert (await api.http.delete(f"/threads/{thread}")).is_success
+        answer = json.loads(await joining.aread())
+        [event] = [event async for event in stream]
+    assert answer["__error__"] == json.loads(event.data)
+    assert "Run not found" in event.data
+
+
 async def test_a_failed_run_tells_its_error_to_every_follower(api: Api) -> None:
     """The error of a run is not told to those who follow it by a list of modes, or resume."""
     thread = await api.thread()

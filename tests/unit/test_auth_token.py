@@ -205,7 +205,7 @@ async def test_nobody_is_in_a_tenant_by_omission(claim: str, value: Any) -> None
 
 
 @pytest.mark.parametrize("claim", ["tenant_id", "sub"])
-@pytest.mark.parametrize("name", ["*", "ac*", "**", " ", "acme ", " acme"])
+@pytest.mark.parametrize("name", ["*", "ac*", "**", " ", "acme ", " acme", r"a\u0000"])
 async def test_names_that_mean_more_than_one_are_nobodys(claim: str, name: str) -> None:
     """`*` stands for every label of a namespace, and blanks for what one cannot see."""
     assert await is_refused(token(**{claim: name}))
