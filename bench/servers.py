@@ -18,7 +18,18 @@ ROOT = Path(__file__).resolve().parent.parent
 GRAPHS = ROOT / "bench" / "graphs"
 START_LIMIT = 60.0
 # What a developer's shell may carry and must not colour the figures.
-FOREIGN = ("LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_", "DATABASE_", "REDIS_", "POSTGRES_", "N_JOBS_")
+FOREIGN = (
+    "LANGSMITH_",
+    "LANGCHAIN_",
+    "LANGGRAPH_",
+    "DATABASE_",
+    "REDIS_",
+    "POSTGRES_",
+    "N_JOBS_",
+    # pip has compiled what it installed. With this, what is installed in place, which is this
+    # project alone, would be compiled again at each start.
+    "PYTHONDONTWRITEBYTECODE",
+)
 
 
 @dataclass

@@ -14,7 +14,7 @@ from bench.servers import Server
 class Scale:
     """How much of each measure; the quick one is for a look, its verdicts are shaky."""
 
-    starts: int = 3
+    starts: int = 9
     samples: int = 15
     streams: int = 3
     tokens: int = 3000

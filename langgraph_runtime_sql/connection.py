@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Dialect
 
@@ -15,6 +15,22 @@ from langgraph_runtime_sql.statements import Params, Row, Statement, compile_sta
 
 # SQLite looks at the time after so many instructions, of which a row takes some dozens.
 LOOK_EVERY = 10_000
+
+
+class Limit(NamedTuple):
+    """How long a search may take, by `time.monotonic`, and what is raised then."""
+
+    deadline: float
+    error: TooSlow
+
+    @classmethod
+    def of(cls, seconds: float, advice: str) -> "Limit":
+        """One of so many seconds from now."""
+        return cls(time.monotonic() + seconds, TooSlow(seconds, advice))
+
+    def is_over(self) -> bool:
+        """Whether it has been reached."""
+        return time.monotonic() > self.deadline
 
 
 class Connection:
@@ -31,6 +47,7 @@ class Connection:
     __slots__ = (
         "_committed",
         "_dialect",
+        "_limit",
         "_moment",
         "_raw",
         "dialect_name",
@@ -50,6 +67,7 @@ class Connection:
         self.tenant = tenant
         self.locks = locks
         self._moment: datetime | None = None
+        self._limit: Limit | None = None
         self._dialect = dialect
         self.dialect_name = dialect.name
         self._committed: list[Callable[[], None]] = []
@@ -132,22 +150,36 @@ class Connection:
         self.raw.execute(command)
 
     @contextmanager
-    def limited(self, seconds: float) -> Iterator[None]:
-        """Statements in here may take so long, and are cut off then.
+    def limited(self, seconds: float, advice: str) -> Iterator[None]:
+        """What is in here may take so long: statements are cut off then, and `look_at_time` raises.
+
+        Args:
+            seconds: How long.
+            advice: A sentence for whoever wanted it, what to ask for instead.
 
         Raises:
-            TooSlow: one was.
+            TooSlow: it was cut off.
         """
-        deadline = time.monotonic() + seconds
-        self.raw.set_progress_handler(lambda: time.monotonic() > deadline, LOOK_EVERY)
+        self._limit = limit = Limit.of(seconds, advice)
+        self.raw.set_progress_handler(limit.is_over, LOOK_EVERY)
         try:
             yield
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
                 raise
-            raise TooSlow(seconds) from error
+            raise limit.error from error
         finally:
             self.raw.set_progress_handler(None, 0)
+            self._limit = None
+
+    def look_at_time(self) -> None:
+        """For what does much between two statements: whether there is time for it.
+
+        Raises:
+            TooSlow: there was a limit, and it is over.
+        """
+        if self._limit is not None and self._limit.is_over():
+            raise self._limit.error
 
     def after_commit(self, fn: Callable[[], None]) -> None:
         """Call `fn`, which must not fail or wait, once this transaction is committed."""

@@ -11,8 +11,8 @@ from sqlalchemy import literal, select
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.delivery import Answer
 from langgraph_runtime_sql.errors import NotStarted
-from langgraph_runtime_sql.ownership import Ownership
-from langgraph_runtime_sql.sqlite import SqliteEngine
+from langgraph_runtime_sql.ownership import Ownership, make_folder
+from langgraph_runtime_sql.sqlite import SqliteEngine, opening
 from langgraph_runtime_sql.statements import Prepared
 from langgraph_runtime_sql.urls import database_path, is_postgres
 
@@ -81,6 +81,7 @@ class Database:
             DatabaseTooNew: a newer version of this package has migrated it.
             DatabaseIncomplete: a move into it was not finished.
             DatabaseOverloaded: the server cannot be reached.
+            CannotOpen: the file cannot be used.
         """
         await asyncio.to_thread(self._start)
 
@@ -92,16 +93,15 @@ class Database:
         """Take the database and bring its schema up to date, on the calling thread.
 
         Raises:
-            DatabaseInUse, DatabaseTooNew, DatabaseIncomplete, DatabaseOverloaded: as `start`.
+            DatabaseInUse, DatabaseTooNew, DatabaseIncomplete, DatabaseOverloaded, CannotOpen: as
+                `start`.
         """
-        from langgraph_runtime_sql.migrations import upgrade
-
         if self._path is not None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._path)
         if self._ownership is not None:
             self._ownership.take()
         try:
-            upgrade(self._engine)
+            self._upgrade()
             if self._path is None and self._ownership is not None:
                 from langgraph_runtime_sql.migrations.postgres import check_complete
 
@@ -110,6 +110,15 @@ class Database:
             if self._ownership is not None:
                 self._ownership.release()
             raise
+
+    def _upgrade(self) -> None:
+        from langgraph_runtime_sql.migrations import upgrade
+
+        if self._path is None:
+            upgrade(self._engine)
+            return
+        with opening(self._path):
+            upgrade(self._engine)
 
     async def stop(self) -> None:
         """Finish what was accepted and close. Repeatable; later use raises DatabaseClosed."""
@@ -127,19 +136,18 @@ class Database:
         self._engine.submit_read(fn, answer)
         return await answer.wait()
 
-    async def search(self, fn: Callable[[Connection], T]) -> T:
+    async def search(self, fn: Callable[[Connection], T], advice: str) -> T:
         """`read` for what may have to look at everything: a few at a time, beside all other reads.
+
+        Args:
+            fn: The operation.
+            advice: A sentence for whoever asks for too much.
 
         Raises:
             TooSlow: it took longer than `SEARCH_SECONDS`, and was cut off.
         """
-
-        def limited(conn: Connection) -> T:
-            with conn.limited(SEARCH_SECONDS):
-                return fn(conn)
-
         answer: Answer[T] = Answer(asyncio.get_running_loop())
-        self._engine.submit_search(limited, answer)
+        self._engine.submit_search(_limited(fn, advice), answer)
         return await answer.wait()
 
     async def write(self, fn: Callable[[Connection], T], *, urgent: bool = False) -> T:
@@ -162,6 +170,12 @@ class Database:
         self._engine.submit_read(fn, answer)
         return answer.block()
 
+    def search_sync(self, fn: Callable[[Connection], T], advice: str) -> T:
+        """`search` for a thread without an event loop: it blocks."""
+        answer: Answer[T] = Answer(None)
+        self._engine.submit_search(_limited(fn, advice), answer)
+        return answer.block()
+
     def write_sync(self, fn: Callable[[Connection], T]) -> T:
         """`write` for a thread without an event loop: it blocks."""
         answer: Answer[T] = Answer(None)
@@ -182,6 +196,14 @@ class Database:
         """Raise unless the database answers a read and a write."""
         await self.read(lambda conn: conn.scalar(_PING))
         await self.write(lambda conn: conn.scalar(_PING))
+
+
+def _limited(fn: Callable[[Connection], T], advice: str) -> Callable[[Connection], T]:
+    def limited(conn: Connection) -> T:
+        with conn.limited(SEARCH_SECONDS, advice):
+            return fn(conn)
+
+    return limited
 
 
 _current: Database | None = None

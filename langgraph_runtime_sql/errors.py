@@ -2,6 +2,7 @@
 
 RuntimeSqlError
 ├── BadDatabaseUrl      the URL names nothing we can keep writes in
+├── CannotOpen          the SQLite file cannot be made, read or written, or is none
 ├── BadRedis            the URL names no Redis that can be used
 ├── DatabaseInUse       another process owns the database
 ├── DatabaseTooNew      migrated by a newer version
@@ -14,7 +15,7 @@ RuntimeSqlError
 ├── OtherTenants        the database refuses a row: 403
 ├── DatabaseBusy        nothing was committed; the same call may succeed now
 ├── DatabaseOverloaded  the disk is full or failing, or the server away: 503
-│   └── TooSlow         a search takes too long: 503
+├── TooSlow             a search takes too long: 503
 ├── GraphExited         a node called `sys.exit`
 └── SupersededAttempt   the write belongs to an attempt that no longer owns its run
 """
@@ -33,6 +34,16 @@ class RuntimeSqlError(Exception):
 
 class BadDatabaseUrl(RuntimeSqlError):
     """The database URL cannot be used."""
+
+
+class CannotOpen(RuntimeSqlError):
+    """The SQLite file cannot be used."""
+
+    def __init__(self, path: Path, error: Exception) -> None:
+        super().__init__(
+            f"{path} cannot be used as a database: {error}. It takes a folder in which files can be "
+            "made and written, and a file that is SQLite's or not there yet."
+        )
 
 
 class BadRedis(RuntimeSqlError, ValueError):
@@ -93,14 +104,11 @@ class DatabaseOverloaded(RuntimeSqlError):
     """The database cannot take a write now."""
 
 
-class TooSlow(DatabaseOverloaded):
-    """A search takes longer than others can wait for."""
+class TooSlow(RuntimeSqlError):
+    """A search takes longer than others can wait for. The same one would again."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(
-            f"The search was cut off after {seconds:g} s. Ask for fewer threads, by entries of "
-            "their metadata that are short texts, numbers or booleans: an index finds those."
-        )
+    def __init__(self, seconds: float, advice: str) -> None:
+        super().__init__(f"The search was cut off after {seconds:g} s. {advice}")
 
 
 class EventsLost(RuntimeSqlError, RuntimeError):

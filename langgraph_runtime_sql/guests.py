@@ -8,9 +8,9 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 
 from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
+from langgraph_runtime_sql.ownership import open_beside
 from langgraph_runtime_sql.urls import database_path, is_postgres, shown
 
 # Any number, as long as it stays the same: locks are the database's own.
@@ -29,6 +29,7 @@ def guest(url: str) -> Iterator[None]:
         DatabaseIncomplete: a move into it was not finished.
         DatabaseOverloaded: the server cannot be reached.
         BadDatabaseUrl: the URL names no database.
+        CannotOpen: nothing can be written beside the file.
     """
     with _lock(url, shared=True) as held:
         if not held:
@@ -66,12 +67,8 @@ def _lock(url: str, *, shared: bool) -> Iterator[bool]:
 
 @contextmanager
 def _beside(url: str, shared: bool) -> Iterator[bool]:
-    path: Path = database_path(url)
-    path.parent.mkdir(parents=True, exist_ok=True)
     # For reading only, so that whoever may write to the database, but has not made this, can.
-    file = os.open(
-        path.with_name(path.name + ".guests"), os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644
-    )
+    file = open_beside(database_path(url), ".guests", os.O_RDONLY, 0o644)
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         held = True

@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from langgraph_runtime_sql import exits
+from langgraph_runtime_sql.node_threads import NodeThreads
 
 
 class IsolatedLoops:
@@ -21,6 +22,7 @@ class IsolatedLoops:
         self._threads: list[threading.Thread] = []
         for index in range(count):
             loop = asyncio.new_event_loop()
+            loop.set_default_executor(NodeThreads())
             exits.keep_in(loop)
             thread = threading.Thread(
                 target=self._serve, args=(loop,), name=f"run-loop-{index}", daemon=True

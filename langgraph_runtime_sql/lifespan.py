@@ -2,13 +2,22 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import structlog
 
-from langgraph_runtime_sql import __version__, bus, database, options, queue, scope, tenants
+from langgraph_runtime_sql import (
+    __version__,
+    bus,
+    database,
+    lost_runs,
+    options,
+    queue,
+    scope,
+    tenants,
+)
+from langgraph_runtime_sql.node_threads import NodeThreads
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -102,7 +111,7 @@ def _widen_executor(slots: int) -> None:
     plain functions would wait for each other long before the slots are used up.
     """
     if slots > 0:
-        executor = ThreadPoolExecutor(max_workers=slots + 16, thread_name_prefix="run-sync")
+        executor = NodeThreads(max_workers=slots + 16, thread_name_prefix="run-sync")
         asyncio.get_running_loop().set_default_executor(executor)
 
 
@@ -122,7 +131,7 @@ async def _start(stack: AsyncExitStack, cancel_event: asyncio.Event | None, *, c
     graph.patch_packages_distributions()
     await graph.collect_graphs_from_env(True)
     await _retire_assistants()
-    recovered = await queue.recover()
+    recovered = await lost_runs.recover()
     if recovered:
         logger.warning("Took back runs", action="runs_recovered", run_ids=recovered)
     if config.N_JOBS_PER_WORKER > 0:

@@ -4,7 +4,38 @@ import fcntl
 import os
 from pathlib import Path
 
-from langgraph_runtime_sql.errors import FileInUse
+from langgraph_runtime_sql.errors import CannotOpen, FileInUse
+
+
+def make_folder(database: Path) -> None:
+    """Make the folder of a file.
+
+    Raises:
+        CannotOpen: it cannot be made.
+    """
+    try:
+        database.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotOpen(database, error) from error
+
+
+def open_beside(database: Path, suffix: str, access: int, mode: int) -> int:
+    """Open a file beside a database, or make it and the folder of both.
+
+    Args:
+        suffix: What its name has more than the database's.
+        access: `os.O_RDWR` or `os.O_RDONLY`.
+        mode: Who may use it once it is made.
+
+    Raises:
+        CannotOpen: it cannot be made or opened.
+    """
+    make_folder(database)
+    path = database.with_name(database.name + suffix)
+    try:
+        return os.open(path, access | os.O_CREAT | os.O_CLOEXEC, mode)
+    except OSError as error:
+        raise CannotOpen(database, error) from error
 
 
 class Ownership:
@@ -23,9 +54,9 @@ class Ownership:
 
         Raises:
             DatabaseInUse: somebody else does.
+            CannotOpen: nothing can be written beside it.
         """
-        path = self._database.with_name(self._database.name + ".lock")
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = open_beside(self._database, ".lock", os.O_RDWR, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -11,8 +11,7 @@ from psycopg import errors
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from langgraph_runtime_sql.clock import STEP
-from langgraph_runtime_sql.connection import Asked, Connection
-from langgraph_runtime_sql.errors import TooSlow
+from langgraph_runtime_sql.connection import Asked, Connection, Limit
 from langgraph_runtime_sql.postgres_pipeline import Pipeline, Sent
 from langgraph_runtime_sql.scope import Scope
 from langgraph_runtime_sql.statements import Compiled, Params, Prepared, Row, Statement
@@ -106,12 +105,16 @@ class PostgresConnection(Connection):
             self._pipeline.add(command, values)
 
     @contextmanager
-    def limited(self, seconds: float) -> Iterator[None]:
+    def limited(self, seconds: float, advice: str) -> Iterator[None]:
+        self._limit = limit = Limit.of(seconds, advice)
+        # Of each statement: between those of a cursor somebody has to look at the time.
         self._do(f"SET LOCAL statement_timeout = '{round(seconds * 1000)}ms'")
         try:
             yield
         except errors.QueryCanceled as error:
-            raise TooSlow(seconds) from error
+            raise limit.error from error
+        finally:
+            self._limit = None
 
     def _do(self, command: str) -> None:
         # Not by the driver, which forgets what it has prepared, and has the session do so, too.

@@ -6,22 +6,32 @@ sweep only finds what a lost worker left behind.
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 import structlog
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import bus, checkpoint, database, exits, leases, options, scope
+from langgraph_runtime_sql import (
+    bus,
+    checkpoint,
+    database,
+    exits,
+    leases,
+    lost_runs,
+    node_threads,
+    options,
+    scope,
+)
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.errors import GraphExited, SupersededAttempt
 from langgraph_runtime_sql.isolated import IsolatedLoops
 from langgraph_runtime_sql.metrics import workers
 from langgraph_runtime_sql.ops import run_claim, run_end
 from langgraph_runtime_sql.statements import Row
+from langgraph_runtime_sql.stragglers import Stragglers
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -32,8 +42,6 @@ PAUSE_SECONDS = 0.5
 ABANDON_SECONDS = 10.0
 # And this long, what then is to be handed back waits for the database.
 HAND_BACK_SECONDS = 5.0
-# Lost runs are freed so many in a transaction.
-LOST_TOGETHER = 50
 
 
 @dataclass(slots=True)
@@ -41,6 +49,9 @@ class _Active:
     run: Row
     attempt: int
     task: asyncio.Task[Any]
+    began: float
+    # Whether it was told to stop.
+    told: bool = False
 
 
 _current: "Queue | None" = None
@@ -49,6 +60,13 @@ _current: "Queue | None" = None
 def working() -> set[str]:
     """The ids of the runs that this process works on."""
     return set() if _current is None else _current.working()
+
+
+def note_told(run_id: str) -> None:
+    """A run of this process was told to stop."""
+    for key, active in list(_current.active.items()) if _current is not None else ():
+        if key[0] == run_id:
+            active.told = True
 
 
 def is_stopping() -> bool:
@@ -84,6 +102,7 @@ class Queue:
         # Those of `active` that were no longer ours at the last renewal.
         self._gone: set[tuple[str, int]] = set()
         self._webhooks: set[asyncio.Task[None]] = set()
+        self._stragglers = Stragglers()
         # A run that is claimed but not yet in `active` would look lost to a sweep.
         self._claiming = asyncio.Lock()
         # Whether runs may be due that wait for another to end; else an end frees none.
@@ -153,7 +172,7 @@ class Queue:
         # What a run does is its tenant's, whoever else this process works for.
         with scope.within(scope.of_tenant(run.pop("tenant"))):
             task = asyncio.create_task(self._attempt(run, attempt, since), name=f"run-{key[0]}")
-        self.active[key] = _Active(run, attempt, task)
+        self.active[key] = _Active(run, attempt, task, elapsed())
         workers.active = len(self.active)
         task.add_done_callback(lambda _: self._finished(key))
 
@@ -262,8 +281,18 @@ class Queue:
                 async with self._claiming:
                     bus.current().leave_all_but(self.working())
                 bus.current().expire()
+                self._look_for_stragglers()
             except Exception:
                 logger.exception("The sweep failed", action="sweep_failed")
+
+    def _look_for_stragglers(self) -> None:
+        from langgraph_api.config import BG_JOB_TIMEOUT_SECS
+
+        too_early = elapsed() - BG_JOB_TIMEOUT_SECS
+        self._stragglers.look(
+            slots=[k for k, each in self.active.items() if each.told or each.began < too_early],
+            threads=[k for k in node_threads.at_work() if k not in self.active],
+        )
 
     async def _renew(self) -> None:
         """Renew our leases; where there are other processes, hear what was not heard from them."""
@@ -283,6 +312,7 @@ class Queue:
         for key in gone & self._gone:
             if (lost := self.active.get(key)) is not None:
                 _note_lost(*key)
+                lost.told = True
                 lost.task.cancel("Another process has taken the run over")
         self._gone = gone
 
@@ -305,7 +335,9 @@ class Queue:
         while after is not None:
             # Not all the time, so that claims go on beside a backlog.
             async with self._claiming:
-                some, after = await _recover_some(self.working(), whose, after, counted=counted)
+                some, after = await lost_runs.free_some(
+                    self.working(), whose, after, counted=counted
+                )
             freed += some
         if freed:
             logger.warning("Freed lost runs", action="runs_recovered", run_ids=freed)
@@ -345,44 +377,9 @@ class Queue:
 async def sweep() -> None:
     """Free the runs that lost their worker."""
     if _current is None:
-        await recover()
+        await lost_runs.recover()
     else:
         await _current.sweep()
-
-
-async def recover() -> list[str]:
-    """At start-up: take back the runs that the last process was working on; their ids."""
-    freed: list[str] = []
-    after: int | None = 0
-    whose: run_claim.Whose = "all" if database.current().alone else "ended"
-    while after is not None:
-        some, after = await _recover_some((), whose, after)
-        freed += some
-    return freed
-
-
-async def _recover_some(
-    working: Collection[str], whose: run_claim.Whose, after: int, *, counted: bool = True
-) -> tuple[list[str], int | None]:
-    """Free a page of lost runs: their ids, and the last one looked at if there may be more."""
-    here = database.current()
-    page = partial(run_claim.lost, working=working, whose=whose, after=after, most=LOST_TOGETHER)
-    numbers, last = await here.read(page)
-    free = partial(run_claim.recover, working=working, whose=whose, counted=counted)
-    if not numbers:
-        return [], last
-    try:
-        together = partial(free, first=numbers[0], last=numbers[-1])
-        return await here.write(together, urgent=True), last
-    except Exception as error:  # noqa: BLE001  # said in full for whichever it is, below
-        logger.warning("Freeing lost runs one by one", why=str(error))
-    freed: list[str] = []
-    for number in numbers:
-        try:
-            freed += await here.write(partial(free, first=number, last=number), urgent=True)
-        except Exception:
-            logger.exception("Cannot free a lost run", action="recovery_failed", number=number)
-    return freed, last
 
 
 def _note_failed(run_id: str, error: Exception) -> None:

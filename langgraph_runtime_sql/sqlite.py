@@ -9,8 +9,9 @@ import asyncio
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -20,7 +21,12 @@ from sqlalchemy.dialects import sqlite as sqlite_dialect
 from langgraph_runtime_sql import filters
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.delivery import Answer, tell_of_commit
-from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseClosed, DatabaseOverloaded
+from langgraph_runtime_sql.errors import (
+    CannotOpen,
+    DatabaseBusy,
+    DatabaseClosed,
+    DatabaseOverloaded,
+)
 
 T = TypeVar("T")
 
@@ -31,6 +37,19 @@ SEARCHERS = 2
 # A group larger than this would make its first operation wait for its last.
 GROUP = 64
 BUSY_TIMEOUT_SECONDS = 5.0
+
+_OF_FILES = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_READONLY,
+    }
+)
 
 Connect = Callable[..., sqlite3.Connection]
 
@@ -61,6 +80,21 @@ def translate(error: BaseException) -> BaseException:
         # Futures refuse it, and the caller would wait for ever.
         return RuntimeError("An operation raised StopIteration")
     return error
+
+
+@contextmanager
+def opening(path: Path) -> Iterator[None]:
+    """Say in one sentence what keeps a file from being used. Errors in statements stay as they are.
+
+    Raises:
+        CannotOpen: it is none of SQLite's, damaged or locked, or cannot be written.
+    """
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _OF_FILES:
+            raise
+        raise CannotOpen(path, error) from error
 
 
 class SqliteEngine:

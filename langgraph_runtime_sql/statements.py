@@ -76,19 +76,25 @@ class Compiled:
 
 
 class Prepared:
-    """A statement that is written once and compiled once for each dialect."""
+    """A statement that is written once and compiled once for each dialect.
 
-    __slots__ = ("_compiled", "statement")
+    Args:
+        statement: It, or what writes it, where that takes long and not every start needs it.
+    """
 
-    def __init__(self, statement: ClauseElement) -> None:
-        self.statement = statement
+    __slots__ = ("_compiled", "_statement")
+
+    def __init__(self, statement: ClauseElement | Callable[[], ClauseElement]) -> None:
+        self._statement = statement
         self._compiled: dict[Dialect, Compiled] = {}
 
     def compiled(self, dialect: Dialect) -> Compiled:
         try:
             return self._compiled[dialect]
         except KeyError:
-            return self._compiled.setdefault(dialect, Compiled(self.statement, dialect))
+            written = self._statement
+            statement = written if isinstance(written, ClauseElement) else written()
+            return self._compiled.setdefault(dialect, Compiled(statement, dialect))
 
 
 Statement = Prepared | ClauseElement

@@ -1,7 +1,7 @@
 """The store: langgraph's long-term memory, kept in the runtime's database.
 
 `Store()` is one object for every loop and thread: it holds configuration only.
-A batch is one operation on the database. Whatever may take long or call out,
+A batch is one operation on the database, after its searches. Whatever may take long or call out,
 above all embeddings, happens before that operation and never inside it.
 """
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 logger = structlog.stdlib.get_logger(__name__)
 
 DEFAULT_SWEEP_MINUTES = 5.0
+ADVICE = "Search a longer namespace, which holds fewer items."
 
 
 class SqlStore(BaseStore):
@@ -42,7 +43,11 @@ class SqlStore(BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run `ops` in one transaction, blocking this thread.
 
+        Searches are read before it: what they see is from before `ops` in any case, and nobody
+        who writes has to wait for them.
+
         Raises:
+            TooSlow: a search takes too long.
             asyncio.InvalidStateError: called where an event loop runs, which it would stop.
             ValueError: a namespace, filter, time to live or page that makes no sense.
         """
@@ -51,28 +56,35 @@ class SqlStore(BaseStore):
         if self.index is not None:
             batch.vectors = self.index.embed(batch.documents, batch.queries)
         database = _database()
-        if batch.writes:
+        if batch.searches:
+            results = database.search_sync(batch.read, ADVICE)
+        elif batch.writes:
             return database.write_sync(batch.write)
-        results = database.read_sync(batch.read)
-        if batch.to_refresh:
-            database.write_sync(batch.refresh)
+        else:
+            results = database.read_sync(batch.read)
+        if batch.writes or batch.to_refresh:
+            database.write_sync(batch.finish)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run `ops` in one transaction.
+        """Run `ops` in one transaction, as `batch` does.
 
         Raises:
+            TooSlow: a search takes too long.
             ValueError: a namespace, filter, time to live or page that makes no sense.
         """
         batch = Batch(ops, self.index, self.ttl_config)
         if self.index is not None:
             batch.vectors = await self.index.aembed(batch.documents, batch.queries)
         database = _database()
-        if batch.writes:
+        if batch.searches:
+            results = await database.search(batch.read, ADVICE)
+        elif batch.writes:
             return await database.write(batch.write)
-        results = await database.read(batch.read)
-        if batch.to_refresh:
-            await database.write(batch.refresh)
+        else:
+            results = await database.read(batch.read)
+        if batch.writes or batch.to_refresh:
+            await database.write(batch.finish)
         return results
 
     async def sweep_ttl(self) -> int:

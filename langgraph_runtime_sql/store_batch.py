@@ -88,6 +88,7 @@ class Batch:
         documents: Texts of the items to write; their vectors are wanted.
         queries: Texts that are searched for; their vectors are wanted.
         vectors: Where the caller leaves both.
+        searches: Whether it may have to look at many items.
 
     Raises:
         ValueError: a namespace, filter, time to live or page that makes no sense.
@@ -100,6 +101,7 @@ class Batch:
             _check_page(op)
         puts = {(op.namespace, op.key): op for op in self._ops if isinstance(op, PutOp)}
         self._puts = [_Put(op, index) for op in puts.values()]
+        self.searches = any(isinstance(op, SearchOp | ListNamespacesOp) for op in self._ops)
         searches = [(i, op) for i, op in enumerate(self._ops) if isinstance(op, SearchOp)]
         self._tests = {i: compile_filter(op.filter) for i, op in searches}
         self.documents = list({text: None for put in self._puts for text in put.texts.values()})
@@ -131,14 +133,23 @@ class Batch:
         Raises:
             SupersededAttempt: made on behalf of an attempt that no longer owns its run.
         """
-        self._admit(conn)
         results = self.read(conn)
-        self.refresh(conn)
-        for put in self._puts:
-            put.run(conn, self.vectors, clock.now())
+        self.finish(conn)
         return results
 
-    def refresh(self, conn: Connection) -> None:
+    def finish(self, conn: Connection) -> None:
+        """Write what is to be written once everything was read.
+
+        Raises:
+            SupersededAttempt: as `write`.
+        """
+        if self._puts:
+            self._admit(conn)
+        self._refresh(conn)
+        for put in self._puts:
+            put.run(conn, self.vectors, clock.now())
+
+    def _refresh(self, conn: Connection) -> None:
         """Put off the expiry of the items that were read."""
         now = clock.now()
         for row in self._seen.values():
@@ -153,7 +164,9 @@ class Batch:
             return None if row is None else Item(**self._fields(row, op.refresh_ttl))
         if isinstance(op, SearchOp):
             query = self.vectors.queries.get(op.query) if op.query else None
-            wanted = Search(op.namespace_prefix, self._tests[i], op.limit, op.offset, query)
+            wanted = Search(
+                op.namespace_prefix, self._tests[i], op.limit, op.offset, query, conn.look_at_time
+            )
             return [
                 SearchItem(**self._fields(row, op.refresh_ttl), score=score)
                 for row, score in tables.search(raw, wanted, now)

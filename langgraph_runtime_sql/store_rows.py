@@ -12,13 +12,12 @@ and `("t10",)` does not.
 
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition
-from langgraph.store.sqlite.base import MIGRATIONS, VECTOR_MIGRATIONS
 
 from langgraph_runtime_sql.json_codec import loads
 from langgraph_runtime_sql.store_filter import Test
@@ -39,6 +38,25 @@ _NEWEST_FIRST = "ORDER BY updated_at DESC, prefix, key"
 _BEHIND_ALL_TEXT = b""
 _SWEEP_ROWS = 1000
 _VECTORS_AT_ONCE = 1000
+
+# How many steps langgraph has for its table, and what they make of a new file.
+_STEPS = 5
+_TABLE = """
+CREATE TABLE store (
+    prefix TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
+    updated_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
+    expires_at TIMESTAMP,
+    ttl_minutes REAL,
+    PRIMARY KEY (prefix, key)
+)
+"""
+_INDEXES = (
+    "CREATE INDEX store_prefix_idx ON store (prefix)",
+    "CREATE INDEX idx_store_expires_at ON store (expires_at) WHERE expires_at IS NOT NULL",
+)
 
 # The vectors of a text that was replaced or deleted must not be found again,
 # whoever writes it, with or without an index configured at that moment.
@@ -71,13 +89,22 @@ class Row(NamedTuple):
 
 
 class Search(NamedTuple):
-    """One search, ready to run: `query` is the vector to rank by, if any."""
+    """One search, ready to run: `query` is the vector to rank by, if any.
+
+    `look_at_time` is called for each row, or some, that is looked at outside of a statement.
+    """
 
     prefix: Namespace
     test: Test | None
     limit: int
     offset: int
     query: Vector | None
+    look_at_time: Callable[[], None]
+
+    def passes(self, value: Any) -> bool:
+        """Whether an item with this value is looked for."""
+        self.look_at_time()
+        return self.test is None or self.test(value)
 
 
 def to_text(moment: datetime) -> str:
@@ -103,8 +130,10 @@ def ensure_tables(raw: sqlite3.Connection, dims: int | None) -> None:
     """
     raw.execute("SAVEPOINT store_tables")
     try:
-        _migrate(raw, "store_migrations", MIGRATIONS)
+        _ensure_items(raw)
         if dims is not None:
+            from langgraph.store.sqlite.base import VECTOR_MIGRATIONS
+
             _migrate(raw, "vector_migrations", VECTOR_MIGRATIONS)
             raw.execute(_STALE_VECTORS.format(event="replaced", when="UPDATE OF value"))
             raw.execute(_STALE_VECTORS.format(event="deleted", when="DELETE"))
@@ -114,6 +143,21 @@ def ensure_tables(raw: sqlite3.Connection, dims: int | None) -> None:
         raise
     finally:
         raw.execute("RELEASE store_tables")
+
+
+def _ensure_items(raw: sqlite3.Connection) -> None:
+    """As langgraph's own steps do, which only older files need: with them comes all of numpy."""
+    known = _fetch(raw, "SELECT 1 FROM sqlite_master WHERE name IN ('store', 'store_migrations')")
+    done = _steps_done(raw, "store_migrations")
+    if not known:
+        for statement in (_TABLE, *_INDEXES):
+            raw.execute(statement)
+        versions = ((version,) for version in range(_STEPS))
+        raw.executemany("INSERT INTO store_migrations (v) VALUES (?)", versions)
+    elif done < _STEPS:
+        from langgraph.store.sqlite.base import MIGRATIONS
+
+        _migrate(raw, "store_migrations", MIGRATIONS)
 
 
 def _check_dimensions(raw: sqlite3.Connection, dims: int) -> None:
@@ -127,11 +171,17 @@ def _check_dimensions(raw: sqlite3.Connection, dims: int) -> None:
 
 
 def _migrate(raw: sqlite3.Connection, table: str, steps: list[str]) -> None:
-    raw.execute(f"CREATE TABLE IF NOT EXISTS {table} (v INTEGER PRIMARY KEY)")
-    done = _fetch(raw, f"SELECT coalesce(max(v), -1) + 1 FROM {table}")[0][0]
+    done = _steps_done(raw, table)
     for version, step in enumerate(steps[done:], start=done):
         raw.execute(step)
         raw.execute(f"INSERT INTO {table} (v) VALUES (?)", (version,))
+
+
+def _steps_done(raw: sqlite3.Connection, table: str) -> int:
+    """How many of its steps the file has had, as noted in `table`, which is made if missing."""
+    raw.execute(f"CREATE TABLE IF NOT EXISTS {table} (v INTEGER PRIMARY KEY)")
+    [(done,)] = _fetch(raw, f"SELECT coalesce(max(v), -1) + 1 FROM {table}")
+    return int(done)
 
 
 def get(raw: sqlite3.Connection, namespace: Namespace, key: str, now: str) -> Row | None:
@@ -206,8 +256,8 @@ def search(raw: sqlite3.Connection, wanted: Search, now: str) -> list[tuple[Row,
     if wanted.test is None:
         page = [*params, now, wanted.limit, wanted.offset]
         return [(row, None) for row in _rows(raw, f"{statement} LIMIT ? OFFSET ?", page)]
-    test = wanted.test
-    matching = (row for row in _rows(raw, statement, [*params, now]) if test(loads(row.value)))
+    found = _rows(raw, statement, [*params, now])
+    matching = (row for row in found if wanted.passes(loads(row.value)))
     return [(row, None) for row in islice(matching, wanted.offset, wanted.offset + wanted.limit)]
 
 
@@ -227,7 +277,7 @@ def _nearest(
     items = [
         (prefix, key)
         for prefix, key, value in found
-        if wanted.test is None or wanted.test(loads(value))
+        if wanted.test is None or wanted.passes(loads(value))
     ]
     scores = similarities(_chunks(raw, within, params), query)
     # Stable: items of the same score, or of none, stay newest first.

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -95,15 +96,24 @@ def ensure_tables(raw: Raw, dims: int | None) -> None:
 
     Raises:
         ValueError: the stored vectors have other dimensions.
+        DatabaseBusy: others have been using a table for ten minutes.
     """
+    # Here, because the migrations import the store.
+    from langgraph_runtime_sql.migrations import patience
+
+    patience.others(raw, partial(_ensure_tables, raw, dims))
+
+
+def _ensure_tables(raw: Raw, dims: int | None) -> None:
     raw.execute("CREATE TABLE IF NOT EXISTS store_migrations (v INTEGER PRIMARY KEY)")
     [done] = raw.execute("SELECT coalesce(max(v), -1) + 1 FROM store_migrations").fetchall()
     for version, step in enumerate(MIGRATIONS[done[0] :], start=done[0]):
         raw.execute(step)
-        raw.execute("INSERT INTO store_migrations (v) VALUES (%s)", (version,))
         if "ttl_minutes" in step:
             # The library's whole minutes would round what is given as a fraction.
             raw.execute("ALTER TABLE store ALTER COLUMN ttl_minutes TYPE double precision")
+        # At last, so that what is cut off before is done again.
+        raw.execute("INSERT INTO store_migrations (v) VALUES (%s)", (version,))
     if dims is not None:
         kind = f"vector({dims})" if _has_pgvector(raw) else "bytea"
         raw.execute(_VECTORS.format(type=kind))
@@ -245,7 +255,7 @@ def _page(raw: Raw, statement: str, params: list[Any], wanted: Search) -> list[A
     # A few at a time: only as many are read as it takes to fill the page.
     with raw.cursor(name="store_search") as cursor:
         cursor.execute(statement, params)
-        passing = (found for found in cursor if wanted.test(found[2]))
+        passing = (found for found in cursor if wanted.passes(found[2]))
         return list(islice(passing, wanted.offset, wanted.offset + wanted.limit))
 
 
@@ -276,8 +286,8 @@ def _nearest_here(
         f" FROM store WHERE {within} AND {_ALIVE} {_NEWEST_FIRST}",
         (*params, now),
     )
-    items = [(prefix, key) for prefix, key, value in found if not wanted.test or wanted.test(value)]
-    scores = similarities(_chunks(raw, within, params), query)
+    items = [(prefix, key) for prefix, key, value in found if wanted.passes(value)]
+    scores = similarities(_chunks(raw, wanted), query)
     # Stable: items of the same score, or of none, stay newest first.
     items.sort(key=lambda item: scores.get(item, -math.inf), reverse=True)
     page = items[wanted.offset : wanted.offset + wanted.limit]
@@ -289,10 +299,12 @@ def _nearest_here(
     ]
 
 
-def _chunks(raw: Raw, within: str, params: list[Any]) -> Iterator[list[tuple[str, str, bytes]]]:
+def _chunks(raw: Raw, wanted: Search) -> Iterator[list[tuple[str, str, bytes]]]:
+    within, params = _below(wanted.prefix)
     with raw.cursor(name="store_vectors", binary=True) as cursor:
         cursor.execute(f"SELECT prefix, key, embedding FROM store_vectors WHERE {within}", params)
         while chunk := cursor.fetchmany(_VECTORS_AT_ONCE):
+            wanted.look_at_time()
             yield chunk
 
 

@@ -104,6 +104,8 @@ class Json(TypeDecorator[Any]):
         return lambda value: None if value is None else json_codec.loads(value)
 
 
+# Indexes of some rows name their condition for SQLite, and Postgres takes it from there: naming it
+# for Postgres, too, would load its dialect in every process.
 metadata = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -185,7 +187,6 @@ threads = Table(
         "ix_threads_expires_at",
         "expires_at",
         sqlite_where=text("expires_at IS NOT NULL"),
-        postgresql_where=text("expires_at IS NOT NULL"),
     ),
 )
 
@@ -257,7 +258,6 @@ runs = Table(
         # Lets a claim pass over the runs of blocked threads without reading them.
         "thread_id",
         sqlite_where=text("status = 'pending'"),
-        postgresql_where=text("status = 'pending'"),
     ),
     Index(
         "ix_runs_pending_thread",
@@ -265,7 +265,6 @@ runs = Table(
         "created_at",
         "seq",
         sqlite_where=text("status = 'pending'"),
-        postgresql_where=text("status = 'pending'"),
     ),
     # Where tenants take turns: who waits, for which run, and who has how many in flight.
     Index(
@@ -275,13 +274,11 @@ runs = Table(
         "seq",
         "thread_id",
         sqlite_where=text("status = 'pending'"),
-        postgresql_where=text("status = 'pending'"),
     ),
     Index(
         "ix_runs_running_tenant",
         text(TENANT),
         sqlite_where=text("status = 'running'"),
-        postgresql_where=text("status = 'running'"),
     ),
     # The invariant of the queue: a thread has at most one running run.
     Index(
@@ -289,7 +286,6 @@ runs = Table(
         "thread_id",
         unique=True,
         sqlite_where=text("status = 'running'"),
-        postgresql_where=text("status = 'running'"),
     ),
 )
 

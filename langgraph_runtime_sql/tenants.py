@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 
 logger = structlog.stdlib.get_logger(__name__)
 
+# Rows that are filled in one transaction, with those that go with them.
+PAGE = 500
+# With each table those whose rows go with its rows, by the same key.
+_FILLED = {
+    threads: (thread_labels, runs),
+    crons: (),
+    assistants: (assistant_versions,),
+}
 _FACT = "tenant_key"
 _KNOWN = Prepared(select(facts.c.value).where(facts.c.name == _FACT))
 _NOTE = Prepared(facts.insert().values(name=_FACT, value=bindparam("known_as", type_=Text)))
@@ -90,29 +98,47 @@ async def adopt(here: "Database") -> None:
         return
     if key is not None:
         logger.info("Noting the tenant of every row", action="tenants_adopted", tenant_key=key)
-    await here.write(lambda conn: _adopt(conn, key))
+        # From here on some rows are filled by this key: whichever comes next fills all of them.
+        await here.write(lambda conn: conn.execute(_FORGET))
+        for owner, others in _FILLED.items():
+            await _fill_all(here, owner, others, key)
+    await here.write(lambda conn: _note(conn, key))
 
 
-def _adopt(conn: Connection, key: str | None) -> None:
-    if conn.locks:
-        # Whoever starts at the same time waits for this, however long it takes.
-        conn.raw.execute("SET LOCAL lock_timeout = '10min'")
+def _note(conn: Connection, key: str | None) -> None:
+    # Without tenants the column is not read, and what it held is filled again after.
     conn.execute(_FORGET)
     conn.execute(_NOTE, {"known_as": key})
-    # Without tenants the column is not read, and what it held is filled again after.
-    if key is None:
-        return
-    for table in (threads, crons, assistants, assistant_versions):
-        _fill(conn, table, _named(conn, table.c.metadata, key))
-    for table in (thread_labels, runs):
+
+
+async def _fill_all(here: "Database", owner: Table, others: tuple[Table, ...], key: str) -> None:
+    """Fill a table and those whose rows go with its rows, a page at a time: others may be serving."""
+    column = next(iter(owner.primary_key))
+    after: Any = None
+
+    def fill(conn: Connection) -> Any:
+        if conn.locks:
+            # Whoever starts at the same time does the same.
+            conn.raw.execute("SET LOCAL lock_timeout = '10min'")
+        query = select(column.label("key")).order_by(column).limit(PAGE)
+        page = conn.fetchall(query if after is None else query.where(column > after))
+        keys = [row["key"] for row in page]
+        for table in (owner, *others) if keys else ():
+            _fill(conn, table, table.c[column.name].in_(keys), key)
+        return keys[-1] if keys else None
+
+    while (last := await here.write(fill)) is not None:
+        after = last
+
+
+def _fill(conn: Connection, table: Table, page: ColumnElement[bool], key: str) -> None:
+    if table in (thread_labels, runs):
         of_thread = select(threads.c.tenant).where(threads.c.thread_id == table.c.thread_id)
-        _fill(conn, table, of_thread.scalar_subquery())
-
-
-def _fill(conn: Connection, table: Table, tenant: ColumnElement[Any]) -> None:
-    conn.execute(
-        table.update().where(table.c.tenant.is_distinct_from(tenant)).values(tenant=tenant)
-    )
+        tenant: ColumnElement[Any] = of_thread.scalar_subquery()
+    else:
+        tenant = _named(conn, table.c.metadata, key)
+    changed = table.c.tenant.is_distinct_from(tenant)
+    conn.execute(table.update().where(page, changed).values(tenant=tenant))
 
 
 def _named(conn: Connection, document: ColumnElement[Any], key: str) -> ColumnElement[Any]:

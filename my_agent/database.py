@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, MetaData, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DatabaseError
 
 T = TypeVar("T")
 
@@ -66,7 +66,8 @@ class ProductDatabase:
         url: such as `sqlite:///data/app.db` or `postgresql://host/name`.
 
     Raises:
-        ProductDatabaseError: no such database is known, or it is newer than this code.
+        ProductDatabaseError: no such database is known, it is newer than this code, or it cannot be
+            reached, read or written.
     """
 
     def __init__(self, url: str) -> None:
@@ -75,6 +76,9 @@ class ProductDatabase:
         self.engine = _engine(_parse(url))
         try:
             migrations.upgrade(self.engine)
+        except DatabaseError as error:
+            self.engine.dispose()
+            raise ProductDatabaseError(f"The database cannot be used: {error.orig}") from error
         except BaseException:
             self.engine.dispose()
             raise
@@ -184,13 +188,20 @@ def _engine(url: URL) -> Engine:
     if url.get_backend_name() != "sqlite":
         return _postgres(url)
     if url.database:
-        Path(url.database).expanduser().absolute().parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(Path(url.database).expanduser().absolute().parent)
     # Without an isolation level the driver leaves BEGIN to `_begin`.
     options = {"timeout": BUSY_SECONDS, "check_same_thread": False, "isolation_level": None}
     engine = create_engine(url, connect_args=options)
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ProductDatabaseError(f"The database cannot be used: {error}") from error
 
 
 def _postgres(url: URL) -> Engine:

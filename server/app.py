@@ -19,6 +19,7 @@ from langgraph_runtime_sql import bus, database
 from langgraph_runtime_sql.config_file import read_config
 from langgraph_runtime_sql.embed import LangGraphPlatform
 from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.guard import ErrorBoundary
 from my_agent import database as product_database
 from server.logs import AccessLog
 from server.project import check_graphs, has_our_identity
@@ -72,7 +73,8 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
     app = Starlette(
         routes=[
             Route("/health", health),
-            Mount(prefix or "/", app=platform, middleware=[products]),
+            # The platform has one of its own; what product routes make of its answers needs it, too.
+            Mount(prefix or "/", app=platform, middleware=[Middleware(ErrorBoundary), products]),
         ],
         middleware=[Middleware(AccessLog)],
         exception_handlers={HTTPException: refused},

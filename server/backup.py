@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
@@ -43,7 +43,7 @@ def back_up(url: str, destination: Path, *, force: bool = False) -> int:
     except (sqlite3.Error, OSError) as error:
         raise BackupFailed(f"Cannot back up {source} to {destination}: {error}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        _discard(partial)
     return destination.stat().st_size
 
 
@@ -61,6 +61,13 @@ def _copy(source: Path, partial: Path) -> None:
         problems = [row[0] for row in copy.execute("PRAGMA integrity_check")]
     if problems != ["ok"]:
         raise BackupFailed(f"{source} is damaged: {'; '.join(problems[:5])}")
+
+
+def _discard(partial: Path) -> None:
+    # Where nothing can be removed, nothing could be written; that was said already.
+    for suffix in ("", "-journal"):
+        with suppress(OSError):
+            Path(f"{partial}{suffix}").unlink()
 
 
 def _publish(partial: Path, destination: Path, force: bool) -> None:

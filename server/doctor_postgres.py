@@ -9,7 +9,7 @@ from langgraph_runtime_sql.database import Database
 from langgraph_runtime_sql.doctor import Finding
 from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
 from langgraph_runtime_sql.migrations import HEAD
-from langgraph_runtime_sql.migrations.postgres import revision
+from langgraph_runtime_sql.migrations.postgres import check_complete, revision
 from langgraph_runtime_sql.postgres import PostgresEngine
 from langgraph_runtime_sql.postgres_ownership import PostgresOwnership
 from server.doctor import CannotExamine, RepairRefused, wrong_schema
@@ -50,7 +50,12 @@ def is_shared(url: str) -> bool:
 
 @contextmanager
 def _opened(url: str) -> Iterator[tuple[Database, bool]]:
-    """The database, owned if nobody else owns it, and whether somebody does."""
+    """The database, owned if nobody else owns it, and whether somebody does.
+
+    Raises:
+        CannotExamine: it cannot be reached.
+        DatabaseIncomplete: a move into it was not finished, which repairs would spoil.
+    """
     database = Database(url, exclusive=False)
     ownership = PostgresOwnership(PostgresEngine(url))
     served = False
@@ -59,6 +64,7 @@ def _opened(url: str) -> Iterator[tuple[Database, bool]]:
             ownership.take(patience=0)
         except DatabaseInUse:
             served = True
+        check_complete(url)
         yield database, served
     except DatabaseOverloaded as error:
         raise CannotExamine(str(error)) from error

@@ -76,12 +76,15 @@ def ensure_schema(raw: Any) -> None:
 
     Args:
         raw: A connection outside any transaction; what it does is committed.
+
+    Raises:
+        DatabaseBusy: others have been using a table for ten minutes.
     """
     # Here, because the migrations import this package.
-    from langgraph_runtime_sql.migrations.patience import concurrently
+    from langgraph_runtime_sql.migrations.patience import concurrently, others
 
     # Indexes on tables that others write to can only be built outside of transactions.
-    PostgresSaver(raw).setup()
+    others(raw, PostgresSaver(raw).setup)
     raw.execute(undo.TABLE.format(binary="BYTEA", **NAMES["postgresql"]))
     for statement in _INDEXES:
         concurrently(raw, statement.format(**NAMES["postgresql"]))

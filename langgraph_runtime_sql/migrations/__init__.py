@@ -1,6 +1,7 @@
 """Migrations: Alembic scripts that bring a database to the schema in `tables`."""
 
 import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from langgraph_runtime_sql.tables import metadata
 
 if TYPE_CHECKING:
     from alembic.config import Config
+    from alembic.script import Script
     from sqlalchemy import Engine
 
     from langgraph_runtime_sql.postgres import PostgresEngine
@@ -116,7 +118,11 @@ def replay(raw: sqlite3.Connection) -> None:
 
 
 def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
-    """Run every script that the Postgres database has not had, in one transaction.
+    """Run every script that the Postgres database has not had, each in one transaction.
+
+    What would take long in that is done before it, beside those who use the tables: by the
+    script's `prepare`, which gets a connection outside of transactions. Where it is cut off it
+    is called again by the next migration, and goes on.
 
     Args:
         engine: Whose connections are used.
@@ -128,6 +134,7 @@ def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool
 
+    from langgraph_runtime_sql.migrations import postgres
     from langgraph_runtime_sql.migrations.patience import patiently
 
     def connect() -> Any:
@@ -136,10 +143,24 @@ def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
         return raw
 
     alchemy = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
-    patiently(partial(_replay_postgres, alchemy, to))
+    with closing(engine.open()) as raw:
+        raw.execute("SET threadhold.everything = 'on'")
+        for script in _missing(postgres.revision(raw), to):
+            if (prepare := getattr(script.module, "prepare", None)) is not None:
+                prepare(raw)
+            patiently(raw, partial(_run, alchemy, script.revision))
 
 
-def _replay_postgres(alchemy: "Engine", to: str) -> None:
+def _missing(found: str | None, to: str) -> list["Script"]:
+    """The scripts after the revision that was found, in their order."""
+    from alembic.script import ScriptDirectory
+
+    every = list(ScriptDirectory.from_config(_config()).walk_revisions())[::-1]
+    known = [None, *(script.revision for script in every)]
+    return every[known.index(found) : known.index(to)]
+
+
+def _run(alchemy: "Engine", revision: str) -> None:
     from alembic import command
 
     from langgraph_runtime_sql.migrations.patience import BRIEFLY
@@ -149,9 +170,7 @@ def _replay_postgres(alchemy: "Engine", to: str) -> None:
         connection.exec_driver_sql(BRIEFLY)
         connection.exec_driver_sql("SET LOCAL threadhold.everything = 'on'")
         config.attributes["connection"] = connection
-        command.upgrade(config, to)
-        if to == HEAD:
-            triggers.ensure_filled(connection.connection.driver_connection)
+        command.upgrade(config, revision)
 
 
 def _config() -> "Config":

@@ -81,7 +81,7 @@ def ensure(raw: Raw) -> None:
     for table, found in seen.items():
         digest = hashlib.blake2b(repr(POLICIES[table]).encode(), digest_size=8).hexdigest()
         if found != digest:
-            patiently(partial(_secure, raw, table, digest))
+            patiently(raw, partial(_secure, raw, table, digest))
 
 
 def _secure(raw: Raw, table: str, digest: str) -> None:

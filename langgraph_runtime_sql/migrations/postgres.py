@@ -7,6 +7,7 @@ from functools import partial
 
 import psycopg
 from psycopg import sql
+from sqlalchemy import ColumnElement, Index
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langgraph_runtime_sql import store
@@ -105,6 +106,7 @@ def create(raw: Raw, head: str) -> None:
         for table in metadata.sorted_tables:
             raw.execute(str(CreateTable(table).compile(dialect=DIALECT)))
             for index in sorted(table.indexes, key=lambda index: str(index.name)):
+                index.dialect_options["postgresql"]["where"] = _condition(index)
                 raw.execute(str(CreateIndex(index).compile(dialect=DIALECT)))
         raw.execute(
             "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
@@ -113,13 +115,19 @@ def create(raw: Raw, head: str) -> None:
         raw.execute("INSERT INTO alembic_version VALUES (%s)", (head,))
 
 
+def _condition(index: Index) -> ColumnElement[bool] | None:
+    """Which rows an index holds, as `tables` says it; None: all of them."""
+    where: ColumnElement[bool] | None = index.dialect_options["sqlite"]["where"]
+    return where
+
+
 def ensure_others(raw: Raw) -> None:
     """Bring what has no revision up to date: functions, and langgraph's own tables."""
-    patience.patiently(partial(_ensure_ours, raw))
+    patience.patiently(raw, partial(_ensure_ours, raw))
     checkpoint_tables.ensure_schema(raw)
     store.ensure_postgres_schema(raw)
     policies.ensure(raw)
-    _mend_indexes(raw)
+    mend_indexes(raw)
 
 
 def _ensure_ours(raw: Raw) -> None:
@@ -129,7 +137,7 @@ def _ensure_ours(raw: Raw) -> None:
         triggers.ensure_postgres(raw)
 
 
-def _mend_indexes(raw: Raw) -> None:
+def mend_indexes(raw: Raw) -> None:
     """Build again what was cut off while it was being built: nobody reads such an index."""
     broken = raw.execute(_BROKEN, {"tables": [table.name for table in metadata.sorted_tables]})
     for name, is_copy in broken.fetchall():

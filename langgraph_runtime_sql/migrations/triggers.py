@@ -32,11 +32,6 @@ WHEN (floor(extract(epoch FROM NEW.updated_at) / {PERIOD_SECONDS})
     <> floor(extract(epoch FROM OLD.updated_at) / {PERIOD_SECONDS}))
 EXECUTE FUNCTION {_NAME}()
 """
-# Threads that were used before the trigger was there. Dates only grow.
-_CATCH_UP = f"""
-UPDATE thread_labels SET period = {_PERIOD}
-FROM threads WHERE threads.thread_id = thread_labels.thread_id AND period < {_PERIOD}
-"""
 
 # Processes that were started before there were periods write labels without one. SQLite has no
 # such processes: who migrates a file has it to himself.
@@ -64,7 +59,9 @@ def ensure(raw: Any) -> None:
 
 
 def ensure_postgres(raw: Any) -> None:
-    """The same in Postgres.
+    """The same in Postgres, and what completes the rows of older processes.
+
+    They belong into the transaction that adds the column. What is there by then is filled after it.
 
     Args:
         raw: The driver's connection, in a transaction.
@@ -72,19 +69,6 @@ def ensure_postgres(raw: Any) -> None:
     raw.execute(_FUNCTION)
     if not _is_known(raw, _NAME):
         raw.execute(_IN_POSTGRES)
-        raw.execute(_CATCH_UP)
-    ensure_filled(raw)
-
-
-def ensure_filled(raw: Any) -> None:
-    """Create in Postgres what completes the rows of older processes.
-
-    It belongs into the transaction that adds the columns, or else there would be a moment in which
-    those rows are refused.
-
-    Args:
-        raw: The driver's connection, in a transaction.
-    """
     raw.execute(_FILL_FUNCTION)
     if not _is_known(raw, _FILL):
         raw.execute(_FILL_IN_POSTGRES)

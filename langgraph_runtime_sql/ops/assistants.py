@@ -21,6 +21,7 @@ __all__ = ["Assistants", "get_assistant", "is_system", "retire_system_assistants
 
 logger = structlog.stdlib.get_logger(__name__)
 
+ADVICE = "Ask for fewer assistants, by `graph_id`, or for simpler metadata."
 SORTABLE = ("assistant_id", "graph_id", "name", "created_at", "updated_at")
 
 
@@ -62,7 +63,7 @@ class Assistants:
             statement = _select().where(*conditions).order_by(*order)
             return conn.fetchall(statement.limit(limit + 1).offset(offset))
 
-        found = await database.current().read(fn)
+        found = await database.current().search(fn, ADVICE)
         cursor = offset + limit if len(found) > limit else None
         return rows([pick(row, select) for row in found[:limit]]), cursor
 
@@ -94,7 +95,7 @@ class Assistants:
             counted = select(func.count().label("n")).select_from(assistants).where(*conditions)
             return int(conn.scalar(counted))
 
-        return await database.current().read(fn)
+        return await database.current().search(fn, ADVICE)
 
     @staticmethod
     async def get(conn: Any, assistant_id: Any, ctx: Any = None) -> Rows:
@@ -265,7 +266,7 @@ class Assistants:
                 .offset(int(offset))
             )
 
-        return rows(await database.current().read(fn))
+        return rows(await database.current().search(fn, ADVICE))
 
     @staticmethod
     async def delete(

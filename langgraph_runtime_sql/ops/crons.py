@@ -29,6 +29,7 @@ from langgraph_runtime_sql.tables import Moment, crons, threads
 
 __all__ = ["Crons", "Firing", "firing", "note_fired", "take_firing"]
 
+ADVICE = "Ask for fewer crons, by `assistant_id` or `thread_id`."
 IDS = ("cron_id", "assistant_id", "thread_id")
 SORTABLE = (*IDS, "next_run_date", "end_time", "created_at", "updated_at")
 
@@ -239,7 +240,7 @@ class Crons:
             .limit(limit + 1)
             .offset(offset)
         )
-        found = await database.current().read(lambda conn: conn.fetchall(statement))
+        found = await database.current().search(lambda conn: conn.fetchall(statement), ADVICE)
         cursor = offset + limit if len(found) > limit else None
         return rows([pick(row, select) for row in found[:limit]]), cursor
 
@@ -263,7 +264,7 @@ class Crons:
             .select_from(crons.outerjoin(threads, threads.c.thread_id == crons.c.thread_id))
             .where(*conditions)
         )
-        return int(await database.current().read(lambda conn: conn.scalar(statement)))
+        return int(await database.current().search(lambda conn: conn.scalar(statement), ADVICE))
 
     @staticmethod
     def next(conn: Any, ctx: Any = None) -> AsyncIterator[Row]:

@@ -117,7 +117,8 @@ async def _of_status(status: str, assistant_id: UUID | None) -> list[ColumnEleme
     return {
         "pending": [waiting, started],
         "running": [running],
-        "all": [running, waiting, started],
+        # Who waits is first: what is behind a run that is told to stop would be started.
+        "all": [waiting, running],
     }[status]
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import bindparam, func, or_, select
 from sqlalchemy.sql import ColumnElement, Select
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from langgraph_runtime_sql import bus, options
 from langgraph_runtime_sql.connection import Connection
@@ -54,9 +55,9 @@ _STARTED: dict[str, Any] = {
 }
 
 
-def _claiming(first: Select[Any]) -> Prepared:
+def _claiming(first: Select[Any]) -> ReturningUpdate[Any]:
     """The statement that claims the runs with these numbers."""
-    return Prepared(
+    return (
         runs.update()
         .where(runs.c.seq.in_(first))
         .values(_STARTED)
@@ -69,14 +70,16 @@ def _locked(first: Select[Any]) -> Select[Any]:
     return select(first.cte("claimable").c.seq)
 
 
-_CLAIM = _claiming(run_order.oldest().limit(1))
-_TENANTS = Prepared(run_order.tenants())
-_CLAIM_FAIRLY = _claiming(run_order.fairest())
+def _oldest_together() -> Select[Any]:
+    return run_order.oldest().limit(bindparam("most")).with_for_update(skip_locked=True, of=runs)
+
+
+_CLAIM = Prepared(lambda: _claiming(run_order.oldest().limit(1)))
+_TENANTS = Prepared(run_order.tenants)
+_CLAIM_FAIRLY = Prepared(lambda: _claiming(run_order.fairest()))
 # Postgres: several at once, passing over those that another process is about to take.
-_CLAIM_TOGETHER = _claiming(
-    _locked(run_order.oldest().limit(bindparam("most")).with_for_update(skip_locked=True, of=runs))
-)
-_CLAIM_FAIRLY_TOGETHER = _claiming(_locked(run_order.fairest_together()))
+_CLAIM_TOGETHER = Prepared(lambda: _claiming(_locked(_oldest_together())))
+_CLAIM_FAIRLY_TOGETHER = Prepared(lambda: _claiming(_locked(run_order.fairest_together())))
 
 
 def _counting(moment: ColumnElement[Any]) -> Prepared:

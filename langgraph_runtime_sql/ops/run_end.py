@@ -16,7 +16,7 @@ from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import Outdated, SupersededAttempt
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.json_codec import Unstorable
-from langgraph_runtime_sql.ops import run_result, run_rows, thread_rows, thread_state
+from langgraph_runtime_sql.ops import newest_state, run_result, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import as_uuid
 from langgraph_runtime_sql.ops.run_cancel import announce_end
 from langgraph_runtime_sql.statements import Prepared, Row
@@ -81,7 +81,7 @@ async def set_joint_status(
     ending = _Ending(thread_uuid, as_uuid(run_id, "run ID"), run_status, graph_id, _claim())
     if run_status == "rollback":
         await ending.write(_outcome(checkpoint, exception))
-        await thread_state.refresh_after_undoing(thread_uuid, graph_id)
+        await newest_state.refresh_after_undoing(thread_uuid, graph_id)
     elif isinstance(exception, UserInterrupt | TimeoutError):
         await _cut_off(ending, checkpoint, exception)
     else:
@@ -132,13 +132,13 @@ async def _cut_off(
     """
     while True:
         try:
-            version, state = await thread_state.newest(ending.thread_id, ending.graph_id)
+            version, state = await newest_state.find(ending.thread_id, ending.graph_id)
         except Exception:
             # The graph's own code failed. The run ends all the same.
             logger.exception("Cannot read a thread's state", action="refresh_failed")
             await ending.write(_outcome(told, exception))
             return
-        check = partial(thread_state.refuse_outdated, thread_id=ending.thread_id, version=version)
+        check = partial(newest_state.refuse_outdated, thread_id=ending.thread_id, version=version)
         # Again if what was still on its way has been stored meanwhile.
         with suppress(Outdated):
             await ending.write(_outcome(state, exception), check)

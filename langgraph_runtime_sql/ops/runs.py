@@ -23,10 +23,10 @@ from langgraph_runtime_sql.ops import (
 )
 from langgraph_runtime_sql.ops.access import Rows, as_uuid, authorize, caller, pick, rows
 from langgraph_runtime_sql.ops.crons import take_firing
+from langgraph_runtime_sql.ops.newest_state import refresh_after_deletion
 from langgraph_runtime_sql.ops.run_cancel import cancel, tell_hooks
 from langgraph_runtime_sql.ops.run_create import RunRequest, create
 from langgraph_runtime_sql.ops.run_stream import Stream
-from langgraph_runtime_sql.ops.thread_state import refresh_after_deletion
 from langgraph_runtime_sql.statements import Prepared, Row
 from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs
 
@@ -182,9 +182,9 @@ class Runs:
             if row is None or row["thread_id"] != thread:
                 raise HTTPException(404, "Run not found")
             was_last = conn.scalar(_LAST, {"id": thread}) == run
-            before = checkpoint.latest_version(conn, thread)
-            _delete(conn, row)
-            is_changed = checkpoint.latest_version(conn, thread) != before
+            newest = checkpoint.latest_id(conn, thread)
+            changed = _delete(conn, row)
+            is_changed = newest is not None and (str(thread), "", newest) in changed
             return is_changed or (was_last and row["status"] in run_rows.ENDED)
 
         left_its_state = await database.current().write(fn)
@@ -269,6 +269,8 @@ class Runs:
         from langgraph_api.asyncio import ValueEvent
         from langgraph_api.errors import UserInterrupt, UserRollback
 
+        from langgraph_runtime_sql import queue
+
         here = asyncio.get_running_loop()
         stop: Any = ValueEvent()
 
@@ -276,6 +278,7 @@ class Runs:
             kind = UserRollback if control.action == "rollback" else UserInterrupt
             error = kind(control.reason) if control.reason else kind()
             here.call_soon_threadsafe(stop.set, error)
+            queue.note_told(key)
 
         key, thread = str(run_id), None if thread_id is None else str(thread_id)
         forget = bus.current().listen(key, hear)
@@ -321,12 +324,12 @@ def _of_thread(thread_id: Any, status: str | None) -> Any:
     return statement.order_by(runs.c.created_at.desc(), runs.c.seq.desc())
 
 
-def _delete(conn: Connection, row: Row) -> None:
-    """Delete a run in any status."""
-    checkpoint.delete_for_runs(conn, [row["run_id"]], row["thread_id"])
+def _delete(conn: Connection, row: Row) -> set[checkpoint.Place]:
+    """Delete a run in any status; the checkpoints that are not there, or as they were, any more."""
+    changed = checkpoint.delete_for_runs(conn, [row["run_id"]], row["thread_id"])
     run_rows.delete(conn, row["run_id"])
     if row["status"] in run_rows.ENDED:
-        return
+        return changed
     thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))
     tell_hooks(conn, row, "rollback")
     key = str(row["run_id"])
@@ -337,6 +340,7 @@ def _delete(conn: Connection, row: Row) -> None:
         resumable, thread = bool(row["kwargs"].get("resumable")), str(row["thread_id"])
         conn.after_commit(lambda: bus.current().run_ended(key, thread, resumable=resumable))
     conn.after_commit(lambda: bus.current().wake())
+    return changed
 
 
 __all__ = ["Runs"]

@@ -21,6 +21,11 @@ from langgraph_runtime_sql.thread_query import ThreadQuery
 
 Document = dict[str, Any]
 
+ADVICE = (
+    "Ask for fewer threads, by entries of their metadata that are short texts, numbers or "
+    "booleans: an index finds those."
+)
+
 
 async def search(
     conn: Any,
@@ -54,7 +59,7 @@ async def search(
         page = {**query.parameters, "most": limit + 1, "start": offset}
         return conn.fetchall(query.page(), page)
 
-    found = await database.current().search(fn)
+    found = await database.current().search(fn, ADVICE)
     cursor = offset + limit if len(found) > limit else None
     page = [thread_rows.public(row) for row in found[:limit]]
     return rows([_project(row, select, extract) for row in page]), cursor
@@ -77,7 +82,7 @@ async def count(
         query = _query(conn, asked, permitted, who)
         return int(conn.scalar(query.count(), query.parameters))
 
-    return await database.current().search(fn)
+    return await database.current().search(fn, ADVICE)
 
 
 def _asked(

@@ -1,35 +1,23 @@
 """The state of a thread: its checkpoints, seen and written through its graph."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import structlog
 from langgraph.types import StateSnapshot, StateUpdate
-from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import bus, checkpoint, database, filters, json_codec
-from langgraph_runtime_sql.checkpoint.history import Version
+from langgraph_runtime_sql import bus, database, filters, json_codec
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import Outdated
-from langgraph_runtime_sql.ops import run_rows, thread_rows
+from langgraph_runtime_sql.ops import newest_state, thread_graph, thread_rows
 from langgraph_runtime_sql.ops.access import as_uuid, authorize, caller
 from langgraph_runtime_sql.ops.state_guard import StateGuard
-from langgraph_runtime_sql.statements import Prepared, Row
-from langgraph_runtime_sql.tables import runs, threads
+from langgraph_runtime_sql.statements import Row
 
 logger = structlog.stdlib.get_logger(__name__)
-
-_LAST_KWARGS = Prepared(
-    select(runs.c.kwargs)
-    .where(runs.c.thread_id == bindparam("thread_id"))
-    .order_by(runs.c.created_at.desc())
-    .limit(1)
-)
 
 Update = Callable[[Any], Awaitable[Any]]
 
@@ -55,7 +43,7 @@ class State:
         if graph_id is None:
             return _empty()
         config["configurable"].setdefault("graph_id", graph_id)
-        return await _snapshot(row, graph_id, config, subgraphs=subgraphs)
+        return await thread_graph.snapshot(row, graph_id, config, subgraphs=subgraphs)
 
     @staticmethod
     async def post(
@@ -124,7 +112,7 @@ class State:
         row, graph_id = await _permitted(config, ctx, "read")
         if graph_id is None:
             return []
-        async with _graph(row, graph_id, config, "threads.read") as graph:
+        async with thread_graph.opened(row, graph_id, config, "threads.read") as graph:
             return [
                 snapshot
                 async for snapshot in graph.aget_state_history(
@@ -187,19 +175,12 @@ async def _permitted(config: dict[str, Any], ctx: Any, action: str) -> tuple[Row
 
     def fn(conn: Connection) -> tuple[Row, str | None] | None:
         row = thread_rows.find_permitted(conn, thread_id, permitted)
-        return None if row is None else (row, _graph_id(conn, row))
+        return None if row is None else (row, thread_graph.id_of(conn, row))
 
     found = await database.current().read(fn)
     if found is None:
         raise HTTPException(404, f"Thread {thread_id} not found.")
     return found
-
-
-def _graph_id(conn: Connection, row: Row) -> str | None:
-    if graph_id := row["metadata"].get("graph_id"):
-        return str(graph_id)
-    kwargs = conn.scalar(_LAST_KWARGS, {"thread_id": row["thread_id"]})
-    return kwargs["config"]["configurable"]["graph_id"] if kwargs else None
 
 
 async def _writable(config: dict[str, Any], ctx: Any) -> Row:
@@ -221,12 +202,12 @@ async def _write(row: Row, config: dict[str, Any], ctx: Any, update: Update) -> 
     configurable = config["configurable"]
     async with StateGuard(row["thread_id"], caller(ctx), configurable) as guard:
         while True:
-            graph_id = await guard.look(lambda conn: _graph_id(conn, row))
+            graph_id = await guard.look(lambda conn: thread_graph.id_of(conn, row))
             if graph_id is None:
                 raise HTTPException(400, NO_GRAPH.format(row["thread_id"]))
             configurable.setdefault("graph_id", graph_id)
             try:
-                async with _graph(row, graph_id, config, "threads.update") as graph:
+                async with thread_graph.opened(row, graph_id, config, "threads.update") as graph:
                     with _applying():
                         written = await update(graph)
                 break
@@ -236,186 +217,6 @@ async def _write(row: Row, config: dict[str, Any], ctx: Any, update: Update) -> 
     return dict(written["configurable"])
 
 
-@asynccontextmanager
-async def _graph(
-    row: Row, graph_id: str, config: dict[str, Any], access: str
-) -> AsyncIterator[Any]:
-    """The thread's graph on our checkpointer, as the API builds it for `access`."""
-    from langgraph_api import config as api_config
-    from langgraph_api._checkpointer import get_checkpointer
-    from langgraph_api.graph import get_graph
-    from langgraph_api.store import get_store
-
-    stored = row["config"]
-    merged = {
-        **stored,
-        "configurable": {**stored.get("configurable", {}), **config.get("configurable", {})},
-    }
-    hook = _json_hook() if access == "threads.read" else None
-    checkpointer = (
-        await get_checkpointer()
-        if api_config.USE_CUSTOM_CHECKPOINTER
-        else checkpoint.Checkpointer(unpack_hook=hook)
-    )
-    async with get_graph(
-        graph_id, merged, checkpointer=checkpointer, store=await get_store(), access_context=access
-    ) as graph:
-        yield graph
-
-
-def _json_hook() -> Any:
-    # Reading a state for a client makes JSON of it: no class of the user's is imported.
-    from langgraph.checkpoint.serde.jsonplus import _msgpack_ext_hook_to_json
-
-    return _msgpack_ext_hook_to_json
-
-
-async def _snapshot(
-    row: Row, graph_id: str, config: dict[str, Any], *, subgraphs: bool = False
-) -> StateSnapshot:
-    async with _graph(row, graph_id, config, "threads.read") as graph:
-        snapshot: StateSnapshot = await graph.aget_state(config, subgraphs=subgraphs)
-    shown: dict[str, Any] | None = snapshot.metadata  # type: ignore[assignment]
-    if shown is not None and shown.get("checkpoint_ns") == "":
-        del shown["checkpoint_ns"]
-    return snapshot
-
-
-async def newest(thread_id: UUID, graph_id: str) -> tuple[Version, dict[str, Any] | None]:
-    """A thread's newest state as a run tells of its own, and by what it is known to be the newest.
-
-    None where there is none, or no such thread.
-    """
-    row = await database.current().read(lambda conn: thread_rows.find(conn, thread_id))
-    if row is None:
-        return (None, ()), None
-    version, snapshot = await _newest(row, graph_id, {})
-    if snapshot.metadata is None:
-        return version, None
-    tasks = [{"id": task.id, "interrupts": task.interrupts} for task in snapshot.tasks]
-    return version, {"values": snapshot.values, "next": snapshot.next, "tasks": tasks}
-
-
-async def _newest(
-    row: Row, graph_id: str, configurable: dict[str, Any]
-) -> tuple[Version, StateSnapshot]:
-    thread_id = row["thread_id"]
-    version = await database.current().read(lambda conn: checkpoint.latest_version(conn, thread_id))
-    place = {**configurable, "thread_id": str(thread_id), "graph_id": graph_id}
-    return version, await _snapshot(row, graph_id, {"configurable": place})
-
-
-def refuse_outdated(conn: Connection, thread_id: UUID, version: Version) -> None:
-    """Raise Outdated unless this is still what a thread's state is made of."""
-    if checkpoint.latest_version(conn, thread_id) != version:
-        raise Outdated
-
-
-async def _refresh(
-    row: Row,
-    graph_id: str,
-    configurable: dict[str, Any],
-    *,
-    since: datetime | None = None,
-    undone: bool = False,
-) -> tuple[StateSnapshot, Row | None]:
-    """Bring a thread's row to its newest state; that state, and the row unless it is gone."""
-    while True:
-        version, snapshot = await _newest(row, graph_id, configurable)
-        # Again if somebody has written a newer one meanwhile.
-        with suppress(Outdated):
-            return snapshot, await _show(row["thread_id"], version, snapshot, since, undone)
-
-
-async def _show(
-    thread_id: UUID,
-    version: Version,
-    snapshot: StateSnapshot,
-    since: datetime | None,
-    undone: bool,
-) -> Row | None:
-    """Write a state into its thread's row.
-
-    Args:
-        since: Only if nobody else has brought the row to a state after this.
-        undone: A run was, which leaves its error, and its thread failed if it was before.
-
-    Raises:
-        Outdated: it is no longer the newest.
-    """
-    from langgraph_api.state import patch_interrupt
-
-    interrupts = {
-        task.id: [patch_interrupt(each) for each in task.interrupts]
-        for task in snapshot.tasks
-        if task.interrupts
-    }
-
-    def fn(conn: Connection) -> Row | None:
-        moment = conn.now()
-        row = thread_rows.find(conn, thread_id)
-        if row is None or since not in (None, row["state_updated_at"]):
-            return row
-        refuse_outdated(conn, thread_id, version)
-        status = "interrupted" if snapshot.next else "idle"
-        if undone and row["resting_status"] == "error":
-            status = "error"
-        conn.execute(
-            threads.update()
-            .where(threads.c.thread_id == thread_id)
-            .values(
-                # A run queued since the checkpoint was written keeps the thread busy.
-                status=row["status"] if run_rows.any_in_flight(conn, thread_id) else status,
-                resting_status=status,
-                values=snapshot.values if snapshot.metadata is not None else None,
-                interrupts=interrupts,
-                error=row["error"] if undone else None,
-                updated_at=moment,
-                state_updated_at=moment,
-                **thread_rows.renewed(row, moment),
-            )
-        )
-        return thread_rows.find(conn, thread_id)
-
-    return await database.current().write(fn)
-
-
-async def refresh_after_deletion(thread_id: UUID) -> None:
-    """Bring a thread's row to what is left of its checkpoints, unless a run will do so."""
-
-    def fn(conn: Connection) -> tuple[Row, str] | None:
-        row = thread_rows.find(conn, thread_id)
-        graph_id = None if row is None else _graph_id(conn, row)
-        if row is None or graph_id is None or run_rows.any_running(conn, thread_id):
-            return None
-        return row, graph_id
-
-    found = await database.current().read(fn)
-    if found is not None:
-        await _refresh_if_readable(*found)
-
-
-async def refresh_after_undoing(thread_id: UUID, graph_id: str) -> None:
-    """The same once a run was undone. What it came upon may have been deleted meanwhile."""
-    row = await database.current().read(lambda conn: thread_rows.find(conn, thread_id))
-    if row is not None:
-        await _refresh_if_readable(row, graph_id, undone=True)
-
-
-async def _refresh_if_readable(row: Row, graph_id: str, *, undone: bool = False) -> None:
-    from langgraph_api.graph import GRAPHS
-
-    if graph_id not in GRAPHS:
-        return
-    try:
-        await _refresh(row, graph_id, {}, since=row["state_updated_at"], undone=undone)
-    except Exception:
-        # The graph's own code failed. The deletion is done all the same.
-        logger.exception(
-            "Cannot read a thread's state", action="refresh_failed", thread_id=str(row["thread_id"])
-        )
-
-
 async def _publish(row: Row, graph_id: str, config: dict[str, Any]) -> None:
     """Bring the thread's row to the state just written, and tell its followers."""
     from langgraph_api.state import state_snapshot_to_thread_state
@@ -423,7 +224,7 @@ async def _publish(row: Row, graph_id: str, config: dict[str, Any]) -> None:
     thread_id = row["thread_id"]
     # Whichever checkpoint or subgraph was written to: the row shows the thread as a whole.
     asked = {k: v for k, v in config["configurable"].items() if not k.startswith("checkpoint_")}
-    snapshot, written = await _refresh(row, graph_id, asked)
+    snapshot, written = await newest_state.refresh(row, graph_id, asked)
     created = thread_rows.unanswered.get()
     if created is not None and written is not None and created["thread_id"] == thread_id:
         created.update(thread_rows.public(written))

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from sqlalchemy import bindparam, select
 
-from langgraph_runtime_sql import database, queue
+from langgraph_runtime_sql import database, lost_runs
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops.threads import Threads
@@ -155,7 +155,7 @@ async def test_a_large_backlog_is_swept(db: database.Database) -> None:
         conn.executemany(_INSERT_RUN, [{"run_id": each, "thread_id": each, **_RUN} for each in ids])
 
     await db.write(fill)
-    assert len(await queue.recover()) == BACKLOG
+    assert len(await lost_runs.recover()) == BACKLOG
     left = await db.read(
         lambda conn: conn.raw.execute("SELECT DISTINCT status FROM runs").fetchall()
     )

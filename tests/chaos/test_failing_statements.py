@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import bindparam, select
 
-from langgraph_runtime_sql import doctor, options, postgres, queue
+from langgraph_runtime_sql import doctor, lost_runs, options, postgres, queue
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import DatabaseOverloaded
@@ -158,7 +158,7 @@ async def test_a_process_may_die_before_every_statement(path: Path, tmp_path: Pa
 async def _revive(copy: Path, life: Life, acknowledged: dict[UUID, set[str | None]]) -> None:
     """Start on what a dead process has left."""
     async with runtime.opened(copy) as db:
-        await queue.recover()
+        await lost_runs.recover()
         async with runtime.working():
             await life.finish(acknowledged)
         assert await db.read(lambda conn: doctor.examine(conn, served=True)) == []

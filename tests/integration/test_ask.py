@@ -188,7 +188,7 @@ async def test_a_failed_run_says_why(ada: Api, model: OpenAIServer, reply: Reply
     assert again["answer"] == f"About {SECOND} [1]."
 
 
-@pytest.mark.parametrize("action", ["interrupt", "rollback"])
+@pytest.mark.parametrize("action", ["interrupt", "rollback", "delete"])
 async def test_a_run_that_is_stopped_has_no_answer(
     ada: Api, model: OpenAIServer, action: str
 ) -> None:
@@ -201,6 +201,8 @@ async def test_a_run_that_is_stopped_has_no_answer(
         # One runs, and one waits for it.
         while len(runs := await ada.get(f"/threads/{thread}/runs")) < 2 or not model.requests:
             await asyncio.sleep(0.02)
+    if action == "delete":
+        await ada.http.delete(f"/threads/{thread}")
     for run in runs:
         await ada.http.post(f"/threads/{thread}/runs/{run['run_id']}/cancel?action={action}")
     answer, heard = await asking, await hearing

@@ -18,6 +18,7 @@ from langgraph_runtime_sql import (
     checkpoint,
     clock,
     database,
+    lost_runs,
     options,
     postgres,
     postgres_stuck,
@@ -105,7 +106,7 @@ class Process:
         """Free what was lost, as when it starts: with a new name each time."""
         self.enter()
         self._patch.setattr(run_claim, "OWNER", uuid4().hex)
-        return await queue.recover()
+        return await lost_runs.recover()
 
 
 async def row(run_id: UUID) -> Row:

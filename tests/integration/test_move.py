@@ -102,7 +102,7 @@ class Moved(NamedTuple):
         answers: What it said before.
         ids: Of what is tried afterwards.
         half: How many rows of each table had come when the move was killed.
-        refused: What a server said that was to serve them.
+        refused: What a server, the doctor, and the doctor who was to repair, said of them.
         output: What the command printed that went on.
         unchanged: Digests of the file before and after.
     """
@@ -112,7 +112,7 @@ class Moved(NamedTuple):
     answers: dict[str, Any]
     ids: dict[str, str]
     half: dict[str, Any]
-    refused: str
+    refused: list[str]
     output: str
     unchanged: tuple[str, str]
 
@@ -359,7 +359,10 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> Moved:
         ids["run"] = post(api, f"/threads/{ids['waiting']}/runs", body)["run_id"]
     first = digest(folder)
     half = killed_while_moving(folder, target, ids["steps"])
-    refused = start(folder, target)
+    refused = [start(folder, target)]
+    for options in ((), ("--fix",)):
+        line = threadhold("doctor", "--database-url", target, *options)
+        refused.append(ran(line, folder, environment()).stderr)
     done = migrate(folder, "--from", file_url(folder), "--to", target)
     assert done.returncode == 0, done.stdout + done.stderr
     unchanged = first, digest(folder)
@@ -442,6 +445,8 @@ def test_what_was_moved_before_a_kill_is_not_moved_again(moved: Moved) -> None:
     assert moved.half["store"] == 0
 
 
-def test_half_of_a_database_is_not_served(moved: Moved) -> None:
-    assert "was not finished" in moved.refused
-    assert f"--from {file_url(moved.folder)}" in moved.refused
+def test_half_of_a_database_is_neither_served_nor_repaired(moved: Moved) -> None:
+    assert len(moved.refused) == 3
+    for said in moved.refused:
+        assert "was not finished" in said
+        assert f"--from {file_url(moved.folder)}" in said

@@ -1,11 +1,16 @@
 """Migrations of a Postgres database that older processes serve meanwhile."""
 
 import asyncio
+import re
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -17,9 +22,9 @@ from sqlalchemy.pool import NullPool
 
 from langgraph_runtime_sql import database, migrations, postgres, tables
 from langgraph_runtime_sql.errors import DatabaseBusy
-from langgraph_runtime_sql.migrations import patience
+from langgraph_runtime_sql.migrations import pages, patience
 from langgraph_runtime_sql.postgres import PostgresEngine
-from tests.support import databases, runtime
+from tests.support import databases, processes, runtime
 
 # Nobody else serves a file while it is migrated.
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
@@ -88,30 +93,34 @@ class Older:
 
 
 @asynccontextmanager
-async def in_use(url: str, mode: str) -> AsyncIterator[psycopg.Connection[Any]]:
-    """A transaction that has the labels open, such as that of `pg_dump`, and its connection."""
-    raw = await asyncio.to_thread(psycopg.connect, url)
+async def in_use(
+    url: str, mode: str, table: str = "thread_labels"
+) -> AsyncIterator[psycopg.Connection[Any]]:
+    """A transaction that has a table open, such as that of `pg_dump`, and its connection."""
+    connect = partial(psycopg.connect, url, application_name="pg_dump")
+    raw: psycopg.Connection[Any] = await asyncio.to_thread(connect)
     try:
-        raw.execute(f"LOCK TABLE thread_labels IN {mode} MODE".encode())
+        raw.execute(f"LOCK TABLE {table} IN {mode} MODE".encode())
         yield raw
     finally:
         await asyncio.to_thread(raw.close)
 
 
-def waiting(path: Path) -> bool:
-    """Whether somebody waits for the labels."""
-    asked = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'thread_labels'::regclass"
+def waiting(path: Path, table: str = "thread_labels") -> bool:
+    """Whether somebody waits for the table."""
+    asked = f"SELECT 1 FROM pg_locks WHERE NOT granted AND relation = '{table}'::regclass"
     return bool(databases.execute(path, asked))
 
 
 @pytest.mark.parametrize("revision", OLDER)
 async def test_older_processes_go_on_while_it_is_migrated_and_after(
-    revision: str, tmp_path: Path
+    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pages, "SIZE", 1)
     path = tmp_path / "served.db"
     url = at(path, revision)
     older = Older(url)
-    early = older.write()
+    early = [older.write() for _ in range(10)]
     migrated, written = threading.Event(), Future[list[UUID]]()
 
     def work() -> None:
@@ -119,7 +128,8 @@ async def test_older_processes_go_on_while_it_is_migrated_and_after(
         try:
             while not migrated.is_set():
                 made.append(older.write())
-                assert older.read()["threads"] == len(made) + 1
+                older.use(early[len(made) % len(early)], datetime.now(UTC) + timedelta(days=1))
+                assert older.read()["threads"] == len(made) + len(early)
             written.set_result(made)
         except BaseException as error:  # noqa: BLE001  # shown by the test
             written.set_exception(error)
@@ -131,13 +141,13 @@ async def test_older_processes_go_on_while_it_is_migrated_and_after(
     finally:
         migrated.set()
         await asyncio.to_thread(working.join)
-    ids = {early, *written.result(), older.write()}
+    ids = {*early, *written.result(), older.write()}
     assert older.read() == dict.fromkeys(older.read(), len(ids))
     # What they wrote is complete: newer processes find each thread where it belongs.
     found = databases.execute(path, PERIODS)
     assert [(key, seen) for key, seen, expected in found if seen != expected] == []
     assert {UUID(key) for key, _, _ in found} == ids
-    older.use(early, datetime(2040, 1, 1, tzinfo=UTC))
+    older.use(early[0], datetime(2040, 1, 1, tzinfo=UTC))
     assert all(seen == expected for _, seen, expected in databases.execute(path, PERIODS))
 
 
@@ -147,19 +157,72 @@ PERIODS = f"""
 """
 
 
-async def test_threads_that_were_used_before_the_trigger_came_are_caught_up_with(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "between.db"
+# Killed in its third page, before that is committed.
+KILLED = """
+import os, signal, sys
+from langgraph_runtime_sql import database
+from langgraph_runtime_sql.migrations import pages
+
+plain, done = pages._run, []
+
+def run(raw, statement, keys):
+    with raw.transaction():
+        plain(raw, statement, keys)
+        done.append(keys)
+        if len(done) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+pages.SIZE, pages._run = 1, run
+database.migrate(sys.argv[1])
+"""
+
+
+async def test_a_migration_that_is_killed_between_pages_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "killed.db"
     url = at(path, OLDER[-1])
     older = Older(url)
-    thread = older.write()
-    # A process that was killed after the scripts.
-    migrations.replay_postgres(PostgresEngine(url))
-    older.use(thread, datetime(2040, 1, 1, tzinfo=UTC))
+    ids = sorted(older.write() for _ in range(5))
+    killed = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", KILLED, url], env=processes.environment()
+    )
+    assert killed.returncode == -signal.SIGKILL
+    filled = "SELECT thread_id FROM thread_labels WHERE period IS NOT NULL ORDER BY thread_id"
+    assert [UUID(key) for (key,) in databases.execute(path, filled)] == ids[:2]
+    assert databases.execute(path, REVISION) == [(OLDER[-1],)]
+    # Older processes, which may start, too, go on meanwhile.
+    assert older.read()["threads"] == 5
+    later = older.write()
+    for thread in (ids[0], ids[4]):
+        older.use(thread, datetime(2040, 1, 1, tzinfo=UTC))
     await asyncio.to_thread(database.migrate, url)
-    [(_, seen, expected)] = databases.execute(path, PERIODS)
-    assert seen == expected
+    found = databases.execute(path, PERIODS)
+    assert {UUID(key) for key, _, _ in found} == {*ids, later}
+    assert all(seen == expected for _, seen, expected in found)
+    assert databases.execute(path, REVISION) == [(migrations.HEAD,)]
+
+
+async def test_what_is_left_of_a_cut_off_index_does_not_stop_the_next_migration(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "unique.db"
+    url = at(path, OLDER[-1])
+    older = Older(url)
+    made = older.write()
+    # Two of one thread and key: none can be built, and what there is of it stays.
+    again = "INSERT INTO thread_labels (key, value, thread_id) VALUES (%s, 'y', %s)"
+    with psycopg.connect(url, options=databases.EVERYTHING, autocommit=True) as raw:
+        raw.execute(again, (str(made), made))
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            await asyncio.to_thread(database.migrate, url)
+        assert databases.execute(path, REVISION) == [(OLDER[-1],)]
+        raw.execute("DELETE FROM thread_labels WHERE value = 'y'")
+    await asyncio.to_thread(database.migrate, url)
+    asked = "SELECT indexrelid::regclass::text FROM pg_index WHERE indisvalid IS FALSE"
+    assert databases.execute(path, asked) == []
+    assert databases.execute(path, REVISION) == [(migrations.HEAD,)]
+
+
+REVISION = "SELECT version_num FROM alembic_version"
 
 
 async def test_nobody_waits_behind_a_migration_that_waits(tmp_path: Path) -> None:
@@ -194,6 +257,47 @@ async def test_what_is_in_use_for_too_long_is_said(
             await asyncio.to_thread(database.migrate, url)
     assert databases.execute(path, "SELECT version_num FROM alembic_version") == [(OLDER[-1],)]
     await asyncio.to_thread(database.migrate, url)
+
+
+@pytest.mark.parametrize(
+    ("table", "undone"),
+    [
+        ("checkpoint_writes", "DELETE FROM checkpoint_migrations WHERE v = 9"),
+        ("store", "DELETE FROM store_migrations WHERE v >= 2"),
+    ],
+)
+async def test_the_librarys_own_migrations_wait_as_patiently(
+    table: str,
+    undone: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    path = tmp_path / "library.db"
+    url = databases.url(path)
+    databases.execute(path, undone)
+    used = rf"in use.*: {table} by session \d+ \(pg_dump\)"
+    async with asyncio.timeout(runtime.PATIENCE * 2), in_use(url, "ACCESS SHARE", table) as user:
+        with monkeypatch.context() as patch:
+            patch.setattr(patience, "PATIENCE_SECONDS", 0.0)
+            with pytest.raises(DatabaseBusy, match=rf"{used}. End what has it open"):
+                await asyncio.to_thread(database.migrate, url)
+        migrating = asyncio.create_task(asyncio.to_thread(database.migrate, url))
+        while not re.search(used, caplog.text):
+            await asyncio.sleep(0.02)
+        # Whoever comes after it is let by, while it waits and waits again.
+        reading = f"SELECT count(*) FROM {table}"
+        for _ in range(2):
+            while not waiting(path, table):
+                await asyncio.sleep(0.02)
+            assert await asyncio.to_thread(databases.execute, path, reading) == [(0,)]
+        assert not migrating.done()
+        user.rollback()
+        await migrating
+    again = (
+        "SELECT count(*) FROM pg_attribute WHERE attrelid = 'store'::regclass AND atttypid = 701"
+    )
+    assert databases.execute(path, again) == [(1,)]
 
 
 async def test_an_index_that_is_built_beside_others_waits_for_them(

@@ -15,7 +15,7 @@ from sqlalchemy import select
 from starlette.exceptions import HTTPException
 from typing_extensions import TypedDict
 
-from langgraph_runtime_sql import bus, database, options, queue
+from langgraph_runtime_sql import bus, database, lost_runs, options, queue
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import DatabaseBusy
 from langgraph_runtime_sql.isolated import IsolatedLoops
@@ -231,7 +231,7 @@ async def test_cancelled_runs_are_not_retried_when_their_worker_dies(
     await db.write(lambda conn: run_claim.claim(conn, 2))
     await Runs.cancel(None, [kept["run_id"]], thread_id=kept["thread_id"])
     await Runs.cancel(None, [undone["run_id"]], thread_id=undone["thread_id"], action="rollback")
-    await queue.recover()
+    await lost_runs.recover()
     assert await runtime.status(kept["run_id"]) == "interrupted"
     assert await runtime.status(undone["run_id"]) is None
     for run in (kept, undone):
@@ -252,7 +252,7 @@ async def test_lost_stateless_runs_leave_no_thread_when_they_were_cancelled(
     run = await runtime.start_run(None, "echo", {})
     await db.write(lambda conn: run_claim.claim(conn, 1))
     await Runs.cancel(None, [run["run_id"]], thread_id=run["thread_id"])
-    await queue.recover()
+    await lost_runs.recover()
     assert await runtime.thread(run["thread_id"]) is None
 
 
@@ -300,7 +300,7 @@ async def test_runs_that_were_lost_twice_go_one_by_one(
         started = [await runtime.start_run(uuid4(), "echo", {}) for _ in range(4)]
         for _ in range(2):
             assert len((await db.write(lambda conn: run_claim.claim(conn, 9))).runs) == 4
-            await queue.recover()
+            await lost_runs.recover()
         fresh = [await runtime.start_run(uuid4(), "steps", {"delay": 0.01}) for _ in range(3)]
         async with runtime.working():
             assert [await runtime.ended(run["run_id"]) for run in fresh] == ["success"] * 3
@@ -317,7 +317,7 @@ async def test_a_long_run_that_was_lost_twice_does_not_hold_up_the_others_for_ev
     short = await runtime.start_run(uuid4(), "echo", {})
     for _ in range(2):
         assert len((await db.write(lambda conn: run_claim.claim(conn, 9))).runs) == 2
-        await queue.recover()
+        await lost_runs.recover()
     async with runtime.working():
         assert await runtime.ended(short["run_id"]) == "success"
         assert await runtime.status(long["run_id"]) == "running"
@@ -330,7 +330,7 @@ async def test_runs_that_were_lost_once_go_together(
     async with graph.served(monkeypatch):
         started = [await runtime.start_run(uuid4(), "echo", {}) for _ in range(4)]
         await db.write(lambda conn: run_claim.claim(conn, 9))
-        await queue.recover()
+        await lost_runs.recover()
         async with runtime.working():
             assert [await runtime.ended(run["run_id"]) for run in started] == ["success"] * 4
     assert graph.most == 4

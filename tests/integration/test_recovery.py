@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy import func, select
 
-from langgraph_runtime_sql import database, hooks, options, postgres_stuck, queue
+from langgraph_runtime_sql import database, hooks, lost_runs, options, postgres_stuck, queue
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import DatabaseOverloaded
 from langgraph_runtime_sql.ops import run_claim
@@ -64,7 +64,7 @@ async def count(status: str) -> int:
 async def test_a_backlog_is_freed_in_steps_between_which_others_write(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue, "LOST_TOGETHER", 5)
+    monkeypatch.setattr(lost_runs, "TOGETHER", 5)
     sizes: list[int] = []
     free = run_claim.recover
 
@@ -75,7 +75,7 @@ async def test_a_backlog_is_freed_in_steps_between_which_others_write(
 
     monkeypatch.setattr(run_claim, "recover", noting)
     made = await lose(23)
-    assert sorted(await queue.recover()) == sorted(str(run["run_id"]) for run in made)
+    assert sorted(await lost_runs.recover()) == sorted(str(run["run_id"]) for run in made)
     assert sizes == [5, 5, 5, 5, 3]
     assert await count("pending") == 23
 
@@ -94,12 +94,12 @@ async def test_what_fails_for_one_run_keeps_none_of_the_others(
                 raise ValueError("The host is in trouble")
 
     monkeypatch.setattr(hooks, "_hooks", Failing())
-    freed = await queue.recover()
+    freed = await lost_runs.recover()
     assert sorted(freed) == sorted(str(run["run_id"]) for n, run in enumerate(made) if n != 1)
     assert await runtime.status(made[0]["run_id"]) == "interrupted"
     assert await runtime.status(made[1]["run_id"]) == "running"
     monkeypatch.setattr(hooks, "_hooks", None)
-    assert await queue.recover() == [str(made[1]["run_id"])]
+    assert await lost_runs.recover() == [str(made[1]["run_id"])]
 
 
 @ONLY
@@ -114,9 +114,9 @@ async def test_a_row_that_somebody_holds_keeps_only_its_own_run(
     with psycopg.connect(db.url, options=EVERYTHING) as holder:
         statement = f"SELECT 1 FROM {table} WHERE {key} = %s FOR UPDATE"
         holder.execute(statement.encode(), (stuck[key],))
-        freed = await queue.recover()
+        freed = await lost_runs.recover()
         assert sorted(freed) == sorted(str(run["run_id"]) for run in made if run is not stuck)
-    assert await queue.recover() == [str(stuck["run_id"])]
+    assert await lost_runs.recover() == [str(stuck["run_id"])]
 
 
 @ONLY
@@ -189,7 +189,7 @@ async def test_a_process_stopped_in_the_middle_of_a_message_holds_nothing_up_for
                 (state,)
             ]:
                 await asyncio.sleep(0.01)
-        assert await queue.recover() == []
+        assert await lost_runs.recover() == []
         async with runtime.working():
             assert await runtime.ended(made["run_id"]) == "success"
     finally:

@@ -156,6 +156,42 @@ async def test_a_thread_that_changes_hands_takes_its_labels_along(db: Database) 
     assert (await found(db))["threads"] == ["core"]
 
 
+@pytest.mark.parametrize("next_key", ["org", "team"])
+async def test_an_adoption_that_is_cut_off_is_done_again_whoever_comes_next(
+    next_key: str, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pages before are those of another key than the pages behind."""
+    monkeypatch.setattr(tenants, "PAGE", 2)
+    names = {"org": "acme", "team": "red"}
+    for _ in range(5):
+        await make(names)
+    await tenants.adopt(db)
+    assert {each for every in (await found(db)).values() for each in every} == {"acme"}
+
+    class CutOff(Exception):
+        pass
+
+    pages: list[Any] = []
+    plain = tenants._fill
+
+    def cut_off(conn: Connection, table: Any, *about: Any) -> None:
+        pages.append(table)
+        if pages.count(threads) == 2:
+            raise CutOff
+        plain(conn, table, *about)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(options, "_current", options.Options(tenant_key="team"))
+        patch.setattr(tenants, "_fill", cut_off)
+        with pytest.raises(CutOff):
+            await tenants.adopt(db)
+    assert sorted(str(each) for each in (await found(db))["threads"]) == ["acme"] * 3 + ["red"] * 2
+    monkeypatch.setattr(options, "_current", options.Options(tenant_key=next_key))
+    await tenants.adopt(db)
+    now = {table: set(each) for table, each in (await found(db)).items()}
+    assert now == {table.name: {names[next_key]} for table in TABLES}
+
+
 async def test_rows_from_before_are_adopted_once(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

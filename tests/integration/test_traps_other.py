@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from langgraph_runtime_sql.ops import thread_state
+from langgraph_runtime_sql.ops import thread_graph
 from langgraph_runtime_sql.ops.threads import Threads
 from tests.support import runtime, served
 from tests.support.operations import rows
@@ -74,7 +74,7 @@ async def test_the_last_of_several_writers_is_what_the_thread_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When a state is written while another is, the thread's row shows the older one."""
-    plain, thread = thread_state._snapshot, uuid4()
+    plain, thread = thread_graph.snapshot, uuid4()
     at: Any = {"configurable": {"thread_id": str(thread)}}
     others = [{"value": "second"}]
 
@@ -84,7 +84,7 @@ async def test_the_last_of_several_writers_is_what_the_thread_shows(
             await Threads.State.post(None, deepcopy(at), others.pop())
         return found
 
-    monkeypatch.setattr(thread_state, "_snapshot", slow)
+    monkeypatch.setattr(thread_graph, "snapshot", slow)
     with runtime.serving("echo"):
         async with runtime.opened(tmp_path / "writers.db"):
             await rows(Threads.put(None, thread, metadata={"graph_id": "echo"}, if_exists="raise"))

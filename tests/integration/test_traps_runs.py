@@ -83,6 +83,23 @@ async def test_cancelling_by_status_stops_the_runs_themselves(
     assert sorted((await served.lines(record, 6))[2:]) == ["cancelled"] * 2 + ["stopped"] * 2
 
 
+async def test_cancelling_all_starts_none_of_those_that_wait(api: Api, tmp_path: Path) -> None:
+    """What waits behind a run starts, and ends well, once that run is told to stop."""
+    record = tmp_path / "record"
+    threads = [await api.thread() for _ in range(8)]
+    started = {"seconds": 120, "record": str(record)}
+    for thread in threads:
+        await api.run(thread, "sleeper", started)
+    waiting = [
+        (thread, await api.run(thread, "echo", {"value": 1}, multitask_strategy="enqueue"))
+        for thread in threads
+    ]
+    await served.lines(record, 8)
+    await api.post("/runs/cancel", {"status": "all"})
+    ends = [await api.ended(thread, run) for thread, run in waiting]
+    assert ends == ["interrupted"] * 8
+
+
 async def test_cancelling_many_takes_those_that_wait_and_those_that_run(
     api: Api, tmp_path: Path
 ) -> None:

@@ -125,16 +125,34 @@ def test_importing_the_library_leaves_langgraph_api_and_the_environment_alone() 
     assert run_python(code) == "[]"
 
 
-def test_a_file_is_served_without_the_driver_of_postgres(tmp_path: Path) -> None:
+def test_a_file_is_served_without_what_it_does_not_need(tmp_path: Path) -> None:
+    """Each of these takes a part of the start, and of memory ever after."""
+    heavy = (
+        "aiosqlite",
+        "alembic",
+        "cryptography",
+        "langgraph.store.sqlite",
+        "numpy",
+        "openai",
+        "psycopg",
+        "redis",
+        "sqlalchemy.dialects.postgresql",
+        "trafilatura",
+    )
     code = (
         "import asyncio, sys\n"
-        "from langgraph_runtime_sql import checkpoint, database, embed, lifespan, queue, store\n"
-        f"opened = database.open_database('sqlite:///{tmp_path}/x.db')\n"
-        "asyncio.run(opened.start())\n"
-        "asyncio.run(opened.stop())\n"
-        "print([name for name in sys.modules if name.startswith('psycopg')])"
+        "from server.app import create_app\n"
+        "from server.settings import Settings\n"
+        f"settings = Settings(langgraph_json={str(ROOT / 'bench/graphs/langgraph.json')!r},"
+        f" database_url='sqlite:///{tmp_path}/x.db')\n"
+        "app = create_app(settings)\n"
+        "async def start():\n"
+        "    async with app.router.lifespan_context(app):\n"
+        "        pass\n"
+        "asyncio.run(start())\n"
+        f"print([name for name in {heavy} if name in sys.modules], 'langgraph_api.server' in sys.modules)"
     )
-    assert run_python(code) == "[]"
+    assert run_python(code) == "[] True"
 
 
 def test_importing_the_graphs_needs_no_server() -> None:

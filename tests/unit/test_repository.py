@@ -144,6 +144,7 @@ OF_ONE = {
     "integration/test_move.py": "from a file to Postgres, and no other way",
     "integration/test_move_rules.py": "what of that is refused",
     "integration/test_security_baseline.py": "processes that refuse to start",
+    "integration/test_unusable_files.py": "what is wrong with a file",
 }
 
 

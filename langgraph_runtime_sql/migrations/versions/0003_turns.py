@@ -1,5 +1,7 @@
 """Turns between tenants: whose runs wait, and how many of whose are in flight."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -8,21 +10,34 @@ down_revision = "0002"
 
 PENDING = sa.text("status = 'pending'")
 RUNNING = sa.text("status = 'running'")
-TENANT = sa.text("(CASE WHEN tenant IS NULL THEN '' ELSE tenant END)")
+TENANT = "(CASE WHEN tenant IS NULL THEN '' ELSE tenant END)"
+IN_POSTGRES = (
+    f"""
+    CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_runs_pending_tenant
+    ON runs ({TENANT}, created_at, seq, thread_id) WHERE status = 'pending'
+    """,
+    f"""
+    CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_runs_running_tenant
+    ON runs ({TENANT}) WHERE status = 'running'
+    """,
+)
+
+
+def prepare(raw: Any) -> None:
+    """In Postgres, the indexes: to find the few runs that are in them, all are looked at."""
+    from langgraph_runtime_sql.migrations.patience import concurrently
+
+    for statement in IN_POSTGRES:
+        concurrently(raw, statement)
 
 
 def upgrade() -> None:
+    if op.get_context().dialect.name == "postgresql":
+        return
     op.create_index(
         "ix_runs_pending_tenant",
         "runs",
-        [TENANT, "created_at", "seq", "thread_id"],
+        [sa.text(TENANT), "created_at", "seq", "thread_id"],
         sqlite_where=PENDING,
-        postgresql_where=PENDING,
     )
-    op.create_index(
-        "ix_runs_running_tenant",
-        "runs",
-        [TENANT],
-        sqlite_where=RUNNING,
-        postgresql_where=RUNNING,
-    )
+    op.create_index("ix_runs_running_tenant", "runs", [sa.text(TENANT)], sqlite_where=RUNNING)

@@ -1,5 +1,7 @@
 """Labels in the order in which their threads were used."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -10,6 +12,60 @@ down_revision = "0003"
 
 SECONDS = 600
 TABLE = "thread_labels"
+KNOWN = "ck_thread_labels_period"
+KEY = "uq_thread_labels_thread_id_key"
+
+# Triggers fill the period of what is written from now on, and renew it.
+ADD = (
+    # In the order in which operations lock them.
+    "LOCK TABLE threads IN SHARE ROW EXCLUSIVE MODE",
+    f"ALTER TABLE {TABLE} ADD COLUMN IF NOT EXISTS period BIGINT",
+)
+FILL = f"""
+    UPDATE {TABLE} SET period = floor(extract(epoch FROM threads.updated_at) / {SECONDS})
+    FROM threads WHERE threads.thread_id = {TABLE}.thread_id
+        AND {TABLE}.thread_id = ANY (%s) AND {TABLE}.period IS NULL
+"""
+INDEXES = (
+    f"CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS {KEY} ON {TABLE} (thread_id, key)",
+    f"""
+    CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_thread_labels_key_value_period_thread_id_tenant
+    ON {TABLE} (key, value, period, thread_id, tenant)
+    """,
+)
+# So that the table need not be looked at while it is locked.
+CHECK = (
+    f"ALTER TABLE {TABLE} DROP CONSTRAINT IF EXISTS {KNOWN}",
+    f"ALTER TABLE {TABLE} ADD CONSTRAINT {KNOWN} CHECK (period IS NOT NULL) NOT VALID",
+)
+
+
+def prepare(raw: Any) -> None:
+    """In Postgres, all that takes long, while others use the table."""
+    from langgraph_runtime_sql.migrations import pages, patience, postgres, triggers
+
+    def add() -> None:
+        with raw.transaction():
+            _say(raw, patience.BRIEFLY, *ADD)
+            triggers.ensure_postgres(raw)
+
+    def check() -> None:
+        with raw.transaction():
+            _say(raw, patience.BRIEFLY, *CHECK)
+
+    patience.patiently(raw, add)
+    pages.each(raw, "threads", "thread_id", FILL)
+    for statement in INDEXES:
+        patience.concurrently(raw, statement)
+    # Of a migration that was cut off here.
+    postgres.mend_indexes(raw)
+    patience.patiently(raw, check)
+    patience.concurrently(raw, f"ALTER TABLE {TABLE} VALIDATE CONSTRAINT {KNOWN}")
+
+
+def _say(raw: Any, *statements: str) -> None:
+    for statement in statements:
+        raw.execute(statement)
 
 
 def upgrade() -> None:
@@ -18,22 +74,13 @@ def upgrade() -> None:
         _in_place()
     else:
         _made_anew()
-    op.create_index(
-        op.f("ix_thread_labels_key_value_period_thread_id_tenant"),
-        TABLE,
-        ["key", "value", "period", "thread_id", "tenant"],
-    )
 
 
 def _in_place() -> None:
-    op.add_column(TABLE, sa.Column("period", sa.BigInteger(), nullable=True))
-    op.execute(
-        f"UPDATE {TABLE} SET period = floor(extract(epoch FROM threads.updated_at) / {SECONDS})"
-        f" FROM threads WHERE threads.thread_id = {TABLE}.thread_id"
-    )
     op.alter_column(TABLE, "period", nullable=False)
+    op.execute(f"ALTER TABLE {TABLE} DROP CONSTRAINT {KNOWN}")
     op.drop_constraint(op.f("pk_thread_labels"), TABLE)
-    op.create_primary_key(op.f("pk_thread_labels"), TABLE, ["thread_id", "key"])
+    op.execute(f"ALTER TABLE {TABLE} ADD CONSTRAINT pk_thread_labels PRIMARY KEY USING INDEX {KEY}")
 
 
 def _made_anew() -> None:
@@ -61,3 +108,8 @@ def _made_anew() -> None:
         " FROM old_labels JOIN threads USING (thread_id)"
     )
     op.drop_table("old_labels")
+    op.create_index(
+        op.f("ix_thread_labels_key_value_period_thread_id_tenant"),
+        TABLE,
+        ["key", "value", "period", "thread_id", "tenant"],
+    )
