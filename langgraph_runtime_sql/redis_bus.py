@@ -14,26 +14,19 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Collection
-from contextlib import suppress
-from typing import Any
 
-import orjson
 from prometheus_client import Gauge
 
-from langgraph_runtime_sql.bus import (
-    START,
-    Control,
-    Event,
-    LocalBus,
-    Order,
-    Subscription,
-    T,
-    _Log,
-    lost,
-)
+from langgraph_runtime_sql.bus import Control, LocalBus, T
+from langgraph_runtime_sql.event_logs import Log
+from langgraph_runtime_sql.events import START, Event, Order
+from langgraph_runtime_sql.redis_entry import Kept, pack
 from langgraph_runtime_sql.redis_link import FAILURES, Link
+from langgraph_runtime_sql.redis_listener import Listener
 from langgraph_runtime_sql.redis_outbox import Outbox
-from langgraph_runtime_sql.redis_reader import Reader, pack
+from langgraph_runtime_sql.redis_reader import TOLD_AGAIN_SECONDS, Reader
+from langgraph_runtime_sql.redis_subscription import RemoteSubscription, ThreadSubscription
+from langgraph_runtime_sql.subscription import Subscription
 
 logger = logging.getLogger(__name__)
 
@@ -49,62 +42,10 @@ AWAY_SETTLE_SECONDS = 1.0
 # What Redis keeps a stream for: a run that publishes nothing for longer, and is not kept for
 # those who come back, is begun anew.
 LEAST_TTL_SECONDS = 60.0
-LISTEN_SECONDS = 5.0
-# A hole in what is told again is given this long to be filled.
-TOLD_AGAIN_SECONDS = 7.0
 # How much earlier than he asks an event may have been sent that somebody is told who wants those
 # from now on: clocks are not as exact as that.
 BEFORE_MILLISECONDS = 2_000
-_LONGEST_REASON = 10_000
 _UP = Gauge("threadhold_redis_up", "Whether Redis answers and takes what it is given")
-
-
-class RemoteSubscription(Subscription):
-    """A reader of events that come from several processes."""
-
-    key = ""
-    # Where its reader goes on. A Redis that has forgotten everything is told again what was before.
-    after: Order | None = None
-    _replayed: frozenset[tuple[Order, str]] = frozenset()
-    # The run that was told of last, and the attempt at it.
-    _latest = "", 0
-    _unfollow: Any = None
-
-    def push(self, event: Event) -> None:
-        """Add an event, from any thread, unless the reader has it already."""
-        if self.after is not None and event.order <= self.after and not event.is_loss:
-            return
-        if (event.order, event.run_id) not in self._replayed and self._admits(event):
-            super().push(event)
-
-    def _admits(self, event: Event) -> bool:
-        """Note an event that comes; False if an attempt after its own was told of already.
-
-        It may have waited for Redis, while the next one's were told by their own process.
-        """
-        run_id, attempt = self._latest
-        if event.attempt:
-            self._latest = event.run_id, max(event.attempt, attempt * (event.run_id == run_id))
-        return event.attempt in (0, self._latest[1])
-
-    def begin_with(self, events: Collection[Event]) -> None:
-        """Have these read first; none of them comes twice."""
-        self._replayed = frozenset((event.order, event.run_id) for event in events)
-        super().begin_with(events)
-        for event in events:
-            self._admits(event)
-
-    def lose_first(self) -> None:
-        """The same as `lose`, of events before all that wait to be read."""
-        if not self.broken:
-            self.broken = True
-            self._events.appendleft(lost())
-
-    def close(self) -> None:
-        """Stop listening. Repeatable."""
-        super().close()
-        if self._unfollow is not None:
-            self._unfollow(self.key, self)
 
 
 class RedisBus(LocalBus):
@@ -131,7 +72,9 @@ class RedisBus(LocalBus):
         super().__init__(keep_seconds)
         self.name = uuid.uuid4().hex
         self.link = Link(url, prefix or PREFIX, seconds=answer_seconds)
-        self._outbox = Outbox(self.link, max(LEAST_TTL_SECONDS, keep_seconds), self._in_flight)
+        self._ttl = max(LEAST_TTL_SECONDS, keep_seconds)
+        self._outbox = Outbox(self.link, self._ttl, self._in_flight)
+        self._listener = Listener(self.link, self.name, super().wake, super().send_control)
         self._remote: Reader | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -143,11 +86,11 @@ class RedisBus(LocalBus):
         """
         await self.link.look()
         _UP.set_function(lambda: float(self.link.state == "ok"))
-        self._remote = Reader(self.link, self.name, self._outbox.is_ours, self._receive)
+        self._remote = Reader(self.link, self.name, self._outbox.is_ours, self._ttl, self._receive)
         self._tasks = [
             asyncio.create_task(self._outbox.run(), name="redis-outbox"),
             asyncio.create_task(self._remote.run(), name="redis-reader"),
-            asyncio.create_task(self._listen(), name="redis-listener"),
+            asyncio.create_task(self._listener.run(), name="redis-listener"),
         ]
 
     async def stop(self) -> None:
@@ -188,21 +131,35 @@ class RedisBus(LocalBus):
         thread_id: str | None,
         name: str,
         data: bytes,
-        log: _Log | None,
+        log: Log | None,
         attempt: int,
     ) -> Event:
         event = super()._send(run_id, thread_id, name, data, log, attempt)
         self._outbox.put(thread_id or run_id, run_id, attempt, pack(event), data)
         return event
 
-    def _receive(self, key: str, event: Event) -> None:
-        """Deliver an event of another process."""
+    def _deliver(self, event: Event, thread_id: str | None) -> None:
+        """Deliver an event of this process. Followers of the thread have it from Redis.
+
+        There it has its place among those of other processes.
+        """
+        super()._deliver(event, thread_id if self._remote is None else None)
+
+    def _receive(self, key: str, event: Event, rank: Order, ours: bool) -> None:
+        """Deliver an event that has come from Redis."""
         with self._lock:
-            # Ours come after it, whichever clock is ahead.
-            self._last = max(self._last, event.order)
-            self._deliver(event, key)
-            if event.is_end:
-                self._live.pop(event.run_id, None)
+            if not ours:
+                # Ours come after it, whichever clock is ahead.
+                self._last = max(self._last, event.order)
+                super()._deliver(event, None)
+                if event.is_end:
+                    self._live.pop(event.run_id, None)
+            for subscription in self._by_thread.get(key, ()):
+                subscription.push(event._replace(order=rank))
+
+    def is_behind(self, thread_id: str) -> bool:
+        """Whether what was published here on a thread still waits for Redis."""
+        return self._outbox.waits(thread_id)
 
     async def follow_run(
         self,
@@ -218,11 +175,15 @@ class RedisBus(LocalBus):
         Args:
             whole: Everything since `after` must still be known to somebody.
         """
-        reader = self._subscribe(self._by_run, run_id, [run_id], None)
-        await self._follow(reader, thread_id or run_id)
-        if after is not None:
-            whole = whole and not self.is_live(run_id)
-            await self._replay(reader, run_id, [run_id], after, live, whole=whole)
+        reader = self._subscribe(RemoteSubscription, self._by_run, run_id, list)
+        try:
+            await self._follow(reader, thread_id or run_id)
+            if after is not None:
+                whole = whole and not self.is_live(run_id)
+                await self._replay(reader, run_id, after, live, whole=whole)
+        except BaseException:
+            reader.close()
+            raise
         return reader
 
     async def follow_thread(
@@ -230,46 +191,49 @@ class RedisBus(LocalBus):
     ) -> Subscription:
         """Follow a thread, wherever its runs are worked on; arguments as on the `LocalBus`."""
         moment = asked_at or time.time_ns()
-        reader = self._subscribe(self._by_thread, thread_id, None, None)
-        await self._follow(reader, thread_id, asked_at)
-        if after is None:
-            self._begin(reader, moment)
-        else:
-            await self._replay(reader, None, self._thread_logs.get(thread_id, []), after, None)
-        return reader
-
-    def _begin(self, reader: Subscription, asked_at: int) -> None:
-        """Have a reader told nothing of long ago, as a Redis is that has forgotten everything."""
-        if self.link.knows_clock and isinstance(reader, RemoteSubscription):
-            reader.after = (asked_at + self.skew) // 1_000_000 - BEFORE_MILLISECONDS, 0
-
-    async def _follow(self, reader: Subscription, key: str, asked_at: int | None = None) -> None:
-        if self._remote is None or not isinstance(reader, RemoteSubscription):
-            return
-        reader.key, reader._unfollow = key, self._remote.unfollow
+        reader = self._subscribe(ThreadSubscription, self._by_thread, thread_id, list)
+        if after is not None and self._remote is not None:
+            reader.resumes()
         try:
-            await self._remote.follow(key, reader, asked_at)
+            await self._follow(reader, thread_id, asked_at)
+            if after is None:
+                self._begin(reader, moment)
+            else:
+                await self._resume(reader, after)
         except BaseException:
             reader.close()
             raise
+        return reader
+
+    def _begin(self, reader: ThreadSubscription, asked_at: int) -> None:
+        """Have a reader told nothing of long ago, as a Redis is that has forgotten everything."""
+        if self.link.knows_clock:
+            reader.after = (asked_at + self.skew) // 1_000_000 - BEFORE_MILLISECONDS, 0
+
+    async def _follow(
+        self, reader: RemoteSubscription, key: str, asked_at: int | None = None
+    ) -> None:
+        if self._remote is None:
+            return
+        reader.key, reader._unfollow = key, self._remote.unfollow
+        await self._remote.follow(key, reader, asked_at)
 
     async def _replay(
         self,
-        reader: Subscription,
-        run_id: str | None,
-        logs: list[str],
+        reader: RemoteSubscription,
+        run_id: str,
         after: Order,
         live: Subscription | None,
         *,
         whole: bool = False,
     ) -> None:
         """Begin with what was kept since `after`, here or in Redis."""
-        if self._remote is None or not isinstance(reader, RemoteSubscription):
+        if self._remote is None:
             return
         reader.after = after
         stored = await self._stored(reader, run_id, after, whole=whole)
         with self._lock:
-            here = [each for name in logs if name in self._logs for each in self._logs[name].events]
+            here = [event for log in self._logs.of_runs([run_id]) for event in log.events]
             waiting = [*(live.waiting() if live else ()), *reader.waiting()]
             found = {(each.order, each.run_id): each for each in [*stored, *here, *waiting]}
             # What is sent from here comes after what was sent elsewhere, whichever clock is ahead.
@@ -277,11 +241,11 @@ class RedisBus(LocalBus):
             events = [found[number] for number in sorted(found) if number[0] > after]
             losses = [each for each in waiting if each.is_loss][:1]
             reader.begin_with([*losses, *events])
-        if run_id and (events or whole) and _has_hole(list(found.values()), after):
+        if (events or whole) and _has_hole([each.order for each in found.values()], after):
             reader.lose_first()
 
     async def _stored(
-        self, reader: RemoteSubscription, run_id: str | None, after: Order, *, whole: bool
+        self, reader: RemoteSubscription, run_id: str, after: Order, *, whole: bool
     ) -> list[Event]:
         """What Redis holds; where it has forgotten some, not before it was told again."""
         if self._remote is None:
@@ -289,15 +253,51 @@ class RedisBus(LocalBus):
         deadline = time.monotonic() + TOLD_AGAIN_SECONDS
         while True:
             try:
-                found = await self._remote.log(reader.key)
+                found = [each.event for each in await self._remote.log(reader.key)]
             except FAILURES:
-                if not self.is_live(run_id or ""):
+                if not self.is_live(run_id):
                     reader.lose()
                 return []
-            kept = [each for each in found if each.resumable and run_id in (None, each.run_id)]
-            if not whole or not _has_hole(kept, after) or time.monotonic() > deadline:
+            kept = [each for each in found if each.resumable and each.run_id == run_id]
+            hole = whole and _has_hole([each.order for each in kept], after)
+            if not hole or time.monotonic() > deadline:
                 return kept
             await asyncio.sleep(0.25)
+
+    async def _resume(self, reader: ThreadSubscription, after: Order) -> None:
+        """Begin with what Redis has of a thread since `after`."""
+        if self._remote is None:
+            return
+        position = self._remote.position(reader.key)
+        kept = await self._kept(reader, after)
+        reader.resume(after, kept, position)
+        if _is_cut(kept, after):
+            reader.lose_first()
+
+    async def _kept(self, reader: ThreadSubscription, after: Order) -> list[Kept]:
+        """What Redis holds of a thread; where it has forgotten some, once all have told it again."""
+        if self._remote is None:
+            return []
+        deadline = time.monotonic() + TOLD_AGAIN_SECONDS
+        while True:
+            try:
+                kept = await self._remote.log(reader.key)
+                born = await self._remote.born(reader.key)
+            except FAILURES:
+                reader.lose()
+                return []
+            if not self._is_incomplete(kept, born, after) or time.monotonic() > deadline:
+                return kept
+            await asyncio.sleep(0.25)
+
+    def _is_incomplete(self, kept: list[Kept], born: int | None, after: Order) -> bool:
+        """Whether Redis was emptied since an event, and may still be told again what it knew."""
+        now = (time.time_ns() + self.skew) // 1_000_000
+        if after == START or now - after[0] > self._ttl * 1_000:
+            return False
+        if after[1] >= 0 and all(each.rank != after for each in kept):
+            return not _is_cut(kept, after)
+        return born is not None and after[0] < born and now - born < TOLD_AGAIN_SECONDS * 1_000
 
     async def catch_up(self, thread_id: str) -> None:
         """Number what is sent from now on after what others have sent on a thread."""
@@ -327,9 +327,7 @@ class RedisBus(LocalBus):
     def _in_flight(self) -> list[str]:
         """The streams of runs that are worked on here, and kept for those who come back."""
         with self._lock:
-            return [
-                log.thread_id or run_id for run_id, log in self._logs.items() if log.expires is None
-            ]
+            return [log.thread_id or key for key, log in self._logs.unfinished().items()]
 
     async def flush(self) -> None:
         """Have everything that was published so far in Redis, unless it is away."""
@@ -359,86 +357,33 @@ class RedisBus(LocalBus):
     def leave_all_but(self, working: Collection[str]) -> None:
         """Let go of runs that were lost or handed back; of their end others will tell."""
         with self._lock:
-            kept = [run_id for run_id, log in self._logs.items() if log.expires is None]
-            for run_id in {*self._live, *kept}.difference(working):
+            for run_id in {*self._live, *self._logs.unfinished()}.difference(working):
                 self._let_go(run_id)
 
     def _let_go(self, run_id: str) -> None:
         """Its stream goes after a while, as if it had ended: Redis has from us what we have."""
         self._live.pop(run_id, None)
-        log = self._logs.get(run_id)
-        if log is not None and log.expires is None:
-            log.expires = time.monotonic() + self._keep
+        self._logs.leave(run_id)
 
     def wake(self) -> None:
         """Have every queue look again; from any thread."""
         super().wake()
-        self._outbox.notify(self.link.name("wake"), self.name.encode())
+        self._outbox.notify(*self._listener.wake())
 
     def send_control(self, run_id: str, control: Control) -> None:
         """Ask a run's worker to stop, wherever he is."""
         here = run_id in self._listeners
         super().send_control(run_id, control)
         if not here:
-            message = orjson.dumps([self.name, run_id, *control])
-            self._outbox.notify(self.link.name("control"), message)
-
-    async def _listen(self) -> None:
-        """Hear wake-ups and control messages until cancelled."""
-        client = self.link.client(answer_seconds=None)
-        while True:
-            pubsub: Any = client.pubsub()
-            try:
-                await pubsub.subscribe(self.link.name("wake"), self.link.name("control"))
-                # What was said meanwhile is not said again.
-                super().wake()
-                await self._hear_all(pubsub)
-            except FAILURES as error:
-                await self.link.failed("listener", error)
-            finally:
-                with suppress(*FAILURES):
-                    await pubsub.aclose()
-
-    async def _hear_all(self, pubsub: Any) -> None:
-        """Hear until the connection fails; it is asked whether it still works when all is quiet."""
-        asked = False
-        while True:
-            message = await pubsub.get_message(timeout=LISTEN_SECONDS)
-            if message is None and asked:
-                raise TimeoutError("no answer on the connection that listens")
-            if message is None:
-                await pubsub.ping()
-            else:
-                self.link.succeeded("listener")
-                if message["type"] == "message":
-                    self._hear(message["channel"].decode(), message["data"])
-            asked = message is None
-
-    def _hear(self, channel: str, data: bytes) -> None:
-        """Do what a message says; anybody who reaches Redis may have sent it."""
-        if channel == self.link.name("wake"):
-            if data != self.name.encode():
-                super().wake()
-            return
-        told = _control(data)
-        if told is None:
-            logger.warning("A message in Redis that is none of ours was dropped (%s)", channel)
-        elif told[0] != self.name:
-            super().send_control(*told[1:])
+            self._outbox.notify(*self._listener.control(run_id, control))
 
 
-def _control(data: bytes) -> tuple[str, str, Control] | None:
-    """Sender, run and what is asked of its worker; None for what is no such message."""
-    try:
-        sender, run_id, action, reason = orjson.loads(data)
-        run_id = str(uuid.UUID(run_id))
-    except (ValueError, TypeError, AttributeError):
-        return None
-    if action not in ("interrupt", "rollback") or not isinstance(reason, str | None):
-        return None
-    return sender, run_id, Control(action, reason and reason[:_LONGEST_REASON])
-
-
-def _has_hole(events: list[Event], after: Order) -> bool:
+def _has_hole(numbers: list[Order], after: Order) -> bool:
     """Whether the event after which a client goes on is gone, and with it perhaps others."""
-    return after > START and after[1] >= 0 and all(each.order > after for each in events)
+    return after > START and after[1] >= 0 and all(each > after for each in numbers)
+
+
+def _is_cut(kept: list[Kept], after: Order) -> bool:
+    """Whether an event had to make room for others, and with it perhaps some that came after."""
+    begun = any(each.first for each in kept)
+    return bool(kept) and not begun and _has_hole([each.rank for each in kept], after)

@@ -114,6 +114,12 @@ class Outbox:
             self._unsent[key] = None
         self._signal()
 
+    def waits(self, key: str) -> bool:
+        """Whether something that was put still is to be sent."""
+        with self._lock:
+            queue = self._queues.get(key)
+            return queue is not None and bool(queue.parcels) and queue.sent < queue.last
+
     def notify(self, channel: str, message: bytes) -> None:
         """Have a message sent to whoever listens now. The same one is not sent twice in a row."""
         with self._lock:
@@ -266,14 +272,18 @@ class Outbox:
             return
         with self._lock:
             calls = [self._call(*each) for each in batches]
-        for batch, call, held in zip(batches, calls, await append(redis, calls), strict=True):
-            if isinstance(held, RedisError):
-                if not is_about_a_key(held):
-                    raise held
+        for batch, call, answer in zip(batches, calls, await append(redis, calls), strict=True):
+            if isinstance(answer, RedisError):
+                if not is_about_a_key(answer):
+                    raise answer
                 # Somebody else has written there. It is ours, and begun anew.
-                logger.warning("The stream of %s was deleted: %s", batch[0], held)
+                logger.warning("The stream of %s was deleted: %s", batch[0], answer)
                 await redis.delete(call.stream, call.meta)
-                held = 0
+                answer = [0]
+            held, *ranks = answer
+            # Of a batch that was not taken to its end there are fewer.
+            for parcel, rank in zip(batch[2], ranks, strict=False):
+                parcel.rank = rank
             self._note(*batch[:2], int(held))
 
     def _note(self, key: str, queue: Queue, held: int) -> None:

@@ -9,22 +9,28 @@ from typing import Any
 BATCH_EVENTS = 500
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Parcel:
-    """An event as it travels."""
+    """An event as it travels.
+
+    Attributes:
+        rank: Its place among all events of the thread, once Redis has said so; `-` where it was
+            refused.
+    """
 
     number: int
     run_id: str
     attempt: int
     header: bytes
     data: bytes
+    rank: bytes = b""
 
     @property
     def size(self) -> int:
         return len(self.header) + len(self.data)
 
     def arguments(self) -> tuple[Any, ...]:
-        return self.number, self.run_id, self.attempt, self.header, self.data
+        return self.number, self.run_id, self.attempt, self.header, self.data, self.rank
 
 
 @dataclass(slots=True)

@@ -6,26 +6,37 @@ Whoever reaches Redis can write to it: what is not an event is dropped, and said
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
-from langgraph_runtime_sql.bus import CONTROL, DONE, START, Event, Order, Subscription
+from langgraph_runtime_sql.events import START, Event, Order, parse_order
+from langgraph_runtime_sql.redis_entry import (
+    Entry,
+    Kept,
+    Place,
+    held_before,
+    is_begun_anew,
+    kept_in,
+    number_of,
+    place_of,
+    rank_of,
+    unpack,
+)
 from langgraph_runtime_sql.redis_link import FAILURES, Link, is_about_a_key
+from langgraph_runtime_sql.redis_subscription import RemoteSubscription
 
 logger = logging.getLogger(__name__)
 
 BLOCK_MILLISECONDS = 2_000
 COUNT = 200
-# Of several that may have sent at the same time, the last events are among so many.
-LAST = 20
 # Where a stream cannot be asked for its place, it is read from a little earlier.
 MARGIN_MILLISECONDS = 1_000
 PLACE_SECONDS = 2.0
 POKE_TTL_SECONDS = 60
+# By then every process has noticed that Redis was emptied, and told it again what it knows.
+TOLD_AGAIN_SECONDS = 7.0
 ASK_SECONDS = 0.2
 
 # In one step, because whoever publishes may begin the stream anew just then. What is known of it
@@ -36,64 +47,6 @@ if kind == 'stream' or kind == 'none' then return 0 end
 redis.call('DEL', KEYS[1], KEYS[2])
 return 1
 """
-
-EntryId = tuple[int, int]
-Fields = dict[bytes, bytes]
-Entry = tuple[bytes, Fields]
-
-
-def pack(event: Event) -> bytes:
-    """An event without its data, as it travels."""
-    about = event.run_id, event.name, event.resumable, event.attempt
-    return orjson.dumps([*event.order, *about])
-
-
-def unpack(fields: Fields) -> Event | None:
-    """The event of an entry; None for one that was refused, or is none of ours."""
-    header, data = fields.get(b"h"), fields.get(b"d")
-    if header is None or data is None:
-        return None
-    try:
-        milliseconds, sequence, run_id, name, resumable, attempt = orjson.loads(header)
-        if name == CONTROL:
-            sound = data == DONE
-        else:
-            orjson.loads(data)
-            sound = isinstance(name, str)
-    except (ValueError, TypeError):
-        return None
-    numbers = milliseconds, sequence, resumable, attempt
-    sound = sound and all(isinstance(each, int) for each in numbers)
-    if not sound or not isinstance(run_id, str):
-        return None
-    return Event((milliseconds, sequence), run_id, name, data, bool(resumable), attempt)
-
-
-def _number(fields: Fields) -> tuple[bytes, int] | None:
-    """Who has sent an entry, and as which of his; None where it does not say."""
-    try:
-        return fields[b"o"], int(fields[b"n"])
-    except (KeyError, ValueError):
-        return None
-
-
-def _held(known: Fields, newer: Iterable[Entry]) -> dict[bytes, int]:
-    """The number of each origin's last event before the newer ones, of what is known of a stream."""
-    held = {
-        origin: int(number)
-        for origin, number in known.items()
-        if origin != b"size" and not origin.startswith((b"run:", b"at:")) and number.isdigit()
-    }
-    for _, fields in newer:
-        if (numbered := _number(fields)) is not None:
-            origin, number = numbered
-            held[origin] = min(held.get(origin, number), number - 1)
-    return held
-
-
-def _entry_id(text: bytes) -> EntryId:
-    milliseconds, _, sequence = text.partition(b"-")
-    return int(milliseconds), int(sequence)
 
 
 @dataclass(slots=True)
@@ -108,18 +61,19 @@ class _Stream:
     position: bytes = b"0-0"
     held: dict[bytes, int] | None = None
     seen: dict[bytes, int] = field(default_factory=dict)
-    readers: set[Subscription] = field(default_factory=set)
+    readers: set[RemoteSubscription] = field(default_factory=set)
     placing: asyncio.Task[None] | None = None
 
 
 class Reader:
-    """What other processes publish, for those who follow it here.
+    """What all processes publish, for those who follow it here.
 
     Args:
         link: The way to Redis.
         name: This process, unlike any other.
-        is_ours: Whether an origin is this process, whose events are delivered already.
-        deliver: Called with the key of a stream and each event of another process.
+        is_ours: Whether an origin is this process.
+        ttl: Seconds for which Redis keeps a stream that nothing more is added to.
+        deliver: Called with the key of a stream, each event, its rank, and whether it is ours.
     """
 
     def __init__(
@@ -127,10 +81,12 @@ class Reader:
         link: Link,
         name: str,
         is_ours: Callable[[bytes], bool],
-        deliver: Callable[[str, Event], None],
+        ttl: float,
+        deliver: Callable[[str, Event, Order, bool], None],
     ) -> None:
         self._link = link
         self._is_ours = is_ours
+        self._ttl = ttl
         self._deliver = deliver
         self._streams: dict[str, _Stream] = {}
         self._poke = link.name(f"poke:{name}")
@@ -140,7 +96,9 @@ class Reader:
 
     # --- who follows what
 
-    async def follow(self, key: str, subscription: Subscription, asked_at: int | None) -> None:
+    async def follow(
+        self, key: str, subscription: RemoteSubscription, asked_at: int | None
+    ) -> None:
         """Deliver what comes to a stream. Returns when nothing more can be missed.
 
         Args:
@@ -155,7 +113,7 @@ class Reader:
         if stream.placing is not None:
             await asyncio.shield(stream.placing)
 
-    def unfollow(self, key: str, subscription: Subscription) -> None:
+    def unfollow(self, key: str, subscription: RemoteSubscription) -> None:
         """Deliver no more of it. Repeatable."""
         stream = self._streams.get(key)
         if stream is not None:
@@ -190,7 +148,7 @@ class Reader:
         else:
             if before:
                 stream.position = before[0][0]
-            stream.held = _held(known, newer[0] if newer else ())
+            stream.held = held_before(known, newer[0] if newer else ())
         finally:
             stream.placing = None
         await self._wake()
@@ -241,18 +199,28 @@ class Reader:
 
     def _take(self, key: str, stream: _Stream, entries: list[Entry]) -> None:
         for entry_id, fields in entries:
-            stream.position = entry_id
-            numbered = _number(fields)
+            before, stream.position = stream.position, entry_id
+            numbered = number_of(fields)
             if numbered is None:
                 _drop(key)
-            elif self._is_ours(numbered[0]) or not self._is_next(stream, *numbered):
                 continue
-            elif (event := unpack(fields)) is not None:
-                self._deliver(key, event)
+            if is_begun_anew(fields) and self._was_emptied(stream, before):
+                for subscription in stream.readers:
+                    subscription.hold(TOLD_AGAIN_SECONDS)
+            ours = self._is_ours(numbered[0])
+            if not self._is_next(stream, *numbered, ours):
+                continue
+            if (event := unpack(fields)) is not None:
+                self._deliver(key, event, rank_of(fields, event), ours)
             elif b"h" in fields:
                 _drop(key)
 
-    def _is_next(self, stream: _Stream, origin: bytes, number: int) -> bool:
+    def _was_emptied(self, stream: _Stream, before: bytes) -> bool:
+        """Whether a stream that begins anew had entries not long ago, which processes still know."""
+        silent = place_of(stream.position)[0] - place_of(before)[0]
+        return bool(stream.held or stream.seen) and silent < self._ttl * 1_000
+
+    def _is_next(self, stream: _Stream, origin: bytes, number: int, ours: bool) -> bool:
         """Whether an event is new; where one before it never came, followers are told."""
         before = stream.seen.get(origin)
         if before is None and stream.held is not None:
@@ -261,7 +229,9 @@ class Reader:
             return False
         if before is not None and number > before + 1:
             for subscription in stream.readers:
-                subscription.lose()
+                # Followers of our own runs do not have it from Redis.
+                if subscription.of_thread or not ours:
+                    subscription.lose()
         stream.seen[origin] = number
         return True
 
@@ -277,30 +247,45 @@ class Reader:
 
     # --- what was
 
-    async def log(self, key: str) -> list[Event]:
+    def position(self, key: str) -> Place:
+        """The last entry of a stream that was read; what comes after it will be delivered."""
+        stream = self._streams.get(key)
+        return place_of(stream.position) if stream is not None else (0, 0)
+
+    async def log(self, key: str) -> list[Kept]:
         """All events that a stream still holds.
 
         Raises:
             one of FAILURES: Redis does not answer.
         """
-        found: list[Event] = []
+        found: list[Kept] = []
         after = b"-"
         async with asyncio.timeout(self._link.seconds):
             redis: Any = await self._link.commands()
             while entries := await redis.xrange(self._link.stream(key), after, "+", count=1_000):
-                found += _events(entries)
+                found += kept_in(entries)
                 after = b"(" + entries[-1][0]
         return found
 
     async def last(self, key: str) -> Order:
-        """The greatest number among the last events of a stream.
+        """The greatest rank in a stream.
 
         Raises:
             one of FAILURES: Redis does not answer.
         """
         redis: Any = await self._link.commands()
-        entries = await redis.xrevrange(self._link.stream(key), count=LAST)
-        return max((event.order for event in _events(entries)), default=START)
+        return parse_order(await redis.hget(self._link.meta(key), "last")) or START
+
+    async def born(self, key: str) -> int | None:
+        """When a stream was begun, or told again, in milliseconds by Redis's clock, if ever.
+
+        Raises:
+            one of FAILURES: Redis does not answer.
+        """
+        async with asyncio.timeout(self._link.seconds):
+            redis: Any = await self._link.commands()
+            found = await redis.hget(self._link.meta(key), "born")
+        return int(found) if found is not None and found.isdigit() else None
 
     async def settle(self, key: str, seconds: float, run_id: str | None = None) -> bool:
         """Wait until what a stream holds now was delivered; False where that cannot be said.
@@ -317,11 +302,11 @@ class Reader:
             return False
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-                while _entry_id(stream.position) < last:
+                while place_of(stream.position) < last:
                     await self._progress.wait()
-        return _entry_id(stream.position) >= last
+        return place_of(stream.position) >= last
 
-    async def _end(self, key: str, run_id: str | None, deadline: float) -> EntryId | None:
+    async def _end(self, key: str, run_id: str | None, deadline: float) -> Place | None:
         """The last entry of a stream, as soon as Redis says which, and it holds a run's end.
 
         By the clock, because the client may take a cancellation for a timeout of its own.
@@ -332,7 +317,7 @@ class Reader:
                     redis: Any = await self._link.commands()
                     if run_id is None or await self._has_end(redis, key, run_id):
                         last = await redis.xrevrange(self._link.stream(key), count=1)
-                        return _entry_id(last[0][0]) if last else (0, 0)
+                        return place_of(last[0][0]) if last else (0, 0)
             except FAILURES as error:
                 logger.debug("The end of a stream cannot be asked for: %r", error)
             await asyncio.sleep(ASK_SECONDS)
@@ -341,15 +326,10 @@ class Reader:
     async def _has_end(self, redis: Any, key: str, run_id: str) -> bool:
         before = b"+"
         while entries := await redis.xrevrange(self._link.stream(key), before, "-", count=100):
-            if any(event.is_end and event.run_id == run_id for event in _events(entries)):
+            if any(each.event.is_end and each.event.run_id == run_id for each in kept_in(entries)):
                 return True
             before = b"(" + entries[-1][0]
         return False
-
-
-def _events(entries: Iterable[Entry]) -> list[Event]:
-    found = (unpack(fields) for _, fields in entries)
-    return [event for event in found if event is not None]
 
 
 def _drop(key: str) -> None:

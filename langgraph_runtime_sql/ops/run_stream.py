@@ -9,13 +9,14 @@ from uuid import UUID, uuid4
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import bus, checkpoint, database, json_codec, leases
-from langgraph_runtime_sql.bus import Event, Subscription
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import EventsLost
+from langgraph_runtime_sql.events import START, Event, Order, parse_order
 from langgraph_runtime_sql.ops import run_result, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import as_uuid, authorize
 from langgraph_runtime_sql.ops.run_cancel import cancel
 from langgraph_runtime_sql.statements import Row
+from langgraph_runtime_sql.subscription import Subscription
 
 # Of a run that ended in this time, all processes can still find all events.
 RECENT = timedelta(seconds=45)
@@ -63,7 +64,7 @@ class Stream:
         run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
         try:
             async for event, with_id in _follow(
-                run, thread, stream_channel, bus.parse_order(last_event_id), ignore_404
+                run, thread, stream_channel, parse_order(last_event_id), ignore_404
             ):
                 if _wanted(event.name, modes):
                     yield event.name.encode(), event.data, event.id if with_id else None
@@ -131,7 +132,7 @@ async def _is_elsewhere(
 
 
 async def _follow(
-    run_id: UUID, thread_id: UUID, live: Subscription, after: bus.Order | None, ignore_404: bool
+    run_id: UUID, thread_id: UUID, live: Subscription, after: Order | None, ignore_404: bool
 ) -> AsyncIterator[tuple[Event, bool]]:
     """Events in order, and whether each is shown with its number."""
     key, here = str(run_id), bus.current()
@@ -170,7 +171,7 @@ class _Reader:
         run_id: UUID,
         thread_id: UUID,
         live: Subscription,
-        after: bus.Order | None,
+        after: Order | None,
         *,
         is_ours: bool,
     ) -> None:
@@ -179,7 +180,7 @@ class _Reader:
         self._run_id, self._thread_id = run_id, thread_id
         self._live = live
         # Somebody goes on after an event that he has seen.
-        self._resumes = after is not None and after > bus.START
+        self._resumes = after is not None and after > START
         self._is_ours = is_ours
         self._told = False
 

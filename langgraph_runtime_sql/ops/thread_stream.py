@@ -9,9 +9,9 @@ import orjson
 from sqlalchemy import bindparam, func, or_, select
 
 from langgraph_runtime_sql import bus, database, json_codec
-from langgraph_runtime_sql.bus import Event, Order
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import EventsLost
+from langgraph_runtime_sql.events import CONTROL, DONE, Event, Order, parse_order
 from langgraph_runtime_sql.ops import run_rows
 from langgraph_runtime_sql.ops.access import as_uuid, authorize
 from langgraph_runtime_sql.ops.run_stream import final_event
@@ -23,6 +23,8 @@ Modes = frozenset[str]
 
 # A run that the database says has ended may be heard of for so long.
 DOUBT_SECONDS = 2.0
+# And for so long while Redis is away, or is told again what it knew.
+LATE_SECONDS = 15.0
 
 _NEWEST = Prepared(select(func.max(runs.c.seq)).where(runs.c.thread_id == bindparam("id")))
 _OPEN_OR_NEW = Prepared(
@@ -73,7 +75,7 @@ class Stream:
         # may start a run anywhere.
         return _follow(
             as_uuid(thread_id, "thread ID"),
-            bus.parse_order(last_event_id),
+            parse_order(last_event_id),
             frozenset(stream_modes) or frozenset({"run_modes"}),
             ctx,
             asked_at=time.time_ns(),
@@ -103,7 +105,7 @@ async def _follow(
     async with await here.follow_thread(str(thread_id), after, asked_at) as subscription:
         await Stream.check_thread_stream_auth(thread_id, ctx)
         while True:
-            if ends is not None and (lost := await ends.unheard()):
+            if ends is not None and (lost := await ends.unheard(holds=subscription.holds)):
                 break
             event = await subscription.get(None if ends is None else ends.seconds)
             if event is not None and event.is_loss:
@@ -124,6 +126,7 @@ class _Ends:
 
     def __init__(self, thread_id: UUID) -> None:
         self._thread_id = thread_id
+        self._late_since: float | None = None
         self._newest: int | None = None
         self._open: set[str] = set()
         self._heard: set[str] = set()
@@ -148,9 +151,16 @@ class _Ends:
         elif event.run_id != "*":
             self._open.add(event.run_id)
 
-    async def unheard(self) -> list[str]:
-        """Runs that have ended unheard. Asks the database now and then, and twice to be sure."""
+    async def unheard(self, *, holds: bool) -> list[str]:
+        """Runs that have ended unheard. Asks the database now and then, and twice to be sure.
+
+        Args:
+            holds: The subscription has events that wait for others before them.
+        """
         if time.monotonic() < self._due:
+            return []
+        if self._is_late(holds):
+            self._due = time.monotonic() + DOUBT_SECONDS
             return []
         found = await database.current().read(self._look)
         in_flight = {str(row["run_id"]) for row in found if row["status"] not in run_rows.ENDED}
@@ -163,6 +173,12 @@ class _Ends:
         seconds = DOUBT_SECONDS if over else bus.current().recheck_seconds
         self._due = time.monotonic() + seconds
         return unheard
+
+    def _is_late(self, holds: bool) -> bool:
+        """Whether the word of an end may be on its way, as is known here, and not for too long."""
+        late = bus.current().is_behind(str(self._thread_id)) or holds
+        self._late_since = (self._late_since or time.monotonic()) if late else None
+        return self._late_since is not None and time.monotonic() - self._late_since < LATE_SECONDS
 
     def _look(self, conn: Connection) -> list[Row]:
         """The thread's runs that are in flight or were made since the last look."""
@@ -188,7 +204,7 @@ async def _rest(lost: list[str], modes: Modes) -> AsyncIterator[Delivered]:
     for run_id, final in finals.items():
         if final is None:
             continue
-        for event in (final, Event((0, 0), run_id, bus.CONTROL, bus.DONE, False)):
+        for event in (final, Event((0, 0), run_id, CONTROL, DONE, False)):
             if (shown := _shown(event, modes)) is not None:
                 name, data, _, _ = shown
                 yield name, data, None, run_id

@@ -17,6 +17,7 @@ from tests.history.evidence import Evidence
 from tests.history.recorder import Operation
 from tests.history.streams import late_steps_are_not_told, streams_are_whole
 from tests.history.undone import ENDED, deleted_threads, undone
+from tests.history.watching import threads_streams_are_whole
 
 # How far two clocks of a machine may drift apart in a history, in seconds.
 CLOCKS = 0.1
@@ -369,6 +370,6 @@ PROMISES: dict[str, tuple[Rule, ...]] = {
     ),
     "attempts are within the limit": (attempts_are_limited,),
     "everything ends": (everything_has_ended, nothing_hangs_or_breaks),
-    "streams have no gap and no repeat": (streams_are_whole,),
+    "streams have no gap and no repeat": (streams_are_whole, threads_streams_are_whole),
     "order is kept per thread": (order_is_kept,),
 }

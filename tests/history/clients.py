@@ -19,6 +19,8 @@ GRAPH = "witness"
 # takes its place: states grow.
 SHARED = 6
 USES = 40
+# Seconds that a piece of a thread's stream is followed.
+WATCHING = 3.0
 # Seconds between two things that a client does, at most.
 THINKING = 0.3
 
@@ -76,6 +78,7 @@ class Client:
             self.enqueue: 8,
             self.follow: 4,
             self.stream: 4,
+            self.watch: 3,
             self.wait: 3,
             self.join: 2,
             self.wait_without_thread: 2,
@@ -202,6 +205,30 @@ class Client:
                 return
             process = self._other(process)
             await asyncio.sleep(0.05)
+
+    async def watch(self) -> None:
+        """Follow a thread for a while, in pieces, each at another server."""
+        thread, process, session = await self._thread(), self._process(), str(uuid4())
+        headers: dict[str, str] = {}
+        for _ in range(self._rng.randint(2, 5)):
+            url = f"{self._world.urls[process]}/threads/{thread}/stream"
+            after, most = headers.get("Last-Event-ID", ""), self._rng.randint(1, 15)
+            with (
+                self._record(
+                    "watch", process, thread=thread, session=session, after=after
+                ) as pending,
+                unanswered(pending),
+            ):
+                async with self._http.stream("GET", url, headers=headers) as answer:
+                    if not answer.is_success:
+                        await answer.aread()
+                        document("watch", answer, pending)
+                    after, ended = await take(answer, pending, after, most, seconds=WATCHING)
+            if ended and any(name == "error" for _, name, _ in pending.answer["events"]):
+                return
+            if after:
+                headers = {"Last-Event-ID": after}
+            process = self._other(process)
 
     async def read_whole(self, thread: str, run: str, process: int) -> None:
         """Read the stream of a run that has ended from its beginning, at one server."""
@@ -337,4 +364,5 @@ def _about(body: dict[str, Any]) -> dict[str, Any]:
         "count": body["input"]["count"],
         "strategy": body.get("multitask_strategy"),
         "durability": body.get("durability"),
+        "resumable": body.get("stream_resumable", False),
     }

@@ -61,12 +61,21 @@ def document(kind: str, answer: httpx.Response, pending: Pending) -> Any:
 
 
 async def take(
-    answer: httpx.Response, pending: Pending, after: str, most: int | None
+    answer: httpx.Response,
+    pending: Pending,
+    after: str,
+    most: int | None,
+    *,
+    seconds: float | None = None,
 ) -> tuple[str, bool]:
-    """Read up to `most` events; the id of the last one, and whether the stream has ended."""
+    """Read up to `most` events; the id of the last one, and whether the stream has ended.
+
+    Args:
+        seconds: For how long to read, of a stream that has no end.
+    """
     events: list[tuple[str | None, str, Any]] = []
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(seconds or PATIENCE):
             async for event in _events(answer):
                 events.append(event)
                 after = event[0] or after
@@ -74,8 +83,10 @@ async def take(
                     pending.ok(events=events, closed=False)
                     return after, False
     except (httpx.TransportError, TimeoutError) as error:
-        hung = isinstance(error, TimeoutError | httpx.ReadTimeout)
-        pending.info(events=events, error=repr(error), hung=hung)
+        quiet = isinstance(error, TimeoutError) and seconds is not None
+        hung = isinstance(error, TimeoutError | httpx.ReadTimeout) and not quiet
+        said = pending.ok if quiet else pending.info
+        said(events=events, error=repr(error), hung=hung)
         return after, False
     pending.ok(events=events, closed=True)
     return after, True

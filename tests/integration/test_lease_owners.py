@@ -26,6 +26,7 @@ from langgraph_runtime_sql import (
 )
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.errors import DatabaseOverloaded, SupersededAttempt
+from langgraph_runtime_sql.events import START, Event
 from langgraph_runtime_sql.ops import (
     run_claim,
     run_end,
@@ -40,6 +41,7 @@ from langgraph_runtime_sql.ops.threads import Threads
 from langgraph_runtime_sql.retry import OVERLOADED_EXCEPTIONS, retry_db
 from langgraph_runtime_sql.statements import Row
 from langgraph_runtime_sql.store import Store
+from langgraph_runtime_sql.subscription import Subscription
 from langgraph_runtime_sql.tables import runs
 from tests.support import runtime
 from tests.support.operations import rows
@@ -227,7 +229,7 @@ async def test_which_events_must_still_be_there_is_not_for_a_wrong_clock_to_say(
     monkeypatch.setattr(here, "shared", True)
     follow = here.follow_run
 
-    async def follow_run(*args: Any, whole: bool = False) -> bus.Subscription:
+    async def follow_run(*args: Any, whole: bool = False) -> Subscription:
         asked.append(whole)
         return await follow(*args, whole=whole)
 
@@ -341,7 +343,7 @@ async def test_a_superseded_attempt_does_not_take_its_temporary_thread_along(
     assert await status(run["run_id"]) is None
 
 
-async def _said_by(held: checkpoint.Claim, run: Row, error: Exception) -> list[bus.Event]:
+async def _said_by(held: checkpoint.Claim, run: Row, error: Exception) -> list[Event]:
     """What the followers of a run are told when an attempt of this process fails."""
     key, loop = str(run["run_id"]), asyncio.get_running_loop()
     checkpoint.claim.set(held)
@@ -515,8 +517,8 @@ async def test_the_stream_of_a_run_that_was_lost_is_not_kept_for_ever(
     )
     key = str(run["run_id"])
 
-    def kept() -> list[bus.Event]:
-        with closing(bus.current().subscribe_run(key, bus.START)) as reader:
+    def kept() -> list[Event]:
+        with closing(bus.current().subscribe_run(key, START)) as reader:
             return reader.waiting()
 
     async with working(), asyncio.timeout(60):

@@ -14,9 +14,11 @@ import pytest
 import redis
 
 from langgraph_runtime_sql import bus, redis_reader
-from langgraph_runtime_sql.bus import START, Control, Event, Subscription
+from langgraph_runtime_sql.bus import Control
 from langgraph_runtime_sql.errors import BadRedis
+from langgraph_runtime_sql.events import DONE, START, Event
 from langgraph_runtime_sql.redis_bus import RedisBus
+from langgraph_runtime_sql.subscription import Subscription
 from server import doctor_redis
 from tests.support.processes import free_port
 from tests.support.redis import Valkey, started
@@ -109,7 +111,7 @@ async def test_events_reach_followers_in_another_process_in_order(valkey: Valkey
         a.run_ended("run-1", "thread-1", resumable=False)
         for reader in (run, thread):
             events = await read(reader, 2_001)
-            assert payloads(events) == [*numbered(0, 2_000), bus.DONE]
+            assert payloads(events) == [*numbered(0, 2_000), DONE]
             assert [event.order for event in events] == sorted({event.order for event in events})
             reader.close()
 
@@ -229,8 +231,8 @@ async def test_an_attempt_is_still_superseded_after_many_other_runs_of_its_threa
         assert "run:run-21" in await fields("run:")
         assert len(await fields("run:")) <= 10
         assert await fields("gone") == []
-        # Two processes, the runs, when each was heard of, and the size.
-        assert len(await fields("")) <= 2 * (10 + 2) + 1
+        # Two processes, the runs, when each was heard of, the size, the birth and the last rank.
+        assert len(await fields("")) <= 2 * (10 + 2) + 3
 
 
 async def test_what_is_known_of_runs_that_never_end_is_bounded(
@@ -247,7 +249,7 @@ async def test_what_is_known_of_runs_that_never_end_is_bounded(
         redis = await a.link.commands()
         names = await redis.hkeys(a.link.meta("thread-22"))
         assert len([name for name in names if name.startswith(b"run:")]) <= 10
-        assert len(names) <= 2 * (10 + 1) + 1
+        assert len(names) <= 2 * (10 + 1) + 3
 
 
 async def test_keys_are_prefixed_and_expire_and_streams_are_bounded(
@@ -341,17 +343,17 @@ async def test_what_an_attempt_sent_that_was_superseded_does_not_come_after_the_
         return here.publish("run-29", "thread-29", "values", data, resumable=True, attempt=attempt)
 
     async with buses(valkey) as (a, b):
-        readers = [await b.follow_run("run-29", "thread-29"), await b.follow_thread("thread-29")]
+        reader = await b.follow_run("run-29", "thread-29")
         # In one step of this process, so that Redis has none of it when the other one's comes.
         say(b, 0, 2)
-        b._receive("thread-29", say(a, 1, 1))
+        late = say(a, 1, 1)
+        b._receive("thread-29", late, late.order, False)
         say(b, 2, 2)
-        for reader in readers:
-            assert payloads(await read(reader, 2)) == [b"0", b"2"]
-        b._receive("thread-29", say(a, 3, 1))
+        assert payloads(await read(reader, 2)) == [b"0", b"2"]
+        late = say(a, 3, 1)
+        b._receive("thread-29", late, late.order, False)
         b.run_ended("run-29", "thread-29", resumable=True)
-        for reader in readers:
-            assert [event.is_end for event in await read(reader, 1)] == [True]
+        assert [event.is_end for event in await read(reader, 1)] == [True]
 
 
 async def test_who_follows_a_thread_from_now_on_is_not_told_again_what_was_long_ago(

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from langgraph_runtime_sql import redis_bus, redis_outbox
-from langgraph_runtime_sql.bus import START, Subscription
+from langgraph_runtime_sql.events import START
 from langgraph_runtime_sql.redis_bus import RedisBus
+from langgraph_runtime_sql.subscription import Subscription
 from tests.support.proxy import proxied
 from tests.support.redis import Valkey, started
 

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import orjson
 import pytest
 
-from langgraph_runtime_sql import bus
+from langgraph_runtime_sql import bus, subscription
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.ops.threads import Threads
 from langgraph_runtime_sql.redis_bus import RedisBus
@@ -37,7 +37,7 @@ async def opened(
     monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[None]:
     """The runtime of one process, alone or beside others; little may wait for a reader."""
-    monkeypatch.setattr(bus, "WAITING_BYTES", 20_000)
+    monkeypatch.setattr(subscription, "WAITING_BYTES", 20_000)
     async with runtime.opened(tmp_path / "slow.db"):
         await runtime.register(GRAPHS)
         if request.param == "alone":

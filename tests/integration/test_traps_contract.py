@@ -17,6 +17,7 @@ from langgraph_runtime_sql.ops.crons import Crons
 from langgraph_runtime_sql.ops.runs import Runs
 from langgraph_runtime_sql.ops.threads import Threads
 from langgraph_runtime_sql.retry import retry_db
+from langgraph_runtime_sql.subscription import Subscription
 from tests.support import runtime, served
 from tests.support.operations import page, row, rows
 from tests.support.processes import Running
@@ -311,7 +312,7 @@ async def test_publishing_does_not_fail_whoever_has_left(db: database.Database) 
     """A follower that has gone makes publishing fail, and with it the run."""
     run = str(uuid4())
 
-    async def follow_and_vanish() -> bus.Subscription:
+    async def follow_and_vanish() -> Subscription:
         subscription = bus.current().subscribe_run(run)
         waiting = asyncio.ensure_future(subscription.get())
         await asyncio.sleep(0)

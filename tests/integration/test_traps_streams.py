@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 
 from langgraph_runtime_sql import bus
+from langgraph_runtime_sql.events import START
 from tests.support import served
 from tests.support.processes import Running
 from tests.support.served import Api, Event
@@ -224,7 +225,7 @@ async def test_a_state_update_is_kept_before_anyone_can_miss_it() -> None:
     """An update is sent to those who listen before it is kept for those who come just then."""
     local = bus.LocalBus()
     sent = local.publish_state("thread", "state_update", b"{}")
-    assert local.subscribe_thread("thread", bus.START).waiting() == [sent]
+    assert local.subscribe_thread("thread", START).waiting() == [sent]
 
 
 async def test_an_event_that_is_not_kept_survives_the_resumption() -> None:
@@ -234,7 +235,7 @@ async def test_an_event_that_is_not_kept_survives_the_resumption() -> None:
     live = local.subscribe_run("run")
     local.publish("run", "thread", "values", b"2", resumable=True)
     local.publish("run", "thread", "error", b"3")
-    resumed = local.subscribe_run("run", bus.START, live)
+    resumed = local.subscribe_run("run", START, live)
     assert [event.data for event in resumed.waiting()] == [b"1", b"2", b"3"]
 
 

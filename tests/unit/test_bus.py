@@ -6,9 +6,13 @@ import threading
 
 import pytest
 
-from langgraph_runtime_sql import bus
-from langgraph_runtime_sql.bus import START, Control, Event, LocalBus, Subscription
+from langgraph_runtime_sql import bus, event_logs, subscription
+from langgraph_runtime_sql.bus import Control, LocalBus
+from langgraph_runtime_sql.events import START, Event, parse_order
 from langgraph_runtime_sql.redis_bus import RedisBus
+from langgraph_runtime_sql.redis_entry import Kept
+from langgraph_runtime_sql.redis_subscription import ThreadSubscription
+from langgraph_runtime_sql.subscription import Subscription
 
 WAIT_SECONDS = 60.0
 
@@ -68,17 +72,17 @@ async def test_no_event_within_the_time_is_none(local: LocalBus) -> None:
 @pytest.mark.parametrize("after", ["", "-", "-1"])
 async def test_the_beginning_has_several_names(local: LocalBus, after: str) -> None:
     sent = [local.publish("r", "t", "values", b"%d" % n, resumable=True) for n in range(3)]
-    async with local.subscribe_run("r", bus.parse_order(after)) as reader:
+    async with local.subscribe_run("r", parse_order(after)) as reader:
         assert _drain(reader) == sent
 
 
 @pytest.mark.parametrize("garbage", ["abc", "1-x", "\u0661-x", "--", "1-2-3", "0x1"])
 def test_what_is_not_an_id_is_none(garbage: str) -> None:
-    assert bus.parse_order(garbage) is None
+    assert parse_order(garbage) is None
 
 
 def test_a_bare_number_is_before_the_first_event_of_its_millisecond() -> None:
-    assert START < (5, -1) == bus.parse_order("5") == bus.parse_order(b"5-*") < (5, 0)
+    assert START < (5, -1) == parse_order("5") == parse_order(b"5-*") < (5, 0)
 
 
 async def test_replay_and_live_join_without_gap_or_repeat(
@@ -164,7 +168,7 @@ async def test_ended_streams_are_forgotten_and_live_ones_kept() -> None:
 
 
 async def test_a_log_is_bounded(local: LocalBus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bus, "LOG_BYTES", 100)
+    monkeypatch.setattr(event_logs, "LOG_BYTES", 100)
     sent = [local.publish("r", "t", "v", b"x" * 10, resumable=True) for _ in range(50)]
     async with local.subscribe_run("r", START) as reader:
         assert _drain(reader) == sent[-10:]
@@ -173,7 +177,7 @@ async def test_a_log_is_bounded(local: LocalBus, monkeypatch: pytest.MonkeyPatch
 async def test_who_goes_on_after_what_is_not_kept_any_more_is_told_so(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bus, "LOG_BYTES", 100)
+    monkeypatch.setattr(event_logs, "LOG_BYTES", 100)
     sent = [local.publish("r", "t", "v", b"x" * 10, resumable=True) for _ in range(50)]
     seen, last_gone, next_gone = sent[0].order, sent[39].order, sent[38].order
     for after, whole in ((seen, False), (next_gone, False), (last_gone, True)):
@@ -191,7 +195,7 @@ async def test_who_goes_on_after_what_is_not_kept_any_more_is_told_so(
 async def test_a_reader_that_does_not_read_loses_what_waits_and_is_told_so(
     monkeypatch: pytest.MonkeyPatch, end: bool
 ) -> None:
-    monkeypatch.setattr(bus, "WAITING_BYTES", 10_000)
+    monkeypatch.setattr(subscription, "WAITING_BYTES", 10_000)
     for here in (LocalBus(keep_seconds=60), RedisBus("redis://127.0.0.1:1/0")):
         slow, reads = here.subscribe_run("r"), here.subscribe_run("r")
         thread = here.subscribe_thread("t")
@@ -199,7 +203,7 @@ async def test_a_reader_that_does_not_read_loses_what_waits_and_is_told_so(
         for number in range(100):
             sent.append(here.publish("r", "t", "values", b"%d" % number + b"x" * 100))
             assert await reads.get(0) == sent[-1]
-            assert sum(map(bus._size, slow.waiting())) <= 10_000
+            assert sum(event.size for event in slow.waiting()) <= 10_000
         if end:
             here.run_ended("r", "t", resumable=False)
             here.run_ended("r", "t", resumable=False)
@@ -218,7 +222,7 @@ async def test_a_reader_that_does_not_read_loses_what_waits_and_is_told_so(
 async def test_a_single_event_may_be_larger_than_what_may_wait(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bus, "WAITING_BYTES", 100)
+    monkeypatch.setattr(subscription, "WAITING_BYTES", 100)
     async with local.subscribe_run("r") as reader:
         for _ in range(3):
             sent = local.publish("r", "t", "values", b"x" * 1_000)
@@ -229,7 +233,7 @@ async def test_a_single_event_may_be_larger_than_what_may_wait(
 async def test_what_was_kept_may_be_more_than_what_may_wait(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bus, "WAITING_BYTES", 1_000)
+    monkeypatch.setattr(subscription, "WAITING_BYTES", 1_000)
     sent = [local.publish("r", "t", "v", b"x" * 100, resumable=True) for _ in range(50)]
     async with local.subscribe_run("r", START) as reader:
         sent.append(local.publish("r", "t", "v", b"x", resumable=True))
@@ -237,19 +241,19 @@ async def test_what_was_kept_may_be_more_than_what_may_wait(
 
 
 async def test_room_is_made_for_a_while(local: LocalBus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bus, "ALL_LOGS_BYTES", 1_000)
+    monkeypatch.setattr(event_logs, "ALL_LOGS_BYTES", 1_000)
     for number in range(100):
         run = str(number)
         local.publish(run, "t", "v", b"x" * 10, resumable=True)
         local.run_ended(run, "t", resumable=True)
-        assert local._logged <= 1_000
-    assert local._logged > 900 - 2 * 14
+        assert local._logs.size <= 1_000
+    assert local._logs.size > 900 - 2 * 14
 
 
 async def test_all_logs_together_are_bounded(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bus, "ALL_LOGS_BYTES", 100)
+    monkeypatch.setattr(event_logs, "ALL_LOGS_BYTES", 100)
     for run in ("first", "second", "third"):
         local.publish(run, "t", "v", b"x" * 40, resumable=True)
         local.run_ended(run, "t", resumable=True)
@@ -280,3 +284,47 @@ async def test_a_run_that_nobody_else_can_take_is_live_between_its_attempts(
     local.run_started("r", resumable=True)
     local.run_left("r")
     assert local.is_live("r")
+
+
+def _of_thread(number: int) -> Event:
+    return Event((number, 0), "r", "values", b"%d" % number, True)
+
+
+async def test_who_has_a_later_event_of_a_thread_is_told_of_an_earlier_one() -> None:
+    """Whoever goes on after the later one would miss it."""
+    reader = ThreadSubscription(lambda _: None)
+    for number in (1, 3, 4):
+        reader.push(_of_thread(number))
+    assert [event.data for event in reader.waiting()] == [b"1", b"3", b"4"]
+    reader.push(_of_thread(2))
+    assert reader.broken
+    assert reader.waiting()[-1].is_loss
+
+
+async def test_what_is_told_again_is_sorted_first() -> None:
+    reader = ThreadSubscription(lambda _: None)
+    reader.push(_of_thread(1))
+    reader.hold(WAIT_SECONDS)
+    for number in (4, 2, 3):
+        reader.push(_of_thread(number))
+    assert reader.holds
+    assert [event.data for event in reader.waiting()] == [b"1"]
+    reader._release()
+    assert not reader.holds
+    assert [event.data for event in reader.waiting()] == [b"1", b"2", b"3", b"4"]
+    assert not reader.broken
+    reader.close()
+
+
+async def test_who_resumes_a_thread_has_what_was_kept_and_what_came_meanwhile() -> None:
+    reader = ThreadSubscription(lambda _: None)
+    reader.resumes()
+    for number in (4, 5):
+        reader.push(_of_thread(number))
+    kept = [Kept((number, 0), (number, 0), _of_thread(number), number == 1) for number in (2, 1, 3)]
+    reader.resume((1, 0), kept, (3, 0))
+    assert [event.data for event in reader.waiting()] == [b"2", b"3", b"4", b"5"]
+    for number in (3, 6):
+        reader.push(_of_thread(number))
+    assert [event.data for event in reader.waiting()][4:] == [b"6"]
+    assert not reader.broken

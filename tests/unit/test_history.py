@@ -98,6 +98,11 @@ class Made:
         answer = {"events": [list(event) for event in events], "closed": closed}
         self.ask("stream", thread="t", run=run, after=after, answer=answer)
 
+    def watch(self, *events: Any, session: str = "s", after: str = "") -> None:
+        """A piece of what somebody was sent who followed the thread."""
+        answer = {"events": [list(event) for event in events]}
+        self.ask("watch", thread="t", session=session, after=after, answer=answer)
+
     def evidence(self, **others: Any) -> Evidence:
         threads = {"t": Thread("idle", self.metadata, tuple(self.log))}
         found = Evidence(
@@ -522,6 +527,40 @@ def missing_and_there(made: Made) -> None:
     made.stream("a", (None, "error", {"error": "HTTPException", "message": "404"}))
 
 
+def thread_gap(made: Made) -> None:
+    made.watch(sent(1, 0), sent(2, 2))
+
+
+def thread_gap_between_pieces(made: Made) -> None:
+    made.watch(sent(1, 0))
+    made.watch(sent(3, 0, run="b"), sent(4, 2, run="b"), after="1-0")
+
+
+def thread_begun_late(made: Made) -> None:
+    made.watch(sent(1, 1), sent(2, 1, run="b"))
+
+
+def thread_repeat(made: Made) -> None:
+    made.watch(sent(1, 0), sent(2, 1))
+    made.watch(sent(2, 1), after="2-0")
+
+
+def thread_superseded(made: Made) -> None:
+    made.watch(sent(1, 0, 2, 102, run="b"), sent(2, 0, 1, 101, run="b"))
+
+
+def thread_without_a_run(made: Made) -> None:
+    made.create("c", 1, resumable=True)
+    made.work("c", range(1))
+    made.end("c")
+    made.live("d")
+    made.watch(sent(1, 0), sent(2, 1), sent(3, 0, run="d"))
+
+
+def thread_loss_without_a_fault(made: Made) -> None:
+    made.watch(sent(1, 0), LOSS, (None, "values", {}))
+
+
 STREAM: list[Callable[[Made], None]] = [
     gap,
     gap_at_the_beginning,
@@ -535,6 +574,13 @@ STREAM: list[Callable[[Made], None]] = [
     loss_without_a_result,
     loss_with_half_a_result,
     missing_and_there,
+    thread_gap,
+    thread_gap_between_pieces,
+    thread_begun_late,
+    thread_repeat,
+    thread_superseded,
+    thread_without_a_run,
+    thread_loss_without_a_fault,
 ]
 
 
@@ -672,6 +718,14 @@ def test_a_stream_that_redis_has_forgotten_may_be_empty() -> None:
     made = good()
     made.ask("fault", what="flush redis")
     made.stream("a")
+    assert check(made.evidence()) == []
+
+
+def test_a_thread_may_be_followed_from_the_middle_of_a_run_until_events_are_lost() -> None:
+    made = good()
+    made.watch(sent(2, 1), ("3-0", "metadata", {}), sent(4, 0, 2, 102, run="b"))
+    made.ask("fault", what="flush redis")
+    made.watch(sent(5, 1, 2, 102, run="b"), LOSS, (None, "values", {}), after="4-0")
     assert check(made.evidence()) == []
 
 

@@ -1,0 +1,98 @@
+"""Watching: whether what a client was sent of a whole thread, over all servers, is whole."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tests.history.evidence import Evidence
+from tests.history.recorder import Operation
+from tests.history.streams import Event, last_of
+
+Sender = tuple[str, int, int]
+
+
+def threads_streams_are_whole(evidence: Evidence) -> Iterator[tuple[str, Iterable[Any]]]:
+    """Each event once, in order, of runs one after the other, and none left out.
+
+    Where events were lost, the client is told so and the stream ends.
+    """
+    faults = evidence.operations("fault")
+    sessions: dict[str, list[Operation]] = defaultdict(list)
+    for piece in evidence.operations("watch"):
+        sessions[piece.asked["session"]].append(piece)
+    for pieces in sessions.values():
+        events = [event for piece in pieces for event in piece.answer.get("events", ())]
+        told = [number for number, (_, name, _) in enumerate(events) if name == "error"]
+        seen = events[: told[0]] if told else events
+        thread = pieces[0].asked["thread"]
+        if wrong := _repeat(seen) or _gap(seen) or _missing(evidence, thread, seen):
+            yield f"the stream of thread {thread}: {wrong}", pieces
+        end = pieces[-1].ended or 0.0
+        if any(map(_is_loss, events)) and not any(each.begun < end for each in faults):
+            yield (
+                f"the stream of thread {thread} was broken off, and nothing had gone wrong",
+                pieces,
+            )
+
+
+def _is_loss(event: Event) -> bool:
+    _, name, data = event
+    return bool(name == "error" and data.get("error") == "EventsLost")
+
+
+def _repeat(events: list[Event]) -> str | None:
+    before = (-1, -1)
+    for name, kind, data in events:
+        if name is None:
+            return f"an event without a number: {kind} {data}"
+        first, _, second = name.partition("-")
+        if (int(first), int(second)) <= before:
+            return f"event {name} comes again, or too late"
+        before = int(first), int(second)
+    return None
+
+
+def _gap(events: list[Event]) -> str | None:
+    """Of each attempt one event after the other; from its first, unless it was begun with."""
+    counts: dict[Sender, int] = {}
+    latest: dict[str, int] = {}
+    for name, kind, data in events:
+        if kind != "custom":
+            continue
+        sender = data["run"], data["attempt"], data["pid"]
+        if data["attempt"] < latest.get(data["run"], 0):
+            return f"event {name} is by a superseded attempt"
+        if data["n"] != counts.get(sender, data["n"] if not counts else 0):
+            return f"event {name} is number {data['n']}, {counts.get(sender, 0)} was to come"
+        latest[data["run"]], counts[sender] = data["attempt"], data["n"] + 1
+    return None
+
+
+def _missing(evidence: Evidence, thread: str, events: list[Event]) -> str | None:
+    """Between the first and the last run that were seen, all are, to their ends."""
+    told = [
+        (data["run"], data["attempt"], data["pid"]) for _, kind, data in events if kind == "custom"
+    ]
+    runs = list(dict.fromkeys(run for run, _, _ in told))
+    order = [
+        change.run
+        for change in evidence.changes
+        if change.what == "run" and change.thread == thread and change.was == "running"
+        if change.status == "success"
+    ]
+    places = [order.index(run) for run in runs if run in order]
+    if not places:
+        return None
+    resumable = {
+        each.answer.get("run") for each in evidence.operations("run") if each.asked.get("resumable")
+    }
+    steps: dict[Sender, int] = defaultdict(int)
+    for step in evidence.steps:
+        steps[step.run, step.attempt, step.pid] += 1
+    # The first may have been begun with, and the last not be over.
+    for run in order[min(places) + 1 : max(places)]:
+        done = run in resumable and steps[run, *last_of(evidence, run)]
+        sent = told.count((run, *last_of(evidence, run)))
+        if done and sent != done:
+            return f"run {run} took {done} steps, of which {sent} were told"
+    return None
