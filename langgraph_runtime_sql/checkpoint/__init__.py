@@ -18,12 +18,10 @@ from langgraph_runtime_sql.checkpoint.saver import Checkpointer
 from langgraph_runtime_sql.checkpoint.schema import ensure_schema
 from langgraph_runtime_sql.checkpoint.stock import run
 from langgraph_runtime_sql.checkpoint.storage import thread_storage
-from langgraph_runtime_sql.checkpoint.undo import Place
 
 __all__ = [
     "Checkpointer",
     "Claim",
-    "Place",
     "claim",
     "copy_thread",
     "delete_for_runs",

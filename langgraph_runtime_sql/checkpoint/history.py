@@ -157,9 +157,7 @@ def prune_thread(conn: Connection, thread_id: Any) -> None:
     _delete(conn, [(thread, *each) for each in found if each not in kept])
 
 
-def delete_for_runs(
-    conn: Connection, run_ids: Iterable[Any], thread_id: Any | None = None
-) -> set[undo.Place]:
+def delete_for_runs(conn: Connection, run_ids: Iterable[Any], thread_id: Any | None = None) -> None:
     """Delete the checkpoints that runs wrote, and what they wrote onto others.
 
     One that the delta channels of another run's checkpoint are rebuilt from stays:
@@ -169,24 +167,16 @@ def delete_for_runs(
         run_ids: The runs.
         thread_id: Only in this thread. A copy of it has the same runs in its
             checkpoints, so leave this out only to delete them everywhere.
-
-    Returns:
-        The checkpoints that are gone, or are not what they were.
     """
-    changed: set[undo.Place] = set()
     for run_id in map(str, run_ids):
         written = _group(_written_by(conn, run_id, thread_id), thread_id)
         touched = _group(undo.places(conn, run_id), thread_id)
         for thread, ns in written.keys() | touched.keys():
             ids = written[thread, ns]
             needed = _needed_by_others(conn, thread, ns, ids)
-            gone = [(thread, ns, checkpoint_id) for checkpoint_id in ids - needed]
-            _delete(conn, gone)
-            others = [(thread, ns, each) for each in touched[thread, ns] - needed]
-            for place in others:
-                undo.take_back(conn, run_id, place)
-            changed.update(gone, others)
-    return changed
+            _delete(conn, [(thread, ns, checkpoint_id) for checkpoint_id in ids - needed])
+            for checkpoint_id in touched[thread, ns] - needed:
+                undo.take_back(conn, run_id, (thread, ns, checkpoint_id))
 
 
 def _group(places: Iterable[undo.Place], thread_id: Any | None) -> dict[tuple[str, str], set[str]]:

@@ -183,9 +183,9 @@ class Runs:
             if row is None or row["thread_id"] != thread:
                 raise HTTPException(404, "Run not found")
             was_last = conn.scalar(_LAST, {"id": thread}) == run
-            newest = checkpoint.latest_id(conn, thread)
-            changed = _delete(conn, row)
-            is_changed = newest is not None and (str(thread), "", newest) in changed
+            before = checkpoint.latest_version(conn, thread)
+            _delete(conn, row)
+            is_changed = checkpoint.latest_version(conn, thread) != before
             return is_changed or (was_last and row["status"] in run_rows.ENDED)
 
         left_its_state = await database.current().write(fn)
@@ -356,12 +356,12 @@ def _of_thread(thread_id: Any, status: str | None) -> Any:
     return statement.order_by(runs.c.created_at.desc(), runs.c.seq.desc())
 
 
-def _delete(conn: Connection, row: Row) -> set[checkpoint.Place]:
-    """Delete a run in any status; the checkpoints that are not there, or as they were, any more."""
-    changed = checkpoint.delete_for_runs(conn, [row["run_id"]], row["thread_id"])
+def _delete(conn: Connection, row: Row) -> None:
+    """Delete a run in any status."""
+    checkpoint.delete_for_runs(conn, [row["run_id"]], row["thread_id"])
     run_rows.delete(conn, row["run_id"])
     if row["status"] in run_rows.ENDED:
-        return changed
+        return
     thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))
     tell_hooks(conn, row, "rollback")
     key = str(row["run_id"])
@@ -372,7 +372,6 @@ def _delete(conn: Connection, row: Row) -> set[checkpoint.Place]:
         resumable, thread = bool(row["kwargs"].get("resumable")), str(row["thread_id"])
         conn.after_commit(lambda: bus.current().run_ended(key, thread, resumable=resumable))
     conn.after_commit(lambda: bus.current().wake())
-    return changed
 
 
 __all__ = ["Runs"]

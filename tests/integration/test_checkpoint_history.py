@@ -334,25 +334,10 @@ async def test_deleting_an_earlier_run_deletes_its_checkpoints(db: Database) -> 
         .compile(checkpointer=Checkpointer())
     )
     run_ids = [await run_as_run(db, graph, {"plain": n}, "t") for n in range(3)]
-    [newest, *_] = await checkpoints("t")
-    changed = await db.write(lambda conn: delete_for_runs(conn, run_ids[:2], "t"))
-    assert len(changed) == 6
-    assert ("t", "", newest) not in changed
+    await db.write(lambda conn: delete_for_runs(conn, run_ids[:2], "t"))
     left = [each.metadata["run_id"] async for each in Checkpointer().alist(at("t"))]
     assert left == [run_ids[2]] * 3
     assert await values(graph, "t") == {"plain": 3}
-
-
-async def test_it_is_said_which_checkpoints_are_not_what_they_were(db: Database) -> None:
-    graph = logging_graph(100, ask=True)
-    await run_as_run(db, graph, {"log": ["hello"]}, "t")
-    [asked, *_] = await checkpoints("t")
-    answered = await run_as_run(db, graph, Command(resume="yes"), "t")
-    [newest, *_] = await checkpoints("t")
-    changed = await db.write(lambda conn: delete_for_runs(conn, [answered], "t"))
-    # One is gone, of the other what was answered to it.
-    assert changed == {("t", "", newest), ("t", "", asked)}
-    assert await db.write(lambda conn: delete_for_runs(conn, [answered], "t")) == set()
 
 
 async def test_deleting_a_run_leaves_copies_of_its_thread_alone(db: Database) -> None:
