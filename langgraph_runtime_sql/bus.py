@@ -222,7 +222,8 @@ class LocalBus:
         subscription = kind(leave)
         with self._lock:
             if after is not None:
-                subscription.begin_with(_since(after, logs(), live))
+                whole = readers is self._by_run
+                subscription.begin_with(_since(after, logs(), live, whole=whole))
             readers[key].append(subscription)
         return subscription
 
@@ -323,13 +324,16 @@ class LocalBus:
             self._logs.expire()
 
 
-def _since(after: Order, logs: list[Log], live: Subscription | None) -> list[Event]:
-    """What is known of what came after an event; that some is missing comes first."""
+def _since(after: Order, logs: list[Log], live: Subscription | None, *, whole: bool) -> list[Event]:
+    """What is known of what came after an event; that some is missing comes first.
+
+    Args:
+        whole: Whoever begins gets all that ever came, and not only what is kept.
+    """
     waiting = live.waiting() if live else []
     known = {event for log in logs for event in log.events}.union(waiting)
     found = sorted(event for event in known if event.order > after)
-    # Whoever begins gets what is kept. Whoever goes on gets all that came since.
-    gone = after > START and any(log.dropped > after for log in logs)
+    gone = (whole or after > START) and any(log.dropped > after for log in logs)
     if (gone and all(event.order > after for event in waiting)) or (live and live.broken):
         return [lost(), *found]
     return found

@@ -231,7 +231,7 @@ class RedisBus(LocalBus):
         if self._remote is None:
             return
         reader.after = after
-        stored = await self._stored(reader, run_id, after, whole=whole)
+        stored, is_cut = await self._stored(reader, run_id, after, whole=whole)
         with self._lock:
             here = [event for log in self._logs.of_runs([run_id]) for event in log.events]
             waiting = [*(live.waiting() if live else ()), *reader.waiting()]
@@ -241,27 +241,34 @@ class RedisBus(LocalBus):
             events = [found[number] for number in sorted(found) if number[0] > after]
             losses = [each for each in waiting if each.is_loss][:1]
             reader.begin_with([*losses, *events])
-        if (events or whole) and _has_hole([each.order for each in found.values()], after):
+        known = list(found.values())
+        if (is_cut and after == START and not any(map(_begins, known))) or (
+            (events or whole) and _misses_some(known, after)
+        ):
             reader.lose_first()
 
     async def _stored(
         self, reader: RemoteSubscription, run_id: str, after: Order, *, whole: bool
-    ) -> list[Event]:
-        """What Redis holds; where it has forgotten some, not before it was told again."""
+    ) -> tuple[list[Event], bool]:
+        """What Redis holds; where it has forgotten some, not before it was told again.
+
+        And whether that begins where events made room for others, which may be the run's own.
+        """
         if self._remote is None:
-            return []
+            return [], False
         deadline = time.monotonic() + TOLD_AGAIN_SECONDS
         while True:
             try:
-                found = [each.event for each in await self._remote.log(reader.key)]
+                found = await self._remote.log(reader.key)
             except FAILURES:
                 if not self.is_live(run_id):
                     reader.lose()
-                return []
-            kept = [each for each in found if each.resumable and each.run_id == run_id]
-            hole = whole and _has_hole([each.order for each in kept], after)
-            if not hole or time.monotonic() > deadline:
-                return kept
+                return [], False
+            events = [each.event for each in found]
+            kept = [each for each in events if each.resumable and each.run_id == run_id]
+            if not (whole and _misses_some(kept, after)) or time.monotonic() > deadline:
+                begins_so = bool(kept) and kept[0] == events[0]
+                return kept, begins_so and not any(each.first for each in found)
             await asyncio.sleep(0.25)
 
     async def _resume(self, reader: ThreadSubscription, after: Order) -> None:
@@ -376,6 +383,18 @@ class RedisBus(LocalBus):
         super().send_control(run_id, control)
         if not here:
             self._outbox.notify(*self._listener.control(run_id, control))
+
+
+def _begins(event: Event) -> bool:
+    """Whether an attempt at a run begins with it."""
+    return event.name == "metadata"
+
+
+def _misses_some(known: list[Event], after: Order) -> bool:
+    """Whether events that a run has sent since may be missing from those that are known."""
+    # Who goes on after what was sent before the run misses nothing of it.
+    begun = any(_begins(each) and each.attempt == 1 for each in known)
+    return not begun and _has_hole([each.order for each in known], after)
 
 
 def _has_hole(numbers: list[Order], after: Order) -> bool:

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import pytest
 import redis
 
-from langgraph_runtime_sql import bus, redis_reader
+from langgraph_runtime_sql import bus, redis_append, redis_reader
 from langgraph_runtime_sql.bus import Control
 from langgraph_runtime_sql.errors import BadRedis
 from langgraph_runtime_sql.events import DONE, START, Event
@@ -394,6 +394,28 @@ async def test_what_is_sent_comes_after_what_was_sent_elsewhere_whatever_clocks_
         assert [event.order for event in events] == sorted({event.order for event in events})
         resumed = await a.follow_run("run-16", "thread-16", events[3].order)
         assert payloads(await read(resumed, 4)) == numbered(4, 8)
+
+
+async def test_who_begins_a_run_whose_beginning_is_gone_is_told_so(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_append, "STREAM_BYTES", 2_000)
+    async with buses(valkey) as (a, b):
+        earlier = [
+            a.publish("run-30", "thread-30", "metadata", b"{}", resumable=True, attempt=1),
+            a.publish("run-30", "thread-30", "values", b"1", resumable=True, attempt=1),
+        ]
+        await a.flush()
+        # He goes on after another run, or before any: nothing of this one is missing.
+        for after in (START, (5, 0)):
+            reader = await b.follow_run("run-30", "thread-30", after, whole=True)
+            assert await read(reader, 2) == earlier
+        for _ in range(50):
+            a.publish("run-30", "thread-30", "values", b"1" * 100, resumable=True, attempt=1)
+        await a.flush()
+        for after in (START, (5, 0), earlier[0].order):
+            reader = await b.follow_run("run-30", "thread-30", after, whole=True)
+            assert [each.is_loss for each in await read(reader, 2)] == [True, False]
 
 
 async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> None:

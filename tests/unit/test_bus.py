@@ -170,7 +170,7 @@ async def test_ended_streams_are_forgotten_and_live_ones_kept() -> None:
 async def test_a_log_is_bounded(local: LocalBus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_logs, "LOG_BYTES", 100)
     sent = [local.publish("r", "t", "v", b"x" * 10, resumable=True) for _ in range(50)]
-    async with local.subscribe_run("r", START) as reader:
+    async with local.subscribe_thread("t", START) as reader:
         assert _drain(reader) == sent[-10:]
 
 
@@ -228,6 +228,20 @@ async def test_a_single_event_may_be_larger_than_what_may_wait(
             sent = local.publish("r", "t", "values", b"x" * 1_000)
             assert await reader.get(0) == sent
         assert not reader.broken
+
+
+async def test_who_begins_a_run_whose_beginning_is_gone_is_told_so(
+    local: LocalBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_logs, "LOG_BYTES", 1_000)
+    sent = [local.publish("r", "t", "v", b"x" * 100, resumable=True) for _ in range(50)]
+    async with local.subscribe_run("r", START) as reader:
+        first, *rest = _drain(reader)
+        assert first.is_loss
+        assert rest == sent[-10:]
+    # A thread has no beginning that somebody could ask for: logs of its runs expire.
+    async with local.subscribe_thread("t", START) as reader:
+        assert _drain(reader) == sent[-10:]
 
 
 async def test_what_was_kept_may_be_more_than_what_may_wait(
