@@ -207,10 +207,14 @@ class _Reader:
                 yield event, resumable or event.resumable
 
     async def _ended(self) -> str:
-        """Why the stream has ended. Who has heard nothing of a run must hear that it is gone."""
-        if self._told or self._resumes or await _find(self._run_id, self._thread_id) is not None:
+        """Why the stream has ended.
+
+        Who has heard nothing of a run would look at its thread, and so must hear if that is gone.
+        """
+        if self._told or self._resumes:
             return "ended"
-        return "missing"
+        thread = await database.current().read(lambda conn: thread_rows.find(conn, self._thread_id))
+        return "missing" if thread is None else "ended"
 
     async def _look(self, *, first: bool = False) -> None:
         """Ask the database whether anything more will come, and have what was sent before here."""

@@ -240,7 +240,8 @@ async def test_followers_of_a_deleted_threads_runs_are_let_go(api: Api, tmp_path
         assert (await api.http.delete(f"/threads/{thread}")).is_success
         async with asyncio.timeout(served.PATIENCE):
             for stream in (first, second):
-                assert [event.name async for event in stream if event.name != "metadata"] == []
+                [event] = [event async for event in stream if event.name != "metadata"]
+                assert event.name == "error" and "Run not found" in event.data
     assert await served.lines(record, 3) == ["started", "cancelled", "stopped"]
     assert (await api.http.get(f"/threads/{thread}")).status_code == 404
 
