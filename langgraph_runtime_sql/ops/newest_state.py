@@ -123,7 +123,7 @@ async def _show(
     return await database.current().write(fn)
 
 
-async def refresh_after_deletion(thread_id: UUID) -> None:
+async def refresh_at_rest(thread_id: UUID) -> None:
     """Bring a thread's row to what is left of its checkpoints, unless a run will do so."""
 
     def fn(conn: Connection) -> tuple[Row, str] | None:

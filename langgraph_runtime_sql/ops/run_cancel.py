@@ -16,7 +16,7 @@ from langgraph_runtime_sql import bus, checkpoint, database, filters, hooks, sco
 from langgraph_runtime_sql.bus import Control
 from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.ops import custom_checkpointer, run_rows, thread_rows
+from langgraph_runtime_sql.ops import custom_checkpointer, newest_state, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import Filter, as_uuid, authorize
 from langgraph_runtime_sql.statements import Row
 from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
@@ -133,9 +133,17 @@ async def _cancel_all(part: ColumnElement[bool], permitted: Filter, control: Con
             for row in stopped:
                 if row["status"] == run_rows.PENDING:
                     await custom_checkpointer.delete_run(row["run_id"])
+        for thread_id in {row["thread_id"] for row in stopped if _was_begun(row)}:
+            await newest_state.refresh_at_rest(thread_id)
         if last is None:
             return count
         place = last
+
+
+def _was_begun(row: Row) -> bool:
+    """Whether a run that waited has been worked on, and its thread does not show it yet."""
+    is_waiting = row["status"] == run_rows.PENDING and row["attempt"] > 0
+    return is_waiting and not row["kwargs"].get("temporary")
 
 
 def _cancel_page(

@@ -23,7 +23,7 @@ from langgraph_runtime_sql.ops import (
 )
 from langgraph_runtime_sql.ops.access import Rows, as_uuid, authorize, caller, pick, rows
 from langgraph_runtime_sql.ops.crons import take_firing
-from langgraph_runtime_sql.ops.newest_state import refresh_after_deletion
+from langgraph_runtime_sql.ops.newest_state import refresh_at_rest
 from langgraph_runtime_sql.ops.run_cancel import cancel, tell_hooks
 from langgraph_runtime_sql.ops.run_create import RunRequest, create
 from langgraph_runtime_sql.ops.run_end import set_joint_status
@@ -193,7 +193,7 @@ class Runs:
             return rows([])
         await custom_checkpointer.delete_run(run)
         if left_its_state:
-            await refresh_after_deletion(thread)
+            await refresh_at_rest(thread)
         return rows([run])  # type: ignore[list-item]  # the bare id
 
     @staticmethod

@@ -149,10 +149,15 @@ async def test_a_thread_shows_what_is_stored_of_a_run_that_was_cut_off(
 
 
 @pytest.mark.parametrize("action", ["interrupt", "rollback"])
+@pytest.mark.parametrize("is_back", [False, True])
 async def test_a_thread_shows_what_is_stored_of_a_run_whose_worker_failed_as_it_was_told_to_stop(
-    db: Database, action: str
+    db: Database, is_back: bool, action: str
 ) -> None:
-    """It ended in place of another attempt, and its thread showed what was before it."""
+    """It ended in place of another attempt, and its thread showed what was before it.
+
+    Args:
+        is_back: The worker had handed it back when it was cancelled.
+    """
     thread = uuid4()
     asked = await runtime.start_run(thread, "interrupt", {"questions": ["a"]})
     async with runtime.working():
@@ -162,11 +167,14 @@ async def test_a_thread_shows_what_is_stored_of_a_run_whose_worker_failed_as_it_
     [(_, attempt)] = (await db.write(lambda conn: run_claim.claim(conn, 1))).runs
     behind = threads.update().values(values={"older": True}, status="busy", interrupts={})
     await db.write(lambda conn: conn.execute(behind))
-    await Runs.cancel(None, [again["run_id"]], thread_id=thread, action=action)
     claim = checkpoint.Claim(str(again["run_id"]), attempt, owner=run_claim.OWNER)
-    held = checkpoint.claim.set(claim)
-    await Runs.set_status(None, again["run_id"], "pending")
-    checkpoint.claim.reset(held)
+    for step in ("hand back", "cancel") if is_back else ("cancel", "hand back"):
+        held = checkpoint.claim.set(claim if step == "hand back" else None)
+        if step == "cancel":
+            await Runs.cancel(None, [again["run_id"]], thread_id=thread, action=action)
+        else:
+            await Runs.set_status(None, again["run_id"], "pending")
+        checkpoint.claim.reset(held)
     wanted = None if action == "rollback" else "interrupted"
     assert await runtime.status(again["run_id"]) == wanted
     row = await runtime.thread(thread)
