@@ -96,10 +96,10 @@ class Database:
             DatabaseInUse, DatabaseTooNew, DatabaseIncomplete, DatabaseOverloaded, CannotOpen: as
                 `start`.
         """
-        if self._path is not None:
-            make_folder(self._path)
         if self._ownership is not None:
             self._ownership.take()
+        elif self._path is not None:
+            make_folder(self._path)
         try:
             self._upgrade()
             if self._path is None and self._ownership is not None:
