@@ -17,7 +17,7 @@ from uuid import UUID
 
 from bench.load import echo
 from bench.servers import Server
-from langgraph_runtime_sql.tables import PERIOD_SECONDS
+from langgraph_runtime_sql.database.schema import PERIOD_SECONDS
 
 SEED = 20_240
 KEYS = ("tenant_id", "user_id", "agent_id")

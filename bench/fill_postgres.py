@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 
 from bench.fill import DATES, MARKERS, Copy, Owner, copies
-from langgraph_runtime_sql.tables import PERIOD_SECONDS
+from langgraph_runtime_sql.database.schema import PERIOD_SECONDS
 
 TABLES = ("threads", "thread_labels", "runs")
 # Whose names stand for whose in the template's rows.

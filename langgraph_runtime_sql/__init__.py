@@ -8,7 +8,6 @@ from langgraph_runtime_sql import (
     lifespan,
     metrics,
     ops,
-    queue,
     retry,
     store,
 )
@@ -20,7 +19,6 @@ __all__ = [
     "lifespan",
     "metrics",
     "ops",
-    "queue",
     "retry",
     "store",
 ]

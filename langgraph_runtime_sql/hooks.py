@@ -17,10 +17,17 @@ from uuid import UUID
 from sqlalchemy import BigInteger, bindparam, func, literal, or_, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import json_codec, labels, scope, tenants, thread_query
-from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.statements import Prepared, Row
-from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
+from langgraph_runtime_sql import json_codec
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import (
+    PENDING_LITERAL,
+    RUNNING_LITERAL,
+    runs,
+    threads,
+)
+from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.search import metadata_index, thread_query
+from langgraph_runtime_sql.tenancy import scope, tenants
 
 _IN_FLIGHT = Prepared(
     select(runs.c.seq)
@@ -134,7 +141,9 @@ class Transaction:
             .where(threads.c.thread_id == thread_id)
             .values(metadata=merged, tenant=tenants.of(merged))
         )
-        labels.relabel(self._conn, thread_id, thread["metadata"], merged, thread["updated_at"])
+        metadata_index.relabel(
+            self._conn, thread_id, thread["metadata"], merged, thread["updated_at"]
+        )
 
     def in_flight(self, thread_id: UUID) -> bool:
         """Whether a thread has runs that have not ended; none begins or ends until the commit."""

@@ -7,17 +7,12 @@ from typing import Any
 
 import structlog
 
-from langgraph_runtime_sql import (
-    __version__,
-    bus,
-    database,
-    lost_runs,
-    options,
-    queue,
-    scope,
-    tenants,
-)
-from langgraph_runtime_sql.node_threads import NodeThreads
+from langgraph_runtime_sql import __version__, options
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.queue import queue, recovery
+from langgraph_runtime_sql.queue.node_threads import NodeThreads
+from langgraph_runtime_sql.tenancy import scope, tenants
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -131,7 +126,7 @@ async def _start(stack: AsyncExitStack, cancel_event: asyncio.Event | None, *, c
     graph.patch_packages_distributions()
     await graph.collect_graphs_from_env(True)
     await _retire_assistants()
-    recovered = await lost_runs.recover()
+    recovered = await recovery.recover()
     if recovered:
         logger.warning("Took back runs", action="runs_recovered", run_ids=recovered)
     if config.N_JOBS_PER_WORKER > 0:
@@ -172,7 +167,7 @@ async def _retire_assistants() -> None:
     """System assistants of graphs that are gone are gone with them."""
     from langgraph_api.graph import SYSTEM_ASSISTANT_IDS
 
-    from langgraph_runtime_sql.ops.assistants import retire_system_assistants
+    from langgraph_runtime_sql.ops.assistants.assistants import retire_system_assistants
 
     live = set(SYSTEM_ASSISTANT_IDS)
     await database.current().write(lambda conn: retire_system_assistants(conn, live))
@@ -182,7 +177,7 @@ async def _sweep_threads() -> None:
     """End the lives of threads whose time to live has passed."""
     from langgraph_api import config
 
-    from langgraph_runtime_sql.ops.threads import Threads
+    from langgraph_runtime_sql.ops.threads.threads import Threads
 
     settings = config.THREAD_TTL or {}
     interval = float(settings.get("sweep_interval_minutes") or 5) * 60

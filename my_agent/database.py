@@ -29,7 +29,7 @@ SHARED = ""
 # stopped in the middle of a transaction to be cut off.
 BUSY_SECONDS = 30.0
 # From here on as the server's own connections are, by which name it ends those that got stuck
-# (`langgraph_runtime_sql/postgres.py`, which graphs know nothing of).
+# (`langgraph_runtime_sql/database/postgres/engine.py`, which graphs know nothing of).
 IDLE_SECONDS = 10.0
 _SESSION = {
     "application_name": "threadhold",

@@ -15,16 +15,17 @@ from starlette.routing import Mount, Route
 
 from hooks import settings as auth_settings
 from hooks.thread_settings import ThreadSettings
-from langgraph_runtime_sql import bus, database
-from langgraph_runtime_sql.config_file import read_config
-from langgraph_runtime_sql.embed import LangGraphPlatform
+from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.errors import RuntimeSqlError
-from langgraph_runtime_sql.guard import ErrorBoundary
+from langgraph_runtime_sql.events import bus
 from my_agent import database as product_database
 from server.logs import AccessLog
 from server.project import check_graphs, has_our_identity
 from server.routes import ProductRoutes, offered
 from server.settings import Settings
+from threadhold.config_file import read_config
+from threadhold.http.limits import ErrorBoundary
+from threadhold.platform import LangGraphPlatform
 
 logger = logging.getLogger(__name__)
 

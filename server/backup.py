@@ -5,8 +5,8 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
+from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.errors import RuntimeSqlError
-from langgraph_runtime_sql.urls import database_path, is_postgres
 
 
 class BackupFailed(RuntimeSqlError):

@@ -8,10 +8,10 @@ from urllib.parse import quote
 import click
 from pydantic import ValidationError
 
-from langgraph_runtime_sql.config_file import read_config
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from my_agent.database import ProductDatabaseError
 from server.settings import Settings
+from threadhold.config_file import read_config
 
 STUDIO = "https://smith.langchain.com/studio/"
 
@@ -162,8 +162,8 @@ def migrate(
 
         move(load_settings(langgraph_json=langgraph_json, database_url=target), source)
         return
-    from langgraph_runtime_sql import database
-    from langgraph_runtime_sql.urls import shown
+    from langgraph_runtime_sql.database import database
+    from langgraph_runtime_sql.database.url import shown
     from my_agent.database import ProductDatabase
 
     settings = load_settings(database_url=database_url)
@@ -195,7 +195,7 @@ def doctor(database_url: str | None, redis_url: str | None, fix: bool) -> None:
     Works beside a running server, unless it is to repair. Exits with 1 if anything is wrong, or
     still is after the repair.
     """
-    from langgraph_runtime_sql.urls import is_postgres, shown
+    from langgraph_runtime_sql.database.url import is_postgres, shown
     from server.doctor import examine, repair
 
     settings = load_settings(database_url=database_url, redis_url=redis_url)
@@ -247,7 +247,7 @@ def ingest(path: Path, tenant: str | None, database_url: str | None) -> None:
 
     Documents are Markdown, text, HTML and PDF. Doing it again updates what has changed.
     """
-    from langgraph_runtime_sql.guests import guest
+    from langgraph_runtime_sql.database.shared_lock import guest
     from my_agent import database
     from server.ingest import ingest as bring_in
 

@@ -5,14 +5,18 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from langgraph_runtime_sql import doctor
-from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.doctor import Finding
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.sqlite.engine import (
+    BUSY_TIMEOUT_SECONDS,
+    DIALECT,
+    SqliteEngine,
+)
+from langgraph_runtime_sql.database.sqlite.ownership import Ownership
+from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.errors import DatabaseInUse, RuntimeSqlError
 from langgraph_runtime_sql.migrations import HEAD
-from langgraph_runtime_sql.ownership import Ownership
-from langgraph_runtime_sql.sqlite import BUSY_TIMEOUT_SECONDS, DIALECT, SqliteEngine
-from langgraph_runtime_sql.urls import database_path, is_postgres
+from threadhold.admin import findings as doctor
+from threadhold.admin.findings import Finding
 
 
 class CannotExamine(RuntimeSqlError):

@@ -3,16 +3,17 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from langgraph_runtime_sql import doctor, postgres_ownership
-from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.database import Database
-from langgraph_runtime_sql.doctor import Finding
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.database.postgres import ownership as postgres_ownership
+from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
+from langgraph_runtime_sql.database.postgres.ownership import PostgresOwnership
 from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
 from langgraph_runtime_sql.migrations import HEAD
 from langgraph_runtime_sql.migrations.postgres import check_complete, revision
-from langgraph_runtime_sql.postgres import PostgresEngine
-from langgraph_runtime_sql.postgres_ownership import PostgresOwnership
 from server.doctor import CannotExamine, RepairRefused, wrong_schema
+from threadhold.admin import findings
+from threadhold.admin.findings import Finding
 
 
 def examine(url: str) -> list[Finding]:
@@ -26,7 +27,7 @@ def repair(url: str) -> list[Finding]:
 
     def fn(conn: Connection) -> list[Finding]:
         found = _examine(conn, served=False)
-        doctor.repair(conn, found)
+        findings.repair(conn, found)
         return found
 
     with _opened(url) as (database, served):
@@ -77,4 +78,4 @@ def _examine(conn: Connection, *, served: bool) -> list[Finding]:
     found = revision(conn.raw)
     if found != HEAD:
         raise wrong_schema(f"The Postgres database {conn.raw.info.dbname}", found)
-    return doctor.examine(conn, served=served)
+    return findings.examine(conn, served=served)

@@ -5,10 +5,10 @@ from uuid import uuid4
 
 from redis.exceptions import ResponseError
 
-from langgraph_runtime_sql.doctor import Finding
 from langgraph_runtime_sql.errors import BadRedis
-from langgraph_runtime_sql.redis_link import FAILURES, Link, refuse
-from langgraph_runtime_sql.redis_url import check_url, shown
+from langgraph_runtime_sql.events.redis.link import FAILURES, Link, refuse
+from langgraph_runtime_sql.events.redis.url import check_url, shown
+from threadhold.admin.findings import Finding
 
 PATIENCE_SECONDS = 5.0
 REMEDY = "runs go on without it, but processes hear of each other late: bring it back"

@@ -5,15 +5,16 @@ from typing import Any
 
 import click
 
-from langgraph_runtime_sql import database, migrations, tables
-from langgraph_runtime_sql import move as library
-from langgraph_runtime_sql.embed import LangGraphPlatform
-from langgraph_runtime_sql.move import Moved, MoveFinished, Progress, Schema
-from langgraph_runtime_sql.urls import shown
+from langgraph_runtime_sql import migrations
+from langgraph_runtime_sql.database import database, schema
+from langgraph_runtime_sql.database.url import shown
 from my_agent import migrations as product_migrations
 from my_agent.database import ProductDatabase
 from my_agent.database import metadata as product_metadata
 from server.settings import Settings
+from threadhold import move as library
+from threadhold.move import Moved, MoveFinished, Progress, Schema
+from threadhold.platform import LangGraphPlatform
 
 
 def move(settings: Settings, source: str) -> None:
@@ -48,7 +49,7 @@ def schemas() -> tuple[Schema, Schema]:
         versions="alembic_version",
         heads=frozenset({migrations.HEAD}),
         known=migrations.scripts,
-        tables=tables.metadata.sorted_tables,
+        tables=schema.metadata.sorted_tables,
         create=database.migrate,
         required=True,
     )

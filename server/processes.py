@@ -18,8 +18,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import NamedTuple
 
+from langgraph_runtime_sql.database.url import is_postgres
 from langgraph_runtime_sql.errors import RuntimeSqlError
-from langgraph_runtime_sql.urls import is_postgres
 from server.settings import Settings
 
 logger = logging.getLogger(__name__)

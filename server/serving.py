@@ -15,8 +15,9 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hooks.hosts import is_loopback
-from langgraph_runtime_sql import database, queue
+from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.queue import queue
 from my_agent.database import ProductDatabase
 from server import logs, processes
 from server.app import create_app

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from sqlalchemy import Integer, Text, bindparam, func, literal, select
 
 from langgraph_runtime_sql.clock import elapsed
-from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import RUNNING_LITERAL, runs
+from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.errors import SupersededAttempt
-from langgraph_runtime_sql.statements import Prepared
-from langgraph_runtime_sql.tables import RUNNING_LITERAL, runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph_runtime_sql.checkpoint import undo
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, serializer
 from langgraph_runtime_sql.checkpoint.stock import run, run_many, stock_saver
-from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.database.connection import Connection
 
 Saver = BaseCheckpointSaver[str]
 Version = tuple[str | None, tuple[tuple[Any, ...], ...]]

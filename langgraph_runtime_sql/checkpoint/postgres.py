@@ -22,7 +22,7 @@ from psycopg.types.json import set_json_loads
 
 from langgraph_runtime_sql.checkpoint import undo
 from langgraph_runtime_sql.checkpoint.stock import NAMES
-from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.database.connection import Connection
 
 _INT64 = range(-(2**63), 2**63)
 _INDEXES = (
@@ -81,7 +81,7 @@ def ensure_schema(raw: Any) -> None:
         DatabaseBusy: others have been using a table for ten minutes.
     """
     # Here, because the migrations import this package.
-    from langgraph_runtime_sql.migrations.patience import concurrently, others
+    from langgraph_runtime_sql.database.postgres.lock_wait import concurrently, others
 
     # Indexes on tables that others write to can only be built outside of transactions.
     others(raw, PostgresSaver(raw).setup)

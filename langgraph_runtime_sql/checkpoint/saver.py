@@ -28,8 +28,8 @@ from langgraph_runtime_sql.checkpoint.admission import admission, claim
 from langgraph_runtime_sql.checkpoint.metadata import checkpoint_metadata, matches
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, UnpackHook, serializer
 from langgraph_runtime_sql.checkpoint.stock import stock_saver
-from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.database import current
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.database import current
 
 # The metadata keys that mean in SQLite's JSON paths what they say.
 _SQL_KEY = re.compile(r"[A-Za-z0-9_-]+")

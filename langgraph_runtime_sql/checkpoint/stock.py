@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.database.connection import Connection
 
 # As the library's own metadata filter writes it, so that filters use the index too.
 RUN_ID = "json_extract(CAST(metadata AS TEXT), '$.run_id')"

@@ -5,8 +5,8 @@ from typing import Any
 import ormsgpack
 
 from langgraph_runtime_sql.checkpoint.serialization import serializer
-from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.database import current
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.database import current
 
 
 async def thread_storage(conn: Any, thread_id: Any) -> dict[str, Any]:

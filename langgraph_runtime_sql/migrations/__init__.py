@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from langgraph_runtime_sql import checkpoint, store
+from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql.database.schema import metadata
 from langgraph_runtime_sql.errors import DatabaseTooNew
 from langgraph_runtime_sql.migrations import triggers
-from langgraph_runtime_sql.tables import metadata
+from langgraph_runtime_sql.store import store
 
 if TYPE_CHECKING:
     from alembic.config import Config
     from alembic.script import Script
     from sqlalchemy import Engine
 
-    from langgraph_runtime_sql.postgres import PostgresEngine
-    from langgraph_runtime_sql.sqlite import SqliteEngine
+    from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
+    from langgraph_runtime_sql.database.sqlite.engine import SqliteEngine
 
 HEAD = "0004"
 _FOLDER = Path(__file__).parent
@@ -74,7 +75,7 @@ def _create(raw: sqlite3.Connection) -> None:
 
     Without Alembic, because importing it would double the time to the first answer.
     """
-    from langgraph_runtime_sql.sqlite import DIALECT
+    from langgraph_runtime_sql.database.sqlite.engine import DIALECT
 
     raw.execute("BEGIN IMMEDIATE")
     for table in metadata.sorted_tables:
@@ -134,8 +135,8 @@ def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool
 
+    from langgraph_runtime_sql.database.postgres.lock_wait import patiently
     from langgraph_runtime_sql.migrations import postgres
-    from langgraph_runtime_sql.migrations.patience import patiently
 
     def connect() -> Any:
         raw = engine.open()
@@ -163,7 +164,7 @@ def _missing(found: str | None, to: str) -> list["Script"]:
 def _run(alchemy: "Engine", revision: str) -> None:
     from alembic import command
 
-    from langgraph_runtime_sql.migrations.patience import BRIEFLY
+    from langgraph_runtime_sql.database.postgres.lock_wait import BRIEFLY
 
     config = _config()
     with alchemy.begin() as connection:

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from langgraph_runtime_sql.tables import metadata
+from langgraph_runtime_sql.database.schema import metadata
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
 context.run_migrations()

@@ -10,8 +10,8 @@ from typing import Any
 
 from psycopg import sql
 
-from langgraph_runtime_sql.migrations.patience import BRIEFLY, patiently
-from langgraph_runtime_sql.postgres import Raw
+from langgraph_runtime_sql.database.postgres.engine import Raw
+from langgraph_runtime_sql.database.postgres.lock_wait import BRIEFLY, patiently
 
 # Of the table whose keys are walked through: each may stand for some dozen rows.
 SIZE = 500

@@ -10,13 +10,15 @@ from psycopg import sql
 from sqlalchemy import ColumnElement, Index
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from langgraph_runtime_sql import store
 from langgraph_runtime_sql.checkpoint import postgres as checkpoint_tables
+from langgraph_runtime_sql.database.postgres import lock_wait
+from langgraph_runtime_sql.database.postgres.connection import DIALECT
+from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw
+from langgraph_runtime_sql.database.schema import metadata
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseIncomplete, DatabaseOverloaded
-from langgraph_runtime_sql.migrations import functions, patience, policies, triggers
-from langgraph_runtime_sql.postgres import PostgresEngine, Raw
-from langgraph_runtime_sql.postgres_connection import DIALECT
-from langgraph_runtime_sql.tables import metadata
+from langgraph_runtime_sql.migrations import functions, triggers
+from langgraph_runtime_sql.store import store
+from langgraph_runtime_sql.tenancy import row_security
 
 _KEY = 7_214_880_110
 
@@ -45,7 +47,7 @@ def alone(engine: PostgresEngine) -> Iterator[Raw]:
     except psycopg.OperationalError as error:
         raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
     try:
-        deadline = time.monotonic() + patience.PATIENCE_SECONDS
+        deadline = time.monotonic() + lock_wait.PATIENCE_SECONDS
         # Asked again and again: building an index concurrently waits for the end of every
         # statement under way, also of one that would itself wait for this lock.
         while not _held(raw, "pg_try_advisory_lock"):
@@ -123,16 +125,16 @@ def _condition(index: Index) -> ColumnElement[bool] | None:
 
 def ensure_others(raw: Raw) -> None:
     """Bring what has no revision up to date: functions, and langgraph's own tables."""
-    patience.patiently(raw, partial(_ensure_ours, raw))
+    lock_wait.patiently(raw, partial(_ensure_ours, raw))
     checkpoint_tables.ensure_schema(raw)
     store.ensure_postgres_schema(raw)
-    policies.ensure(raw)
+    row_security.ensure(raw)
     mend_indexes(raw)
 
 
 def _ensure_ours(raw: Raw) -> None:
     with raw.transaction():
-        raw.execute(patience.BRIEFLY)
+        raw.execute(lock_wait.BRIEFLY)
         functions.ensure(raw)
         triggers.ensure_postgres(raw)
 
@@ -143,4 +145,4 @@ def mend_indexes(raw: Raw) -> None:
     for name, is_copy in broken.fetchall():
         # A copy is what building again makes, and leaves if it is cut off, too.
         statement = "DROP INDEX CONCURRENTLY {}" if is_copy else "REINDEX INDEX CONCURRENTLY {}"
-        patience.concurrently(raw, sql.SQL(statement).format(sql.Identifier(name)))
+        lock_wait.concurrently(raw, sql.SQL(statement).format(sql.Identifier(name)))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from langgraph_runtime_sql.tables import PERIOD_SECONDS
+from langgraph_runtime_sql.database.schema import PERIOD_SECONDS
 
 _NAME = "thread_periods"
 

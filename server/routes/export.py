@@ -6,10 +6,10 @@ from typing import Any
 from starlette.responses import StreamingResponse
 from starlette.types import Scope
 
-from langgraph_runtime_sql.embed import LangGraphPlatform
 from my_agent.user import LOCAL_TENANT
 from server.project import has_our_identity
 from server.routes.forwarding import Request
+from threadhold.platform import LangGraphPlatform
 
 GRAPH = "icp_finder"
 HEADERS = {

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from langgraph_runtime_sql.postgres_pipeline import Pipeline, Sent
+from langgraph_runtime_sql.database.postgres.pipeline import Pipeline, Sent
 from tests.support import databases
 
 # What SQLite says of a disk that fails, and of one that is full.

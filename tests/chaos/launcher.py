@@ -12,8 +12,8 @@ import os
 import signal
 import sys
 
-from langgraph_runtime_sql import queue
-from langgraph_runtime_sql.ops import run_claim
+from langgraph_runtime_sql.ops.runs import claim as run_claim
+from langgraph_runtime_sql.queue import queue
 from server import serving
 from server.app import create_app
 from server.settings import Settings

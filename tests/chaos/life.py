@@ -8,12 +8,12 @@ from uuid import UUID, uuid4
 from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import database
-from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import runs, threads
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
-from langgraph_runtime_sql.ops import run_rows
-from langgraph_runtime_sql.ops.runs import Runs
-from langgraph_runtime_sql.tables import runs, threads
+from langgraph_runtime_sql.ops.runs import rows as run_rows
+from langgraph_runtime_sql.ops.runs.runs import Runs
 from tests.support import runtime
 
 GRAPHS = ("steps", "sleeper")

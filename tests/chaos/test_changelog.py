@@ -15,11 +15,12 @@ import httpx
 import pytest
 from sqlalchemy import bindparam, select
 
-from langgraph_runtime_sql import database, lost_runs
 from langgraph_runtime_sql.clock import now
-from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.ops.threads import Threads
-from langgraph_runtime_sql.tables import runs, threads
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import runs, threads
+from langgraph_runtime_sql.ops.threads.threads import Threads
+from langgraph_runtime_sql.queue import recovery
 from tests.chaos.victim import lines, wait_for
 from tests.support import databases, runtime
 from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
@@ -155,7 +156,7 @@ async def test_a_large_backlog_is_swept(db: database.Database) -> None:
         conn.executemany(_INSERT_RUN, [{"run_id": each, "thread_id": each, **_RUN} for each in ids])
 
     await db.write(fill)
-    assert len(await lost_runs.recover()) == BACKLOG
+    assert len(await recovery.recover()) == BACKLOG
     left = await db.read(
         lambda conn: conn.raw.execute("SELECT DISTINCT status FROM runs").fetchall()
     )

@@ -11,15 +11,18 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import bindparam, select
 
-from langgraph_runtime_sql import doctor, lost_runs, options, postgres, queue
+from langgraph_runtime_sql import options
 from langgraph_runtime_sql.clock import now
-from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.postgres import engine as postgres
+from langgraph_runtime_sql.database.schema import threads
+from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.errors import DatabaseOverloaded
-from langgraph_runtime_sql.statements import Prepared
-from langgraph_runtime_sql.tables import threads
+from langgraph_runtime_sql.queue import queue, recovery
 from tests.chaos.faults import MESSAGES, Faults, FaultyPipeline
 from tests.chaos.life import GRAPHS, Life
 from tests.support import databases, runtime
+from threadhold.admin import findings
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -63,7 +66,7 @@ async def survive(path: Path, faults: Faults, arm: Callable[[], None]) -> None:
             await life.live()
             faults.disarm()
             await life.has_ended_well(allowing="error")
-        assert await db.read(lambda conn: doctor.examine(conn, served=True)) == []
+        assert await db.read(lambda conn: findings.examine(conn, served=True)) == []
 
 
 async def every(
@@ -158,10 +161,10 @@ async def test_a_process_may_die_before_every_statement(path: Path, tmp_path: Pa
 async def _revive(copy: Path, life: Life, acknowledged: dict[UUID, set[str | None]]) -> None:
     """Start on what a dead process has left."""
     async with runtime.opened(copy) as db:
-        await lost_runs.recover()
+        await recovery.recover()
         async with runtime.working():
             await life.finish(acknowledged)
-        assert await db.read(lambda conn: doctor.examine(conn, served=True)) == []
+        assert await db.read(lambda conn: findings.examine(conn, served=True)) == []
 
 
 # --- a group of writes, answered one by one

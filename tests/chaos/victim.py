@@ -17,12 +17,13 @@ from typing import Any
 import httpx
 import pytest
 
-from langgraph_runtime_sql import doctor, filters
-from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.sqlite import DIALECT
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.sqlite.engine import DIALECT
+from langgraph_runtime_sql.search import filters
 from server import doctor_postgres
 from tests.support import databases
 from tests.support.processes import GRAPHS, ROOT, environment, free_port
+from threadhold.admin import findings as doctor
 
 # Seconds; far above what anything here takes, so that only what is stuck meets them.
 PATIENCE = 120.0

@@ -6,9 +6,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph_sdk import get_client
 
-from langgraph_runtime_sql import database
 from langgraph_runtime_sql.checkpoint import Checkpointer
-from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
 
 TABLES = ("threads", "thread_labels", "runs", "crons", "checkpoints", "checkpoint_blobs", "store")
 

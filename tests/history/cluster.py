@@ -15,7 +15,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from sqlalchemy.engine import make_url
 
-from langgraph_runtime_sql import database
+from langgraph_runtime_sql.database import database
 from tests.history import audit
 from tests.support import databases
 from tests.support.processes import GRAPHS, ROOT, environment, free_port

@@ -11,7 +11,7 @@ import signal
 import sys
 import uuid
 
-from langgraph_runtime_sql.ops import run_claim
+from langgraph_runtime_sql.ops.runs import claim as run_claim
 from server.settings import Settings
 
 

@@ -12,10 +12,11 @@ from langgraph._internal import _serde
 from langgraph.checkpoint.serde import _msgpack
 from sqlalchemy import insert, update
 
-from langgraph_runtime_sql import database, json_codec
+from langgraph_runtime_sql import json_codec
 from langgraph_runtime_sql.checkpoint import Claim, serialization
-from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.tables import runs, threads
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import runs, threads
 from tests.support import databases
 
 

@@ -26,8 +26,8 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from sqlalchemy.engine import URL
 
-from langgraph_runtime_sql import database
-from langgraph_runtime_sql.urls import is_postgres, postgres_dsn
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.url import is_postgres, postgres_dsn
 from my_agent.database import ProductDatabase
 
 ROLE = "threadhold_tests"

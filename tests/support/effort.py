@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from langgraph_runtime_sql.connection import Connection
+from langgraph_runtime_sql.database.connection import Connection
 
 T = TypeVar("T")
 

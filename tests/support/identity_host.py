@@ -14,10 +14,10 @@ from typing import Any
 import uvicorn
 from starlette.routing import Mount
 
-from langgraph_runtime_sql.embed import LangGraphPlatform
 from server.app import create_app
 from server.routes import POLICY, offered
 from server.settings import Settings
+from threadhold.platform import LangGraphPlatform
 
 PREFIX = "/langgraph"
 

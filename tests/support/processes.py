@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import httpx
 import pytest
 
-from tests.support.nursery import Child, Nursery
+from tests.support.fork_server import Child, ForkServer
 
 ROOT = Path(__file__).parents[2]
 GRAPHS = ROOT / "tests" / "graphs"
@@ -84,16 +84,16 @@ def threadhold(*arguments: str | Path) -> list[str]:
 
 
 @cache
-def nursery() -> Nursery:
+def fork_server() -> ForkServer:
     """Where servers come from, until the end of the session."""
-    return Nursery(environment())
+    return ForkServer(environment())
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish() -> None:
-    if nursery.cache_info().currsize:
-        nursery().close()
-        nursery.cache_clear()
+    if fork_server.cache_info().currsize:
+        fork_server().close()
+        fork_server.cache_clear()
 
 
 @contextmanager
@@ -110,7 +110,7 @@ def running(
     log.touch()
     process: subprocess.Popen[bytes] | Child
     if command[:4] == threadhold("serve"):
-        process = nursery().start(list(command), str(folder), str(log), env)
+        process = fork_server().start(list(command), str(folder), str(log), env)
     else:
         with log.open("ab") as output:
             process = subprocess.Popen(
@@ -132,7 +132,7 @@ def ran(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.Com
     """
     with TemporaryDirectory() as place:
         said, errors = Path(place, "said"), Path(place, "errors")
-        child = nursery().start(command, str(folder), str(said), env, str(errors))
+        child = fork_server().start(command, str(folder), str(said), env, str(errors))
         try:
             status = child.wait(START_SECONDS)
         finally:

@@ -10,10 +10,13 @@ from uuid import UUID
 
 import pytest
 
-from langgraph_runtime_sql import bus, database, queue
-from langgraph_runtime_sql.connection import Connection
-from langgraph_runtime_sql.ops import run_rows, thread_rows
-from langgraph_runtime_sql.ops.assistants import Assistants, system_id
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.ops.assistants.assistants import Assistants, system_id
+from langgraph_runtime_sql.ops.runs import rows as run_rows
+from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.queue import queue
 from tests.support import databases
 from tests.support.checkpoints import api_settings
 from tests.support.operations import rows

@@ -25,7 +25,7 @@ IN_POSTGRES = (
 
 def prepare(raw: Any) -> None:
     """In Postgres, the indexes: to find the few runs that are in them, all are looked at."""
-    from langgraph_runtime_sql.migrations.patience import concurrently
+    from langgraph_runtime_sql.database.postgres.lock_wait import concurrently
 
     for statement in IN_POSTGRES:
         concurrently(raw, statement)

@@ -5,7 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from langgraph_runtime_sql import tables
+from langgraph_runtime_sql.database import schema
 
 revision = "0004"
 down_revision = "0003"
@@ -42,25 +42,26 @@ CHECK = (
 
 def prepare(raw: Any) -> None:
     """In Postgres, all that takes long, while others use the table."""
-    from langgraph_runtime_sql.migrations import pages, patience, postgres, triggers
+    from langgraph_runtime_sql.database.postgres import lock_wait
+    from langgraph_runtime_sql.migrations import pages, postgres, triggers
 
     def add() -> None:
         with raw.transaction():
-            _say(raw, patience.BRIEFLY, *ADD)
+            _say(raw, lock_wait.BRIEFLY, *ADD)
             triggers.ensure_postgres(raw)
 
     def check() -> None:
         with raw.transaction():
-            _say(raw, patience.BRIEFLY, *CHECK)
+            _say(raw, lock_wait.BRIEFLY, *CHECK)
 
-    patience.patiently(raw, add)
+    lock_wait.patiently(raw, add)
     pages.each(raw, "threads", "thread_id", FILL)
     for statement in INDEXES:
-        patience.concurrently(raw, statement)
+        lock_wait.concurrently(raw, statement)
     # Of a migration that was cut off here.
     postgres.mend_indexes(raw)
-    patience.patiently(raw, check)
-    patience.concurrently(raw, f"ALTER TABLE {TABLE} VALIDATE CONSTRAINT {KNOWN}")
+    lock_wait.patiently(raw, check)
+    lock_wait.concurrently(raw, f"ALTER TABLE {TABLE} VALIDATE CONSTRAINT {KNOWN}")
 
 
 def _say(raw: Any, *statements: str) -> None:
@@ -88,7 +89,7 @@ def _made_anew() -> None:
     op.rename_table(TABLE, "old_labels")
     op.create_table(
         TABLE,
-        sa.Column("thread_id", tables.Id(), nullable=False),
+        sa.Column("thread_id", schema.Id(), nullable=False),
         sa.Column("key", sa.Text(), nullable=False),
         sa.Column("value", sa.Text(), nullable=False),
         sa.Column("period", sa.BigInteger(), nullable=False),

@@ -1,0 +1,22 @@
+"""The database: connections, transactions, statements and the schema.
+
+The names below are those that `langgraph_api` looks up in `langgraph_runtime.database`.
+"""
+
+from langgraph_runtime_sql.database.database import (
+    connect,
+    dependency_checks,
+    healthcheck,
+    pool_stats,
+    start_pool,
+    stop_pool,
+)
+
+__all__ = [
+    "connect",
+    "dependency_checks",
+    "healthcheck",
+    "pool_stats",
+    "start_pool",
+    "stop_pool",
+]

@@ -1,0 +1,1 @@
+"""The Postgres engine: a pool of connections, shared by processes."""

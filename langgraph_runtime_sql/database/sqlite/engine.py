@@ -1,0 +1,290 @@
+"""SQLite: one writer thread that commits in groups, and a few readers.
+
+A group is whatever is waiting when the writer is free: each operation in a
+savepoint of its own, one commit for all, then the answers. So an operation
+that fails undoes only itself, and one that is answered is committed.
+"""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy.dialects import sqlite as sqlite_dialect
+
+from langgraph_runtime_sql.database.answer import Answer, tell_of_commit
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.errors import (
+    CannotOpen,
+    DatabaseBusy,
+    DatabaseClosed,
+    DatabaseOverloaded,
+)
+from langgraph_runtime_sql.search import filters
+
+T = TypeVar("T")
+
+DIALECT = sqlite_dialect.dialect(paramstyle="named")
+READERS = 4
+# Beside the readers, so that those who look for one row do not wait for who looks at all.
+SEARCHERS = 2
+# A group larger than this would make its first operation wait for its last.
+GROUP = 64
+BUSY_TIMEOUT_SECONDS = 5.0
+
+_OF_FILES = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_READONLY,
+    }
+)
+
+Connect = Callable[..., sqlite3.Connection]
+
+
+@dataclass(slots=True)
+class _Job(Generic[T]):
+    fn: Callable[[Connection], T]
+    answer: Answer[T]
+    result: T | None = None
+    error: BaseException | None = None
+    committed: list[Callable[[], None]] = field(default_factory=list)
+
+
+def translate(error: BaseException) -> BaseException:
+    """A driver's error as one of ours, where it is not the operation's own doing."""
+    if isinstance(error, sqlite3.OperationalError):
+        message = str(error)
+        if "locked" in message or "busy" in message:
+            return DatabaseBusy(message)
+        if any(word in message for word in ("full", "disk I/O", "readonly", "unable to open")):
+            return DatabaseOverloaded(message)
+    if isinstance(error, OverflowError):
+        # A number from a request that no column can hold.
+        return ValueError(
+            "A number is too large to be stored or compared: it needs more than 64 bits"
+        )
+    if isinstance(error, StopIteration):
+        # Futures refuse it, and the caller would wait for ever.
+        return RuntimeError("An operation raised StopIteration")
+    return error
+
+
+@contextmanager
+def opening(path: Path) -> Iterator[None]:
+    """Say in one sentence what keeps a file from being used. Errors in statements stay as they are.
+
+    Raises:
+        CannotOpen: it is none of SQLite's, damaged or locked, or cannot be written.
+    """
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _OF_FILES:
+            raise
+        raise CannotOpen(path, error) from error
+
+
+class SqliteEngine:
+    """The threads and connections of one SQLite file."""
+
+    dialect = DIALECT
+
+    def __init__(
+        self, path: Path | str, *, power_loss: bool = False, connect: Connect | None = None
+    ) -> None:
+        self._path = str(path)
+        self._power_loss = power_loss
+        self._connect = connect or sqlite3.connect
+        self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._opened_lock = threading.Lock()
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="sqlite-read")
+        self._searchers = ThreadPoolExecutor(SEARCHERS, thread_name_prefix="sqlite-search")
+        self._writer = threading.Thread(target=self._write_loop, name="sqlite-write", daemon=True)
+        self._closed = False
+        self._submit_lock = threading.Lock()
+
+    def start(self) -> None:
+        """Start the writer thread."""
+        self._writer.start()
+
+    def stop(self) -> None:
+        """Drain what was accepted, then close. Blocks; repeatable."""
+        with self._submit_lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._jobs.put(None)
+        if self._writer.is_alive():
+            self._writer.join()
+        self._readers.shutdown(wait=True)
+        self._searchers.shutdown(wait=True)
+        with self._opened_lock:
+            for raw in self._opened:
+                raw.close()
+            self._opened.clear()
+
+    def submit_write(
+        self, fn: Callable[[Connection], T], answer: Answer[T], *, urgent: bool = False
+    ) -> None:
+        """Hand `fn` to the writer; `answer` hears of it after the commit.
+
+        What is urgent waits its turn, too: here no write waits for a lock.
+        """
+        with self._submit_lock:
+            if self._closed:
+                raise DatabaseClosed
+            self._jobs.put(_Job(fn, answer))
+
+    async def settled(self) -> None:
+        """Wait until every write that was accepted so far has ended."""
+        answer: Answer[None] = Answer(asyncio.get_running_loop())
+        self.submit_write(lambda conn: None, answer)
+        await answer.wait()
+
+    def submit_read(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
+        """Run `fn` on a reader, in one snapshot."""
+        if self._closed:
+            raise DatabaseClosed
+        self._readers.submit(self._read, fn, answer)
+
+    def submit_search(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
+        """`submit_read` for what may take long, in which no reader has a part."""
+        if self._closed:
+            raise DatabaseClosed
+        self._searchers.submit(self._read, fn, answer)
+
+    def open(self) -> sqlite3.Connection:
+        """A new connection, set up as all of them are."""
+        raw = self._connect(
+            self._path,
+            timeout=BUSY_TIMEOUT_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=512,
+        )
+        try:
+            self._set_up(raw)
+        except BaseException:
+            raw.close()
+            raise
+        with self._opened_lock:
+            self._opened.append(raw)
+        return raw
+
+    def _set_up(self, raw: sqlite3.Connection) -> None:
+        raw.execute("PRAGMA journal_mode=WAL")
+        raw.execute(f"PRAGMA synchronous={'FULL' if self._power_loss else 'NORMAL'}")
+        raw.execute("PRAGMA foreign_keys=ON")
+        raw.execute("PRAGMA temp_store=MEMORY")
+        raw.execute("PRAGMA cache_size=-16000")
+        raw.execute("PRAGMA mmap_size=268435456")
+        filters.register_functions(raw)
+
+    def _discard(self, raw: sqlite3.Connection) -> None:
+        """Close a connection before its time; what it had not committed is undone."""
+        with self._opened_lock:
+            self._opened.remove(raw)
+        raw.close()
+
+    def _read(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
+        raw: sqlite3.Connection | None = getattr(self._local, "raw", None)
+        try:
+            if raw is None:
+                raw = self._local.raw = self.open()
+            raw.execute("BEGIN")
+            try:
+                result = fn(Connection(raw, DIALECT))
+            finally:
+                if raw.in_transaction:
+                    raw.execute("ROLLBACK")
+        except BaseException as error:  # noqa: BLE001  # the caller's to handle
+            if raw is not None and raw.in_transaction:
+                # It could not be ended, and would be in the way of the next.
+                self._discard(raw)
+                self._local.raw = None
+            answer.fail(translate(error))
+        else:
+            answer.give(result)
+
+    def _write_loop(self) -> None:
+        raw: sqlite3.Connection | None = None
+        while (group := self._next_group()) is not None:
+            try:
+                if raw is None:
+                    raw = self.open()
+                self._commit(raw, group)
+            except BaseException as error:  # noqa: BLE001  # the callers' to handle
+                for job in group:
+                    job.error = job.error or translate(error)
+                if raw is not None:
+                    # Nobody knows what state it is in; the next group begins on a new one.
+                    self._discard(raw)
+                    raw = None
+            for job in group:
+                if job.error is None:
+                    tell_of_commit(job.committed)
+            Answer.settle([(job.answer, job.result, job.error) for job in group])
+
+    def _next_group(self) -> list[_Job[Any]] | None:
+        """What is waiting, at most `GROUP`; None when the last has been done."""
+        first = self._jobs.get()
+        if first is None:
+            return None
+        group = [first]
+        while len(group) < GROUP and not self._jobs.empty():
+            job = self._jobs.get()
+            if job is None:
+                # Stopping: do this group, then see the end again.
+                self._jobs.put(None)
+                break
+            group.append(job)
+        return group
+
+    def _commit(self, raw: sqlite3.Connection, group: list[_Job[Any]]) -> None:
+        done: list[_Job[Any]] = []
+        raw.execute("BEGIN IMMEDIATE")
+        try:
+            for job in group:
+                self._run(raw, job)
+                if job.error is None:
+                    done.append(job)
+                if not raw.in_transaction:
+                    # SQLite undid the whole transaction (full disk, I/O error).
+                    for lost in done:
+                        lost.error = job.error or DatabaseOverloaded()
+                    done.clear()
+                    raw.execute("BEGIN IMMEDIATE")
+            raw.execute("COMMIT")
+        except BaseException:
+            if raw.in_transaction:
+                raw.execute("ROLLBACK")
+            raise
+
+    @staticmethod
+    def _run(raw: sqlite3.Connection, job: _Job[Any]) -> None:
+        connection = Connection(raw, DIALECT)
+        raw.execute("SAVEPOINT operation")
+        try:
+            job.result = job.fn(connection)
+            job.committed = connection.committed()
+        except BaseException as error:  # noqa: BLE001  # the caller's to handle
+            job.error = translate(error)
+            if raw.in_transaction:
+                raw.execute("ROLLBACK TO operation")
+        if raw.in_transaction:
+            raw.execute("RELEASE operation")

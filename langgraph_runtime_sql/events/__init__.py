@@ -1,0 +1,1 @@
+"""Events: what runs publish and subscribers receive."""

@@ -1,0 +1,1 @@
+"""Redis: delivers events, wake-ups and control messages between processes."""

@@ -1,0 +1,406 @@
+"""Assistants: what the API does with them."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import structlog
+from sqlalchemy import ColumnElement, func, select
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import assistant_versions, assistants
+from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
+from langgraph_runtime_sql.ops.assistants.rows import find as get_assistant
+from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants, system_id
+from langgraph_runtime_sql.ops.authorization import (
+    Filter,
+    Rows,
+    as_uuid,
+    authorize,
+    pick,
+    rows,
+)
+from langgraph_runtime_sql.search import filters, thread_query
+
+__all__ = ["Assistants", "get_assistant", "is_system", "retire_system_assistants", "system_id"]
+
+logger = structlog.stdlib.get_logger(__name__)
+
+ADVICE = "Ask for fewer assistants, by `graph_id`, or for simpler metadata."
+SORTABLE = ("assistant_id", "graph_id", "name", "created_at", "updated_at")
+
+
+class Assistants:
+    """Operations on assistants. `conn` is the interface's handle; each owns its transaction."""
+
+    @staticmethod
+    async def search(
+        conn: Any,
+        *,
+        graph_id: str | None,
+        name: str | None,
+        metadata: dict[str, Any] | None,
+        limit: int,
+        offset: int,
+        sort_by: str | None = None,
+        sort_order: str | None = None,
+        select: Sequence[str] | None = None,
+        ctx: Any = None,
+    ) -> tuple[Rows, int | None]:
+        """Assistants of the graphs served here that match, and the offset of the next page.
+
+        Raises:
+            HTTPException: (404) there is no such graph; (422) unknown `sort_by`.
+        """
+        limit, offset = int(limit), int(offset)
+        asked: dict[str, Any] = {
+            "graph_id": graph_id,
+            "metadata": {} if metadata is None else metadata,
+            "limit": limit,
+            "offset": offset,
+        }
+        permitted = await authorize(ctx, "assistants", "search", asked)
+        order = _order(sort_by, sort_order)
+        graphs = _graphs(graph_id)
+
+        def fn(conn: Connection) -> list[Row]:
+            conditions = _matching(conn, graphs, name, asked["metadata"], permitted)
+            statement = _select().where(*conditions).order_by(*order)
+            return conn.fetchall(statement.limit(limit + 1).offset(offset))
+
+        found = await database.current().search(fn, ADVICE)
+        cursor = offset + limit if len(found) > limit else None
+        return rows([pick(row, select) for row in found[:limit]]), cursor
+
+    @staticmethod
+    async def count(
+        conn: Any,
+        *,
+        graph_id: str | None = None,
+        name: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        ctx: Any = None,
+    ) -> int:
+        """How many assistants match.
+
+        Raises:
+            HTTPException: (404) there is no such graph.
+        """
+        asked: dict[str, Any] = {
+            "graph_id": graph_id,
+            "metadata": {} if metadata is None else metadata,
+            "limit": 0,
+            "offset": 0,
+        }
+        permitted = await authorize(ctx, "assistants", "search", asked)
+        graphs = _graphs(graph_id)
+
+        def fn(conn: Connection) -> int:
+            conditions = _matching(conn, graphs, name, asked["metadata"], permitted)
+            counted = select(func.count().label("n")).select_from(assistants).where(*conditions)
+            return int(conn.scalar(counted))
+
+        return await database.current().search(fn, ADVICE)
+
+    @staticmethod
+    async def get(conn: Any, assistant_id: Any, ctx: Any = None) -> Rows:
+        """One assistant; no row when it is missing or hidden."""
+        identifier = as_uuid(assistant_id, "assistant ID")
+        permitted = await authorize(ctx, "assistants", "read", {"assistant_id": identifier})
+        row = await database.current().read(lambda conn: get_assistant(conn, identifier))
+        visible = row is not None and filters.allows(permitted, row["metadata"])
+        return rows([row] if row is not None and visible else [])
+
+    @staticmethod
+    async def put(
+        conn: Any,
+        assistant_id: Any,
+        *,
+        graph_id: str,
+        config: dict[str, Any] | None,
+        context: dict[str, Any] | None,
+        metadata: dict[str, Any] | None,
+        if_exists: str,
+        name: str,
+        ctx: Any = None,
+        description: str | None = None,
+        system: bool = False,
+    ) -> Rows:
+        """Create an assistant, or yield the one that is there with `if_exists="do_nothing"`.
+
+        Args:
+            system: The server registers its own graph: no handler is asked.
+
+        Raises:
+            HTTPException: (400) both configurable and context; (404) there is no such
+                graph; (409) it exists.
+        """
+        from langgraph_api.graph import assert_graph_exists
+
+        identifier = as_uuid(assistant_id, "assistant ID")
+        asked: dict[str, Any] = {
+            "assistant_id": identifier,
+            "graph_id": graph_id,
+            "config": {} if config is None else config,
+            "context": context,
+            "metadata": {} if metadata is None else metadata,
+            "name": name,
+        }
+        permitted = None if system else await authorize(ctx, "assistants", "create", asked)
+        config, context = assistant_rows.mirrored(asked["config"], asked["context"])
+        assert_graph_exists(graph_id)
+        fields = {
+            "graph_id": graph_id,
+            "name": name,
+            "description": description,
+            "config": config,
+            "context": context,
+            "metadata": asked["metadata"],
+        }
+
+        def fn(conn: Connection) -> Row:
+            if system:
+                return assistant_rows.register(conn, identifier, fields)
+            existing = get_assistant(conn, identifier)
+            if existing is None:
+                return assistant_rows.insert(conn, identifier, fields)
+            hidden = not filters.allows(permitted, existing["metadata"])
+            if hidden or if_exists != "do_nothing":
+                raise HTTPException(409, f"Assistant {identifier} already exists")
+            return existing
+
+        return rows([await database.current().write(fn)])
+
+    @staticmethod
+    async def patch(
+        conn: Any,
+        assistant_id: Any,
+        *,
+        config: dict[str, Any] | None = None,
+        context: dict[str, Any] | None = None,
+        graph_id: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        ctx: Any = None,
+    ) -> Rows:
+        """Give an assistant a new version; None leaves a field as it is, metadata is merged.
+
+        Raises:
+            HTTPException: (400) both configurable and context; (404) there is no such
+                graph or assistant, or it may not be changed.
+        """
+        from langgraph_api.graph import assert_graph_exists
+
+        identifier = as_uuid(assistant_id, "assistant ID")
+        asked: dict[str, Any] = {
+            "assistant_id": identifier,
+            "graph_id": graph_id,
+            "config": {} if config is None else config,
+            "context": context,
+            "metadata": {} if metadata is None else metadata,
+            "name": name,
+        }
+        permitted = await authorize(ctx, "assistants", "update", asked)
+        assistant_rows.refuse_both(asked["config"], asked["context"])
+        if graph_id is not None:
+            assert_graph_exists(graph_id)
+        given = {"graph_id": graph_id, "name": name, "description": description}
+
+        def fn(conn: Connection) -> Row:
+            row = assistant_rows.require(conn, identifier, permitted)
+            changes: Row = {key: value for key, value in given.items() if value is not None}
+            changes |= assistant_rows.mirrored_changes(row, asked["config"], asked["context"])
+            changes["metadata"] = {**row["metadata"], **asked["metadata"]}
+            return assistant_rows.add_version(conn, row, changes)
+
+        return rows([await database.current().write(fn)])
+
+    @staticmethod
+    async def set_latest(
+        conn: Any, assistant_id: Any, version: int | None, ctx: Any = None
+    ) -> Rows:
+        """Make a version current: every field as that version had it.
+
+        Raises:
+            HTTPException: (404) there is no such assistant or version, or it may not be changed.
+        """
+        identifier = as_uuid(assistant_id, "assistant ID")
+        asked = {"assistant_id": identifier, "version": version}
+        permitted = await authorize(ctx, "assistants", "update", asked)
+
+        def fn(conn: Connection) -> Row:
+            assistant_rows.require(conn, identifier, permitted)
+            found = assistant_rows.find_version(conn, identifier, version)
+            if found is None:
+                raise HTTPException(404, f"Version {version} not found for assistant {identifier}")
+            return assistant_rows.make_current(conn, identifier, found)
+
+        return rows([await database.current().write(fn)])
+
+    @staticmethod
+    async def get_versions(
+        conn: Any,
+        assistant_id: Any,
+        metadata: dict[str, Any] | None,
+        limit: int,
+        offset: int,
+        ctx: Any = None,
+    ) -> Rows:
+        """The versions of an assistant whose own metadata match, newest first.
+
+        Raises:
+            HTTPException: (404) there is no such assistant.
+        """
+        identifier = as_uuid(assistant_id, "assistant ID")
+        permitted = await authorize(ctx, "assistants", "read", {"assistant_id": identifier})
+        column = assistant_versions.c.metadata
+        conditions = [assistant_versions.c.assistant_id == identifier]
+        if metadata:
+            conditions.append(filters.has(column, metadata))
+        if permitted:
+            conditions.append(filters.permits(permitted, column))
+
+        def fn(conn: Connection) -> list[Row]:
+            assistant_rows.require(conn, identifier, None)
+            return conn.fetchall(
+                select(*assistant_rows.VERSION_PUBLIC)
+                .where(*conditions)
+                .order_by(assistant_versions.c.version.desc())
+                .limit(int(limit))
+                .offset(int(offset))
+            )
+
+        return rows(await database.current().search(fn, ADVICE))
+
+    @staticmethod
+    async def delete(
+        conn: Any, assistant_id: Any, ctx: Any = None, *, delete_threads: bool = False
+    ) -> Rows:
+        """Delete an assistant with its versions and crons; its runs in flight are interrupted.
+
+        Args:
+            delete_threads: Delete the threads last used with it too, but for
+                those that the caller may not delete.
+
+        Raises:
+            HTTPException: (404) it does not exist or may not be deleted.
+        """
+        from langgraph_runtime_sql.ops.runs.runs import Runs
+
+        identifier = as_uuid(assistant_id, "assistant ID")
+        permitted = await authorize(ctx, "assistants", "delete", {"assistant_id": identifier})
+
+        def check(conn: Connection) -> None:
+            assistant_rows.require(conn, identifier, permitted, called="Assistant with ID")
+
+        await database.current().read(check)
+        if delete_threads:
+            await _delete_threads(identifier, ctx)
+        await Runs.cancel(
+            None,
+            assistant_id=identifier,
+            action="interrupt",
+            ctx=ctx,
+            reason=f"assistant {identifier} was deleted",
+        )
+
+        def fn(conn: Connection) -> None:
+            # Again: it may have gone, or changed hands, meanwhile.
+            check(conn)
+            assistant_rows.delete(conn, identifier)
+
+        await database.current().write(fn)
+        return rows([identifier])  # type: ignore[list-item]  # the interface yields the bare id
+
+
+def is_system(assistant_id: Any) -> bool:
+    """Whether this is the assistant that the server made for one of its graphs."""
+    from langgraph_api.graph import SYSTEM_ASSISTANT_IDS
+
+    return str(assistant_id) in SYSTEM_ASSISTANT_IDS
+
+
+def _select() -> Any:
+    # `search` has a parameter of that name.
+    return select(*assistant_rows.PUBLIC)
+
+
+def _graphs(graph_id: str | None) -> list[str]:
+    """The graphs to look among: the one asked for, else all that are served here.
+
+    Raises:
+        HTTPException: (404) the one asked for is not served.
+    """
+    from langgraph_api.graph import GRAPHS, assert_graph_exists
+
+    if graph_id is None:
+        return sorted(GRAPHS)
+    assert_graph_exists(graph_id)
+    return [graph_id]
+
+
+def _matching(
+    conn: Connection,
+    graphs: list[str],
+    name: str | None,
+    metadata: dict[str, Any] | None,
+    permitted: Filter,
+) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = [assistants.c.graph_id.in_(graphs)]
+    if name:
+        # Not LIKE: it has wildcards, and a limit on its pattern.
+        position = func.instr if conn.dialect_name == "sqlite" else func.strpos
+        conditions.append(position(func.lower(assistants.c.name), func.lower(name)) > 0)
+    if metadata:
+        conditions.append(filters.has(assistants.c.metadata, metadata))
+    if permitted:
+        conditions.append(filters.permits(permitted, assistants.c.metadata))
+    return conditions
+
+
+def _order(sort_by: str | None, sort_order: str | None) -> list[ColumnElement[Any]]:
+    """Newest first unless asked otherwise; equal names in the order of creation.
+
+    Raises:
+        HTTPException: (422) nothing can be sorted by `sort_by`.
+    """
+    if not sort_by:
+        return [assistants.c.created_at.desc(), assistants.c.assistant_id]
+    wanted = sort_by.lower()
+    if wanted not in SORTABLE:
+        raise HTTPException(
+            422, f"Invalid sort_by field: {sort_by!r}. Expected one of: {', '.join(SORTABLE)}"
+        )
+    column: ColumnElement[Any] = assistants.c[wanted]
+    if wanted in ("name", "graph_id"):
+        column = func.lower(column)
+    ascending = (sort_order or "").lower() == "asc"
+    return [
+        column.asc() if ascending else column.desc(),
+        assistants.c.created_at,
+        assistants.c.assistant_id,
+    ]
+
+
+async def _delete_threads(assistant_id: UUID, ctx: Any) -> None:
+    from langgraph_runtime_sql.ops.threads.threads import Threads
+
+    def used(conn: Connection) -> list[UUID]:
+        return thread_query.plan(conn, {"assistant_id": str(assistant_id)}, None).ids(conn)
+
+    for thread_id in await database.current().read(used):
+        try:
+            await Threads.delete(None, thread_id, ctx=ctx)
+        except HTTPException as error:
+            if error.status_code >= 500:
+                raise
+            await logger.awarning(
+                "A thread of a deleted assistant stays: its deletion was refused",
+                thread_id=str(thread_id),
+                assistant_id=str(assistant_id),
+                reason=error.detail,
+            )

@@ -1,0 +1,384 @@
+"""Crons: what the API does with them. How they fire is in `cron_firing`."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, bindparam, func, or_
+from sqlalchemy import select as select_columns
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import Moment, crons, threads
+from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.ops.assistants.assistants import get_assistant, is_system
+from langgraph_runtime_sql.ops.authorization import (
+    Filter,
+    Rows,
+    as_uuid,
+    authorize,
+    caller,
+    pick,
+    rows,
+)
+from langgraph_runtime_sql.ops.crons import (
+    firing as cron_firing,
+)
+from langgraph_runtime_sql.ops.crons import (
+    rows as cron_rows,
+)
+from langgraph_runtime_sql.ops.crons import (
+    schedule as cron_schedule,
+)
+from langgraph_runtime_sql.ops.crons.firing import Firing, firing, note_fired, take_firing
+from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.search import filters
+
+__all__ = ["Crons", "Firing", "firing", "note_fired", "take_firing"]
+
+ADVICE = "Ask for fewer crons, by `assistant_id` or `thread_id`."
+IDS = ("cron_id", "assistant_id", "thread_id")
+SORTABLE = (*IDS, "next_run_date", "end_time", "created_at", "updated_at")
+
+_SET_NEXT = Prepared(
+    crons.update()
+    .where(
+        crons.c.cron_id == bindparam("key"),
+        crons.c.next_run_date
+        == func.coalesce(bindparam("slot", type_=Moment), crons.c.next_run_date),
+        crons.c.next_run_date < bindparam("next_run_date"),
+    )
+    .values(next_run_date=bindparam("next_run_date"), claimed_until=None)
+)
+
+
+class Crons:
+    """Operations on crons. `conn` is the interface's handle; each owns its transaction."""
+
+    @staticmethod
+    async def put(
+        conn: Any,
+        *,
+        payload: dict[str, Any] | None,
+        schedule: str,
+        cron_id: Any = None,
+        thread_id: Any = None,
+        on_run_completed: str | None = None,
+        end_time: Any = None,
+        metadata: dict[str, Any] | None = None,
+        enabled: bool,
+        timezone: str | None = None,
+        ctx: Any = None,
+    ) -> Rows:
+        """Create a cron, or yield the one that has this id; no row when that one is hidden.
+
+        Raises:
+            HTTPException: (400) both configurable and context; (404) there is no such
+                assistant or thread, or they may not be used; (422) bad schedule, time
+                zone, end time or thread id.
+        """
+        from langgraph_api.graph import get_assistant_id
+        from langgraph_api.utils import uuid7
+
+        identifier = as_uuid(cron_id, "cron ID") if cron_id else UUID(str(uuid7()))
+        thread = as_uuid(thread_id, "thread ID") if thread_id else None
+        asked: dict[str, Any] = {
+            "payload": cron_rows.payload_of(payload, identifier),
+            "schedule": schedule,
+            "cron_id": identifier,
+            "thread_id": thread,
+            "user_id": caller(ctx).identity,
+            "end_time": cron_schedule.end_date(end_time),
+            "metadata": {} if metadata is None else metadata,
+        }
+        permitted = await authorize(ctx, "crons", "create", asked)
+        # Refused first of all if it cannot be read.
+        cron_schedule.next_date(schedule, now(), timezone)
+        named = str(asked["payload"].get("assistant_id"))
+        assistant_id = as_uuid(get_assistant_id(named), f"assistant {named!r}", 404)
+        # Without the cron's metadata: what a client says of it must not decide this.
+        assistant_permitted = await _may_use_assistant(ctx, assistant_id)
+        thread_permitted = None
+        if thread is not None:
+            thread_permitted = await authorize(
+                ctx, "threads", "read", {"thread_id": thread, "metadata": asked["metadata"]}
+            )
+        row = {
+            "cron_id": identifier,
+            "assistant_id": assistant_id,
+            "thread_id": thread,
+            "user_id": asked["user_id"],
+            "creator": cron_firing.creator(ctx),
+            "on_run_completed": None if thread else on_run_completed or "delete",
+            "schedule": schedule,
+            "timezone": timezone,
+            "end_time": asked["end_time"],
+            "enabled": enabled,
+            "payload": {**asked["payload"], "assistant_id": str(assistant_id)},
+            "metadata": asked["metadata"],
+        }
+
+        def fn(conn: Connection) -> Row | None:
+            assistant = get_assistant(conn, assistant_id)
+            if assistant is None or not filters.allows(assistant_permitted, assistant["metadata"]):
+                raise HTTPException(404, f"Assistant '{assistant_id}' not found")
+            if thread and not thread_rows.find_permitted(conn, thread, thread_permitted):
+                raise HTTPException(404, f"Thread with ID {thread} not found")
+            if cron_rows.find(conn, identifier) is not None:
+                return cron_rows.find_permitted(conn, identifier, permitted)
+            moment = conn.now()
+            due = cron_schedule.next_date(schedule, moment, timezone)
+            dates = {"created_at": moment, "updated_at": moment, "next_run_date": due}
+            return cron_rows.insert(conn, {**row, **dates})
+
+        return _shown(await database.current().write(fn))
+
+    @staticmethod
+    async def update(
+        conn: Any,
+        *,
+        cron_id: Any,
+        schedule: str | None = None,
+        end_time: Any = None,
+        clear_end_time: bool = False,
+        enabled: bool | None = None,
+        on_run_completed: str | None = None,
+        payload: dict[str, Any] | None = None,
+        metadata: dict[str, Any] | None = None,
+        timezone: str | None = None,
+        ctx: Any = None,
+    ) -> Rows:
+        """Change a cron; None leaves a field as it is, metadata and payload are merged.
+
+        Raises:
+            HTTPException: (400) nothing to change, or both configurable and context;
+                (404) it does not exist or may not be changed; (422) bad schedule, time
+                zone or end time.
+        """
+        identifier = as_uuid(cron_id, "cron ID")
+        given: Row = {
+            "schedule": schedule,
+            "timezone": timezone,
+            "enabled": enabled,
+            "on_run_completed": on_run_completed,
+            "end_time": cron_schedule.end_date(end_time),
+        }
+        asked: dict[str, Any] = {
+            "cron_id": identifier,
+            **{key: value for key, value in given.items() if key != "timezone"},
+            "payload": payload,
+            **({} if metadata is None else {"metadata": metadata}),
+        }
+        permitted = await authorize(ctx, "crons", "update", asked)
+        columns: Row = {key: value for key, value in given.items() if value is not None}
+        if clear_end_time:
+            columns["end_time"] = None
+        merged = asked.get("metadata")
+        if not columns and payload is None and merged is None:
+            raise HTTPException(400, "No fields to update")
+
+        def fn(conn: Connection) -> Row | None:
+            row = cron_rows.find_permitted(conn, identifier, permitted)
+            if row is None:
+                raise HTTPException(404, f"Cron '{identifier}' not found")
+            moment = conn.now()
+            changes = {**columns, "updated_at": moment, **_rescheduled(row, columns, moment)}
+            if merged is not None:
+                changes["metadata"] = {**row["metadata"], **merged}
+            if payload is not None:
+                changes["payload"] = cron_rows.merged_payload(row, payload)
+            return cron_rows.update(conn, identifier, changes)
+
+        return _shown(await database.current().write(fn))
+
+    @staticmethod
+    async def get(conn: Any, cron_id: Any, ctx: Any = None) -> Rows:
+        """One cron; no row when it is missing or hidden."""
+        identifier = as_uuid(cron_id, "cron ID")
+        permitted = await authorize(ctx, "crons", "read", {"cron_id": identifier})
+        return _shown(
+            await database.current().read(
+                lambda conn: cron_rows.find_permitted(conn, identifier, permitted)
+            )
+        )
+
+    @staticmethod
+    async def delete(conn: Any, cron_id: Any, ctx: Any = None) -> Rows:
+        """Delete a cron; no row when it is missing or may not be deleted."""
+        identifier = as_uuid(cron_id, "cron ID")
+        permitted = await authorize(ctx, "crons", "delete", {"cron_id": identifier})
+
+        def fn(conn: Connection) -> bool:
+            found = cron_rows.find_permitted(conn, identifier, permitted)
+            return found is not None and cron_rows.delete(conn, identifier)
+
+        deleted = await database.current().write(fn)
+        return rows([identifier] if deleted else [])  # type: ignore[list-item]  # the bare id
+
+    @staticmethod
+    async def search(
+        conn: Any,
+        *,
+        assistant_id: Any,
+        thread_id: Any,
+        enabled: bool | None,
+        limit: int,
+        offset: int,
+        select: Sequence[str] | None = None,
+        ctx: Any = None,
+        sort_by: str | None = None,
+        sort_order: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> tuple[Rows, int | None]:
+        """Crons that match, and the offset of the next page or None.
+
+        Raises:
+            HTTPException: (422) unknown `sort_by`, or an id that is none.
+        """
+        limit, offset = int(limit), int(offset)
+        conditions = await _matching(ctx, assistant_id, thread_id, metadata, limit, offset)
+        if enabled is not None:
+            conditions.append(crons.c.enabled.is_(enabled))
+        statement = (
+            select_columns(*cron_rows.PUBLIC)
+            .select_from(crons.outerjoin(threads, threads.c.thread_id == crons.c.thread_id))
+            .where(*conditions)
+            .order_by(*_order(sort_by, sort_order))
+            .limit(limit + 1)
+            .offset(offset)
+        )
+        found = await database.current().search(lambda conn: conn.fetchall(statement), ADVICE)
+        cursor = offset + limit if len(found) > limit else None
+        return rows([pick(row, select) for row in found[:limit]]), cursor
+
+    @staticmethod
+    async def count(
+        conn: Any,
+        *,
+        assistant_id: Any = None,
+        thread_id: Any = None,
+        ctx: Any = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> int:
+        """How many crons match.
+
+        Raises:
+            HTTPException: (422) an id that is none.
+        """
+        conditions = await _matching(ctx, assistant_id, thread_id, metadata, 0, 0)
+        statement = (
+            select_columns(func.count().label("n"))
+            .select_from(crons.outerjoin(threads, threads.c.thread_id == crons.c.thread_id))
+            .where(*conditions)
+        )
+        return int(await database.current().search(lambda conn: conn.scalar(statement), ADVICE))
+
+    @staticmethod
+    def next(conn: Any, ctx: Any = None) -> AsyncIterator[Row]:
+        """Crons that are due, each claimed before it is yielded; see `cron_firing.due`."""
+        return cron_firing.due()
+
+    @staticmethod
+    async def set_next_run_date(
+        conn: Any, cron_id: Any, next_run_date: datetime, ctx: Any = None
+    ) -> None:
+        """Give up a slot for which no run could be created, and the claim with it.
+
+        Where the run was created the cron has moved on already, and a cron that
+        was changed meanwhile keeps its new date.
+        """
+        identifier = as_uuid(cron_id, "cron ID")
+        current = firing.get()
+        slot = current.slot if current is not None and current.cron_id == identifier else None
+        values = {"key": identifier, "slot": slot, "next_run_date": next_run_date}
+        await database.current().write(lambda conn: conn.execute(_SET_NEXT, values))
+
+
+def _shown(row: Row | None) -> Rows:
+    return rows([] if row is None else [cron_rows.public(row)])
+
+
+async def _may_use_assistant(ctx: Any, assistant_id: UUID) -> Filter:
+    if is_system(assistant_id):
+        return None
+    return await authorize(ctx, "assistants", "read", {"assistant_id": str(assistant_id)})
+
+
+def _rescheduled(row: Row, columns: Row, moment: datetime) -> Row:
+    """The next date of a cron that gets these columns, where they move it.
+
+    One that was switched off has missed nothing, so it starts again from now.
+    """
+    switched_on = bool(columns.get("enabled")) and not row["enabled"]
+    if not switched_on and not columns.keys() & {"schedule", "timezone"}:
+        return {}
+    schedule, timezone = ({**row, **columns}[key] for key in ("schedule", "timezone"))
+    return {
+        "next_run_date": cron_schedule.next_date(schedule, moment, timezone),
+        "claimed_until": None,
+    }
+
+
+async def _matching(
+    ctx: Any,
+    assistant_id: Any,
+    thread_id: Any,
+    metadata: dict[str, Any] | None,
+    limit: int,
+    offset: int,
+) -> list[ColumnElement[bool]]:
+    """Conditions on crons joined to their threads, after asking both handlers."""
+    assistant = as_uuid(assistant_id, "assistant ID") if assistant_id else None
+    thread = as_uuid(thread_id, "thread ID") if thread_id else None
+    asked: dict[str, Any] = {
+        "assistant_id": assistant,
+        "thread_id": thread,
+        "limit": limit,
+        "offset": offset,
+        "metadata": {} if metadata is None else metadata,
+    }
+    permitted = await authorize(ctx, "crons", "search", asked)
+    if thread is None:
+        threads_permitted = await authorize(ctx, "threads", "search", {})
+    else:
+        threads_permitted = await authorize(ctx, "threads", "read", {"thread_id": thread})
+    conditions: list[ColumnElement[bool]] = []
+    if assistant is not None:
+        conditions.append(crons.c.assistant_id == assistant)
+    if thread is not None:
+        conditions.append(crons.c.thread_id == thread)
+    if asked["metadata"]:
+        conditions.append(filters.has(crons.c.metadata, asked["metadata"]))
+    if permitted:
+        conditions.append(filters.permits(permitted, crons.c.metadata))
+    if threads_permitted:
+        conditions.append(
+            or_(
+                crons.c.thread_id.is_(None),
+                filters.permits(threads_permitted, threads.c.metadata),
+            )
+        )
+    return conditions
+
+
+def _order(sort_by: str | None, sort_order: str | None) -> list[ColumnElement[Any]]:
+    """Newest first unless asked otherwise; what has no thread sorts last, no end first.
+
+    Raises:
+        HTTPException: (422) nothing can be sorted by `sort_by`.
+    """
+    if not sort_by:
+        return [crons.c.created_at.desc(), crons.c.cron_id]
+    wanted = sort_by.lower()
+    if wanted not in SORTABLE:
+        raise HTTPException(
+            422, f"Invalid sort_by field: {sort_by!r}. Expected one of: {', '.join(SORTABLE)}"
+        )
+    ascending = (sort_order or "").lower() == "asc"
+    column: ColumnElement[Any] = crons.c[wanted]
+    ordered = column.asc() if ascending else column.desc()
+    ordered = ordered.nulls_last() if ascending == (wanted in IDS) else ordered.nulls_first()
+    return [ordered, crons.c.created_at, crons.c.cron_id]

@@ -1,0 +1,92 @@
+"""Cron rows: the statements and shapes that operations on crons share."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, select
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import crons
+from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
+from langgraph_runtime_sql.errors import Collided
+from langgraph_runtime_sql.search import filters
+from langgraph_runtime_sql.tenancy import tenants
+
+# What the schedulers and the database keep to themselves.
+_PRIVATE = ("claimed_until", "creator", "tenant")
+PUBLIC = [column for column in crons.c if column.name not in _PRIVATE]
+
+_INSERT = Prepared(InsertNew(crons).values({c.name: bindparam(c.name) for c in crons.c}))
+_BY_ID = Prepared(select(crons).where(crons.c.cron_id == bindparam("cron_id")))
+_LOCK = Prepared(
+    select(crons).where(crons.c.cron_id == bindparam("cron_id")).with_for_update(key_share=True)
+)
+_DELETE = Prepared(crons.delete().where(crons.c.cron_id == bindparam("key")))
+
+
+def public(row: Row) -> Row:
+    """A cron as the API shows it."""
+    return {name: value for name, value in row.items() if name not in _PRIVATE}
+
+
+def find(conn: Connection, cron_id: UUID) -> Row | None:
+    """A cron as stored, or None; in a write, nobody else changes it until the end."""
+    return conn.fetchone(_LOCK if conn.locks else _BY_ID, {"cron_id": cron_id})
+
+
+def find_permitted(conn: Connection, cron_id: UUID, permitted: Any) -> Row | None:
+    """A cron as stored, or None where it is missing or the filter hides it."""
+    row = find(conn, cron_id)
+    return row if row is not None and filters.allows(permitted, row["metadata"]) else None
+
+
+def insert(conn: Connection, row: Row) -> Row | None:
+    """Create a cron; the row as stored, or None where a hidden one has its id."""
+    columns = {"claimed_until": None, "tenant": tenants.of(row["metadata"]), **row}
+    created = conn.execute(_INSERT, columns)
+    found = find(conn, row["cron_id"])
+    if found is not None and not created:
+        raise Collided
+    return found
+
+
+def update(conn: Connection, cron_id: UUID, changes: Row) -> Row | None:
+    """Set columns of a cron; the row as stored."""
+    if "metadata" in changes:
+        changes = {**changes, "tenant": tenants.of(changes["metadata"])}
+    conn.execute(crons.update().where(crons.c.cron_id == cron_id).values(**changes))
+    return find(conn, cron_id)
+
+
+def delete(conn: Connection, cron_id: UUID) -> bool:
+    """Delete a cron; False if it was not there."""
+    return conn.execute(_DELETE, {"key": cron_id}) > 0
+
+
+def payload_of(payload: Mapping[str, Any] | None, cron_id: UUID) -> Row:
+    """The payload of a cron's runs, which always names the cron.
+
+    Raises:
+        HTTPException: (400) it has both configurable and context, so no run
+            could ever be created from it.
+    """
+    payload = payload or {}
+    config = payload.get("config") or {}
+    configurable = {**(config.get("configurable") or {}), "cron_id": str(cron_id)}
+    if payload.get("context") and len(configurable) > 1:
+        raise HTTPException(
+            400, "Cannot specify both configurable and context: give context alone."
+        )
+    return {**payload, "config": {**config, "configurable": configurable}}
+
+
+def merged_payload(row: Row, changes: Mapping[str, Any]) -> Row:
+    """A cron's payload with `changes`, key by key; its assistant and its own id stay.
+
+    Raises:
+        HTTPException: (400) no run could be created from the result.
+    """
+    kept = {key: row["payload"][key] for key in ("assistant_id",) if key in row["payload"]}
+    return payload_of({**row["payload"], **changes, **kept}, row["cron_id"])

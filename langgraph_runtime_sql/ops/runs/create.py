@@ -1,0 +1,237 @@
+"""The creation of a run: what is merged into it, and what becomes of its thread."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql import hooks
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import runs
+from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.hooks import Caller
+from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
+from langgraph_runtime_sql.ops.authorization import Filter, user_fields
+from langgraph_runtime_sql.ops.crons import crons
+from langgraph_runtime_sql.ops.runs import result as run_result
+from langgraph_runtime_sql.ops.runs import rows as run_rows
+from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.search import filters
+
+Document = dict[str, Any]
+
+_INSERT = Prepared(
+    runs.insert().values({name: bindparam(name) for name in (*run_rows.FIELDS, "tenant")})
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """What `Runs.put` was asked, once the handlers have had their say."""
+
+    assistant_id: UUID
+    run_id: UUID
+    thread_id: UUID
+    kwargs: Document
+    metadata: Document
+    status: str
+    multitask_strategy: str
+    reject_if_in_flight: bool
+    create_thread: bool
+    after_seconds: float
+    user_id: str | None
+    langsmith_session_name: str | None
+    thread_filter: Filter
+    assistant_filter: Filter
+    caller: Caller
+    firing: Any
+
+    @property
+    def config(self) -> Document:
+        """The run's own config."""
+        return self.kwargs.get("config") or {}
+
+
+def create(conn: Connection, request: RunRequest) -> list[Row]:
+    """Queue the run and return it before the others in flight on its thread.
+
+    Without room for it (`reject_if_in_flight`) only the others are returned, and
+    without a thread or assistant nothing; then nothing was changed either.
+    """
+    asked = assistant_rows.ask(conn, request.assistant_id)
+    asked_thread = thread_rows.ask(conn, request.thread_id)
+    conn.ask_now()
+    assistant, thread = asked.one(), asked_thread.one()
+    if assistant is None or not filters.allows(request.assistant_filter, assistant["metadata"]):
+        return []
+    if thread is None and not request.create_thread:
+        return []
+    if thread is not None and not filters.allows(request.thread_filter, thread["metadata"]):
+        return []
+    others = [] if thread is None else _others(conn, request)
+    row = _row(request, assistant, thread, conn.now())
+    if thread is not None and others and request.reject_if_in_flight:
+        with conn.undoing():
+            # A hook may know a better reason to refuse than that the thread is busy.
+            _ask(conn, request, thread, row)
+        return [run_rows.public(other) for other in others]
+    if thread is None:
+        thread = _new_thread(conn, request, assistant)
+    _ask(conn, request, thread, row)
+    if thread["status"] != "busy":
+        _occupy(conn, request, assistant, thread)
+    if request.firing is not None:
+        crons.note_fired(conn, request.firing)
+    conn.send(_INSERT, {**row, "tenant": thread["tenant"]})
+    _announce(conn, row)
+    return [row, *(run_rows.public(other) for other in others)]
+
+
+def _others(conn: Connection, request: RunRequest) -> list[Row]:
+    if request.multitask_strategy == "enqueue" and not request.reject_if_in_flight:
+        # A run that waits its turn does nothing about those before it, and they may be many.
+        return []
+    return run_rows.in_flight(conn, request.thread_id)
+
+
+def _ask(conn: Connection, request: RunRequest, thread: Row, run: Row) -> None:
+    hooks.call("before_run_create", conn, request.caller, thread_rows.public(thread), run)
+
+
+def _announce(conn: Connection, row: Row) -> None:
+    def announce() -> None:
+        resumable = bool(row["kwargs"].get("resumable"))
+        bus.current().run_started(str(row["run_id"]), resumable=resumable, here=False)
+        bus.current().wake()
+
+    conn.after_commit(announce)
+
+
+def _new_thread(conn: Connection, request: RunRequest, assistant: Row) -> Row:
+    metadata = _merged(
+        {"graph_id": assistant["graph_id"], "assistant_id": str(request.assistant_id)},
+        request.config.get("metadata"),
+        request.metadata,
+    )
+    config = _merged(
+        assistant["config"],
+        request.config,
+        {"configurable": _merged(_configurable(assistant["config"]))},
+    )
+    try:
+        return thread_rows.insert(
+            conn, request.thread_id, metadata, request.caller, config=config, status="busy"
+        )
+    except thread_rows.Taken as error:
+        # To whoever may not see it, a thread that is there is one that is missing.
+        raise HTTPException(404, "Thread or assistant not found.") from error
+
+
+def _occupy(conn: Connection, request: RunRequest, assistant: Row, thread: Row) -> None:
+    """Make an existing thread busy with this assistant."""
+    if hooks.active("before_run_create"):
+        # It may have patched the thread.
+        thread = thread_rows.find(conn, request.thread_id) or thread
+    changes = {"graph_id": assistant["graph_id"], "assistant_id": str(request.assistant_id)}
+    thread_rows.occupy(
+        conn,
+        thread,
+        metadata=_merged(thread["metadata"], changes),
+        config=_merged(
+            assistant["config"],
+            thread["config"],
+            request.config,
+            {
+                "configurable": _merged(
+                    _configurable(assistant["config"]), _configurable(thread["config"])
+                )
+            },
+        ),
+    )
+
+
+def _row(request: RunRequest, assistant: Row, thread: Row | None, moment: datetime) -> Row:
+    """The run as it will be stored; later documents win, key by key."""
+    config = request.config
+    thread_config = thread["config"] if thread else {}
+    metadata = _merged(
+        assistant["metadata"],
+        thread["metadata"] if thread else None,
+        # What an idle thread is told by `_occupy` counts as the thread's own.
+        {"graph_id": assistant["graph_id"]} if thread and thread["status"] != "busy" else None,
+        config.get("metadata"),
+        request.metadata,
+        # A client cannot pass its run off as another assistant's.
+        {"assistant_id": str(request.assistant_id)},
+    )
+    user_id = next(
+        filter(
+            None,
+            (
+                _configurable(each).get("user_id")
+                for each in (config, thread_config, assistant["config"])
+            ),
+        ),
+        request.user_id,
+    )
+    configurable = _merged(
+        _configurable(assistant["config"]),
+        _configurable(thread_config),
+        _configurable(config),
+        {
+            "run_id": str(request.run_id),
+            "thread_id": str(request.thread_id),
+            "graph_id": assistant["graph_id"],
+            "assistant_id": str(request.assistant_id),
+            "user_id": user_id,
+        },
+        run_result.mark(request.run_id, request.kwargs),
+    )
+    _store_user(configurable)
+    kwargs = _merged(
+        request.kwargs,
+        {
+            "config": _merged(
+                assistant["config"], config, {"configurable": configurable, "metadata": metadata}
+            ),
+            "context": _merged(assistant["context"], request.kwargs.get("context")),
+        },
+    )
+    try:
+        due = moment + timedelta(seconds=float(request.after_seconds or 0))
+    except OverflowError as error:
+        raise HTTPException(422, "`after_seconds` is too far in the future") from error
+    return {
+        "run_id": request.run_id,
+        "thread_id": request.thread_id,
+        "assistant_id": request.assistant_id,
+        "created_at": due,
+        "updated_at": moment,
+        "status": request.status,
+        "metadata": metadata,
+        "kwargs": kwargs,
+        "multitask_strategy": request.multitask_strategy,
+        "langsmith_session_name": request.langsmith_session_name,
+    }
+
+
+def _merged(*documents: Mapping[str, Any] | None) -> Document:
+    merged: Document = {}
+    for document in documents:
+        merged.update(document or {})
+    return merged
+
+
+def _configurable(config: Mapping[str, Any]) -> Document:
+    return config.get("configurable") or {}
+
+
+def _store_user(configurable: Document) -> None:
+    user = configurable.get("langgraph_auth_user")
+    if user is not None and not isinstance(user, dict):
+        configurable["langgraph_auth_user"] = user_fields(user)

@@ -1,0 +1,263 @@
+"""The end of a run: its status, its thread's, and who is told."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import structlog
+from sqlalchemy import bindparam
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql import checkpoint, hooks, json_codec
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import runs, threads
+from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.errors import Outdated, SupersededAttempt
+from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.hooks import Caller
+from langgraph_runtime_sql.json_codec import Unstorable
+from langgraph_runtime_sql.ops.authorization import as_uuid
+from langgraph_runtime_sql.ops.runs import result as run_result
+from langgraph_runtime_sql.ops.runs import rows as run_rows
+from langgraph_runtime_sql.ops.runs.cancel import announce_end
+from langgraph_runtime_sql.ops.threads import newest_state
+from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.search import metadata_index
+
+logger = structlog.stdlib.get_logger(__name__)
+
+Check = Callable[[Connection], None]
+
+_END = Prepared(
+    runs.update()
+    .where(runs.c.run_id == bindparam("ended_run"))
+    .values(
+        status=bindparam("new_status"),
+        updated_at=bindparam("moment"),
+        claimed_by=None,
+        lease_until=None,
+    )
+)
+_THREAD = {
+    "updated_at",
+    "state_updated_at",
+    "metadata",
+    "status",
+    "resting_status",
+    "error",
+    "expires_at",
+}
+_VALUES = {"values", "interrupts"}
+
+
+def _update(columns: set[str]) -> Prepared:
+    return Prepared(
+        threads.update()
+        .where(threads.c.thread_id == bindparam("id"))
+        .values({name: bindparam(f"new_{name}") for name in columns})
+    )
+
+
+_ENDED_THREAD = _update(_THREAD)
+_ENDED_THREAD_WITH_VALUES = _update(_THREAD | _VALUES)
+
+
+async def set_joint_status(
+    conn: Any,
+    thread_id: Any,
+    run_id: Any,
+    run_status: str,
+    graph_id: str,
+    checkpoint: Mapping[str, Any] | None = None,
+    exception: BaseException | None = None,
+) -> None:
+    """End a run (or delete it, for `rollback`) and bring its thread up to date, as one step.
+
+    Raises:
+        HTTPException: (404) the run or its thread is gone.
+        SupersededAttempt: another attempt owns the run by now.
+    """
+    from langgraph_api.errors import UserInterrupt
+
+    thread_uuid = as_uuid(thread_id, "thread ID")
+    ending = _Ending(thread_uuid, as_uuid(run_id, "run ID"), run_status, graph_id, _claim())
+    if run_status == "rollback":
+        await ending.write(_outcome(checkpoint, exception))
+        await newest_state.refresh_after_undoing(thread_uuid, graph_id)
+    elif isinstance(exception, UserInterrupt | TimeoutError):
+        await _cut_off(ending, checkpoint, exception)
+    else:
+        await ending.write(_outcome(checkpoint, exception))
+
+
+def _claim() -> checkpoint.Claim | None:
+    return checkpoint.claim.get()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """That a run has ended, and how; `claim` is its worker's."""
+
+    thread_id: UUID
+    run_id: UUID
+    status: str
+    graph_id: str
+    claim: checkpoint.Claim | None
+
+    async def write(self, outcome: dict[str, Any], check: Check | None = None) -> None:
+        """Store it with what it leaves behind, if `check` has nothing against it."""
+
+        def fn(conn: Connection) -> None:
+            asked_thread = thread_rows.ask(conn, self.thread_id)
+            asked_run = run_rows.ask(conn, self.run_id)
+            others = run_rows.ask_others(conn, self.run_id, self.thread_id)
+            conn.ask_now()
+            thread, run = asked_thread.one(), asked_run.one()
+            if thread is None or run is None or run["thread_id"] != self.thread_id:
+                what = f"Thread {self.thread_id}" if thread is None else f"Run {self.run_id}"
+                raise HTTPException(404, f"{what} not found")
+            check_owned(run, self.claim)
+            if check is not None:
+                check(conn)
+            left = {**outcome, "graph_id": self.graph_id}
+            end(conn, thread, run, self.status, left, busy=others.one() is not None)
+
+        await bus.current().flushing(database.current().write(fn))
+
+
+async def _cut_off(
+    ending: _Ending, told: Mapping[str, Any] | None, exception: BaseException
+) -> None:
+    """End a run that was stopped in its middle, by what is stored of it.
+
+    What it has told of itself may be ahead of that, or behind it.
+    """
+    while True:
+        try:
+            version, state = await newest_state.find(ending.thread_id, ending.graph_id)
+        except Exception:
+            # The graph's own code failed. The run ends all the same.
+            logger.exception("Cannot read a thread's state", action="refresh_failed")
+            await ending.write(_outcome(told, exception))
+            return
+        check = partial(newest_state.refuse_outdated, thread_id=ending.thread_id, version=version)
+        # Again if what was still on its way has been stored meanwhile.
+        with suppress(Outdated):
+            await ending.write(_outcome(state, exception), check)
+            return
+
+
+def check_owned(run: Row, claim: checkpoint.Claim | None) -> None:
+    """Refuse what an attempt does to its run once that is no longer its own.
+
+    Raises:
+        SupersededAttempt: another attempt has taken the run over, or it has ended.
+    """
+    if claim is None or claim.run_id != str(run["run_id"]):
+        return
+    ours = run["attempt"] == claim.attempt and claim.owner in (None, run["claimed_by"])
+    if run["status"] != run_rows.RUNNING or not ours:
+        raise SupersededAttempt(
+            f"Attempt {claim.attempt} of run {claim.run_id} no longer owns the run"
+        )
+
+
+def _outcome(state: Mapping[str, Any] | None, exception: BaseException | None) -> dict[str, Any]:
+    """What a run leaves behind, as the thread's columns, already plain JSON."""
+    from langgraph_api.errors import UserInterrupt, UserRollback
+    from langgraph_api.state import patch_interrupt
+
+    outcome: dict[str, Any] = {"status": "idle", "error": None}
+    if exception is not None:
+        outcome["error"] = json_codec.plain(exception)
+    if exception is not None and not isinstance(exception, UserInterrupt | UserRollback):
+        outcome["status"] = "error"
+    elif state is not None and state["next"]:
+        outcome["status"] = "interrupted"
+    if state is None:
+        # Nothing was written that could replace what the thread has.
+        return outcome
+    try:
+        outcome["values"] = json_codec.plain(state["values"])
+        outcome["interrupts"] = json_codec.plain(
+            {
+                task["id"]: [patch_interrupt(each) for each in task["interrupts"]]
+                for task in state["tasks"]
+                if task.get("interrupts")
+            }
+        )
+    except Unstorable as error:
+        # The state is in the checkpoints; only this view of it cannot be shown.
+        outcome |= {"status": "error", "error": {"error": "Unstorable", "message": error.detail}}
+    return outcome
+
+
+def end(
+    conn: Connection,
+    thread: Row,
+    run: Row,
+    run_status: str,
+    outcome: Mapping[str, Any],
+    *,
+    busy: bool,
+) -> None:
+    """End `run` inside a transaction.
+
+    Args:
+        outcome: The thread's new columns and graph id.
+        busy: Whether other runs of the thread are in flight.
+    """
+    moment = conn.now()
+    if run_status == "rollback":
+        checkpoint.delete_for_runs(conn, [run["run_id"]], thread["thread_id"])
+        run_rows.delete(conn, run["run_id"])
+    else:
+        conn.send(_END, {"ended_run": run["run_id"], "new_status": run_status, "moment": moment})
+    # A run that is undone leaves its thread as it was.
+    resting = thread["resting_status"] if run_status == "rollback" else outcome["status"]
+    metadata = dict(thread["metadata"])
+    if outcome.get("graph_id"):
+        metadata["graph_id"] = outcome["graph_id"]
+    columns = {
+        "updated_at": moment,
+        "state_updated_at": moment,
+        "metadata": metadata,
+        "status": "busy" if busy else resting,
+        "resting_status": resting,
+        "error": outcome["error"],
+        "expires_at": thread["expires_at"],
+        **thread_rows.renewed(thread, moment),
+    }
+    statement = _ENDED_THREAD
+    if "values" in outcome and "interrupts" in outcome:
+        statement = _ENDED_THREAD_WITH_VALUES
+        columns |= {name: outcome[name] for name in _VALUES}
+    conn.send(
+        statement,
+        {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}},
+    )
+    metadata_index.relabel(conn, thread["thread_id"], thread["metadata"], metadata, moment)
+    ended = {**run, "status": run_status, "updated_at": moment}
+    hooks.call(
+        "after_run_end", conn, Caller(), {**thread, **columns}, run_rows.public(ended), run_status
+    )
+
+
+def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception, owner: str) -> None:
+    """End as an error a run that `owner` holds with this attempt and that nobody can work on."""
+    run = run_rows.find(conn, run_id)
+    if run is None or not run_rows.is_held(conn, run_id, attempt, owner):
+        return
+    thread = thread_rows.find(conn, run["thread_id"])
+    if thread is None or run["kwargs"].get("temporary"):
+        if not run_result.keep(conn, run, error):
+            thread_rows.delete(conn, run["thread_id"])
+    else:
+        outcome = {"status": "error", "error": json_codec.plain(error)}
+        others = run_rows.ask_others(conn, run_id, run["thread_id"])
+        end(conn, thread, run, "error", outcome, busy=others.one() is not None)
+    announce_end(conn, run)

@@ -1,0 +1,328 @@
+"""The stream of a run: from before it exists until nothing more comes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql import checkpoint, json_codec
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.errors import EventsLost
+from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.events.event import START, Event, Order, parse_order
+from langgraph_runtime_sql.events.subscription import Subscription
+from langgraph_runtime_sql.ops.authorization import as_uuid, authorize
+from langgraph_runtime_sql.ops.runs import leases
+from langgraph_runtime_sql.ops.runs import result as run_result
+from langgraph_runtime_sql.ops.runs import rows as run_rows
+from langgraph_runtime_sql.ops.runs.cancel import cancel
+from langgraph_runtime_sql.ops.threads import rows as thread_rows
+
+# Of a run that ended in this time, all processes can still find all events.
+RECENT = timedelta(seconds=45)
+
+Delivered = tuple[bytes, bytes, bytes | None]
+_cancelling: set[asyncio.Task[None]] = set()
+
+
+class Stream:
+    """`Runs.Stream` of the interface."""
+
+    @staticmethod
+    async def subscribe(run_id: Any, thread_id: Any = None) -> Subscription:
+        """Start to collect a run's events, even before it exists."""
+        thread = None if thread_id is None else str(as_uuid(thread_id, "thread ID"))
+        return await bus.current().follow_run(str(as_uuid(run_id, "run ID")), thread)
+
+    @staticmethod
+    async def join(
+        run_id: Any,
+        *,
+        stream_channel: Subscription,
+        thread_id: Any,
+        ignore_404: bool = False,
+        cancel_on_disconnect: bool = False,
+        stream_mode: Sequence[str] | str | None = None,
+        last_event_id: str | None = None,
+        ctx: Any = None,
+    ) -> AsyncIterator[Delivered]:
+        """A run's events until it ends; those kept after `last_event_id` first, if given.
+
+        Args:
+            ignore_404: The caller has made the run, whose thread goes when it ends: both may be
+                gone already.
+
+        Raises:
+            HTTPException: (404) a handler's filter hides the thread.
+        """
+        if await _is_elsewhere(run_id, thread_id, ctx, may_be_gone=ignore_404):
+            # Its events are its own thread's: what follows is as of no run at all.
+            stream_channel.close()
+            run_id = uuid4()
+            stream_channel = bus.current().subscribe_run(str(run_id))
+        modes = _modes(stream_mode)
+        run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
+        try:
+            async for event, with_id in _follow(
+                run, thread, stream_channel, parse_order(last_event_id), ignore_404
+            ):
+                if _wanted(event.name, modes):
+                    yield event.name.encode(), event.data, event.id if with_id else None
+            if ignore_404:
+                run_result.discard_soon(run, thread)
+        except BaseException:
+            if cancel_on_disconnect:
+                _cancel_soon(run_id, thread_id)
+            raise
+        finally:
+            stream_channel.close()
+
+    @staticmethod
+    async def check_run_stream_auth(run_id: Any, thread_id: Any, ctx: Any = None) -> None:
+        """Raise 404 where a filter hides the run's thread."""
+        await _is_elsewhere(run_id, thread_id, ctx)
+
+    @staticmethod
+    async def publish(
+        run_id: Any, event: str, message: bytes, *, thread_id: Any = None, resumable: bool = False
+    ) -> None:
+        """Send an event of a run.
+
+        Raises:
+            SupersededAttempt: the caller works on the run, and another has taken it over.
+        """
+        key, attempt = str(run_id), 0
+        claim = checkpoint.claim.get()
+        if claim is not None and claim.run_id == key:
+            await leases.check(claim)
+            attempt = claim.attempt
+            run_result.note(claim, event, message)
+        bus.current().publish(
+            key,
+            None if thread_id is None else str(thread_id),
+            event,
+            message,
+            resumable=resumable,
+            attempt=attempt,
+        )
+
+
+async def _is_elsewhere(
+    run_id: Any, thread_id: Any, ctx: Any, *, may_be_gone: bool = False
+) -> bool:
+    """Whether a filter applies, and the run is of another thread than the one it admits.
+
+    Raises:
+        HTTPException: (404) the filter hides the thread.
+    """
+    run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
+    permitted = await authorize(ctx, "threads", "read", {"thread_id": thread})
+    if not permitted:
+        return False
+
+    def fn(conn: Connection) -> bool:
+        if thread_rows.find_permitted(conn, thread, permitted) is None:
+            if may_be_gone and thread_rows.find(conn, thread) is None:
+                return False
+            raise HTTPException(404, "Thread not found")
+        row = run_rows.find(conn, run)
+        return row is not None and row["thread_id"] != thread
+
+    return await database.current().read(fn)
+
+
+async def _follow(
+    run_id: UUID, thread_id: UUID, live: Subscription, after: Order | None, ignore_404: bool
+) -> AsyncIterator[tuple[Event, bool]]:
+    """Events in order, and whether each is shown with its number."""
+    key, here = str(run_id), bus.current()
+    if after is not None:
+        # One subscription that starts in the log has neither a gap nor a repeat.
+        whole = here.shared and await _is_kept(run_id, thread_id)
+        resumed = await here.follow_run(key, str(thread_id), after, live, whole=whole)
+        live.close()
+        live = resumed
+    reader = _Reader(run_id, thread_id, live, after, is_ours=ignore_404)
+    try:
+        async for each in reader.events():
+            yield each
+    finally:
+        live.close()
+    if reader.over == "missing" and not ignore_404:
+        yield _error(key, HTTPException(404, "Run not found")), False
+    elif reader.lost:
+        if not live.broken:
+            yield _error(key, EventsLost()), False
+        # Whoever waits for the result only needs this one.
+        if (final := await final_event(run_id)) is not None:
+            yield final, False
+
+
+class _Reader:
+    """Reads a subscription until the run has ended, as its stream or the database says.
+
+    Attributes:
+        over: Why nothing more will come: the run has `ended` or is `missing`.
+        lost: Whether events are missing before the end.
+    """
+
+    def __init__(
+        self,
+        run_id: UUID,
+        thread_id: UUID,
+        live: Subscription,
+        after: Order | None,
+        *,
+        is_ours: bool,
+    ) -> None:
+        self.over: str | None = None
+        self.lost = False
+        self._run_id, self._thread_id = run_id, thread_id
+        self._live = live
+        # Somebody goes on after an event that he has seen.
+        self._resumes = after is not None and after > START
+        self._is_ours = is_ours
+        self._told = False
+
+    async def events(self) -> AsyncIterator[tuple[Event, bool]]:
+        """The events, and whether each is shown with its number."""
+        here, key, live = bus.current(), str(self._run_id), self._live
+        resumable = here.is_resumable(key)
+        if not here.is_live(key):
+            await self._look(first=True)
+        while True:
+            event = await live.get(0 if self.over else here.recheck_seconds)
+            if event is None and self.over:
+                self.lost = self.lost or live.broken
+                return
+            if event is None:
+                await self._look()
+            elif event.is_end:
+                self.over, self.lost = await self._ended(), live.broken
+                return
+            elif event.is_loss:
+                yield _error(key, EventsLost()), False
+            elif not live.broken:
+                self._told = True
+                yield event, resumable or event.resumable
+
+    async def _ended(self) -> str:
+        """Why the stream has ended.
+
+        Who has heard nothing of a run would look at its thread, and so must hear if that is gone.
+        """
+        if self._told or self._resumes:
+            return "ended"
+        thread = await database.current().read(lambda conn: thread_rows.find(conn, self._thread_id))
+        return "missing" if thread is None else "ended"
+
+    async def _look(self, *, first: bool = False) -> None:
+        """Ask the database whether anything more will come, and have what was sent before here."""
+        here, live = bus.current(), self._live
+        row = await _find(self._run_id, self._thread_id)
+        if row is not None and row["status"] not in run_rows.ENDED:
+            return
+        self.over = "missing" if row is None else "ended"
+        if not here.shared:
+            return
+        recent = self._is_ours if row is None else row["recent"]
+        if not first or recent:
+            # Its last event must have been sent by now, and all others before.
+            self.lost = not await here.settle(live, str(self._run_id))
+            return
+        settled = await here.settle(live)
+        kept = row is not None and row["kwargs"].get("resumable")
+        waiting = live.waiting()
+        # The end is kept with the rest. Who begins, and finds nothing at all, comes too late.
+        broken_off = bool(waiting) and not any(event.is_end for event in waiting)
+        self.lost = not settled or bool(kept and (broken_off or (self._resumes and not waiting)))
+
+
+async def _is_kept(run_id: UUID, thread_id: UUID) -> bool:
+    """Whether all that a run has sent must still be known to some process."""
+    row = await _find(run_id, thread_id)
+    return row is not None and bool(row["kwargs"].get("resumable")) and row["recent"]
+
+
+def _error(run_id: str, error: Exception) -> Event:
+    return Event((0, 0), run_id, "error", json_codec.dumps(error).encode(), False)
+
+
+async def final_event(run_id: UUID) -> Event | None:
+    """What a run that has ended came to, as its stream would have said it last."""
+
+    def fn(conn: Connection) -> Event | None:
+        row = run_rows.find(conn, run_id)
+        thread = row and thread_rows.find(conn, row["thread_id"])
+        if row is None or thread is None or row["status"] not in run_rows.ENDED:
+            return None
+        if row["kwargs"].get("temporary") and thread["values"] is thread["error"] is None:
+            return None
+        name, data = "values", thread["values"] or {}
+        if row["status"] == "error":
+            name, data = "error", thread["error"]
+        elif thread["interrupts"]:
+            pending = [each for group in thread["interrupts"].values() for each in group]
+            # The state of a function is whatever it has returned: langgraph leaves it out, too.
+            data = {**(data if isinstance(data, dict) else {}), "__interrupt__": pending}
+        return Event((0, 0), str(run_id), name, json_codec.dumps(data).encode(), False)
+
+    return await database.current().read(fn)
+
+
+async def _find(run_id: UUID, thread_id: UUID) -> Row | None:
+    """A run of a thread as stored, or None.
+
+    Its `recent` says whether it is in flight, or ended so lately that its events are still to be
+    found.
+    """
+
+    def fn(conn: Connection) -> Row | None:
+        row = run_rows.find(conn, run_id)
+        if row is None or row["thread_id"] != thread_id:
+            return None
+        # What is in flight is not asked about the time, which is a question to the server.
+        in_flight = row["status"] not in run_rows.ENDED
+        return {**row, "recent": in_flight or row["updated_at"] > conn.now() - RECENT}
+
+    return await database.current().read(fn)
+
+
+def _cancel_soon(run_id: Any, thread_id: Any) -> None:
+    """Cancel a run whose client has left, without waiting for it."""
+
+    async def cancel_run() -> None:
+        try:
+            await cancel(
+                None,
+                [run_id],
+                thread_id=thread_id,
+                reason="client disconnected from the run stream (on_disconnect=cancel)",
+            )
+        except HTTPException:
+            return  # It has ended by itself.
+
+    task = asyncio.get_running_loop().create_task(cancel_run())
+    _cancelling.add(task)
+    task.add_done_callback(_cancelling.discard)
+
+
+def _modes(stream_mode: Sequence[str] | str | None) -> frozenset[str] | None:
+    if not stream_mode:
+        return None
+    modes = {stream_mode} if isinstance(stream_mode, str) else set(stream_mode)
+    if "messages-tuple" in modes:
+        modes.add("messages")
+    return frozenset(modes)
+
+
+def _wanted(name: str, modes: frozenset[str] | None) -> bool:
+    if modes is None or name in modes:
+        return True
+    base = name.partition("|")[0]
+    return base in modes or (base.startswith("messages") and "messages" in modes)

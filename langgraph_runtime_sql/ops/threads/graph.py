@@ -1,0 +1,74 @@
+"""The graph of a thread: which one it is, and the graph itself on the thread's checkpoints."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from langgraph.types import StateSnapshot
+from sqlalchemy import bindparam, select
+
+from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import runs
+from langgraph_runtime_sql.database.statements import Prepared, Row
+
+_LAST_KWARGS = Prepared(
+    select(runs.c.kwargs)
+    .where(runs.c.thread_id == bindparam("thread_id"))
+    .order_by(runs.c.created_at.desc())
+    .limit(1)
+)
+
+
+def id_of(conn: Connection, row: Row) -> str | None:
+    """The id of a thread's graph: the one its metadata name, else that of its last run."""
+    if graph_id := row["metadata"].get("graph_id"):
+        return str(graph_id)
+    kwargs = conn.scalar(_LAST_KWARGS, {"thread_id": row["thread_id"]})
+    return kwargs["config"]["configurable"]["graph_id"] if kwargs else None
+
+
+@asynccontextmanager
+async def opened(
+    row: Row, graph_id: str, config: dict[str, Any], access: str
+) -> AsyncIterator[Any]:
+    """The thread's graph on our checkpointer, as the API builds it for `access`."""
+    from langgraph_api import config as api_config
+    from langgraph_api._checkpointer import get_checkpointer
+    from langgraph_api.graph import get_graph
+    from langgraph_api.store import get_store
+
+    stored = row["config"]
+    merged = {
+        **stored,
+        "configurable": {**stored.get("configurable", {}), **config.get("configurable", {})},
+    }
+    hook = _json_hook() if access == "threads.read" else None
+    checkpointer = (
+        await get_checkpointer()
+        if api_config.USE_CUSTOM_CHECKPOINTER
+        else checkpoint.Checkpointer(unpack_hook=hook)
+    )
+    async with get_graph(
+        graph_id, merged, checkpointer=checkpointer, store=await get_store(), access_context=access
+    ) as graph:
+        yield graph
+
+
+def _json_hook() -> Any:
+    # Reading a state for a client makes JSON of it: no class of the user's is imported.
+    from langgraph.checkpoint.serde.jsonplus import _msgpack_ext_hook_to_json
+
+    return _msgpack_ext_hook_to_json
+
+
+async def snapshot(
+    row: Row, graph_id: str, config: dict[str, Any], *, subgraphs: bool = False
+) -> StateSnapshot:
+    """The thread's state at the checkpoint that `config` names, the newest without one."""
+    async with opened(row, graph_id, config, "threads.read") as graph:
+        found: StateSnapshot = await graph.aget_state(config, subgraphs=subgraphs)
+    shown: dict[str, Any] | None = found.metadata  # type: ignore[assignment]
+    if shown is not None and shown.get("checkpoint_ns") == "":
+        del shown["checkpoint_ns"]
+    return found

@@ -1,0 +1,200 @@
+"""Thread rows: the statements and shapes that operations on threads share."""
+
+from contextvars import ContextVar
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, select
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql import checkpoint, hooks
+from langgraph_runtime_sql.database.connection import Asked, Connection
+from langgraph_runtime_sql.database.schema import threads
+from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
+from langgraph_runtime_sql.errors import Collided
+from langgraph_runtime_sql.hooks import Caller
+from langgraph_runtime_sql.search import filters, metadata_index
+from langgraph_runtime_sql.tenancy import tenants
+
+# The row that the request at hand has created and not yet answered with. Where the same
+# request goes on to write the thread's state, the answer shows the thread as it is then.
+unanswered: ContextVar[Row | None] = ContextVar("unanswered_thread", default=None)
+
+_TTL = ("ttl_strategy", "ttl_minutes", "expires_at")
+_PRIVATE = {"resting_status", "tenant", *_TTL}
+
+_INSERT = Prepared(InsertNew(threads).values({c.name: bindparam(c.name) for c in threads.c}))
+_BY_ID = Prepared(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
+_LOCK = Prepared(
+    select(threads)
+    .where(threads.c.thread_id == bindparam("thread_id"))
+    .with_for_update(key_share=True)
+)
+_DELETE = Prepared(threads.delete().where(threads.c.thread_id == bindparam("thread_id")))
+
+
+class Taken(HTTPException):
+    """A thread has this id."""
+
+    def __init__(self, thread_id: UUID) -> None:
+        super().__init__(409, f"Thread with ID {thread_id} already exists")
+
+
+def public(row: Row, *, include_ttl: bool = False) -> Row:
+    """A thread as the API shows it."""
+    shown = {key: value for key, value in row.items() if key not in _PRIVATE}
+    if include_ttl and row["ttl_strategy"] is not None:
+        shown["ttl"] = {
+            "strategy": row["ttl_strategy"],
+            "ttl_minutes": row["ttl_minutes"],
+            "expires_at": row["expires_at"],
+        }
+    return shown
+
+
+def find(conn: Connection, thread_id: UUID) -> Row | None:
+    """A thread as stored, or None; in a write, nobody else changes it or its runs until the end."""
+    return ask(conn, thread_id).one()
+
+
+def ask(conn: Connection, thread_id: UUID) -> Asked:
+    """`find`, as `conn.ask` does it."""
+    return conn.ask(_LOCK if conn.locks else _BY_ID, {"thread_id": thread_id})
+
+
+def find_permitted(conn: Connection, thread_id: UUID, permitted: Any) -> Row | None:
+    """A thread as stored, or None where it is missing or the filter hides it."""
+    row = find(conn, thread_id)
+    return row if row is not None and filters.allows(permitted, row["metadata"]) else None
+
+
+def ttl_columns(ttl: dict[str, Any] | None, moment: datetime) -> Row:
+    """The columns for a time to live: the one given, else the configured default."""
+    from langgraph_api import config
+
+    wanted = dict(ttl or config.THREAD_TTL or {})
+    minutes = wanted.get("ttl", wanted.get("default_ttl"))
+    if minutes is None:
+        return dict.fromkeys(_TTL)
+    return {
+        "ttl_strategy": wanted.get("strategy") or "delete",
+        "ttl_minutes": float(minutes),
+        "expires_at": moment + timedelta(minutes=float(minutes)),
+    }
+
+
+def insert(
+    conn: Connection,
+    thread_id: UUID,
+    metadata: dict[str, Any],
+    caller: Caller,
+    *,
+    config: dict[str, Any] | None = None,
+    status: str = "idle",
+    ttl: dict[str, Any] | None = None,
+    **columns: Any,
+) -> Row:
+    """Create a thread; every route that creates one ends here.
+
+    Raises:
+        Taken: (409) there is one of this id, which the caller may not see.
+    """
+    moment = conn.now()
+    row: Row = {
+        "thread_id": thread_id,
+        "created_at": moment,
+        "updated_at": moment,
+        "state_updated_at": moment,
+        # A copy: hooks change it, and where Postgres undoes the write they are asked again.
+        "metadata": dict(metadata),
+        "config": config or {},
+        "status": status,
+        "resting_status": "idle" if status == "busy" else status,
+        "values": None,
+        "interrupts": {},
+        "error": None,
+        **ttl_columns(ttl, moment),
+        **columns,
+    }
+    hooks.call("before_thread_create", conn, caller, row)
+    row["tenant"] = tenants.of(row["metadata"])
+    if not conn.execute(_INSERT, row):
+        if find(conn, thread_id) is not None:
+            raise Collided
+        raise Taken(thread_id)
+    metadata_index.relabel(conn, thread_id, {}, row["metadata"], row["updated_at"])
+    return row
+
+
+def merge_metadata(
+    conn: Connection, row: Row, changes: dict[str, Any], caller: Caller, **columns: Any
+) -> Row:
+    """Merge `changes` into a thread's metadata, key by key, and set other columns."""
+    changes = dict(changes)
+    hooks.call("before_thread_update", conn, caller, row, changes)
+    # Read again: a hook may have patched this very thread.
+    row = find(conn, row["thread_id"]) or row
+    merged = {**row["metadata"], **changes}
+    columns = {
+        "metadata": merged,
+        "tenant": tenants.of(merged),
+        "updated_at": conn.now(),
+        **columns,
+    }
+    conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**columns))
+    metadata_index.relabel(conn, row["thread_id"], row["metadata"], merged, columns["updated_at"])
+    return {**row, **columns}
+
+
+def delete(conn: Connection, thread_id: UUID) -> bool:
+    """Delete a thread with its runs, crons and checkpoints; False if it was not there."""
+    checkpoint.delete_thread(conn, str(thread_id))
+    return conn.execute(_DELETE, {"thread_id": thread_id}) > 0
+
+
+def renewed(row: Row, moment: datetime) -> Row:
+    """The new end of a thread's life: activity renews it."""
+    if row["ttl_minutes"] is None:
+        return {}
+    return {"expires_at": moment + timedelta(minutes=row["ttl_minutes"])}
+
+
+_OCCUPY = Prepared(
+    threads.update()
+    .where(threads.c.thread_id == bindparam("id"))
+    .values(
+        status="busy",
+        metadata=bindparam("new_metadata"),
+        config=bindparam("new_config"),
+        updated_at=bindparam("moment"),
+    )
+)
+_SET_STATUS = Prepared(
+    threads.update()
+    .where(threads.c.thread_id == bindparam("id"))
+    .values(status=bindparam("new_status"), updated_at=bindparam("moment"))
+)
+
+
+def occupy(conn: Connection, row: Row, *, metadata: Row, config: Row) -> None:
+    """A run is about to use the thread: it is busy, and knows with what."""
+    moment = conn.now()
+    conn.send(
+        _OCCUPY,
+        {
+            "id": row["thread_id"],
+            "new_metadata": metadata,
+            "new_config": config,
+            "moment": moment,
+        },
+    )
+    metadata_index.relabel(conn, row["thread_id"], row["metadata"], metadata, moment)
+
+
+def rest(conn: Connection, thread_id: UUID, *, busy: bool) -> None:
+    """Give a thread the status it has now that one of its runs is gone."""
+    row = find(conn, thread_id)
+    if row is not None:
+        status = "busy" if busy else row["resting_status"]
+        conn.send(_SET_STATUS, {"id": thread_id, "new_status": status, "moment": conn.now()})

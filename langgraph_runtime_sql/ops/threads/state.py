@@ -1,0 +1,256 @@
+"""The state of a thread: its checkpoints, seen and written through its graph."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import structlog
+from langgraph.types import StateSnapshot, StateUpdate
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql import json_codec
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.errors import Outdated
+from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.ops.authorization import as_uuid, authorize, caller
+from langgraph_runtime_sql.ops.threads import (
+    graph as thread_graph,
+)
+from langgraph_runtime_sql.ops.threads import (
+    newest_state,
+)
+from langgraph_runtime_sql.ops.threads import (
+    rows as thread_rows,
+)
+from langgraph_runtime_sql.ops.threads.state_guard import StateGuard
+from langgraph_runtime_sql.search import filters
+
+logger = structlog.stdlib.get_logger(__name__)
+
+Update = Callable[[Any], Awaitable[Any]]
+
+NO_GRAPH = (
+    "Thread {} has no graph yet: no run has been made on it. Make a run first, or set "
+    "`graph_id` in the thread's metadata."
+)
+
+
+class State:
+    """`Threads.State` of the interface."""
+
+    @staticmethod
+    async def get(
+        conn: Any, config: dict[str, Any], subgraphs: bool = False, ctx: Any = None
+    ) -> StateSnapshot:
+        """The state at the checkpoint that `config` names, the newest without one.
+
+        Raises:
+            HTTPException: (404) the thread does not exist or may not be seen.
+        """
+        row, graph_id = await _permitted(config, ctx, "read")
+        if graph_id is None:
+            return _empty()
+        config["configurable"].setdefault("graph_id", graph_id)
+        return await thread_graph.snapshot(row, graph_id, config, subgraphs=subgraphs)
+
+    @staticmethod
+    async def post(
+        conn: Any,
+        config: dict[str, Any],
+        values: Any,
+        as_node: str | None = None,
+        ctx: Any = None,
+    ) -> dict[str, Any]:
+        """Write `values` as if `as_node` had returned them.
+
+        Raises:
+            HTTPException: (404) no such thread, (409) a run is in flight, (400) no graph yet.
+        """
+        row = await _writable(config, ctx)
+
+        async def update(graph: Any) -> Any:
+            named = config["configurable"]
+            place = {**named, "checkpoint_ns": named.get("checkpoint_ns") or ""}
+            target = {**config, "configurable": place}
+            return await graph.aupdate_state(target, values, as_node=as_node)
+
+        written = await _write(row, config, ctx, update)
+        return {
+            "checkpoint": written,
+            "configurable": written,
+            "checkpoint_id": written["checkpoint_id"],
+        }
+
+    @staticmethod
+    async def bulk(
+        conn: Any, *, config: dict[str, Any], supersteps: Sequence[dict[str, Any]], ctx: Any = None
+    ) -> dict[str, Any]:
+        """Write several supersteps, each a list of updates.
+
+        Raises:
+            HTTPException: as `post`, and (409) somebody else has written in between.
+        """
+        row = await _writable(config, ctx)
+        config["configurable"].setdefault("checkpoint_ns", "")
+
+        async def update(graph: Any) -> Any:
+            updates = [
+                [_state_update(each) for each in superstep.get("updates", [])]
+                for superstep in supersteps
+            ]
+            return await graph.abulk_update_state(config, updates)
+
+        return {"checkpoint": await _write(row, config, ctx, update)}
+
+    @staticmethod
+    async def list(
+        conn: Any,
+        *,
+        config: dict[str, Any],
+        limit: int = 1,
+        before: Any = None,
+        metadata: dict[str, Any] | None = None,
+        ctx: Any = None,
+    ) -> list[StateSnapshot]:
+        """Past states, newest first, of checkpoints older than `before`.
+
+        Raises:
+            HTTPException: (404) the thread does not exist or may not be seen.
+        """
+        row, graph_id = await _permitted(config, ctx, "read")
+        if graph_id is None:
+            return []
+        async with thread_graph.opened(row, graph_id, config, "threads.read") as graph:
+            return [
+                snapshot
+                async for snapshot in graph.aget_state_history(
+                    config, limit=limit, filter=metadata, before=_before(before)
+                )
+            ]
+
+
+@contextmanager
+def _applying() -> Iterator[None]:
+    """A value that the graph's reducers and branches cannot take is its sender's mistake.
+
+    Raises:
+        HTTPException: (422) with what they say.
+    """
+    try:
+        yield
+    except _UNFIT as error:
+        # In full, because it may be a mistake of the graph's, or ours.
+        logger.warning("A graph cannot apply a state update", exc_info=error)
+        said = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise HTTPException(422, f"The graph cannot apply this update: {said}") from error
+
+
+_UNFIT = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    TypeError,
+)
+
+
+def _before(before: Any) -> dict[str, Any] | None:
+    if not before:
+        return None
+    if isinstance(before, str):
+        return {"configurable": {"checkpoint_id": before}}
+    if "configurable" in before:
+        return dict(before)
+    return {"configurable": dict(before)}
+
+
+def _state_update(update: dict[str, Any]) -> StateUpdate:
+    from langgraph_api.command import map_cmd
+
+    command, values = update.get("command"), update.get("values")
+    if command:
+        values = map_cmd(command)
+        # The API writes null where no node is named, which langgraph cannot iterate over.
+        values = replace(values, goto=values.goto or ())
+    return StateUpdate(values, update.get("as_node"))
+
+
+async def _permitted(config: dict[str, Any], ctx: Any, action: str) -> tuple[Row, str | None]:
+    """The thread that `config` names, if the caller may, and the id of its graph."""
+    thread_id = as_uuid(config["configurable"]["thread_id"], "thread ID")
+    permitted = await authorize(ctx, "threads", action, {"thread_id": thread_id})
+
+    def fn(conn: Connection) -> tuple[Row, str | None] | None:
+        row = thread_rows.find_permitted(conn, thread_id, permitted)
+        return None if row is None else (row, thread_graph.id_of(conn, row))
+
+    found = await database.current().read(fn)
+    if found is None:
+        raise HTTPException(404, f"Thread {thread_id} not found.")
+    return found
+
+
+async def _writable(config: dict[str, Any], ctx: Any) -> Row:
+    """The thread that `config` names, if the caller may change it."""
+    row, _ = await _permitted(config, ctx, "read")
+    thread_id = row["thread_id"]
+    permitted = await authorize(ctx, "threads", "update", {"thread_id": thread_id})
+    if not filters.allows(permitted, row["metadata"]):
+        raise HTTPException(403, "Forbidden")
+    return row
+
+
+async def _write(row: Row, config: dict[str, Any], ctx: Any, update: Update) -> dict[str, Any]:
+    """Have a graph write a thread's state, again where somebody else was quicker.
+
+    Args:
+        update: Has the graph do it; the configuration of the checkpoint it has written.
+    """
+    configurable = config["configurable"]
+    async with StateGuard(row["thread_id"], caller(ctx), configurable) as guard:
+        while True:
+            graph_id = await guard.look(lambda conn: thread_graph.id_of(conn, row))
+            if graph_id is None:
+                raise HTTPException(400, NO_GRAPH.format(row["thread_id"]))
+            configurable.setdefault("graph_id", graph_id)
+            try:
+                async with thread_graph.opened(row, graph_id, config, "threads.update") as graph:
+                    with _applying():
+                        written = await update(graph)
+                break
+            except Outdated:
+                continue
+    await _publish(row, graph_id, config)
+    return dict(written["configurable"])
+
+
+async def _publish(row: Row, graph_id: str, config: dict[str, Any]) -> None:
+    """Bring the thread's row to the state just written, and tell its followers."""
+    from langgraph_api.state import state_snapshot_to_thread_state
+
+    thread_id = row["thread_id"]
+    # Whichever checkpoint or subgraph was written to: the row shows the thread as a whole.
+    asked = {k: v for k, v in config["configurable"].items() if not k.startswith("checkpoint_")}
+    snapshot, written = await newest_state.refresh(row, graph_id, asked)
+    created = thread_rows.unanswered.get()
+    if created is not None and written is not None and created["thread_id"] == thread_id:
+        created.update(thread_rows.public(written))
+    message = {"state": state_snapshot_to_thread_state(snapshot), "thread_id": str(thread_id)}
+    bus.current().publish_state(str(thread_id), "state_update", json_codec.dumps(message).encode())
+
+
+def _empty() -> StateSnapshot:
+    return StateSnapshot(
+        values={},
+        next=(),
+        config=None,  # type: ignore[arg-type]  # as the API shows a thread without a graph
+        metadata=None,
+        created_at=None,
+        parent_config=None,
+        tasks=(),
+        interrupts=(),
+    )

@@ -1,0 +1,161 @@
+"""Threads: what the API does with them."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.ops import custom_checkpointer
+from langgraph_runtime_sql.ops.authorization import Rows, as_uuid, authorize, caller, rows
+from langgraph_runtime_sql.ops.runs.end import set_joint_status
+from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.ops.threads.end import delete, prune, sweep_ttl
+from langgraph_runtime_sql.ops.threads.search import count, search
+from langgraph_runtime_sql.ops.threads.state import State
+from langgraph_runtime_sql.ops.threads.stream import Stream
+from langgraph_runtime_sql.search import filters
+
+
+class Threads:
+    """Operations on threads. `conn` is the interface's handle; each owns its transaction."""
+
+    State = State
+    Stream = Stream
+    search = staticmethod(search)
+    count = staticmethod(count)
+    delete = staticmethod(delete)
+    prune = staticmethod(prune)
+    sweep_ttl = staticmethod(sweep_ttl)
+    set_joint_status = staticmethod(set_joint_status)
+
+    @staticmethod
+    async def get(
+        conn: Any,
+        thread_id: Any,
+        ctx: Any = None,
+        include_ttl: bool = False,
+        read_mask_paths: Sequence[str] | None = None,
+    ) -> Rows:
+        """One thread.
+
+        Raises:
+            HTTPException: (404) it does not exist or may not be seen.
+        """
+        row = await permitted_thread(thread_id, ctx, "read")
+        return rows([thread_rows.public(row, include_ttl=include_ttl)])
+
+    @staticmethod
+    async def put(
+        conn: Any,
+        thread_id: Any,
+        *,
+        metadata: dict[str, Any] | None,
+        if_exists: str,
+        ttl: dict[str, Any] | None = None,
+        ctx: Any = None,
+    ) -> Rows:
+        """Create a thread, or yield the one that is there with `if_exists="do_nothing"`.
+
+        Raises:
+            HTTPException: (409) it exists.
+        """
+        identifier = as_uuid(thread_id, "thread ID")
+        asked: dict[str, Any] = {
+            "thread_id": identifier,
+            "metadata": metadata or {},
+            "if_exists": if_exists,
+        }
+        permitted = await authorize(ctx, "threads", "create", asked)
+        metadata, who = dict(asked["metadata"] or {}), caller(ctx)
+
+        def fn(conn: Connection) -> Row:
+            existing = thread_rows.find(conn, identifier)
+            if existing is None:
+                return thread_rows.insert(conn, identifier, metadata, who, ttl=ttl)
+            hidden = not filters.allows(permitted, existing["metadata"])
+            if hidden or if_exists != "do_nothing":
+                raise thread_rows.Taken(identifier)
+            return existing
+
+        row = thread_rows.public(await database.current().write(fn))
+        thread_rows.unanswered.set(row)
+        return rows([row])
+
+    @staticmethod
+    async def patch(
+        conn: Any,
+        thread_id: Any,
+        *,
+        metadata: dict[str, Any] | None,
+        ttl: dict[str, Any] | None = None,
+        ctx: Any = None,
+        read_mask_paths: Sequence[str] | None = None,
+    ) -> Rows:
+        """Merge metadata into a thread; no row when it is missing or may not be changed."""
+        identifier = as_uuid(thread_id, "thread ID")
+        asked: dict[str, Any] = {"thread_id": identifier, "metadata": metadata or {}}
+        permitted = await authorize(ctx, "threads", "update", asked)
+        changes, who = dict(asked["metadata"] or {}), caller(ctx)
+
+        def fn(conn: Connection) -> list[Row]:
+            row = thread_rows.find_permitted(conn, identifier, permitted)
+            if row is None:
+                return []
+            lifetime = thread_rows.ttl_columns(ttl, conn.now()) if ttl else {}
+            return [thread_rows.merge_metadata(conn, row, changes, who, **lifetime)]
+
+        return rows([thread_rows.public(row) for row in await database.current().write(fn)])
+
+    @staticmethod
+    async def copy(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
+        """A new thread with a copy of the metadata, values and checkpoints; none if missing."""
+        source = as_uuid(thread_id, "thread ID", 400)
+        target = uuid4()
+        permitted = await authorize(ctx, "threads", "read", {"thread_id": source})
+        asked: dict[str, Any] = {"thread_id": target, "metadata": {}, "if_exists": "raise"}
+        await authorize(ctx, "threads", "create", asked)
+        who, stamped = caller(ctx), dict(asked["metadata"] or {})
+
+        def fn(conn: Connection) -> list[Row]:
+            row = thread_rows.find_permitted(conn, source, permitted)
+            if row is None:
+                return []
+            copied = thread_rows.insert(
+                conn,
+                target,
+                # Whose copy it is, handlers say: it need not be the owner of the source.
+                {**row["metadata"], **stamped},
+                who,
+                # A copy has no run of its own.
+                status=row["resting_status"],
+                values=row["values"],
+                interrupts=row["interrupts"],
+            )
+            checkpoint.copy_thread(conn, str(source), str(target))
+            return [copied]
+
+        copied = await database.current().write(fn)
+        if copied:
+            await custom_checkpointer.copy_thread(source, target)
+        return rows([thread_rows.public(row) for row in copied])
+
+
+async def permitted_thread(thread_id: Any, ctx: Any, action: str) -> Row:
+    """The stored row of a thread that the caller may `action`.
+
+    Raises:
+        HTTPException: (404) it does not exist or the caller may not.
+    """
+    identifier = as_uuid(thread_id, "thread ID")
+    permitted = await authorize(ctx, "threads", action, {"thread_id": identifier})
+    row = await database.current().read(
+        lambda conn: thread_rows.find_permitted(conn, identifier, permitted)
+    )
+    if row is None:
+        raise HTTPException(404, f"Thread with ID {identifier} not found")
+    return row

@@ -1,0 +1,1 @@
+"""Queue: claims runs, executes them and recovers those of dead workers."""

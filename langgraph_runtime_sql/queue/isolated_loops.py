@@ -1,0 +1,74 @@
+"""Isolated loops: event loops in threads of their own, for graphs that block theirs."""
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+from langgraph_runtime_sql.queue import system_exit
+from langgraph_runtime_sql.queue.node_threads import NodeThreads
+
+
+class IsolatedLoops:
+    """A few event loops, each in a thread, each taking one coroutine at a time.
+
+    Args:
+        count: How many.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._idle: list[asyncio.AbstractEventLoop] = []
+        self._threads: list[threading.Thread] = []
+        for index in range(count):
+            loop = asyncio.new_event_loop()
+            loop.set_default_executor(NodeThreads())
+            system_exit.keep_in(loop)
+            thread = threading.Thread(
+                target=self._serve, args=(loop,), name=f"run-loop-{index}", daemon=True
+            )
+            thread.start()
+            self._idle.append(loop)
+            self._threads.append(thread)
+        self._all = list(self._idle)
+
+    @staticmethod
+    def _serve(loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        loop.run_forever()
+        loop.close()
+
+    async def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """`work`'s result. Cancelling this cancels it, and waits until it has stopped."""
+        here, loop, context = (
+            asyncio.get_running_loop(),
+            self._idle.pop(),
+            contextvars.copy_context(),
+        )
+        ended: asyncio.Future[asyncio.Task[Any]] = here.create_future()
+        started: list[asyncio.Task[Any]] = []
+
+        def start() -> None:
+            task = loop.create_task(work, context=context)
+            task.add_done_callback(lambda task: here.call_soon_threadsafe(ended.set_result, task))
+            started.append(task)
+
+        loop.call_soon_threadsafe(start)
+        try:
+            task = await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            loop.call_soon_threadsafe(lambda: started[0].cancel())
+            await asyncio.shield(ended)
+            raise
+        finally:
+            if ended.done():
+                # Else it ignores its cancellation: nobody else may have its loop.
+                self._idle.append(loop)
+        return task.result()
+
+    def close(self) -> None:
+        """Stop the loops. Does not wait for a thread that is blocked."""
+        for loop in self._all:
+            loop.call_soon_threadsafe(loop.stop)
+        for thread in self._threads:
+            thread.join(timeout=1.0)

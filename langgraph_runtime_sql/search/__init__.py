@@ -1,0 +1,1 @@
+"""Search: filters as SQL, the metadata index, and thread searches."""

@@ -1,0 +1,196 @@
+"""Filters: what a metadata search and an authorization handler ask, as SQL.
+
+Two languages meet here. A search's `metadata` and `values` are containment:
+every key given must be there, dicts recursively, the rest by equality. A
+handler's filter is the SDK's: `{key: value}`, `$eq`, `$contains`, `$and`,
+`$or`. Neither ever reaches SQL as text: keys and values travel as parameters,
+and what an index cannot answer a registered function does.
+"""
+
+import sqlite3
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Boolean, ColumnElement, bindparam, func
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql import json_codec
+from langgraph_runtime_sql.database.schema import Json
+
+Filter = Mapping[str, Any]
+
+MAX_DEPTH = 2
+# Looking for so many entries of an array leaves few documents that have not all of it.
+SKETCHED = 8
+
+
+def contains(document: Any, needle: Any) -> bool:
+    """Whether `document` has everything that `needle` has."""
+    if isinstance(needle, dict):
+        return isinstance(document, dict) and all(
+            key in document and contains(document[key], value) for key, value in needle.items()
+        )
+    return equal(document, needle)
+
+
+def has_arrays(needle: Any) -> bool:
+    """Whether what `contains` compares by equality holds arrays, and not only scalars."""
+    if isinstance(needle, dict):
+        return any(map(has_arrays, needle.values()))
+    return isinstance(needle, list)
+
+
+def sketch(needle: Any) -> Any:
+    """What a document has to contain, as Postgres's `@>` understands it, to contain `needle`.
+
+    It means the same for all but arrays, of which `@>` asks for the entries in any order. Here
+    they have few: it compares each with all of the document's, and cannot be interrupted.
+    """
+    if isinstance(needle, dict):
+        return {key: sketch(value) for key, value in needle.items()}
+    if isinstance(needle, list):
+        return [each for each in needle if not isinstance(each, dict | list)][:SKETCHED]
+    return needle
+
+
+def equal(left: Any, right: Any) -> bool:
+    """JSON equality: numbers by value, and true is not 1."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(equal(left[k], right[k]) for k in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(equal, left, right))
+    return bool(left == right)
+
+
+def allows(filters: Filter | None, metadata: Any) -> bool:
+    """Whether a handler's filter admits a row with this metadata.
+
+    Raises:
+        HTTPException: (500) the handler returned a filter with an unknown
+            operator or nested too deeply; nothing is admitted then.
+    """
+    return True if not filters else _allows(json_codec.plain(filters), metadata or {}, 0)
+
+
+def _allows(filters: Any, metadata: dict[str, Any], depth: int) -> bool:
+    if not isinstance(filters, dict):
+        raise _bad_filter(f"expected an object, got {type(filters).__name__}")
+    if depth > MAX_DEPTH:
+        raise _bad_filter(f"nested deeper than {MAX_DEPTH}")
+    # Every part is looked at, so that a bad one is refused whatever the others say.
+    answers = [_entry(key, wanted, metadata, depth) for key, wanted in filters.items()]
+    return all(answers)
+
+
+def _entry(key: str, wanted: Any, metadata: dict[str, Any], depth: int) -> bool:
+    if key in ("$or", "$and"):
+        if not isinstance(wanted, list) or len(wanted) < 2:
+            raise _bad_filter(f"{key} takes a list of at least 2 filters")
+        if not all(wanted):
+            raise _bad_filter(f"{key} holds an empty filter")
+        parts = [_allows(part, metadata, depth + 1) for part in wanted]
+        return any(parts) if key == "$or" else all(parts)
+    if key.startswith("$"):
+        raise _bad_filter(f"unknown operator {key!r}")
+    if isinstance(wanted, dict) and any(name.startswith("$") for name in wanted):
+        answers = [_operator(op, value, key, metadata) for op, value in wanted.items()]
+        return all(answers)
+    return key in metadata and equal(metadata[key], wanted)
+
+
+def _operator(op: str, wanted: Any, key: str, metadata: dict[str, Any]) -> bool:
+    stored = metadata.get(key)
+    if op == "$eq":
+        return key in metadata and equal(stored, wanted)
+    if op == "$contains":
+        items = wanted if isinstance(wanted, list) else [wanted]
+        return isinstance(stored, list) and all(
+            any(equal(have, item) for have in stored) for item in items
+        )
+    raise _bad_filter(f"unknown operator {op!r}")
+
+
+def _bad_filter(why: str) -> HTTPException:
+    return HTTPException(
+        500, f"The authorization handler returned a filter that is not valid: {why}"
+    )
+
+
+def validate(filters: Filter | None) -> None:
+    """Refuse a handler's filter that `allows` would refuse, before any row is read."""
+    allows(filters, {})
+
+
+# --- in SQL -----------------------------------------------------------------
+
+
+# Few, because a needle may be megabytes large; it is the same for all rows of a search.
+@lru_cache(maxsize=8)
+def _parsed(document: str) -> Any:
+    return json_codec.loads(document)
+
+
+def _sql_contains(document: str | None, needle: str) -> int:
+    return int(document is not None and contains(json_codec.loads(document), _parsed(needle)))
+
+
+def _sql_allows(filters: str, document: str | None) -> int:
+    metadata = {} if document is None else json_codec.loads(document)
+    return int(_allows(_parsed(filters), metadata, 0))
+
+
+def _sql_lower(text: str | None) -> str | None:
+    return None if text is None else str(text).lower()
+
+
+def register_functions(raw: sqlite3.Connection) -> None:
+    """Give a SQLite connection the functions that the conditions below call."""
+    raw.create_function("json_has", 2, _sql_contains, deterministic=True)
+    raw.create_function("filter_allows", 2, _sql_allows, deterministic=True)
+    # SQLite's own knows ASCII only; Postgres's knows every letter.
+    raw.create_function("lower", 1, _sql_lower, deterministic=True)
+
+
+def has(column: ColumnElement[Any], needle: Any) -> ColumnElement[bool]:
+    """The condition that a JSON column contains `needle`, a dict or a parameter."""
+    return func.json_has(column, _parameter(needle)) == 1
+
+
+class Has(FunctionElement[bool]):
+    """`has` for many documents, which asks Postgres's own operator first.
+
+    Its clauses are a column, parameters for a needle, and, if that holds arrays, for its sketch.
+    """
+
+    type = Boolean()
+    inherit_cache = True
+
+
+@compiles(Has)
+def _(element: Has, compiler: Any, **options: Any) -> str:
+    column, needle = (compiler.process(each, **options) for each in list(element.clauses)[:2])
+    return f"json_has({column}, {needle}) = 1"
+
+
+@compiles(Has, "postgresql")
+def _(element: Has, compiler: Any, **options: Any) -> str:
+    column, needle, *sketched = (compiler.process(each, **options) for each in element.clauses)
+    if not sketched:
+        return f"{column} @> {needle}"
+    return f"({column} @> {sketched[0]} AND json_has({column}, {needle}) = 1)"
+
+
+def permits(filters: Any, column: ColumnElement[Any]) -> ColumnElement[bool]:
+    """The condition that a handler's filter, a dict or a parameter, admits a row's metadata."""
+    return func.filter_allows(_parameter(filters), column) == 1
+
+
+def _parameter(value: Any) -> ColumnElement[Any]:
+    if isinstance(value, Mapping):
+        return bindparam(None, dict(value), type_=Json, unique=True)
+    return value  # type: ignore[no-any-return]

@@ -1,0 +1,365 @@
+"""Thread queries: the statement that finds the threads of a search without reading the others.
+
+A search starts from its rarest label. Labels lie in the order in which their threads were
+last updated, by whole periods: walking that order through the label's threads, and looking the
+other labels up, meets a page of matches soon. All matches up to the end of the last period are
+then the only ones whose exact order matters.
+
+In another order, all threads of the rarest label are looked at if few carry it. Where every
+label is common, so are the matches, and walking the order that is asked for meets a page soon.
+
+Who wants all matches, or their number, has them from the rarest label, too, however common.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Boolean, ColumnElement, Integer, Select, bindparam, func, select
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+
+from langgraph_runtime_sql import json_codec
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import Json, thread_labels, threads
+from langgraph_runtime_sql.database.statements import Prepared
+from langgraph_runtime_sql.search import filters
+from langgraph_runtime_sql.search import metadata_index as labelling
+from langgraph_runtime_sql.search.filters import Filter
+from langgraph_runtime_sql.search.metadata_index import Label
+
+# A label that fewer threads than this carry is worth starting from.
+SPARSE = 10_000
+# How far to count the others, to start from the rarest of them; and for how many seconds to believe
+# what was counted, since it takes some milliseconds.
+COMMON = 50_000
+COMMON_SECONDS = 60.0
+MOST_COMMON = 10_000
+# More than anybody needs to find few threads; each costs a look-up and a join.
+MOST_LABELS = 12
+SORTABLE = ("thread_id", "created_at", "updated_at", "state_updated_at", "status")
+
+_some = (
+    select(thread_labels.c.thread_id)
+    .where(thread_labels.c.key == bindparam("key"), thread_labels.c.value == bindparam("value"))
+    .limit(bindparam("most", type_=Integer))
+)
+_RARITY = Prepared(select(func.count().label("n")).select_from(_some.subquery()))
+# Where the database hides what is not a tenant's, it would read it all to count past it.
+_of_tenant = _some.where(thread_labels.c.tenant == bindparam("tenant"))
+_RARITY_IN_TENANT = Prepared(select(func.count().label("n")).select_from(_of_tenant.subquery()))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Everything about a query that is not a value: queries of one shape share a statement."""
+
+    labels: int
+    sparse: bool
+    odd: bool
+    rest: bool
+    odd_arrays: bool = False
+    values: bool = False
+    values_arrays: bool = False
+    status: bool = False
+    ids: bool = False
+    without: int = 0
+    # Whether the database weighs by itself from which of two tables to start.
+    weighs: bool = False
+    in_tenant: bool = False
+    sort_by: str = "updated_at"
+    ascending: bool = False
+
+    @property
+    def in_periods(self) -> bool:
+        """Whether labels lie in the order that is asked for."""
+        return bool(self.labels) and self.sort_by == "updated_at" and not self.ids
+
+
+@dataclass(frozen=True)
+class ThreadQuery:
+    """A search: its shape, and its values as the statement's parameters."""
+
+    shape: Shape
+    parameters: dict[str, Any]
+
+    def also(
+        self,
+        *,
+        values: Mapping[str, Any] | None = None,
+        status: str | None = None,
+        ids: list[Any] | None = None,
+    ) -> "ThreadQuery":
+        """The same within threads of these values, this status and these ids."""
+        wanted = json_codec.plain(dict(values or {}))
+        shape = replace(
+            self.shape,
+            values=bool(wanted),
+            values_arrays=filters.has_arrays(wanted),
+            status=bool(status),
+            ids=bool(ids),
+        )
+        parameters = dict(self.parameters)
+        parameters |= _needle("values", wanted)
+        parameters |= {"status": status} if status else {}
+        parameters |= {"ids": [str(each) for each in ids]} if ids else {}
+        return ThreadQuery(shape, parameters)
+
+    def without(self, metadata: Mapping[str, Any]) -> "ThreadQuery":
+        """The same but for threads that carry any of these entries.
+
+        Raises:
+            ValueError: an entry is not a short scalar, which is all that labels hold.
+        """
+        wanted, odd = labelling.split(json_codec.plain(dict(metadata)))
+        if odd:
+            raise ValueError(f"Threads can only be left out by short scalars, not by {odd!r}")
+        parameters = dict(self.parameters)
+        for number, (key, value) in enumerate(sorted(wanted)):
+            parameters |= {f"nokey{number}": key, f"novalue{number}": value}
+        return ThreadQuery(replace(self.shape, without=len(wanted)), parameters)
+
+    def sorted_by(self, column: str | None, *, ascending: bool) -> "ThreadQuery":
+        """The same in the order of a column of `SORTABLE`; last updated first by default."""
+        sort_by = column if column in SORTABLE else "updated_at"
+        return replace(self, shape=replace(self.shape, sort_by=sort_by, ascending=ascending))
+
+    def page(self) -> Prepared:
+        """The statement for a page of rows; it takes `parameters`, `most` and `start`."""
+        return _page(self.shape)
+
+    def ids(self, conn: Connection) -> list[Any]:
+        """The ids of all threads that match."""
+        return [row["thread_id"] for row in conn.fetchall(_ids(self.shape), self.parameters)]
+
+    def count(self) -> Prepared:
+        """The statement for their number."""
+        return _count(self.shape)
+
+
+def plan(
+    conn: Connection, metadata: Mapping[str, Any] | None, permitted: Filter | None
+) -> ThreadQuery:
+    """The query for threads that contain `metadata`, within a handler's filter."""
+    needle, asked = json_codec.plain(dict(metadata or {})), json_codec.plain(dict(permitted or {}))
+    wanted, odd = labelling.split(needle)
+    plain, rest = _plain_part(asked)
+    more, odd_plain = labelling.split(plain)
+    rest |= odd_plain
+    indexed = sorted(wanted | more)
+    if len(indexed) > MOST_LABELS:
+        # Some find the candidates; the rows themselves answer for all the rest.
+        indexed, odd, rest = indexed[:MOST_LABELS], needle, asked
+    found = _by_rarity(conn, indexed)
+    shape = Shape(
+        labels=len(found),
+        sparse=bool(found) and found[0][0] < SPARSE,
+        odd=bool(odd),
+        odd_arrays=filters.has_arrays(odd),
+        rest=bool(rest),
+        weighs=conn.dialect_name == "postgresql",
+        in_tenant=conn.tenant is not None,
+    )
+    parameters: dict[str, Any] = {} if conn.tenant is None else {"tenant": conn.tenant}
+    for number, (_, (key, value)) in enumerate(found):
+        parameters |= {f"key{number}": key, f"value{number}": value}
+    parameters |= _needle("needle", odd)
+    parameters |= {"permitted": rest} if rest else {}
+    return ThreadQuery(shape, parameters)
+
+
+def _plain_part(permitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A handler's filter as plain equalities, which labels can answer, and the rest."""
+    plain: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for key, wanted in permitted.items():
+        value = wanted["$eq"] if isinstance(wanted, dict) and set(wanted) == {"$eq"} else wanted
+        if key.startswith("$") or labelling.value_of(value) is None:
+            rest[key] = wanted
+        else:
+            plain[key] = value
+    return plain, rest
+
+
+# Labels that were found to be common, with their counts, and until when to believe those. Only
+# costs hang on them.
+_common: dict[tuple[str | None, Label], tuple[float, int]] = {}
+
+
+def _by_rarity(conn: Connection, wanted: list[Label]) -> list[tuple[int, Label]]:
+    return sorted((_count_of(conn, label), label) for label in wanted)
+
+
+def _count_of(conn: Connection, label: Label) -> int:
+    """How many threads carry a label, at most `COMMON`."""
+    moment = time.monotonic()
+    until, count = _common.get((conn.tenant, label), (0.0, 0))
+    if until > moment:
+        return count
+    rarity, about = _RARITY, {"key": label[0], "value": label[1]}
+    if conn.tenant is not None:
+        rarity, about = _RARITY_IN_TENANT, {**about, "tenant": conn.tenant}
+    count = int(conn.scalar(rarity, {**about, "most": SPARSE}))
+    if count >= SPARSE:
+        count = int(conn.scalar(rarity, {**about, "most": COMMON}))
+        if len(_common) > MOST_COMMON:
+            _common.clear()
+        _common[conn.tenant, label] = moment + COMMON_SECONDS, count
+    return count
+
+
+@lru_cache(maxsize=512)
+def _page(shape: Shape) -> Prepared:
+    order = _order(shape)
+    most, start = bindparam("most", type_=Integer), bindparam("start", type_=Integer)
+    if shape.in_periods:
+        page = _recent(shape, most + start).order_by(*order).limit(most).offset(start)
+    elif shape.sparse:
+        page = _matching(shape, select(threads.c.thread_id), _rarest())
+        page = page.order_by(*order).limit(most).offset(start)
+    else:
+        page = _matching(shape, select(threads)).order_by(*order).limit(most).offset(start)
+        return Prepared(page)
+    return Prepared(select(threads).where(threads.c.thread_id.in_(page)).order_by(*order))
+
+
+def _recent(shape: Shape, count: Any) -> Select[Any]:
+    """The ids of the `count` matches that come first, and of all others of the last's period."""
+    first, label = _rarest("first"), _rarest()
+    period = first.c.period.asc() if shape.ascending else first.c.period.desc()
+    periods = _matching(shape, select(first.c.period), first).order_by(period).limit(count)
+    found = periods.subquery()
+    if shape.ascending:
+        near = label.c.period <= select(func.max(found.c.period)).scalar_subquery()
+    else:
+        near = label.c.period >= select(func.min(found.c.period)).scalar_subquery()
+    return _matching(shape, select(threads.c.thread_id), label).where(near)
+
+
+@lru_cache(maxsize=512)
+def _ids(shape: Shape) -> Prepared:
+    return Prepared(_candidates(shape))
+
+
+@lru_cache(maxsize=512)
+def _count(shape: Shape) -> Prepared:
+    found = _candidates(shape).subquery()
+    return Prepared(select(func.count().label("n")).select_from(found))
+
+
+def _candidates(shape: Shape) -> Select[Any]:
+    """The ids of everything that matches."""
+    by_label = shape.sparse or (shape.labels and not shape.ids and _is_quick_by_label(shape))
+    return _matching(shape, select(threads.c.thread_id), _rarest() if by_label else None)
+
+
+def _is_quick_by_label(shape: Shape) -> bool:
+    """Whether all threads of a common label are found soonest by walking through the label.
+
+    Without other conditions nothing else is looked at. With some, Postgres takes them first
+    where they leave fewer; SQLite would not.
+    """
+    return shape.weighs or not _residue(shape)
+
+
+def _rarest(name: str = "l0") -> Any:
+    return thread_labels.alias(name)
+
+
+def _order(shape: Shape) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    column: Any = threads.c[shape.sort_by]
+    if shape.sparse or shape.ids or shape.in_periods:
+        # Hide the column from the planner, which would else walk its index
+        # through every thread rather than sort the few that match.
+        column = func.coalesce(column, None)
+    tie = threads.c.thread_id
+    return (column.asc(), tie.asc()) if shape.ascending else (column.desc(), tie.desc())
+
+
+def _matching(shape: Shape, statement: Select[Any], rarest: Any = None) -> Select[Any]:
+    """`statement` with the conditions of the shape, from the threads of its rarest label or all."""
+    residue, found = _residue(shape), threads.c.thread_id
+    if rarest is not None:
+        found = rarest.c.thread_id
+        statement = statement.where(*_carries(rarest))
+        if shape.in_tenant:
+            statement = statement.where(rarest.c.tenant == bindparam("tenant"))
+        if residue or threads in statement.get_final_froms():
+            statement = statement.join_from(rarest, threads, threads.c.thread_id == found)
+    for number in range(0 if rarest is None else 1, shape.labels):
+        statement = statement.where(_value(found, f"key{number}") == bindparam(f"value{number}"))
+    for number in range(shape.without):
+        value = _value(found, f"nokey{number}")
+        statement = statement.where(value.is_distinct_from(bindparam(f"novalue{number}")))
+    return statement.where(*residue)
+
+
+def _value(thread_id: Any, key: str) -> ColumnElement[Any]:
+    """What a thread's label of a key says.
+
+    A look-up for each thread that is met, and not a condition that Postgres would make a join of:
+    it takes labels for independent, and would read whole ones to save a few look-ups.
+    """
+    label = thread_labels.alias(key)
+    wanted = select(label.c.value).where(
+        label.c.thread_id == thread_id, label.c.key == bindparam(key)
+    )
+    return wanted.scalar_subquery()
+
+
+def _carries(label: Any) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """The conditions that a row of labels is of the rarest one."""
+    return label.c.key == bindparam("key0"), label.c.value == bindparam("value0")
+
+
+def _residue(shape: Shape) -> list[ColumnElement[bool]]:
+    """The conditions that only the rows themselves can answer."""
+    conditions: list[ColumnElement[bool]] = []
+    if shape.ids:
+        # One parameter however many there are, so that there is one statement.
+        conditions.append(_AmongIds(threads.c.thread_id, bindparam("ids", type_=Json)))
+    if shape.status:
+        conditions.append(threads.c.status == bindparam("status"))
+    if shape.odd:
+        conditions.append(_has(threads.c.metadata, "needle", arrays=shape.odd_arrays))
+    if shape.rest:
+        conditions.append(filters.permits(bindparam("permitted", type_=Json), threads.c.metadata))
+    if shape.values:
+        conditions.append(_has(threads.c["values"], "values", arrays=shape.values_arrays))
+    return conditions
+
+
+def _has(column: Any, needle: str, *, arrays: bool) -> ColumnElement[bool]:
+    """The condition that a document contains the parameter `needle`."""
+    names = (needle, f"{needle}_sketch") if arrays else (needle,)
+    return filters.Has(column, *(bindparam(name, type_=Json) for name in names))
+
+
+def _needle(name: str, needle: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of `_has`; none for what every document contains."""
+    found = {name: needle} if needle else {}
+    return found | (
+        {f"{name}_sketch": filters.sketch(needle)} if filters.has_arrays(needle) else {}
+    )
+
+
+class _AmongIds(FunctionElement[bool]):
+    """The condition that an id is in a JSON array of ids."""
+
+    type = Boolean()
+    inherit_cache = True
+
+
+@compiles(_AmongIds)
+def _(element: _AmongIds, compiler: Any, **options: Any) -> str:
+    column, ids = (compiler.process(each, **options) for each in element.clauses)
+    return f"{column} IN (SELECT value FROM json_each({ids}))"
+
+
+@compiles(_AmongIds, "postgresql")
+def _(element: _AmongIds, compiler: Any, **options: Any) -> str:
+    column, ids = (compiler.process(each, **options) for each in element.clauses)
+    # An array, whose members are looked up, and not a join that may read every thread.
+    return f"{column} = ANY(ARRAY(SELECT jsonb_array_elements_text({ids})::uuid))"

@@ -1,0 +1,185 @@
+"""The store: langgraph's long-term memory, kept in the runtime's database.
+
+`Store()` is one object for every loop and thread: it holds configuration only.
+A batch is one operation on the database, after its searches. Whatever may take long or call out,
+above all embeddings, happens before that operation and never inside it.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from langgraph.store.base import BaseStore, Op, Result, TTLConfig
+
+from langgraph_runtime_sql import clock
+from langgraph_runtime_sql.store import sqlite_rows
+from langgraph_runtime_sql.store.batch import Batch, expiry, tables_of
+from langgraph_runtime_sql.store.index import Index
+
+if TYPE_CHECKING:
+    from langgraph_runtime_sql.database.database import Database
+
+logger = structlog.stdlib.get_logger(__name__)
+
+DEFAULT_SWEEP_MINUTES = 5.0
+ADVICE = "Search a longer namespace, which holds fewer items."
+
+
+class SqlStore(BaseStore):
+    """langgraph's store interface on the runtime's database, from any loop or thread.
+
+    Args:
+        index: How to embed items for search; None for no vector search.
+        ttl: `default_ttl` and `sweep_interval_minutes` in minutes, `refresh_on_read`.
+    """
+
+    supports_ttl = True
+
+    def __init__(self, *, index: Index | None = None, ttl: TTLConfig | None = None) -> None:
+        self.index = index
+        self.ttl_config = ttl
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run `ops` in one transaction, blocking this thread.
+
+        Searches are read before it: what they see is from before `ops` in any case, and nobody
+        who writes has to wait for them.
+
+        Raises:
+            TooSlow: a search takes too long.
+            asyncio.InvalidStateError: called where an event loop runs, which it would stop.
+            ValueError: a namespace, filter, time to live or page that makes no sense.
+        """
+        _refuse_on_event_loop()
+        batch = Batch(ops, self.index, self.ttl_config)
+        if self.index is not None:
+            batch.vectors = self.index.embed(batch.documents, batch.queries)
+        database = _database()
+        if batch.searches:
+            results = database.search_sync(batch.read, ADVICE)
+        elif batch.writes:
+            return database.write_sync(batch.write)
+        else:
+            results = database.read_sync(batch.read)
+        if batch.writes or batch.to_refresh:
+            database.write_sync(batch.finish)
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run `ops` in one transaction, as `batch` does.
+
+        Raises:
+            TooSlow: a search takes too long.
+            ValueError: a namespace, filter, time to live or page that makes no sense.
+        """
+        batch = Batch(ops, self.index, self.ttl_config)
+        if self.index is not None:
+            batch.vectors = await self.index.aembed(batch.documents, batch.queries)
+        database = _database()
+        if batch.searches:
+            results = await database.search(batch.read, ADVICE)
+        elif batch.writes:
+            return await database.write(batch.write)
+        else:
+            results = await database.read(batch.read)
+        if batch.writes or batch.to_refresh:
+            await database.write(batch.finish)
+        return results
+
+    async def sweep_ttl(self) -> int:
+        """Delete the items that have expired, a bounded number in each transaction.
+
+        Returns:
+            How many were deleted.
+        """
+        deleted = 0
+        while count := await _database().write(
+            lambda conn: tables_of(conn).sweep(conn.raw, sqlite_rows.to_text(clock.now()))
+        ):
+            deleted += count
+        return deleted
+
+    async def start_ttl_sweeper(self) -> None:
+        """Sweep every `sweep_interval_minutes`, until cancelled."""
+        config = self.ttl_config or {}
+        minutes = float(config.get("sweep_interval_minutes") or DEFAULT_SWEEP_MINUTES)
+        while True:
+            await asyncio.sleep(minutes * 60)
+            try:
+                deleted = await self.sweep_ttl()
+            except Exception:
+                # The next sweep finds what this one left.
+                logger.exception("The store's expired items could not be deleted")
+            else:
+                if deleted:
+                    logger.info("Deleted expired store items", count=deleted)
+
+
+_store = SqlStore()
+
+
+def set_store_config(config: Mapping[str, Any] | None) -> None:
+    """Use `config`, the `store` section of langgraph.json, from now on.
+
+    Raises:
+        ValueError: its index or time to live makes no sense, or its embeddings cannot be found.
+    """
+    global _store
+    config = config or {}
+    if config.get("path"):
+        # The project brings a store of its own, and what else is configured is for that.
+        config = {}
+    index, ttl = None, config.get("ttl")
+    if config.get("index"):
+        from langgraph_api.graph import resolve_embeddings
+
+        index = Index(config["index"], resolve_embeddings(config["index"]))
+    if ttl:
+        expiry(clock.now(), ttl.get("default_ttl"))
+        expiry(clock.now(), ttl.get("sweep_interval_minutes"))
+    _store = SqlStore(index=index, ttl=ttl or None)
+
+
+def Store(*args: Any, **kwargs: Any) -> SqlStore:
+    """The store as it is configured."""
+    return _store
+
+
+def ensure_schema(raw: sqlite3.Connection) -> None:
+    """Create the store's tables as configured, inside the caller's transaction.
+
+    Raises:
+        ValueError: the stored vectors have other dimensions than the configured index.
+    """
+    sqlite_rows.ensure_tables(raw, _store.index.dims if _store.index else None)
+
+
+def ensure_postgres_schema(raw: Any) -> None:
+    """The same in Postgres, outside of transactions, because indexes are built concurrently.
+
+    Raises:
+        ValueError: the stored vectors have other dimensions than the configured index.
+    """
+    from langgraph_runtime_sql.store import postgres_rows
+
+    postgres_rows.ensure_tables(raw, _store.index.dims if _store.index else None)
+
+
+def _database() -> "Database":
+    # Here, because the database's own modules import this one for its tables.
+    from langgraph_runtime_sql.database.database import current
+
+    return current()
+
+
+def _refuse_on_event_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise asyncio.InvalidStateError(
+        "A synchronous call to the store would stop this event loop. Await the asynchronous one "
+        "instead: `await store.aget(...)` for `store.get(...)`."
+    )

@@ -1,0 +1,153 @@
+"""Tenants: whose each row is, by the entry of its metadata that the host has named.
+
+`sql.tenant_key` of `langgraph.json` names the key. Tables keep what it says in a column of
+their own, because neither a policy of the database nor a claim can look into every
+document. NULL is nobody's, which is the system's.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from sqlalchemy import ColumnElement, Table, Text, bindparam, case, func, select, text
+
+from langgraph_runtime_sql import json_codec, options
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import (
+    assistant_versions,
+    assistants,
+    crons,
+    facts,
+    runs,
+    thread_labels,
+    threads,
+)
+from langgraph_runtime_sql.database.statements import Prepared
+
+if TYPE_CHECKING:
+    from langgraph_runtime_sql.database.database import Database
+
+logger = structlog.stdlib.get_logger(__name__)
+
+# Rows that are filled in one transaction, with those that go with them.
+PAGE = 500
+# With each table those whose rows go with its rows, by the same key.
+_FILLED = {
+    threads: (thread_labels, runs),
+    crons: (),
+    assistants: (assistant_versions,),
+}
+_FACT = "tenant_key"
+_KNOWN = Prepared(select(facts.c.value).where(facts.c.name == _FACT))
+_NOTE = Prepared(facts.insert().values(name=_FACT, value=bindparam("known_as", type_=Text)))
+_FORGET = Prepared(facts.delete().where(facts.c.name == _FACT))
+
+
+def of(document: Any) -> str | None:
+    """The tenant that metadata, or a user's fields, name; None where they name none.
+
+    Only a text that is not empty is a name.
+    """
+    key = options.current().tenant_key
+    if key is None or not isinstance(document, Mapping):
+        return None
+    name = document.get(key)
+    return json_codec.as_stored(name) if isinstance(name, str) and name else None
+
+
+def of_user(user: Any) -> str | None:
+    """The tenant of an authenticated user, an object with fields or a mapping of them."""
+    key = options.current().tenant_key
+    if key is None:
+        return None
+    try:
+        return of({key: user[key]})
+    except (KeyError, TypeError, AttributeError):
+        return of({key: getattr(user, key, None)})
+
+
+def are_known(conn: Connection) -> bool:
+    """Whether rows of this database have tenants."""
+    return conn.scalar(_KNOWN) is not None
+
+
+def bypassing_role(conn: Connection) -> str | None:
+    """The role of a connection that no policy of the database holds; None where they hold."""
+    if conn.dialect_name == "sqlite":
+        return None
+    found = conn.raw.execute(
+        "SELECT rolname FROM pg_roles WHERE rolname = current_user AND (rolsuper OR rolbypassrls)"
+    ).fetchone()
+    return None if found is None else str(found[0])
+
+
+async def adopt(here: "Database") -> None:
+    """Write the tenant of every row, if it was written by another key, or by none, so far.
+
+    What is filled is noted in the database, so that a start costs one look-up.
+    """
+    key = options.current().tenant_key
+    known, role = await here.read(lambda conn: (conn.scalar(_KNOWN), bypassing_role(conn)))
+    if key is not None and role is not None:
+        logger.warning(
+            "This role bypasses row-level security: serve as an ordinary one that owns the database",
+            action="row_security_bypassed",
+            role=role,
+        )
+    if known == key:
+        return
+    if key is not None:
+        logger.info("Noting the tenant of every row", action="tenants_adopted", tenant_key=key)
+        # From here on some rows are filled by this key: whichever comes next fills all of them.
+        await here.write(lambda conn: conn.execute(_FORGET))
+        for owner, others in _FILLED.items():
+            await _fill_all(here, owner, others, key)
+    await here.write(lambda conn: _note(conn, key))
+
+
+def _note(conn: Connection, key: str | None) -> None:
+    # Without tenants the column is not read, and what it held is filled again after.
+    conn.execute(_FORGET)
+    conn.execute(_NOTE, {"known_as": key})
+
+
+async def _fill_all(here: "Database", owner: Table, others: tuple[Table, ...], key: str) -> None:
+    """Fill a table and those whose rows go with its rows, a page at a time: others may be serving."""
+    column = next(iter(owner.primary_key))
+    after: Any = None
+
+    def fill(conn: Connection) -> Any:
+        if conn.locks:
+            # Whoever starts at the same time does the same.
+            conn.raw.execute("SET LOCAL lock_timeout = '10min'")
+        query = select(column.label("key")).order_by(column).limit(PAGE)
+        page = conn.fetchall(query if after is None else query.where(column > after))
+        keys = [row["key"] for row in page]
+        for table in (owner, *others) if keys else ():
+            _fill(conn, table, table.c[column.name].in_(keys), key)
+        return keys[-1] if keys else None
+
+    while (last := await here.write(fill)) is not None:
+        after = last
+
+
+def _fill(conn: Connection, table: Table, page: ColumnElement[bool], key: str) -> None:
+    if table in (thread_labels, runs):
+        of_thread = select(threads.c.tenant).where(threads.c.thread_id == table.c.thread_id)
+        tenant: ColumnElement[Any] = of_thread.scalar_subquery()
+    else:
+        tenant = _named(conn, table.c.metadata, key)
+    changed = table.c.tenant.is_distinct_from(tenant)
+    conn.execute(table.update().where(page, changed).values(tenant=tenant))
+
+
+def _named(conn: Connection, document: ColumnElement[Any], key: str) -> ColumnElement[Any]:
+    """What `of` says of a document, in SQL."""
+    if conn.dialect_name == "sqlite":
+        path = f'$."{key}"'
+        kind, name = func.json_type(document, path), func.json_extract(document, path)
+    else:
+        kind = func.jsonb_typeof(func.jsonb_extract_path(document, key))
+        name = func.jsonb_extract_path_text(document, key)
+    is_text = kind == text("'text'" if conn.dialect_name == "sqlite" else "'string'")
+    return case((is_text, func.nullif(name, "")))

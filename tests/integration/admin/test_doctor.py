@@ -1,0 +1,426 @@
+"""The doctor: each thing that can be wrong is made so, found, explained and repaired."""
+
+import asyncio
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from click.testing import CliRunner, Result
+from sqlalchemy import select
+
+from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql.clock import now
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import (
+    assistants,
+    crons,
+    runs,
+    thread_labels,
+    threads,
+)
+from langgraph_runtime_sql.ops.runs import claim as run_claim
+from langgraph_runtime_sql.ops.runs.runs import Runs
+from langgraph_runtime_sql.ops.threads.threads import Threads
+from server.cli import main
+from tests.support import databases, runtime
+from tests.support.operations import page, row
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+GRAPHS = ("echo", "steps", "interrupt", "failing")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings() -> Iterator[None]:
+    with runtime.serving(*GRAPHS):
+        yield
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "patient.db"
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncIterator[database.Database]:
+    async with runtime.opened(path) as db:
+        await runtime.register(GRAPHS)
+        yield db
+
+
+def threadhold(path: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(
+        main, ["doctor", *arguments, "--database-url", databases.url(path)], catch_exceptions=False
+    )
+
+
+async def examine(path: Path, *arguments: str) -> Result:
+    """The command, in a thread: it may wait for the loop's database."""
+    return await asyncio.to_thread(threadhold, path, *arguments)
+
+
+async def change(statement: Any) -> None:
+    assert await database.current().write(lambda conn: conn.execute(statement)) > 0
+
+
+async def claimed(**payload: Any) -> Any:
+    """A run that a worker has begun; the worker is gone."""
+    run = await runtime.start_run(uuid4(), "echo", {}, **payload)
+    found = await database.current().write(lambda conn: run_claim.claim(conn, 1))
+    assert [each["run_id"] for each, _ in found.runs] == [run["run_id"]]
+    return run
+
+
+async def assert_well(path: Path) -> None:
+    result = await examine(path)
+    assert (result.exit_code, result.output.count("nothing is wrong")) == (0, 1), result.output
+
+
+def found_in(result: Result, what: str, which: object, why: str) -> bool:
+    return f"{what} {which}: {why}" in result.output
+
+
+# --- what is well
+
+
+async def test_a_database_in_use_is_well(path: Path) -> None:
+    """Runs and threads in every state that a server leaves."""
+    async with opened(path):
+        async with runtime.working():
+            waiting = await runtime.start_run(uuid4(), "interrupt", {})
+            failed = await runtime.start_run(uuid4(), "failing", {})
+            done = await runtime.start_run(
+                uuid4(), "echo", {}, metadata={"a": 1, "b": 1.0, "c": None, "d": {"e": 1}}
+            )
+            for run, end in ((waiting, "success"), (failed, "error"), (done, "success")):
+                assert await runtime.ended(run["run_id"]) == end
+            await runtime.start_run(uuid4(), "steps", {"count": 3, "delay": 0.2})
+            await runtime.start_run(uuid4(), "echo", {}, after_seconds=60)
+            await assert_well(path)
+        await assert_well(path)
+    await assert_well(path)
+
+
+async def test_an_empty_database_is_well(path: Path) -> None:
+    async with runtime.opened(path):
+        await assert_well(path)
+    await assert_well(path)
+
+
+# --- what is wrong, each alone
+
+
+async def test_a_run_whose_process_is_gone(path: Path) -> None:
+    async with opened(path):
+        run = await claimed()
+        # Its lease was renewed a moment ago, so a server that is up may be working on it.
+        await assert_well(path)
+    result = await examine(path)
+    assert result.exit_code == 1
+    assert found_in(
+        result,
+        "run",
+        run["run_id"],
+        "running (attempt 1), but no process serves it\n"
+        "    remedy: queue it again, where it left off",
+    ), result.output
+    assert "threadhold doctor --fix" in result.output
+    fixed = await examine(path, "--fix")
+    assert fixed.exit_code == 0
+    assert "    repaired: queue it again" in fixed.output
+    async with opened(path), runtime.working():
+        assert await runtime.ended(run["run_id"]) == "success"
+        await assert_well(path)
+
+
+async def test_a_run_whose_lease_is_not_renewed_although_a_server_is_up(path: Path) -> None:
+    async with opened(path):
+        run = await claimed()
+        await change(runs.update().values(lease_until=now() - timedelta(seconds=16)))
+        result = await examine(path)
+        assert found_in(result, "run", run["run_id"], "running (attempt 1), but its process has")
+        assert result.exit_code == 1
+
+
+@pytest.mark.parametrize(("action", "status"), [("interrupt", "interrupted"), ("rollback", None)])
+async def test_a_cancelled_run_whose_process_is_gone(
+    path: Path, action: str, status: str | None
+) -> None:
+    async with opened(path):
+        run = await claimed()
+        await Runs.cancel(None, [run["run_id"]], thread_id=run["thread_id"], action=action)
+    result = await examine(path)
+    assert f"remedy: end it as it was asked to ({action})" in result.output
+    assert (await examine(path, "--fix")).exit_code == 0
+    async with opened(path):
+        assert await runtime.status(run["run_id"]) == status
+        assert (await runtime.thread(run["thread_id"]))["status"] == "idle"
+        await assert_well(path)
+
+
+async def test_a_run_that_waits_although_it_was_cancelled(path: Path) -> None:
+    async with opened(path):
+        run = await runtime.start_run(uuid4(), "echo", {})
+        await change(runs.update().values(cancel_action="interrupt"))
+        result = await examine(path)
+        assert found_in(result, "run", run["run_id"], "waiting to be run, but it was cancelled")
+    assert (await examine(path, "--fix")).exit_code == 0
+    async with opened(path):
+        assert await runtime.status(run["run_id"]) == "interrupted"
+
+
+async def test_a_busy_thread_without_a_run(path: Path) -> None:
+    """Each gets the status that its last run left."""
+    async with opened(path):
+        async with runtime.working():
+            left = {}
+            for graph, status in (
+                ("echo", "idle"),
+                ("interrupt", "interrupted"),
+                ("failing", "error"),
+            ):
+                run = await runtime.start_run(uuid4(), graph, {})
+                await runtime.ended(run["run_id"])
+                left[run["thread_id"]] = status
+        await change(threads.update().values(status="busy"))
+        result = await examine(path)
+        for thread in left:
+            assert found_in(result, "thread", thread, "busy, but it has no run in flight")
+        assert result.output.count("remedy: give it the status that its last run left") == 3
+    assert (await examine(path, "--fix")).exit_code == 0
+    async with opened(path):
+        assert {each: (await runtime.thread(each))["status"] for each in left} == left
+
+
+async def test_a_thread_that_does_not_know_of_its_run(path: Path) -> None:
+    async with opened(path):
+        run = await runtime.start_run(uuid4(), "echo", {}, after_seconds=60)
+        await change(threads.update().values(status="idle"))
+        result = await examine(path)
+        assert found_in(
+            result,
+            "thread",
+            run["thread_id"],
+            "not busy, but it has a run in flight\n    remedy: mark it busy",
+        )
+    assert (await examine(path, "--fix")).exit_code == 0
+    async with opened(path):
+        assert (await runtime.thread(run["thread_id"]))["status"] == "busy"
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        thread_labels.delete().where(thread_labels.c.key == "tenant"),
+        thread_labels.update().where(thread_labels.c.key == "tenant").values(value='"other"'),
+    ],
+    ids=["missing", "wrong"],
+)
+async def test_a_thread_that_a_search_would_miss(path: Path, spoil: Any) -> None:
+    async with opened(path):
+        thread = uuid4()
+        await row(
+            Threads.put(None, thread, metadata={"tenant": "a", "user": "b"}, if_exists="raise")
+        )
+        await change(spoil)
+        assert await search({"tenant": "a"}) == []
+        result = await examine(path)
+        assert found_in(result, "thread", thread, "a search by its metadata would miss it")
+    assert (await examine(path, "--fix")).exit_code == 0
+    async with opened(path):
+        assert await search({"tenant": "a"}) == [thread]
+        assert await search({"tenant": "other"}) == []
+
+
+async def search(metadata: dict[str, Any]) -> list[UUID]:
+    found, _ = await page(
+        Threads.search(None, metadata=metadata, values=None, status=None, limit=10, offset=0)
+    )
+    return [each["thread_id"] for each in found]
+
+
+async def test_a_cron_of_an_assistant_that_is_gone(path: Path) -> None:
+    async with opened(path):
+        cron = await new_cron()
+        await assert_well(path)
+        await change(assistants.delete().where(assistants.c.graph_id == "echo"))
+        result = await examine(path)
+        assert found_in(result, "cron", cron, "its assistant ")
+        assert "remedy: disable it" in result.output
+    assert (await examine(path, "--fix")).exit_code == 0
+    async with opened(path) as db:
+        assert await db.read(lambda conn: conn.scalar(select(crons.c.enabled))) is False
+
+
+async def new_cron() -> UUID:
+    from langgraph_runtime_sql.ops.assistants.assistants import system_id
+    from langgraph_runtime_sql.ops.crons.crons import Crons
+
+    created = await row(
+        Crons.put(
+            None,
+            payload={"assistant_id": str(system_id("echo"))},
+            schedule="0 3 1 1 *",
+            cron_id=None,
+            thread_id=None,
+            on_run_completed="delete",
+            end_time=None,
+            enabled=True,
+        )
+    )
+    identifier: UUID = created["cron_id"]
+    return identifier
+
+
+@pytest.mark.parametrize("table", ["checkpoints", "{writes}", "run_writes"])
+async def test_checkpoints_of_a_thread_that_is_gone(path: Path, table: str) -> None:
+    lost = uuid4()
+    async with opened(path) as db:
+        async with runtime.working():
+            run = await runtime.start_run(uuid4(), "interrupt", {})
+            await runtime.ended(run["run_id"])
+            resumed = await runtime.start_run(
+                run["thread_id"], "interrupt", None, command={"resume": 1}
+            )
+            await runtime.ended(resumed["run_id"])
+
+        def lose(conn: Connection) -> int:
+            changed: int = checkpoint.run(
+                conn, f"UPDATE {table} SET thread_id = ?", (str(lost),)
+            ).rowcount
+            return changed
+
+        assert await db.write(lose) > 0
+        result = await examine(path)
+        assert found_in(result, "checkpoint", lost, "its thread is gone")
+    assert (await examine(path, "--fix")).exit_code == 0
+    async with runtime.opened(path) as db:
+        left = f"SELECT * FROM {table}"
+        assert await db.read(lambda conn: checkpoint.run(conn, left).fetchall()) == []
+
+
+@pytest.mark.only("sqlite")  # Postgres lets nobody take away what a row refers to.
+async def test_a_row_that_refers_to_one_that_is_gone_is_left_to_a_person(path: Path) -> None:
+    async with opened(path):
+        await runtime.start_run(uuid4(), "echo", {}, after_seconds=60)
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("PRAGMA foreign_keys=OFF")
+        raw.execute("DELETE FROM threads")
+    for arguments in ((), ("--fix",)):
+        result = await examine(path, *arguments)
+        assert result.exit_code == 1
+        assert found_in(result, "database", "runs:1", "a row refers to one in threads that is gone")
+        assert "remedy: restore a backup" in result.output
+
+
+def overwrite(path: Path, start: int, end: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[start:end] = b"\xee" * (end - start)
+    path.write_bytes(content)
+
+
+@pytest.mark.only("sqlite")  # The files of Postgres are its own business.
+async def test_a_damaged_file(path: Path) -> None:
+    async with opened(path):
+        for _ in range(50):
+            await runtime.start_run(uuid4(), "echo", {"value": "x" * 2000}, after_seconds=60)
+    size = path.stat().st_size
+    overwrite(path, size // 2, size // 2 + 8 * 4096)
+    for arguments in ((), ("--fix",)):
+        result = await examine(path, *arguments)
+        assert result.exit_code == 1
+        # Damage is found by looking for it, or in the way of whoever reads.
+        assert re.search("remedy: restore a backup|malformed. Restore a backup", result.output)
+
+
+async def test_everything_at_once(path: Path) -> None:
+    async with opened(path):
+        run = await claimed()
+        for _ in range(3):
+            await row(Threads.put(None, uuid4(), metadata={"a": 1}, if_exists="raise"))
+        await change(
+            threads.update().where(threads.c.thread_id != run["thread_id"]).values(status="busy")
+        )
+        await change(thread_labels.delete())
+    found = await examine(path)
+    # One run, three threads that are busy, and four that a search would miss.
+    assert found.output.count("remedy: ") == 8, found.output
+    fixed = await examine(path, "--fix")
+    assert fixed.exit_code == 0, fixed.output
+    assert fixed.output.count("repaired: ") == 8
+    await assert_well(path)
+
+
+# --- who may repair
+
+
+async def test_nothing_is_repaired_under_a_server(path: Path) -> None:
+    async with opened(path):
+        thread = uuid4()
+        await row(Threads.put(None, thread, metadata={}, if_exists="raise"))
+        await change(threads.update().values(status="busy"))
+        refused = await examine(path, "--fix")
+        assert refused.exit_code == 1
+        assert "Nothing was repaired" in refused.output
+        assert "in use by" in refused.output
+        assert (await runtime.thread(thread))["status"] == "busy"
+
+
+async def test_examining_changes_nothing(path: Path) -> None:
+    async with opened(path):
+        await claimed()
+    before = databases.contents(path)
+    file = path.read_bytes() if databases.kind() == "sqlite" else b""
+    assert (await examine(path)).exit_code == 1
+    assert databases.contents(path) == before
+    assert file == b"" or path.read_bytes() == file
+
+
+# --- what cannot be examined
+
+
+def no_database(path: Path) -> None:
+    pass
+
+
+def somebody_elses(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("CREATE TABLE mine (x)")
+
+
+def no_sqlite(path: Path) -> None:
+    path.write_bytes(b"something else entirely " * 500)
+
+
+def newer(path: Path) -> None:
+    database.migrate(databases.url(path))
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("UPDATE alembic_version SET version_num = '9999'")
+
+
+@pytest.mark.only("sqlite")  # What is wrong with a file.
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (no_database, "There is no database at"),
+        (somebody_elses, "threadhold migrate"),
+        (no_sqlite, "file is not a database"),
+        (newer, "has the schema 9999"),
+    ],
+)
+@pytest.mark.parametrize("arguments", [(), ("--fix",)], ids=["examine", "fix"])
+def test_what_cannot_be_examined_is_said(
+    path: Path, make: Callable[[Path], None], says: str, arguments: tuple[str, ...]
+) -> None:
+    make(path)
+    result = threadhold(path, *arguments)
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: ")
+    assert says in result.output

@@ -1,0 +1,141 @@
+"""The doctor of the Redis that several processes share, as its command says it."""
+
+import asyncio
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from langgraph_runtime_sql.database import database
+from server.cli import main
+from tests.support import databases, runtime
+from tests.support.processes import free_port
+from tests.support.redis import started
+
+# Redis goes with Postgres; what the doctor says of a database is in test_doctor.py.
+pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
+PASSWORD = "a-secret"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings() -> Iterator[None]:
+    with runtime.serving():
+        yield
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of a Redis that asks for a password."""
+    with started(tmp_path_factory.mktemp("valkey")) as server:
+        server.do("CONFIG", "SET", "requirepass", PASSWORD)
+        yield f"127.0.0.1:{server.port}"
+
+
+@pytest.fixture(scope="module")
+def url(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Of a database with which nothing is wrong."""
+    return databases.url(tmp_path_factory.mktemp("data") / "data.db")
+
+
+def doctor(url: str, redis_url: str | None = None, *, by_environment: bool = False) -> Result:
+    command = ["doctor", "--database-url", url]
+    if redis_url is not None and not by_environment:
+        command += ["--redis-url", redis_url]
+    env = {"REDIS_URL": redis_url if by_environment else None}
+    done = CliRunner().invoke(main, command, env=env, catch_exceptions=False)
+    assert PASSWORD not in done.output
+    assert "Traceback" not in done.output
+    return done
+
+
+@pytest.mark.parametrize("by_environment", [False, True], ids=["option", "environment"])
+def test_one_that_is_well(url: str, address: str, by_environment: bool) -> None:
+    done = doctor(url, f"redis://:{PASSWORD}@{address}/0", by_environment=by_environment)
+    assert done.exit_code == 0, done.output
+    assert "nothing is wrong" in done.output
+
+
+def assert_found(done: Result, where: str, why: str, remedy: str) -> None:
+    assert done.exit_code == 1
+    [what, said] = done.output.splitlines()
+    assert what.startswith(f"redis redis://{where}/0: ")
+    assert why in what
+    assert said.startswith("    remedy: ")
+    assert remedy in said
+
+
+def test_one_that_is_away(url: str) -> None:
+    where = f"127.0.0.1:{free_port()}"
+    done = doctor(url, f"redis://somebody:{PASSWORD}@{where}/0")
+    assert_found(done, where, "does not answer", "bring it back")
+
+
+@pytest.mark.parametrize("user", ["", ":wrong@", "nobody:wrong@"], ids=["none", "wrong", "unknown"])
+def test_one_that_does_not_let_us_in(url: str, address: str, user: str) -> None:
+    done = doctor(url, f"redis://{user}{address}/0")
+    assert_found(done, address, "does not accept user and password", "REDIS_URL")
+    assert "wrong@" not in done.output
+
+
+def test_a_cluster(url: str, tmp_path: Path) -> None:
+    with started(tmp_path, cluster_enabled="yes") as server:
+        done = doctor(url, server.url)
+    assert_found(done, f"127.0.0.1:{server.port}", "is a Cluster", "name another in REDIS_URL")
+
+
+class Greeting(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        self.request.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+
+@contextmanager
+def something_else() -> Iterator[int]:
+    """The port of a server that is no Redis."""
+    with socketserver.TCPServer(("127.0.0.1", free_port()), Greeting) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield int(server.server_address[1])
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_server_of_another_kind(url: str) -> None:
+    with something_else() as port:
+        done = doctor(url, f"redis://:{PASSWORD}@127.0.0.1:{port}/0")
+    assert_found(done, f"127.0.0.1:{port}", "is no Redis", "name another in REDIS_URL")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [f"http://:{PASSWORD}@host", f"redis://:{PASSWORD}@host:port/0", f"redis://{PASSWORD}@"],
+)
+def test_what_names_none(url: str, given: str) -> None:
+    done = doctor(url, given)
+    assert done.exit_code == 1
+    assert "Redis URL" in done.output
+
+
+async def test_none_where_several_processes_share_one(url: str, address: str) -> None:
+    """Which Redis that is, only its URL says."""
+
+    async def examine(redis_url: str | None = None) -> str:
+        done = await asyncio.to_thread(doctor, url, redis_url)
+        assert done.exit_code == 0, done.output
+        assert "nothing is wrong" in done.output
+        return done.output
+
+    for shared, told in ((True, True), (False, False)):
+        served = database.open_database(url, shared=shared)
+        await served.start()
+        try:
+            assert ("was not looked at" in await examine()) is told
+            assert "not looked at" not in await examine(f"redis://:{PASSWORD}@{address}/0")
+        finally:
+            await served.stop()
+    assert "not looked at" not in await examine()

@@ -1,0 +1,635 @@
+"""The checkpoint saver under real graphs, on a real SQLite file."""
+
+import asyncio
+import sqlite3
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+from uuid import UUID, uuid4
+
+import ormsgpack
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_CONSTRUCTOR_KW_ARGS,
+    EXT_CONSTRUCTOR_POS_ARGS,
+    EXT_CONSTRUCTOR_SINGLE_ARG,
+    EXT_METHOD_SINGLE_ARG,
+    EXT_PYDANTIC_V1,
+    EXT_PYDANTIC_V2,
+    _msgpack_ext_hook_to_json,
+)
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.types import Command, interrupt
+from psycopg.conninfo import make_conninfo
+from pydantic import BaseModel
+
+from langgraph_runtime_sql.checkpoint import (
+    Checkpointer,
+    Claim,
+    claim,
+    latest_checkpoint,
+    thread_storage,
+    write_guard,
+)
+from langgraph_runtime_sql.checkpoint.stock import run
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.errors import SupersededAttempt
+from tests.support import databases
+from tests.support.checkpoints import api_settings, change_run, runtime_database, start_run
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def settings() -> Iterator[None]:
+    with api_settings():
+        yield
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "checkpoints.db"
+
+
+@pytest.fixture
+async def db(path: Path) -> AsyncIterator[Database]:
+    async with runtime_database(path) as opened:
+        yield opened
+
+
+class Chat(TypedDict):
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+def reply(state: Chat) -> dict[str, Any]:
+    return {"messages": [AIMessage(f"You said {len(state['messages'])} things")]}
+
+
+Builder = StateGraph[Any, Any, Any, Any]
+
+
+def chat() -> Builder:
+    builder: Builder = StateGraph(Chat)
+    return builder.add_node("reply", reply).add_edge(START, "reply").add_edge("reply", END)
+
+
+def ask(state: Chat) -> dict[str, Any]:
+    return {"messages": [AIMessage(f"Answered {interrupt('Well?')}")]}
+
+
+def asking() -> Builder:
+    builder: Builder = StateGraph(Chat)
+    return builder.add_node("ask", ask).add_edge(START, "ask")
+
+
+def say(text: str) -> dict[str, Any]:
+    return {"messages": [HumanMessage(text)]}
+
+
+def at(thread_id: object, **configurable: Any) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": "", **configurable}}
+
+
+async def put(saver: Checkpointer, config: RunnableConfig, **metadata: Any) -> RunnableConfig:
+    about: Any = {"source": "loop", "step": 1, "parents": {}, **metadata}
+    return await saver.aput(config, empty_checkpoint(), about, {})
+
+
+async def stored(db: Database, table: str = "checkpoints") -> int:
+    def count(conn: Connection) -> int:
+        return int(run(conn, f"SELECT count(*) FROM {table}").fetchone()[0])
+
+    return await db.read(count)
+
+
+# --- graphs ---
+
+
+async def test_a_thread_goes_on_after_a_restart(path: Path) -> None:
+    for turn in range(1, 4):
+        async with runtime_database(path):
+            graph = chat().compile(checkpointer=Checkpointer())
+            state = await graph.ainvoke(say("hello"), at("t"))
+            assert len(state["messages"]) == 2 * turn
+
+
+async def test_an_interrupt_waits_across_a_restart(path: Path) -> None:
+    async with runtime_database(path):
+        await asking().compile(checkpointer=Checkpointer()).ainvoke(say("hi"), at("t"))
+    async with runtime_database(path):
+        graph = asking().compile(checkpointer=Checkpointer())
+        state = await graph.aget_state(at("t"))
+        assert [each.value for each in state.interrupts] == ["Well?"]
+        result = await graph.ainvoke(Command(resume="yes"), at("t"))
+        assert result["messages"][-1].content == "Answered yes"
+
+
+async def test_history_and_time_travel(db: Database) -> None:
+    graph = chat().compile(checkpointer=Checkpointer())
+    await graph.ainvoke(say("one"), at("t"))
+    await graph.ainvoke(say("two"), at("t"))
+    history = [each async for each in graph.aget_state_history(at("t"))]
+    assert [each.metadata["step"] for each in history if each.metadata] == [4, 3, 2, 1, 0, -1]
+    after_one = next(each for each in history if each.metadata and each.metadata["step"] == 1)
+    forked = await graph.aupdate_state(after_one.config, say("other"))
+    assert len((await graph.aget_state(forked)).values["messages"]) == 3
+
+
+async def test_many_event_loops_share_the_database(db: Database) -> None:
+    async def turns(name: str) -> None:
+        graph = chat().compile(checkpointer=Checkpointer())
+        for _ in range(5):
+            await graph.ainvoke(say("x"), at(name))
+
+    await asyncio.gather(
+        *(asyncio.to_thread(asyncio.run, turns(f"t{number}")) for number in range(6))
+    )
+    graph = chat().compile(checkpointer=Checkpointer())
+    for n in range(6):
+        assert len((await graph.aget_state(at(f"t{n}"))).values["messages"]) == 10
+
+
+async def test_blocking_calls_work_on_any_thread(db: Database) -> None:
+    graph = chat().compile(checkpointer=Checkpointer())
+    await asyncio.to_thread(graph.invoke, say("hello"), at("t"))
+    # Also on a thread that runs an event loop, which is not the database's.
+    graph.invoke(say("again"), at("t"))
+    assert len(graph.get_state(at("t")).values["messages"]) == 4
+    assert len(list(graph.get_state_history(at("t"), limit=3))) == 3
+    saver = Checkpointer()
+    saver.copy_thread("t", "u")
+    saver.prune(["u"])
+    assert len(list(saver.list(at("u")))) == 1
+    saver.delete_thread("u")
+    assert saver.get_tuple(at("u")) is None
+
+
+async def test_ids_may_be_uuids(db: Database) -> None:
+    saver, thread = Checkpointer(), uuid4()
+    config = await put(saver, at(thread))
+    checkpoint_id = UUID(config["configurable"]["checkpoint_id"])
+    found = await saver.aget_tuple(at(thread, checkpoint_id=checkpoint_id))
+    assert found is not None
+    child = await put(saver, at(thread, checkpoint_id=checkpoint_id))
+    newest, oldest = [each async for each in saver.alist(at(thread))]
+    assert newest.config == child
+    assert newest.parent_config == oldest.config == config
+    before = [each async for each in saver.alist(at(thread), before=newest.config)]
+    assert [each.config for each in before] == [config]
+
+
+# --- the file ---
+
+
+@asynccontextmanager
+async def stock_saver(path: Path) -> AsyncIterator[Any]:
+    """The library's own saver on the same database."""
+    if databases.kind() == "sqlite":
+        async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
+            yield saver
+        return
+    # It knows of no tenants, so it has to say that it may see all of them.
+    dsn = make_conninfo(databases.url(path), options=databases.EVERYTHING)
+    async with AsyncPostgresSaver.from_conn_string(dsn) as saver:
+        await saver.setup()
+        yield saver
+
+
+async def test_the_stock_saver_reads_our_file(path: Path) -> None:
+    async with runtime_database(path):
+        await asking().compile(checkpointer=Checkpointer()).ainvoke(say("hi"), at("t"))
+    async with stock_saver(path) as stock:
+        graph = asking().compile(checkpointer=stock)
+        result = await graph.ainvoke(Command(resume="yes"), at("t"))
+    assert result["messages"][-1].content == "Answered yes"
+    async with runtime_database(path):
+        graph = asking().compile(checkpointer=Checkpointer())
+        assert (await graph.aget_state(at("t"))).values == result
+
+
+async def test_we_read_a_file_of_the_stock_saver(path: Path) -> None:
+    async with stock_saver(path) as stock:
+        await chat().compile(checkpointer=stock).ainvoke(say("hi"), at("t"))
+    async with runtime_database(path):
+        state = await chat().compile(checkpointer=Checkpointer()).ainvoke(say("more"), at("t"))
+    assert len(state["messages"]) == 4
+
+
+async def test_what_was_put_does_not_change_with_its_object(db: Database) -> None:
+    saver = Checkpointer()
+    checkpoint = empty_checkpoint()
+    checkpoint["channel_values"]["items"] = items = [1]
+    checkpoint["channel_versions"] = versions = {"items": "1"}
+    # A coroutine starts when it is awaited; the value counts that it had when the call was made.
+    task = asyncio.ensure_future(saver.aput(at("t"), checkpoint, {"source": "loop"}, versions))
+    await asyncio.sleep(0)
+    items.append(2)
+    found = await saver.aget_tuple(await task)
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"items": [1]}
+
+
+# --- claims and guards ---
+
+
+async def test_a_claimed_run_writes_while_it_owns_its_run(db: Database) -> None:
+    owner = await start_run(db)
+    claim.set(owner)
+    graph = chat().compile(checkpointer=Checkpointer())
+    await graph.ainvoke(say("hello"), at("t"))
+    run_ids = {each.metadata["run_id"] async for each in Checkpointer().alist(at("t"))}
+    assert run_ids == {owner.run_id}
+
+
+@pytest.mark.parametrize(
+    "since", [{"attempt": 2}, {"status": "success"}, {"status": "pending"}, {"status": "error"}]
+)
+async def test_a_superseded_attempt_writes_nothing(db: Database, since: dict[str, Any]) -> None:
+    owner = await start_run(db)
+    claim.set(owner)
+    saver = Checkpointer()
+    config = await put(saver, at("t"))
+    await change_run(db, owner.run_id, **since)
+    with pytest.raises(SupersededAttempt, match=owner.run_id):
+        await put(saver, config)
+    with pytest.raises(SupersededAttempt):
+        await saver.aput_writes(config, [("x", 1)], "task")
+    with pytest.raises(SupersededAttempt):
+        saver.put_writes(config, [("x", 1)], "task")
+    assert (await stored(db), await stored(db, "{writes}")) == (1, 0)
+
+
+async def test_a_superseded_attempt_fails_in_its_graph(db: Database) -> None:
+    owner = await start_run(db)
+    claim.set(owner)
+    going = asyncio.Event()
+
+    async def slow(state: Chat) -> dict[str, Any]:
+        going.set()
+        await change_run(db, owner.run_id, attempt=2)
+        return say("too late")
+
+    graph: Builder = StateGraph(Chat)
+    graph.add_node("slow", slow).add_edge(START, "slow")
+    with pytest.raises(SupersededAttempt):
+        await graph.compile(checkpointer=Checkpointer()).ainvoke(say("go"), at("t"))
+    assert going.is_set()
+    kept = [each async for each in Checkpointer().alist(at("t"))]
+    assert all("too late" not in str(each) for each in kept)
+
+
+async def test_a_run_that_is_gone_writes_nothing(db: Database) -> None:
+    claim.set(Claim(run_id=str(uuid4()), attempt=1))
+    with pytest.raises(SupersededAttempt):
+        await put(Checkpointer(), at("t"))
+    assert await stored(db) == 0
+
+
+class Refused(Exception):
+    pass
+
+
+async def test_a_guard_shares_the_fate_of_the_write(db: Database) -> None:
+    await db.write(lambda conn: conn.raw.execute("CREATE TABLE seen (n INTEGER)") and None)
+    refuse = False
+
+    def guard(conn: Connection, checkpoint_id: str | None) -> None:
+        conn.raw.execute("INSERT INTO seen VALUES (1)")
+        if refuse:
+            raise Refused
+
+    write_guard.set(guard)
+    saver = Checkpointer()
+    config = await put(saver, at("t"))
+    await saver.aput_writes(config, [("x", 1)], "task")
+    assert await stored(db, "seen") == 2
+    refuse = True
+    with pytest.raises(Refused):
+        await put(saver, config)
+    with pytest.raises(Refused):
+        await saver.aput_writes(config, [("y", 1)], "other")
+    assert [await stored(db, t) for t in ("seen", "checkpoints", "{writes}")] == [2, 1, 1]
+
+
+async def test_one_refused_write_leaves_its_neighbours_alone(db: Database) -> None:
+    async def one(number: int) -> None:
+        if number % 5 == 0:
+            claim.set(Claim(run_id=str(uuid4()), attempt=1))
+        await put(Checkpointer(), at(f"t{number}"))
+
+    outcomes = await asyncio.gather(*(one(n) for n in range(50)), return_exceptions=True)
+    assert [isinstance(each, SupersededAttempt) for each in outcomes] == [
+        n % 5 == 0 for n in range(50)
+    ]
+    assert await stored(db) == 40
+
+
+# --- metadata ---
+
+
+async def test_metadata_joins_the_config(db: Database) -> None:
+    saver = Checkpointer()
+    config = at("t", graph_id="g", user_id="u", options={"a": [1, None]}, __internal=object())
+    config["configurable"] |= {"langgraph_auth_user": object(), "langgraph_request_id": "r"}
+    config["metadata"] = {"created_by": "me", "user_id": "metadata wins", "none": None}
+    found = await saver.aget_tuple(await put(saver, config, run_id="from metadata"))
+    assert found is not None
+    assert found.metadata == {
+        "graph_id": "g",
+        "user_id": "metadata wins",
+        "options": {"a": [1, None]},
+        "created_by": "me",
+        "none": None,
+        "source": "loop",
+        "step": 1,
+        "parents": {},
+        "run_id": "from metadata",
+    }
+
+
+async def test_a_run_cannot_pass_for_another(db: Database) -> None:
+    owner = await start_run(db)
+    claim.set(owner)
+    config = at("t", run_id=str(uuid4()))
+    config["metadata"] = {"run_id": str(uuid4())}
+    saver = Checkpointer()
+    found = await saver.aget_tuple(await put(saver, config, run_id=str(uuid4())))
+    assert found is not None
+    assert found.metadata["run_id"] == owner.run_id
+
+
+HOSTILE = [
+    float("nan"),
+    float("inf"),
+    10**400,
+    object(),
+    {1: {2: 3}},
+    {"a": object()},
+    {"$": {'"': "'"}},
+    "\ud800",
+    "\x00",
+    b"bytes",
+    {"set"},
+    uuid4(),
+    [[]] * 3,
+]
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value", [*HOSTILE, nested(10_000), nested(900)], ids=lambda v: type(v).__name__
+)
+async def test_any_metadata_can_be_stored(db: Database, value: Any) -> None:
+    saver = Checkpointer()
+    config = at("t", odd=value)
+    config["metadata"] = {"odd": value, "$.odd'\"": value, "": value}
+    found = await saver.aget_tuple(await put(saver, config, run_id="r"))
+    assert found is not None
+    assert found.metadata["run_id"] == "r"
+    assert await saver.aget_tuple(at("t")) is not None
+    await saver.adelete_for_runs(["r"])
+    assert await stored(db) == 0
+
+
+# --- filters ---
+
+FILTERS: list[dict[str, Any]] = [
+    {"a": 1},
+    {"a": 1, "b": "x"},
+    {"a.b": 1},
+    {"": 1},
+    {"it's": 1},
+    {'"': 1},
+    {"$": 1},
+    {"x') = 1 OR ('1": "1"},
+    {"nested": {"deep": [1, {"x": None}]}},
+    {"list": [1, 2]},
+    {"flag": True},
+    {"flag": False},
+    {"missing": None},
+    {"big": 2**70},
+    {"float": 1.5},
+    {"text": "1"},
+    {"number": 1},
+]
+
+
+@pytest.mark.parametrize("wanted", FILTERS, ids=str)
+async def test_filters_mean_equality_of_json(db: Database, wanted: dict[str, Any]) -> None:
+    saver = Checkpointer()
+    everything: dict[str, Any] = {key: value for each in FILTERS for key, value in each.items()}
+    match = {**everything, "flag": wanted.get("flag", True)}
+    ours = await put(saver, at("t"), **match)
+    # Differs from the other in every entry, and holds `{"a": {"b": 1}}`, which "a.b" must not find.
+    await put(saver, at("t"), **{k: [v] for k, v in everything.items()} | {"a": {"b": 1}})
+    found = [each.config async for each in saver.alist(at("t"), filter=wanted, limit=1)]
+    assert found == [ours]
+    nothing = {key: "no such value" for key in wanted}
+    assert [each async for each in saver.alist(at("t"), filter=nothing)] == []
+
+
+# --- what comes out of the file ---
+
+
+def poison(code: int, *payload: Any) -> bytes:
+    inner = ormsgpack.Ext(code, ormsgpack.packb(payload))
+    return ormsgpack.packb({"channel_values": {"x": inner}, "id": "i", "channel_versions": {}})
+
+
+def poisoned_rows(victim: Path) -> Iterator[tuple[str, bytes]]:
+    folder = str(victim)
+    yield "msgpack", poison(EXT_CONSTRUCTOR_SINGLE_ARG, "os", "mkdir", folder)
+    yield "msgpack", poison(EXT_CONSTRUCTOR_POS_ARGS, "os", "mkdir", [folder])
+    yield "msgpack", poison(EXT_CONSTRUCTOR_KW_ARGS, "os", "mkdir", {"path": folder})
+    yield "msgpack", poison(EXT_METHOD_SINGLE_ARG, "os", "path", folder, "mkdir")
+    yield "msgpack", poison(EXT_PYDANTIC_V1, "os", "mkdir", {"path": folder})
+    yield "msgpack", poison(EXT_PYDANTIC_V2, "os", "mkdir", {"path": folder}, "model_validate")
+    yield "msgpack", poison(EXT_CONSTRUCTOR_SINGLE_ARG, "antigravity", "geohash", 1)
+    lc = '{"lc": 2, "type": "constructor", "id": ["os", "mkdir"], "kwargs": {"path": "%s"}}'
+    yield "json", (lc % folder).encode()
+    yield "pickle", b"cos\nmkdir\n(V" + folder.encode() + b"\ntR."
+
+
+@pytest.mark.parametrize("row", range(9))
+@pytest.mark.parametrize("hook", [None, _msgpack_ext_hook_to_json])
+async def test_a_poisoned_row_imports_and_calls_nothing(
+    db: Database, tmp_path: Path, row: int, hook: Any
+) -> None:
+    """GHSA-wwqv-p2pp-99h5, GHSA-g48c-2wqr-h844, GHSA-mhr3-j7m5-c7c9."""
+    victim = tmp_path / "victim"
+    kind, blob = list(poisoned_rows(victim))[row]
+    config = await put(Checkpointer(), at("t"))
+    await Checkpointer().aput_writes(config, [("x", 1)], "task")
+
+    def forge(conn: Connection) -> None:
+        if conn.dialect_name == "sqlite":
+            run(conn, "UPDATE checkpoints SET type = ?, checkpoint = ?", (kind, blob))
+        else:
+            run(conn, "UPDATE checkpoint_blobs SET type = ?, blob = ?", (kind, blob))
+        run(conn, "UPDATE {writes} SET type = ?, {value} = ?", (kind, blob))
+
+    await db.write(forge)
+    saver = Checkpointer(unpack_hook=hook)
+    if kind == "pickle":
+        with pytest.raises(ValueError, match=r"[Pp]ickle"):
+            await saver.aget_tuple(at("t"))
+    else:
+        assert await saver.aget_tuple(at("t")) is not None
+    assert not victim.exists()
+    assert "antigravity" not in sys.modules
+
+
+class Profile(BaseModel):
+    name: str
+
+
+class Typed(TypedDict):
+    profile: Profile
+
+
+async def test_types_of_the_graphs_own_state_come_back(db: Database) -> None:
+    builder: Builder = StateGraph(Typed)
+    builder.add_node("n", lambda state: {"profile": state["profile"]})
+    graph = builder.add_edge(START, "n").compile(checkpointer=Checkpointer())
+    await graph.ainvoke({"profile": Profile(name="Ada")}, at("t"))
+    assert (await graph.aget_state(at("t"))).values == {"profile": Profile(name="Ada")}
+
+
+@pytest.mark.parametrize("value", [threading.Lock(), nested(5_000)], ids=["object", "depth"])
+async def test_state_that_cannot_be_stored_is_refused(db: Database, value: Any) -> None:
+    saver = Checkpointer()
+    checkpoint = empty_checkpoint()
+    checkpoint["channel_values"]["x"] = value
+    with pytest.raises(ValueError, match="cannot be stored"):
+        await saver.aput(at("t"), checkpoint, {"source": "loop"}, {"x": "1"})
+    config = await put(saver, at("t"))
+    with pytest.raises(ValueError, match="cannot be stored"):
+        await saver.aput_writes(config, [("x", value)], "task")
+    assert (await stored(db), await stored(db, "{writes}")) == (1, 0)
+
+
+async def test_an_unpack_hook_leaves_snapshots_alone(db: Database) -> None:
+    checkpoint = empty_checkpoint()
+    when = UUID(int=7)
+    checkpoint["channel_values"] |= {"delta": _DeltaSnapshot([when]), "plain": Profile(name="Ada")}
+    checkpoint["channel_versions"] = versions = {"delta": "1", "plain": "1"}
+    await Checkpointer().aput(at("t"), checkpoint, {"source": "loop"}, versions)
+    found = await Checkpointer(unpack_hook=_msgpack_ext_hook_to_json).aget_tuple(at("t"))
+    assert found is not None
+    values = found.checkpoint["channel_values"]
+    assert isinstance(values["delta"], _DeltaSnapshot)
+    assert values == {"delta": _DeltaSnapshot([str(when)]), "plain": {"name": "Ada"}}
+
+
+async def test_latest_checkpoint_in_plain_types(db: Database) -> None:
+    assert await db.read(lambda conn: latest_checkpoint(conn, "t")) is None
+    graph = chat().compile(checkpointer=Checkpointer())
+    await graph.ainvoke(say("hello"), at("t"))
+    found = await db.read(lambda conn: latest_checkpoint(conn, "t"))
+    assert found is not None
+    messages = found.checkpoint["channel_values"]["messages"]
+    assert [each["content"] for each in messages] == ["hello", "You said 1 things"]
+
+
+def test_custom_encryption_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from langgraph_api import config
+
+    monkeypatch.setattr(config, "LANGGRAPH_ENCRYPTION", {"path": "./x.py:encryption"})
+    with pytest.raises(NotImplementedError, match="encryption"):
+        Checkpointer()
+
+
+async def test_aes_key_encrypts_values(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    from langgraph_api import config
+
+    monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", b"0123456789abcdef")
+    graph = chat().compile(checkpointer=Checkpointer())
+    await graph.ainvoke(say("a secret"), at("t"))
+    state = await graph.aget_state(at("t"))
+    assert state.values["messages"][0].content == "a secret"
+    await Checkpointer().aprune(["t"])
+    assert (await graph.aget_state(at("t"))).values == state.values
+
+    def everything(conn: Connection) -> str:
+        tables = ["checkpoints", "{writes}"]
+        tables += [] if conn.dialect_name == "sqlite" else ["checkpoint_blobs"]
+        found = [run(conn, f"SELECT * FROM {table}").fetchall() for table in tables]
+        assert found[0]
+        return repr(found)
+
+    assert "secret" not in await db.read(everything)
+
+
+# --- storage ---
+
+
+async def test_thread_storage_counts_what_is_stored(db: Database) -> None:
+    graph = asking().compile(checkpointer=Checkpointer())
+    for thread in ("t", "other"):
+        await graph.ainvoke(say("hello" * 100), at(thread))
+    storage = await thread_storage(None, "t")
+
+    def measure(conn: Connection) -> tuple[int, int]:
+        sizes, value = "length(checkpoint) + length(metadata)", "value"
+        writes, blobs = "writes", ""
+        if conn.dialect_name == "postgresql":
+            sizes, value = "octet_length(checkpoint::text) + octet_length(metadata::text)", "blob"
+            writes = "checkpoint_writes"
+            blobs = " + (SELECT sum(length(blob)) FROM checkpoint_blobs WHERE thread_id = 't')"
+        asked = (
+            f"SELECT sum({sizes}){blobs} FROM checkpoints WHERE thread_id = 't'",
+            f"SELECT sum(length({value})) FROM {writes} WHERE thread_id = 't'",
+        )
+        rows, pending = (int(conn.raw.execute(each).fetchone()[0]) for each in asked)
+        return rows, pending
+
+    row_bytes, write_bytes = await db.read(measure)
+    assert storage["total_bytes"] == row_bytes + write_bytes
+    assert storage["pending_writes"]["bytes"] == write_bytes
+    channels = storage["channel_values"]
+    assert storage["checkpoints"]["bytes"] + channels["bytes"] == row_bytes
+    assert storage["checkpoints"]["count"] == 2
+    assert channels["by_channel"]["messages"]["versions"] == 1
+    assert channels["by_channel"]["messages"]["bytes"] > 500
+    assert channels["bytes"] == sum(each["bytes"] for each in channels["by_channel"].values())
+    assert (await thread_storage(None, uuid4()))["total_bytes"] == 0
+
+
+@pytest.mark.only("sqlite")  # What the library's Postgres tables are, its own setup() says.
+def test_the_file_has_the_stock_schema(path: Path) -> None:
+    """Our file has the library's tables exactly, and only an index and a table more."""
+
+    def tables(raw: sqlite3.Connection) -> dict[str, str]:
+        rows = raw.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+        return dict(rows)
+
+    async def make() -> dict[str, str]:
+        async with runtime_database(path) as db:
+            return await db.read(lambda conn: tables(conn.raw))
+
+    ours = asyncio.run(make())
+    raw = sqlite3.connect(":memory:")
+    try:
+        SqliteSaver(raw).setup()
+        stock = tables(raw)
+    finally:
+        raw.close()
+    assert {name: ours[name] for name in stock} == stock

@@ -1,0 +1,145 @@
+"""README's examples run as printed; only the port is another one."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support import databases, processes
+from tests.support.processes import free_port
+
+ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text()
+PRINTED_PORT = "8123"
+START_SECONDS = 120.0
+
+
+def block(containing: str) -> str:
+    """README's one Python block with this text in it."""
+    blocks = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    [found] = [text for text in blocks if containing in text]
+    return str(found)
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """Ours without a model, so that the offline one answers, and without databases."""
+    return processes.environment()
+
+
+@contextmanager
+def running(
+    command: list[str],
+    port: int,
+    folder: Path,
+    environment: dict[str, str],
+    ready: str = "/ok",
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A server of its own process, from the first answer of its API until the end of the block."""
+    log = folder / "server.log"
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                if httpx.get(f"http://127.0.0.1:{port}{ready}", timeout=5).is_success:
+                    break
+            except httpx.TransportError:
+                pass  # not listening yet
+            if process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"the server did not start:\n{log.read_text()[-4000:]}")
+            time.sleep(0.1)
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def run(code: str, port: int, folder: Path) -> str:
+    """What this code prints, run in a Python of its own against the server on `port`."""
+    done = subprocess.run(
+        [sys.executable, "-c", code.replace(PRINTED_PORT, str(port))],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.usefixtures("each_database")
+def test_first_steps_survive_kill_9(tmp_path: Path, port: int, environment: dict[str, str]) -> None:
+    if databases.kind() == "postgresql":
+        environment["DATABASE_URL"] = databases.url(tmp_path / "data" / "threadhold.db")
+    serve = [sys.executable, "-m", "server", "serve", "--port", str(port)]
+    serve += ["--config", str(ROOT / "langgraph.json")]
+
+    with running(serve, port, tmp_path, environment) as server:
+        answer = run(block("runs.stream"), port, tmp_path)
+        server.send_signal(signal.SIGKILL)
+        server.wait()
+    assert "no language model is configured" in answer
+
+    with running(serve, port, tmp_path, environment):
+        conversation = run(block("threads.search"), port, tmp_path).splitlines()
+    assert conversation == [
+        "human said: Will you remember this?",
+        f"ai said: {answer}",
+    ]
+
+
+@pytest.mark.parametrize(("framework", "prefix"), [("Starlette(", ""), ("FastAPI(", "/langgraph")])
+def test_mounted_in_a_host_of_ones_own(
+    framework: str, prefix: str, tmp_path: Path, port: int, environment: dict[str, str]
+) -> None:
+    (tmp_path / "langgraph.json").symlink_to(ROOT / "langgraph.json")
+    (tmp_path / "app.py").write_text(block(framework))
+    serve = [sys.executable, "-m", "uvicorn", "app:app", "--port", str(port)]
+
+    with running(serve, port, tmp_path, environment, ready=f"{prefix}/ok"):
+        base = f"http://127.0.0.1:{port}"
+        assert httpx.get(f"{base}/hello").text.strip('"') == "Hello"
+        found = httpx.post(f"{base}{prefix}/assistants/search", json={}).json()
+    assert "chat" in {assistant["graph_id"] for assistant in found}
+    assert (tmp_path / "data" / "app.db").exists()
+
+
+def test_hook_refuses_a_run(tmp_path: Path, port: int, environment: dict[str, str]) -> None:
+    config = json.loads((ROOT / "langgraph.json").read_text())
+    config["graphs"] = {"chat": str(ROOT / "my_agent/chat/graph.py:graph")}
+    [named] = re.findall(r"`(\"sql\": .*)`,", README)
+    (tmp_path / "langgraph.json").write_text(json.dumps({**config, **json.loads(f"{{{named}}}")}))
+    (tmp_path / "policy.py").write_text(block("class Policy"))
+    serve = [sys.executable, "-m", "server", "serve", "--port", str(port)]
+
+    with running(serve, port, tmp_path, environment):
+        base = f"http://127.0.0.1:{port}"
+        question = {"messages": [{"role": "user", "content": "Hello"}]}
+        run = {"assistant_id": "chat", "input": question}
+        thread = httpx.post(f"{base}/threads", json={"metadata": {"closed": True}}).json()
+        refused = httpx.post(f"{base}/threads/{thread['thread_id']}/runs/wait", json=run)
+        runs = httpx.get(f"{base}/threads/{thread['thread_id']}/runs").json()
+    assert (refused.status_code, runs) == (409, [])
+    assert refused.json() == {"error": "thread_closed", "hint": "create_new"}

@@ -1,0 +1,169 @@
+"""What goes to Postgres together: how often somebody waits, and what becomes of what fails."""
+
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+from sqlalchemy import Integer, Text, bindparam, func, literal, select
+
+from langgraph_runtime_sql.checkpoint import Checkpointer, claim
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.database.postgres.pipeline import Pipeline, Sent
+from langgraph_runtime_sql.database.schema import facts
+from langgraph_runtime_sql.database.statements import Prepared
+from langgraph_runtime_sql.ops.runs import claim as run_claim
+from tests.support import runtime
+from tests.support.checkpoints import start_run
+
+pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
+
+_NOTE = Prepared(facts.insert().values(name=bindparam("name"), value=bindparam("value")))
+_VALUE = Prepared(select(facts.c.value).where(facts.c.name == bindparam("name")))
+_COUNT = Prepared(select(func.count().label("count")).select_from(facts))
+_DIVIDE = Prepared(select((literal(1) / bindparam("by", type_=Integer)).label("ratio")))
+_ECHO = Prepared(select(bindparam("text", type_=Text).label("text")))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings() -> Iterator[None]:
+    with runtime.serving("echo"):
+        yield
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[Database]:
+    async with runtime.opened(tmp_path / "pipeline.db") as opened:
+        await runtime.register(("echo",))
+        yield opened
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[list[bytes]]:
+    """What has been sent together, each time that a write waited for the server."""
+    seen: list[list[bytes]] = []
+    exchange = Pipeline._exchange
+
+    def counted(pipeline: Pipeline, waiting: list[Sent]) -> None:
+        if threading.current_thread().name.startswith("postgres-write"):
+            seen.append([sent.command.split()[0] for sent in waiting])
+        exchange(pipeline, waiting)
+
+    monkeypatch.setattr(Pipeline, "_exchange", counted)
+    return seen
+
+
+async def test_a_checkpoint_is_one_wait_with_its_fence_and_its_commit(
+    db: Database, waits: list[list[bytes]]
+) -> None:
+    owner = await start_run(db)
+    claim.set(owner)
+    saver, config = Checkpointer(), runtime_config()
+    waits.clear()
+    stored = await saver.aput(config, empty_checkpoint(), {"source": "loop"}, {})
+    await saver.aput_writes(stored, [("x", 1), ("y", 2)], "task")
+    assert [(each[0], each[-1]) for each in waits] == [(b"BEGIN", b"COMMIT")] * 2
+    found = await Checkpointer().aget_tuple(stored)
+    assert found is not None
+    assert found.pending_writes == [("task", "x", 1), ("task", "y", 2)]
+
+
+async def test_a_run_is_queued_and_claimed_in_a_few_waits(
+    db: Database, waits: list[list[bytes]]
+) -> None:
+    asked: dict[str, Any] = {"messages": []}
+    run = await runtime.start_run(uuid4(), "echo", asked)
+    waits.clear()
+    claimed = await db.write(lambda conn: run_claim.claim(conn, 5))
+    assert [row["run_id"] for row, _ in claimed.runs] == [run["run_id"]]
+    # The time; the claim and what is left; the commit.
+    assert len(waits) == 3
+    waits.clear()
+    await runtime.start_run(run["thread_id"], "echo", asked)
+    # What it is for, and the run.
+    assert len(waits) == 2
+
+
+def runtime_config() -> Any:
+    return {"configurable": {"thread_id": str(uuid4()), "checkpoint_ns": ""}}
+
+
+async def test_what_is_sent_after_a_failure_is_not_done(db: Database) -> None:
+    def fn(conn: Connection) -> None:
+        conn.send(_NOTE, {"name": "before", "value": "1"})
+        conn.send(_DIVIDE, {"by": 0})
+        conn.send(_NOTE, {"name": "after", "value": "2"})
+
+    before = await db.read(lambda conn: conn.scalar(_COUNT))
+    for _ in range(3):
+        with pytest.raises(ValueError, match="division by zero"):
+            await db.write(fn)
+    assert await db.read(lambda conn: conn.scalar(_COUNT)) == before
+
+
+async def test_an_answer_that_did_not_come_is_no_answer(db: Database) -> None:
+    def fn(conn: Connection) -> Any:
+        asked = conn.ask(_ECHO, {"text": "never"})
+        try:
+            conn.scalar(_DIVIDE, {"by": 0})
+        except psycopg.DataError:
+            return asked.one(), conn.scalar(_ECHO, {"text": "in vain"})
+
+    with pytest.raises(Exception, match="aborted"):
+        await db.write(fn)
+    assert await db.write(lambda conn: conn.scalar(_ECHO, {"text": "again"})) == "again"
+
+
+async def test_what_the_session_has_forgotten_is_prepared_anew(db: Database) -> None:
+    assert await db.write(lambda conn: conn.scalar(_ECHO, {"text": "one"})) == "one"
+    await db.write(lambda conn: conn.raw.execute("DEALLOCATE ALL") and None)
+    assert await db.write(lambda conn: conn.scalar(_ECHO, {"text": "two"})) == "two"
+
+
+async def test_much_goes_both_ways_at_once(db: Database) -> None:
+    """More than the buffers on the way hold, so that both have to read while they write."""
+    much = "x" * 8_000_000
+
+    def fn(conn: Connection) -> list[int]:
+        asked = [conn.ask(_ECHO, {"text": much}) for _ in range(4)]
+        return [len((each.one() or {})["text"]) for each in asked]
+
+    assert await db.write(fn) == [len(much)] * 4
+
+
+async def test_what_no_column_can_hold_is_said_at_once(db: Database) -> None:
+    def fn(conn: Connection) -> None:
+        with pytest.raises(psycopg.DataError, match="NUL"):
+            conn.send(_NOTE, {"name": "nul", "value": "a\0b"})
+        conn.send(_NOTE, {"name": "kept", "value": "b"})
+
+    await db.write(fn)
+    assert await db.read(lambda conn: conn.scalar(_VALUE, {"name": "kept"})) == "b"
+
+
+async def test_a_lost_connection_is_replaced_and_the_write_done_again(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[int] = []
+
+    def fn(conn: Connection) -> str:
+        attempts.append(1)
+        asked = conn.ask(_ECHO, {"text": "there"})
+        if len(attempts) == 1:
+            [pid] = conn.raw.execute("SELECT pg_backend_pid()").fetchone()
+            with psycopg.connect(db.url, autocommit=True) as other:
+                other.execute("SELECT pg_terminate_backend(%s, 60000)", (pid,))
+            conn.send(_NOTE, {"name": "lost", "value": "1"})
+        row = asked.one()
+        conn.send(_NOTE, {"name": "found", "value": "2"})
+        return "" if row is None else str(row["text"])
+
+    assert await db.write(fn) == "there"
+    assert len(attempts) == 2
+    assert await db.read(lambda conn: conn.scalar(_VALUE, {"name": "lost"})) is None
+    assert await db.read(lambda conn: conn.scalar(_VALUE, {"name": "found"})) == "2"

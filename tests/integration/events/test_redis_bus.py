@@ -1,0 +1,666 @@
+"""The bus of several processes: order, replay, wake-ups and control, whatever Redis does.
+
+Each bus here is as in a process of its own: they share nothing but Redis.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+import redis
+
+from langgraph_runtime_sql.errors import BadRedis
+from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.events.bus import Control
+from langgraph_runtime_sql.events.event import DONE, START, Event
+from langgraph_runtime_sql.events.redis import append as redis_append
+from langgraph_runtime_sql.events.redis import reader as redis_reader
+from langgraph_runtime_sql.events.redis.bus import RedisBus
+from langgraph_runtime_sql.events.subscription import Subscription
+from server import doctor_redis
+from tests.support.processes import free_port
+from tests.support.redis import Valkey, started
+
+PATIENCE = 60.0
+FIFTH, SIXTH = (f"00000000-0000-0000-0000-00000000000{n}" for n in (5, 6))
+
+
+@pytest.fixture(scope="module")
+def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
+    with started(tmp_path_factory.mktemp("valkey")) as server:
+        yield server
+
+
+@asynccontextmanager
+async def buses(
+    server: Valkey, count: int = 2, *, answer_seconds: float = 30.0
+) -> AsyncIterator[list[RedisBus]]:
+    """Several processes' buses.
+
+    Args:
+        answer_seconds: How long they wait for Redis. A machine that is busy may let one that is
+            well wait for seconds; it is less for those tests in which it says nothing.
+    """
+    made = [
+        RedisBus(server.url, keep_seconds=60, answer_seconds=answer_seconds) for _ in range(count)
+    ]
+    try:
+        for each in made:
+            await each.start()
+        yield made
+    finally:
+        for each in made:
+            await each.stop()
+
+
+async def read(reader: Subscription, count: int) -> list[Event]:
+    """The next events."""
+    async with asyncio.timeout(PATIENCE):
+        found = [await reader.get() for _ in range(count)]
+    return [event for event in found if event is not None]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def moment(*here: RedisBus) -> None:
+    """Let time go on by more than anybody here is wrong about Redis's clock."""
+    for each in here:
+        await each.link.commands()
+    await asyncio.sleep(0.01 + max(each.link._clock_error for each in here) / 10**9)
+
+
+def payloads(events: list[Event]) -> list[bytes]:
+    return [event.data for event in events]
+
+
+def numbered(first: int, last: int) -> list[bytes]:
+    return [b"%d" % number for number in range(first, last)]
+
+
+def publish(here: RedisBus, name: str, first: int, last: int, *, resumable: bool = True) -> None:
+    for data in numbered(first, last):
+        here.publish(f"run-{name}", f"thread-{name}", "values", data, resumable=resumable)
+
+
+async def test_a_redis_behind_a_socket_of_this_machine(tmp_path: Path) -> None:
+    # Not in the test's folder: such a path has 107 characters at most.
+    with TemporaryDirectory() as folder, started(tmp_path, unixsocket=f"{folder}/s") as server:
+        for url in (f"unix://{folder}/s?db=1", f"unix://{folder}/none"):
+            here = RedisBus(url, keep_seconds=60)
+            await here.start()
+            live = here.subscribe_run("run")
+            here.publish("run", "thread", "values", b"1", resumable=False, attempt=0)
+            assert payloads(await read(live, 1)) == [b"1"]
+            await here.stop()
+        with redis.Redis.from_url(f"unix://{folder}/s?db=1") as client:
+            assert client.dbsize()
+        assert not server.do("DBSIZE")
+
+
+async def test_events_reach_followers_in_another_process_in_order(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        run = await b.follow_run("run-1", "thread-1")
+        thread = await b.follow_thread("thread-1")
+        publish(a, "1", 0, 2_000, resumable=False)
+        a.run_ended("run-1", "thread-1", resumable=False)
+        for reader in (run, thread):
+            events = await read(reader, 2_001)
+            assert payloads(events) == [*numbered(0, 2_000), DONE]
+            assert [event.order for event in events] == sorted({event.order for event in events})
+            reader.close()
+
+
+async def test_events_of_this_process_do_not_wait_for_redis_and_come_once(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        reader = await a.follow_run("run-2", "thread-2")
+        publish(a, "2", 0, 3)
+        assert payloads(reader.waiting()) == numbered(0, 3)
+        publish(b, "2", 3, 4)
+        assert payloads(await read(reader, 4)) == numbered(0, 4)
+        assert await a.settle(reader)
+        assert not reader.waiting()
+
+
+async def test_resuming_anywhere_has_neither_a_gap_nor_a_repeat(valkey: Valkey) -> None:
+    async with buses(valkey, 3) as (a, b, c):
+        reader = await b.follow_run("run-3", "thread-3", START)
+        publish(a, "3", 0, 50)
+        seen = await read(reader, 20)
+        reader.close()
+        for here in (a, b, c):
+            resumed = await here.follow_run("run-3", "thread-3", seen[-1].order)
+            assert payloads(await read(resumed, 30)) == numbered(20, 50)
+            assert await here.settle(resumed)
+            assert not resumed.waiting()
+            resumed.close()
+        later = [await here.follow_run("run-3", "thread-3", seen[-1].order) for here in (a, b, c)]
+        publish(a, "3", 50, 51)
+        for resumed in later:
+            assert payloads(await read(resumed, 31)) == numbered(20, 51)
+        for each in [await here.follow_thread("thread-3", START) for here in (b, c)]:
+            assert payloads(await read(each, 51)) == numbered(0, 51)
+
+
+async def test_only_what_is_resumable_is_sent_again(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        publish(a, "4", 0, 5, resumable=False)
+        await a.flush()
+        await moment(b)
+        reader = await b.follow_run("run-4", "thread-4", START)
+        assert not reader.waiting()
+        publish(a, "4", 5, 6, resumable=False)
+        assert payloads(await read(reader, 1)) == numbered(5, 6)
+
+
+async def test_wake_ups_and_control_reach_other_processes(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        woken: list[None] = []
+        heard: list[Control] = []
+        # Listening begins with a wake-up, because what was said before was not heard.
+        b.on_queued(lambda: woken.append(None))
+        await until(lambda: bool(woken))
+        woken.clear()
+        a.wake()
+        await until(lambda: bool(woken))
+        forget = b.listen(FIFTH, heard.append)
+        a.send_control(FIFTH, Control("rollback", "why"))
+        await until(lambda: bool(heard))
+        assert heard == [Control("rollback", "why")]
+        forget()
+        a.send_control(SIXTH, Control("interrupt", None))
+        a.wake()
+        woken.clear()
+        await until(lambda: bool(woken) or SIXTH in b._controls)
+        await until(lambda: SIXTH in b._controls)
+        b.listen(SIXTH, heard.append)
+        assert heard[1:] == [Control("interrupt", None)]
+
+
+async def test_a_superseded_attempt_reaches_no_other_process(valkey: Valkey) -> None:
+    async with buses(valkey, 3) as (a, b, c):
+        reader = await c.follow_run("run-7", "thread-7", START)
+        a.publish("run-7", "thread-7", "values", b'"first"', resumable=True, attempt=1)
+        assert payloads(await read(reader, 1)) == [b'"first"']
+        b.publish("run-7", "thread-7", "values", b'"second"', resumable=True, attempt=2)
+        assert payloads(await read(reader, 1)) == [b'"second"']
+        a.publish("run-7", "thread-7", "values", b'"late"', resumable=True, attempt=1)
+        await a.flush()
+        b.publish("run-7", "thread-7", "values", b'"third"', resumable=True, attempt=2)
+        assert payloads(await read(reader, 1)) == [b'"third"']
+        assert not reader.broken
+        resumed = await b.follow_run("run-7", "thread-7", START)
+        assert [e for e in payloads(resumed.waiting()) if e == b'"late"'] == []
+
+
+async def test_an_attempt_is_still_superseded_after_many_other_runs_of_its_thread(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from langgraph_runtime_sql.events.redis import append as redis_append
+
+    monkeypatch.setattr(redis_append, "RUNS", 10)
+    async with buses(valkey, 3) as (a, b, c):
+        redis, known = await a.link.commands(), a.link.meta("thread-21")
+
+        async def fields(*kinds: str) -> list[str]:
+            names = [name.decode() for name in await redis.hkeys(known)]
+            return [name for name in names if name.startswith(kinds)]
+
+        reader = await c.follow_run("run-21", "thread-21", START)
+        b.publish("run-21", "thread-21", "values", b'"second"', resumable=True, attempt=2)
+        await b.flush()
+        # Of processes that are long gone.
+        old = {f"gone-{n}": 5 for n in range(30)}
+        await redis.hset(known, mapping=old)
+        for number in range(50):
+            run, ends = f"run-21-{number}", number % 10
+            a.publish(run, "thread-21", "values", b"1", resumable=True, attempt=1)
+            if ends:
+                a.run_ended(run, "thread-21", resumable=True)
+            await a.flush()
+        a.publish("run-21", "thread-21", "values", b'"late"', resumable=True, attempt=1)
+        await a.flush()
+        b.publish("run-21", "thread-21", "values", b'"third"', resumable=True, attempt=2)
+        assert payloads(await read(reader, 2)) == [b'"second"', b'"third"']
+        assert not reader.broken
+        assert "run:run-21" in await fields("run:")
+        assert len(await fields("run:")) <= 10
+        assert await fields("gone") == []
+        # Two processes, the runs, when each was heard of, the size, the birth and the last rank.
+        assert len(await fields("")) <= 2 * (10 + 2) + 3
+
+
+async def test_what_is_known_of_runs_that_never_end_is_bounded(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from langgraph_runtime_sql.events.redis import append as redis_append
+
+    monkeypatch.setattr(redis_append, "RUNS", 10)
+    async with buses(valkey) as (a, b):
+        reader = await b.follow_thread("thread-22")
+        for number in range(50):
+            a.publish(f"run-22-{number}", "thread-22", "values", b"%d" % number, attempt=1)
+        assert payloads(await read(reader, 50)) == numbered(0, 50)
+        redis = await a.link.commands()
+        names = await redis.hkeys(a.link.meta("thread-22"))
+        assert len([name for name in names if name.startswith(b"run:")]) <= 10
+        assert len(names) <= 2 * (10 + 1) + 3
+
+
+async def test_keys_are_prefixed_and_expire_and_streams_are_bounded(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from langgraph_runtime_sql.events.redis import append as redis_append
+
+    monkeypatch.setattr(redis_append, "STREAM_BYTES", 100_000)
+    async with buses(valkey, 1) as (a,):
+        for _ in range(100):
+            a.publish("run-8", "thread-8", "values", b'"%s"' % (b"x" * 10_000), resumable=True)
+        await a.flush()
+        redis = await a.link.commands()
+        assert 2 <= await redis.xlen(a.link.stream("thread-8")) <= 10
+        keys = [key async for key in redis.scan_iter("*")]
+        assert all(key.startswith(b"threadhold:") for key in keys)
+        for key in keys:
+            # -1 would be without an end; one of an earlier test may just be gone.
+            left = await redis.ttl(key)
+            assert left != -1 and left <= 60, (key, left)
+
+
+async def test_a_redis_that_restarts_or_forgets_is_told_again(valkey: Valkey) -> None:
+    async with buses(valkey, answer_seconds=1.0) as (a, b):
+        reader = await b.follow_run("run-9", "thread-9")
+        publish(a, "9", 0, 10)
+        assert payloads(await read(reader, 10)) == numbered(0, 10)
+        await asyncio.to_thread(valkey.flush)
+        publish(a, "9", 10, 20)
+        assert payloads(await read(reader, 10)) == numbered(10, 20)
+        resumed = await b.follow_run("run-9", "thread-9", START)
+        assert payloads(await read(resumed, 20)) == numbered(0, 20)
+        await asyncio.to_thread(valkey.stop)
+        publish(a, "9", 20, 30)
+        await until(lambda: not a.link.well)
+        assert a.recheck_seconds < bus.RECHECK_SECONDS
+        await asyncio.to_thread(valkey.start)
+        for each in (reader, resumed):
+            assert payloads(await read(each, 10)) == numbered(20, 30)
+            assert not each.broken
+        await until(lambda: a.link.well)
+
+
+async def test_who_goes_on_while_redis_is_told_again_gets_nothing_twice(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        reader = await b.follow_run("run-15", "thread-15", START)
+        publish(a, "15", 0, 5)
+        seen = await read(reader, 5)
+        reader.close()
+        await asyncio.to_thread(valkey.flush)
+        resumed = await b.follow_run("run-15", "thread-15", seen[2].order)
+        publish(a, "15", 5, 6)
+        assert payloads(await read(resumed, 3)) == numbered(3, 6)
+        assert await b.settle(resumed)
+        assert not resumed.waiting()
+
+
+async def test_who_begins_to_follow_does_not_wait_until_the_loop_looks_again(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_reader, "BLOCK_MILLISECONDS", int(10 * PATIENCE * 1_000))
+    async with buses(valkey) as (a, b):
+        for name in ("18", "19"):
+            reader = await b.follow_run(f"run-{name}", f"thread-{name}")
+            publish(a, name, 0, 1)
+            assert payloads(await read(reader, 1)) == numbered(0, 1)
+
+
+async def test_a_thread_is_followed_from_when_it_was_asked_for(valkey: Valkey) -> None:
+    async with buses(valkey) as (a, b):
+        publish(a, "17", 0, 3)
+        await a.flush()
+        await moment(b)
+        asked_at = time.time_ns()
+        await moment(b)
+        publish(a, "17", 3, 5)
+        await a.flush()
+        reader = await b.follow_thread("thread-17", None, asked_at)
+        publish(a, "17", 5, 6)
+        assert payloads(await read(reader, 3)) == numbered(3, 6)
+        assert not reader.broken
+
+
+async def test_what_an_attempt_sent_that_was_superseded_does_not_come_after_the_next_ones(
+    valkey: Valkey,
+) -> None:
+    """It waited for Redis, and here they are told of the next attempt without that."""
+
+    def say(here: RedisBus, number: int, attempt: int) -> Event:
+        data = b"%d" % number
+        return here.publish("run-29", "thread-29", "values", data, resumable=True, attempt=attempt)
+
+    async with buses(valkey) as (a, b):
+        reader = await b.follow_run("run-29", "thread-29")
+        # In one step of this process, so that Redis has none of it when the other one's comes.
+        say(b, 0, 2)
+        late = say(a, 1, 1)
+        b._receive("thread-29", late, late.order, False)
+        say(b, 2, 2)
+        assert payloads(await read(reader, 2)) == [b"0", b"2"]
+        late = say(a, 3, 1)
+        b._receive("thread-29", late, late.order, False)
+        b.run_ended("run-29", "thread-29", resumable=True)
+        assert [event.is_end for event in await read(reader, 1)] == [True]
+
+
+async def test_who_follows_a_thread_from_now_on_is_not_told_again_what_was_long_ago(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with buses(valkey) as (a, b):
+        with monkeypatch.context() as patch:
+            real = time.time_ns
+            patch.setattr(bus.time, "time_ns", lambda: real() - 60 * 10**9)
+            publish(a, "28", 0, 5)
+        await a.flush()
+        await asyncio.to_thread(valkey.flush)
+        reader = await b.follow_thread("thread-28")
+        publish(a, "28", 5, 7)
+        assert payloads(await read(reader, 2)) == numbered(5, 7)
+        # And what was is still there for whoever asks for it.
+        whole = await b.follow_thread("thread-28", START)
+        assert payloads(await read(whole, 7)) == numbered(0, 7)
+
+
+async def test_what_is_sent_comes_after_what_was_sent_elsewhere_whatever_clocks_say(
+    valkey: Valkey,
+) -> None:
+    async with buses(valkey, 3) as (a, b, c):
+        for here, ahead in ((a, 0), (b, -3), (c, -6)):
+            await here.flush()
+            here.link.skew = ahead * 10**9
+        publish(a, "16", 0, 3)
+        await a.flush()
+        # A follower has seen what was sent before; a next attempt has asked for it.
+        reader = await b.follow_run("run-16", "thread-16", START)
+        publish(b, "16", 3, 5)
+        await b.flush()
+        await c.catch_up("thread-16")
+        publish(c, "16", 5, 8)
+        events = await read(reader, 8)
+        assert payloads(events) == numbered(0, 8)
+        assert [event.order for event in events] == sorted({event.order for event in events})
+        resumed = await a.follow_run("run-16", "thread-16", events[3].order)
+        assert payloads(await read(resumed, 4)) == numbered(4, 8)
+
+
+async def test_who_begins_a_run_whose_beginning_is_gone_is_told_so(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_append, "STREAM_BYTES", 2_000)
+    async with buses(valkey) as (a, b):
+        earlier = [
+            a.publish("run-30", "thread-30", "metadata", b"{}", resumable=True, attempt=1),
+            a.publish("run-30", "thread-30", "values", b"1", resumable=True, attempt=1),
+        ]
+        await a.flush()
+        # He goes on after another run, or before any: nothing of this one is missing.
+        for after in (START, (5, 0)):
+            reader = await b.follow_run("run-30", "thread-30", after, whole=True)
+            assert await read(reader, 2) == earlier
+        for _ in range(50):
+            a.publish("run-30", "thread-30", "values", b"1" * 100, resumable=True, attempt=1)
+        await a.flush()
+        for after in (START, (5, 0), earlier[0].order):
+            reader = await b.follow_run("run-30", "thread-30", after, whole=True)
+            assert [each.is_loss for each in await read(reader, 2)] == [True, False]
+
+
+async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> None:
+    async with buses(valkey, answer_seconds=1.0) as (a, b):
+        reader = await b.follow_run("run-10", "thread-10")
+        publish(a, "10", 0, 5)
+        assert payloads(await read(reader, 5)) == numbered(0, 5)
+        with valkey.paused():
+            publish(a, "10", 5, 10)
+            await until(lambda: not a.link.well)
+            # Nobody waits for it for long.
+            async with asyncio.timeout(PATIENCE):
+                other = await b.follow_run("run-11", "thread-11")
+        publish(a, "10", 10, 15)
+        publish(a, "11", 0, 5)
+        assert payloads(await read(reader, 10)) == numbered(5, 15)
+        assert payloads(await read(other, 5)) == numbered(0, 5)
+
+
+async def test_followers_are_told_of_what_is_lost(valkey: Valkey) -> None:
+    async with buses(valkey, 3) as (a, b, c):
+        reader = await c.follow_run("run-12", "thread-12", START)
+        publish(a, "12", 0, 5)
+        seen = await read(reader, 5)
+        # The process that published it is gone, and then what Redis knew.
+        await a.stop()
+        await asyncio.to_thread(valkey.flush)
+        publish(b, "12", 5, 6)
+        assert payloads(await read(reader, 1)) == numbered(5, 6)
+        resumed = await c.follow_run("run-12", "thread-12", seen[2].order)
+        [first] = await read(resumed, 1)
+        assert first.is_loss
+        assert resumed.broken
+
+
+async def test_what_is_kept_to_be_told_again_is_bounded(
+    valkey: Valkey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from langgraph_runtime_sql.events.redis import publisher as redis_publisher
+
+    monkeypatch.setattr(redis_publisher, "QUEUE_BYTES", 50_000)
+    async with buses(valkey, answer_seconds=1.0) as (a, b):
+        reader = await b.follow_run("run-13", "thread-13")
+        publish(a, "13", 0, 1)
+        await read(reader, 1)
+        with valkey.paused():
+            for _ in range(100):
+                a.publish("run-13", "thread-13", "values", b'"%s"' % (b"x" * 10_000))
+            assert a._outbox._size < 100_000
+        events = await read(reader, 1)
+        async with asyncio.timeout(PATIENCE):
+            while not events[-1].is_loss:
+                events += await read(reader, 1)
+        assert len(events) < 100
+
+
+async def test_a_redis_that_is_away_from_the_start_keeps_nothing_from_starting(
+    valkey: Valkey, caplog: pytest.LogCaptureFixture
+) -> None:
+    await asyncio.to_thread(valkey.stop)
+    with ExitStack() as stack:
+        stack.callback(valkey.start)
+        async with buses(valkey, answer_seconds=1.0) as (a, b):
+            reader = await a.follow_run("run-14", "thread-14")
+            publish(a, "14", 0, 5)
+            assert payloads(await read(reader, 5)) == numbered(0, 5)
+            await until(lambda: not a.link.well)
+            await until(lambda: a.link.failures > 3)
+            told = [r for r in caplog.records if "does not answer" in r.message]
+            assert len(told) <= 2
+            stack.close()
+            late = await b.follow_run("run-14", "thread-14", START)
+            assert payloads(await read(late, 5)) == numbered(0, 5)
+
+
+async def test_deployments_on_one_redis_do_not_meet(valkey: Valkey) -> None:
+    blue, green = (
+        RedisBus(valkey.url, keep_seconds=60, prefix=f"deployment:{name}", answer_seconds=30.0)
+        for name in ("blue", "green")
+    )
+    woken: list[str] = []
+    green.on_queued(lambda: woken.append("green"))
+    async with buses(valkey) as (a, b):
+        b.on_queued(lambda: woken.append("b"))
+        for each in (blue, green):
+            await each.start()
+        try:
+            # Listening begins with a wake-up.
+            await until(lambda: "green" in woken)
+            woken.clear()
+            readers = [await each.follow_run("run-19", "thread-19", START) for each in (green, b)]
+            blue.wake()
+            blue.send_control(FIFTH, Control("interrupt", None))
+            publish(blue, "19", 0, 3)
+            await blue.flush()
+            a.wake()
+            publish(a, "19", 3, 4)
+            assert payloads(await read(readers[1], 1)) == numbered(3, 4)
+            await until(lambda: "b" in woken)
+            assert "green" not in woken
+            assert not readers[0].waiting()
+            assert FIFTH not in green._controls
+            assert await green.follow_run("run-19", "thread-19", START) is not None
+        finally:
+            for each in (blue, green):
+                await each.stop()
+
+
+GARBAGE: list[dict[str, str | bytes | int]] = [
+    {"x": "y"},
+    {"o": "somebody"},
+    {"o": "somebody", "n": "many"},
+    {"o": "somebody", "n": 1},
+    {"o": "somebody", "n": 2, "h": "not json", "d": "1"},
+    {"o": "somebody", "n": 3, "h": "{}", "d": "1"},
+    {"o": "somebody", "n": 4, "h": '[1,2,"run-16","values"]', "d": "1"},
+    {"o": "somebody", "n": 5, "h": '["1",2,"run-16","values",true]', "d": "1"},
+    {"o": "somebody", "n": 6, "h": '[1,2,16,"values",true]', "d": "1"},
+    {"o": "somebody", "n": 7, "h": '[1,2,"run-16",["values"],true]', "d": "1"},
+    {"o": "somebody", "n": 8, "h": '[1,2,"run-16","values",true]', "d": "not\n\nevent: json"},
+    {"o": "somebody", "n": 9, "h": '[1,2,"run-16","values",true]'},
+    {"o": "somebody", "n": 10, "h": '[1,2,"run-16","control",true]', "d": "explode"},
+    {"o": "somebody", "n": 11, "h": b"\x80\x04cos\nsystem\n", "d": b"\x80\x04."},
+    {"o": "somebody", "n": 12, "h": '[1,2,"run-16","values",true]', "d": b"\xff" * 5_000_000},
+]
+
+
+async def test_what_others_write_to_redis_harms_nobody(
+    valkey: Valkey, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with buses(valkey) as (a, b):
+        reader = await b.follow_run("run-16", "thread-16", START)
+        publish(a, "16", 0, 2)
+        seen = await read(reader, 2)
+        redis = await a.link.commands()
+        for fields in GARBAGE:
+            await redis.xadd(a.link.stream("thread-16"), fields)  # type: ignore[arg-type]
+        channels = ("wake", "control")
+        for said in (b"", b"{}", b"null", b"[1]", b"\xff", b'["x","run","interrupt",null]'):
+            for channel in channels:
+                await redis.publish(a.link.name(channel), said)
+        for rest in ('"explode",null', '"interrupt",1', '"interrupt",{}', "[],null"):
+            await redis.publish(a.link.name("control"), f'["x","{FIFTH}",{rest}]')
+        publish(a, "16", 2, 4)
+        assert payloads(await read(reader, 2)) == numbered(2, 4)
+        a.send_control(SIXTH, Control("interrupt", None))
+        await until(lambda: SIXTH in b._controls)
+        assert FIFTH not in b._controls
+        resumed = await b.follow_run("run-16", "thread-16", seen[0].order)
+        assert payloads(await read(resumed, 3)) == numbered(1, 4)
+        assert not reader.broken
+        assert not resumed.broken
+        assert "dropped" in caplog.text
+
+
+@pytest.mark.parametrize("spoil", ["stream", "meta", "numbers"])
+async def test_what_is_put_in_the_place_of_a_stream_is_taken_away(
+    valkey: Valkey, spoil: str
+) -> None:
+    key = f"thread-17-{spoil}"
+    async with buses(valkey) as (a, b):
+        reader = await b.follow_run("run-17", key)
+        other = await b.follow_run("run-18", "thread-18")
+        a.publish("run-17", key, "values", b"0", resumable=True)
+        assert payloads(await read(reader, 1)) == numbered(0, 1)
+        redis = await a.link.commands()
+        if spoil == "numbers":
+            await redis.hset(a.link.meta(key), mapping={"size": "x", "run:run-17": "y"})
+        else:
+            name = a.link.stream(key) if spoil == "stream" else a.link.meta(key)
+            await redis.set(name, "garbage")
+        # Nobody else's events wait for it, and it is soon as it was.
+        a.publish("run-17", key, "values", b"1", resumable=True, attempt=1)
+        a.publish("run-18", "thread-18", "values", b"2")
+        assert payloads(await read(other, 1)) == numbered(2, 3)
+        late = await b.follow_run("run-17", key, START)
+        async with asyncio.timeout(PATIENCE):
+            while payloads(late.waiting()) != numbered(0, 2):
+                late.close()
+                await asyncio.sleep(0.1)
+                late = await b.follow_run("run-17", key, START)
+        await until(lambda: a.link.well and b.link.well)
+
+
+async def test_what_a_follower_takes_away_is_told_again(valkey: Valkey) -> None:
+    """He finds it before the process that publishes has anything more to send."""
+    async with buses(valkey) as (a, b):
+        reader = await b.follow_run("run-20", "thread-20")
+        publish(a, "20", 0, 1)
+        assert payloads(await read(reader, 1)) == numbered(0, 1)
+        redis = await a.link.commands()
+        await redis.set(a.link.stream("thread-20"), "garbage")
+        await until(lambda: reader.broken)
+        publish(a, "20", 1, 2)
+        await a.flush()
+        late = await b.follow_run("run-20", "thread-20", START)
+        assert payloads(await read(late, 2)) == numbered(0, 2)
+
+
+async def test_the_doctor_says_what_is_wrong_with_redis(valkey: Valkey) -> None:
+    async def examine(url: str) -> str:
+        found = await asyncio.to_thread(doctor_redis.examine, url, None)
+        assert all(each.what == "redis" and "secret" not in each.id for each in found)
+        return " ".join(each.why for each in found)
+
+    assert await examine(valkey.url) == ""
+    address = valkey.url.partition("://")[2]
+    assert "user and password" in await examine(f"redis://somebody:secret@{address}")
+    await asyncio.to_thread(valkey.do, "CONFIG", "SET", "maxmemory", 1)
+    try:
+        assert "does not take" in await examine(valkey.url)
+    finally:
+        await asyncio.to_thread(valkey.do, "CONFIG", "SET", "maxmemory", 0)
+    assert "does not answer" in await examine(f"redis://127.0.0.1:{free_port()}/0")
+    with valkey.paused():
+        assert "does not answer" in await examine(valkey.url)
+    left = await asyncio.to_thread(valkey.do, "KEYS", "*:doctor:*")
+    for key in left:
+        assert await asyncio.to_thread(valkey.do, "PTTL", key) <= 1_000
+
+
+async def test_a_redis_that_would_never_do_is_refused(valkey: Valkey) -> None:
+    address = valkey.url.partition("://")[2]
+    wrong = RedisBus(f"redis://somebody:secret@{address}", answer_seconds=1.0)
+    with pytest.raises(BadRedis, match="user and password") as refused:
+        await wrong.start()
+    assert "secret" not in str(refused.value)
+    await wrong.stop()
+    none = RedisBus(valkey.url.replace("/0", "/9999"), answer_seconds=1.0)
+    with pytest.raises(BadRedis, match="out of range"):
+        await none.start()
+    await none.stop()
+
+
+async def test_a_redis_that_is_away_says_so_without_its_password(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    here = RedisBus(f"redis://somebody:secret@127.0.0.1:{free_port()}/0", answer_seconds=1.0)
+    await here.start()
+    try:
+        await until(lambda: not here.link.well)
+        assert here.health() == {"redis": "away"}
+    finally:
+        await here.stop()
+    assert "does not answer" in caplog.text
+    assert "secret" not in caplog.text

@@ -1,0 +1,434 @@
+"""Streams of threads over several processes: one order, whoever sends and whoever is asked.
+
+Each bus here is as in a process of its own: they share nothing but Redis.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from langgraph_runtime_sql.events.event import START, Event
+from langgraph_runtime_sql.events.redis import (
+    append as redis_append,
+)
+from langgraph_runtime_sql.events.redis import (
+    bus as redis_bus,
+)
+from langgraph_runtime_sql.events.redis import (
+    publisher as redis_publisher,
+)
+from langgraph_runtime_sql.events.redis import (
+    reader as redis_reader,
+)
+from langgraph_runtime_sql.events.redis.append import Append
+from langgraph_runtime_sql.events.redis.bus import RedisBus
+from langgraph_runtime_sql.events.redis.subscription import ThreadSubscription
+from langgraph_runtime_sql.events.subscription import Subscription
+from tests.integration.events.test_redis_bus import buses, read, until
+from tests.support.redis import Valkey, started
+
+PATIENCE = 60.0
+
+
+@pytest.fixture(scope="module")
+def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
+    with started(tmp_path_factory.mktemp("valkey")) as server:
+        yield server
+
+
+@pytest.fixture
+def thread(request: pytest.FixtureRequest) -> str:
+    """A thread of the test's own."""
+    return f"thread-of-{request.node.name}"
+
+
+class Again:
+    """Has nobody wait for longer than it takes, once a Redis that was emptied was told again.
+
+    Until then everybody waits, whatever the clock says.
+    """
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._patch = patch
+        self._wait(10 * PATIENCE)
+        patch.setattr(redis_publisher, "LOOK_SECONDS", 0.2)
+
+    def _wait(self, seconds: float) -> None:
+        for module in (redis_bus, redis_reader):
+            self._patch.setattr(module, "TOLD_AGAIN_SECONDS", seconds)
+
+    async def silent(self, here: list[RedisBus]) -> list[Any]:
+        """Have them not notice what Redis does not know; what they would ask it with."""
+
+        async def ask(_: Redis) -> None:
+            await asyncio.sleep(0.01)
+
+        asks = [each._outbox._ask for each in here]
+        for each in here:
+            each._outbox._ask = ask  # type: ignore[method-assign]
+        # What was under way is over with the next look.
+        looks = [each._outbox._looks + 2 for each in here]
+        await until(lambda: all(e._outbox._looks >= n for e, n in zip(here, looks, strict=True)))
+        return asks
+
+    async def told(self, thread: str, here: list[RedisBus]) -> None:
+        """Have everybody tell Redis again, and nobody wait any more."""
+        looks = [each._outbox._looks + 2 for each in here]
+
+        def is_told(each: RedisBus, least: int) -> bool:
+            behind = each._outbox._hurry or each.is_behind(thread)
+            return each._outbox._looks >= least and not behind
+
+        await until(lambda: all(map(is_told, here, looks)))
+        for each in here:
+            for reader in list(each._by_thread.get(thread, ())):
+                assert isinstance(reader, ThreadSubscription)
+                while not await each.settle(reader):
+                    await asyncio.sleep(0.01)
+                reader._release()
+        self._wait(0.0)
+
+
+@pytest.fixture
+def again(monkeypatch: pytest.MonkeyPatch) -> Again:
+    return Again(monkeypatch)
+
+
+class Sender:
+    """What a process says of one run of a thread, each thing another."""
+
+    def __init__(self, here: RedisBus, thread: str, run: str, attempt: int = 1) -> None:
+        self.here, self.thread, self.run, self.attempt = here, thread, run, attempt
+        self.said = 0
+
+    def say(self, count: int = 1) -> list[bytes]:
+        """Publish events; their data."""
+        data = [
+            b'"%s-%d-%d"' % (self.run.encode(), self.attempt, n)
+            for n in range(self.said, self.said + count)
+        ]
+        self.said += count
+        for each in data:
+            self.here.publish(
+                self.run, self.thread, "values", each, resumable=True, attempt=self.attempt
+            )
+        return data
+
+    def end(self) -> bytes:
+        """Say that the run has ended."""
+        self.here.run_ended(self.run, self.thread, resumable=True)
+        return b"done"
+
+
+def data(events: list[Event]) -> list[bytes]:
+    return [event.data for event in events]
+
+
+async def sent(thread: str, *here: RedisBus) -> None:
+    """Let Redis have what was published so far on a thread."""
+    await until(lambda: not any(each.is_behind(thread) for each in here))
+
+
+async def waiting(reader: Subscription, last: bytes) -> list[Event]:
+    """What comes up to an event."""
+    found: list[Event] = []
+    while not found or found[-1].data != last:
+        found += await read(reader, 1)
+    return found
+
+
+async def whole(here: list[RedisBus], thread: str, last: bytes) -> list[Event]:
+    """The stream of a thread from its beginning, after which it is the same at each process."""
+    tapes = []
+    for each in here:
+        async with await each.follow_thread(thread, START) as reader:
+            tapes.append(await waiting(reader, last))
+    ids = [[event.id for event in tape] for tape in tapes]
+    assert all(each == ids[0] for each in ids)
+    assert [event.order for event in tapes[0]] == sorted({event.order for event in tapes[0]})
+    return tapes[0]
+
+
+async def is_whole_after_each(here: list[RedisBus], thread: str, tape: list[Event]) -> None:
+    """Whoever goes on after any event, at any process, gets the others, each once."""
+    for place, seen in enumerate(tape[:-1]):
+        for each in here:
+            async with await each.follow_thread(thread, seen.order) as reader:
+                rest = [event.id for event in await read(reader, len(tape) - place - 1)]
+                assert rest == [event.id for event in tape[place + 1 :]]
+                assert not reader.waiting()
+                assert not reader.broken
+
+
+async def rest(here: RedisBus, thread: str, seen: Event, count: int) -> list[Event]:
+    """So many events after one."""
+    async with await here.follow_thread(thread, seen.order) as reader:
+        found = await read(reader, count)
+        assert not reader.broken
+    return found
+
+
+async def test_the_end_of_a_run_that_comes_after_the_next_has_begun_is_not_missed(
+    valkey: Valkey, thread: str
+) -> None:
+    """The end is sent once it is committed, and by then another process may go on."""
+    async with buses(valkey, 3) as (a, b, c):
+        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
+        expected = first.say(3)
+        async with await c.follow_thread(thread, START) as reader:
+            seen = await read(reader, 3)
+            tail = a.publish("first", thread, "values", b'"tail"', resumable=True, attempt=1)
+            await sent(thread, a)
+            # Which clock is ahead does not matter.
+            b.link.skew = a.link.skew + 5 * 10**9
+            expected += [b'"tail"', *second.say(2)]
+            await sent(thread, b)
+            expected.append(first.end())
+            await sent(thread, a)
+            expected += second.say(2)
+            expected.append(second.end())
+            seen += await read(reader, len(expected) - 3)
+        assert data(seen) == expected
+        assert seen[3].order == tail.order
+        assert [event.order for event in seen] == sorted({event.order for event in seen})
+        tape = await whole([a, b, c], thread, b"done")
+        assert data(tape) == expected[: len(tape)]
+        await is_whole_after_each([a, b, c], thread, seen)
+
+
+async def test_a_follower_beside_the_next_run_is_not_ahead_of_the_end_of_the_last(
+    valkey: Valkey, thread: str
+) -> None:
+    """What its own process says waits for the place that Redis gives it."""
+    async with buses(valkey) as (a, b):
+        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
+        first.say(1)
+        async with await b.follow_thread(thread, START) as reader:
+            [begun] = await read(reader, 1)
+            # Neither process has come to send anything when the other one speaks.
+            first.say(2)
+            first.end()
+            second.say(2)
+            await sent(thread, a, b)
+            found = [begun, *await read(reader, 5)]
+        assert {event.data for event in found[1:]} == {
+            b'"first-1-1"',
+            b'"first-1-2"',
+            b"done",
+            b'"second-1-0"',
+            b'"second-1-1"',
+        }
+        await is_whole_after_each([a, b], thread, found)
+
+
+async def test_what_waited_for_redis_is_not_missed_by_who_goes_on_after_what_did_not(
+    valkey: Valkey, thread: str
+) -> None:
+    async with (
+        buses(valkey, 2) as (c, d),
+        buses(valkey, 2, answer_seconds=1.0) as (a, b),
+    ):
+        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
+        first.say(2)
+        async with await c.follow_thread(thread, START) as reader:
+            found = await read(reader, 2)
+            with valkey.paused():
+                first.say(2)
+                await until(lambda: not a.link.well)
+                first.end()
+                second.say(2)
+                await until(lambda: not b.link.well)
+                assert c.is_behind(thread) is False
+                assert a.is_behind(thread)
+            found += await read(reader, 5)
+            second.say(1)
+            found += await read(reader, 1)
+            assert not reader.broken
+        assert len({event.id for event in found}) == 8
+        await is_whole_after_each([c, d], thread, found)
+
+
+async def test_a_redis_that_was_emptied_has_the_same_order_again(
+    valkey: Valkey, thread: str, again: Again
+) -> None:
+    async with buses(valkey, 3) as (a, b, c):
+        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
+        first.say(3)
+        await sent(thread, a)
+        second.say(2)
+        await sent(thread, b)
+        first.end()
+        await sent(thread, a)
+        tape = await whole([c], thread, b"done")
+        assert len(tape) == 6
+        await asyncio.to_thread(valkey.flush)
+        # One of them speaks at once, and the other has nothing to say but what it has said.
+        second.say(1)
+        asked = [
+            asyncio.create_task(rest(c, thread, seen, 6 - place)) for place, seen in enumerate(tape)
+        ]
+        await again.told(thread, [a, b, c])
+        tape.append((await asked[-1])[0])
+        assert tape[-1].data == b'"second-1-2"'
+        for place, task in enumerate(asked):
+            assert [event.id for event in await task] == [event.id for event in tape[place + 1 :]]
+        await is_whole_after_each([a, b, c], thread, tape)
+
+
+async def test_a_follower_is_told_in_order_what_a_redis_had_that_was_emptied(
+    valkey: Valkey, thread: str, again: Again
+) -> None:
+    """He had not read all of it."""
+    async with buses(valkey, 3) as (a, b, c):
+        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
+        first.say(2)
+        async with await c.follow_thread(thread, START) as reader:
+            found = await read(reader, 2)
+            assert c._remote is not None
+            real = c._remote._take
+            # Its reader is slow.
+            c._remote._take = lambda *_: None  # type: ignore[method-assign]
+            first.say(1)
+            await sent(thread, a)
+            second.say(1)
+            await sent(thread, b)
+            await asyncio.to_thread(valkey.flush)
+            second.say(1)
+            await sent(thread, b)
+            c._remote._take = real  # type: ignore[method-assign]
+            await again.told(thread, [a, b, c])
+            found += await read(reader, 3)
+        assert data(found[2:]) == [b'"first-1-2"', b'"second-1-0"', b'"second-1-1"']
+        assert not reader.broken
+        await is_whole_after_each([a, b, c], thread, found)
+
+
+async def test_a_redis_that_begins_with_what_it_had_before_has_the_same_order_again(
+    valkey: Valkey, thread: str, again: Again
+) -> None:
+    """It was restored, and has the older part of what it was told."""
+    async with buses(valkey, 3) as (a, b, c):
+        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
+        first.say(2)
+        await sent(thread, a)
+        second.say(2)
+        await sent(thread, b)
+        redis, names = await c.link.commands(), (c.link.stream(thread), c.link.meta(thread))
+        for name in names:
+            await redis.copy(name, f"{name}:old")
+        second.say(1)
+        await sent(thread, b)
+        first.end()
+        await sent(thread, a)
+        tape = await whole([c], thread, b"done")
+        assert len(tape) == 6
+        asks = await again.silent([a, b])
+        for name in names:
+            await redis.copy(f"{name}:old", name, replace=True)
+        for each in (a, b):
+            await redis.set(each.link.name(f"alive:{each._outbox._process}"), "0")
+        # Of the one Redis knows, and of the other it is told again.
+        async with await c.follow_thread(thread, tape[3].order) as reader:
+            asked = asyncio.create_task(rest(c, thread, tape[4], 1))
+            for each, ask in zip((a, b), asks, strict=True):
+                each._outbox._ask = ask  # type: ignore[method-assign]
+            await again.told(thread, [a, b, c])
+            assert [event.id for event in await read(reader, 2)] == [e.id for e in tape[4:]]
+            assert not reader.broken
+            assert [event.id for event in await asked] == [tape[5].id]
+        await is_whole_after_each([a, b, c], thread, tape)
+
+
+async def test_of_a_run_that_another_process_goes_on_with_nothing_is_missed(
+    valkey: Valkey, thread: str, again: Again
+) -> None:
+    async with buses(valkey, 3) as (a, b, c):
+        first, second = Sender(a, thread, "run"), Sender(b, thread, "run", attempt=2)
+        async with await c.follow_thread(thread, START) as reader:
+            expected = first.say(3)
+            found = await read(reader, 3)
+            await b.catch_up(thread)
+            expected += second.say(2)
+            found += await read(reader, 2)
+            # The first one does not know yet, and is refused.
+            first.say(2)
+            await sent(thread, a)
+            expected += second.say(1)
+            expected.append(second.end())
+            found += await read(reader, 2)
+        assert data(found) == expected
+        await is_whole_after_each([a, b, c], thread, found)
+        # And so it is refused again.
+        await asyncio.to_thread(valkey.flush)
+        asked = asyncio.create_task(rest(c, thread, found[1], 5))
+        await again.told(thread, [a, b, c])
+        assert [event.id for event in await asked] == [event.id for event in found[2:]]
+        await is_whole_after_each([a, b, c], thread, found)
+
+
+async def test_an_answer_that_was_lost_gives_no_event_another_place(
+    valkey: Valkey, thread: str, monkeypatch: pytest.MonkeyPatch, again: Again
+) -> None:
+    async with buses(valkey) as (a, b):
+        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
+        b.link.skew = a.link.skew + 5 * 10**9
+        second.say(1)
+        await sent(thread, b)
+        real = redis_append._ask
+        lost = 0
+
+        async def ask(redis: Redis, calls: Sequence[Append]) -> list[Any]:
+            nonlocal lost
+            answers = await real(redis, calls)
+            if not lost and any("first" in each.arguments for each in calls):
+                lost += 1
+                raise TimeoutError("the answer is lost")
+            return answers
+
+        monkeypatch.setattr(redis_append, "_ask", ask)
+        # Its clock is behind, so Redis gives them other numbers.
+        first.say(2)
+        await until(lambda: lost == 1 and not a.is_behind(thread))
+        before = await whole([b], thread, b'"first-1-1"')
+        await asyncio.to_thread(valkey.flush)
+        asked = asyncio.create_task(rest(b, thread, before[0], 2))
+        await again.told(thread, [a, b])
+        assert [event.id for event in await asked] == [event.id for event in before[1:]]
+
+
+async def test_who_goes_on_after_what_is_not_kept_any_more_is_told_so(
+    valkey: Valkey, thread: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_append, "STREAM_BYTES", 10_000)
+    async with buses(valkey) as (a, b):
+        tape = [
+            a.publish("run", thread, "values", b'"%s"' % (b"x" * 1_000), resumable=True)
+            for _ in range(30)
+        ]
+        await sent(thread, a)
+        async with await b.follow_thread(thread, tape[0].order) as reader:
+            assert (await read(reader, 1))[0].is_loss
+        async with await b.follow_thread(thread, tape[-3].order) as reader:
+            assert [event.id for event in await read(reader, 2)] == [e.id for e in tape[-2:]]
+            assert not reader.broken
+
+
+async def test_who_follows_a_thread_that_was_silent_for_long_does_not_wait(
+    valkey: Valkey, thread: str, again: Again
+) -> None:
+    """Its stream has expired, and nobody has anything to tell again."""
+    async with buses(valkey) as (a, b):
+        async with await b.follow_thread(thread, START) as reader:
+            Sender(a, thread, "first").say()
+            [seen] = await read(reader, 1)
+            for each in (a, b):
+                assert each._remote is not None
+                each._remote._ttl = each._ttl = 0.0
+            await asyncio.to_thread(valkey.flush)
+            expected = Sender(a, thread, "second").say(2)
+            assert data(await read(reader, 2)) == expected
+            assert not reader.holds
+        assert data(await rest(b, thread, seen, 2)) == expected

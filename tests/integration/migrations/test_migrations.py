@@ -1,0 +1,128 @@
+"""Migrations: the scripts give the schema, and a file of the future is refused."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from langgraph_runtime_sql import migrations
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
+from langgraph_runtime_sql.errors import (
+    BadDatabaseUrl,
+    DatabaseClosed,
+    DatabaseInUse,
+    DatabaseTooNew,
+)
+from tests.support import databases
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+
+def schema(path: Path) -> list[Any]:
+    """Tables, columns, keys and indexes of the database that goes by `path`."""
+    if databases.kind() == "sqlite":
+        found: list[Any] = [*_of_file(path)]
+    else:
+        found = [
+            *databases.execute(
+                path,
+                "SELECT table_name, column_name, data_type, is_nullable, column_default"
+                " FROM information_schema.columns WHERE table_schema = 'public'",
+            ),
+            *databases.execute(
+                path,
+                "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid)"
+                " FROM pg_constraint WHERE connamespace = 'public'::regnamespace",
+            ),
+            *databases.execute(path, "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'"),
+        ]
+    return sorted(str(each) for each in found if "alembic_version" not in str(each))
+
+
+def _of_file(path: Path) -> Iterator[str]:
+    """Everything that is defined in a file, however it was written down."""
+    columns = "SELECT * FROM pragma_table_xinfo(?)"
+    for kind, name, sql in databases.execute(path, "SELECT type, name, sql FROM sqlite_master"):
+        if kind == "table":
+            # A column that was added later stands behind the constraints.
+            yield from (str((name, *row[1:])) for row in databases.execute(path, columns, name))
+            yield from (" ".join((name, *part.split())) for part in _CONSTRAINT.findall(sql))
+            yield f"{name} {sql.rpartition(')')[2].strip()}"
+        elif sql:
+            yield " ".join(sql.split())
+
+
+_CONSTRAINT = re.compile(r"CONSTRAINT [^,\n]*(?:\([^)]*\)[^,\n)]*)*")
+
+
+async def test_replaying_the_scripts_gives_the_schema_of_a_new_database(tmp_path: Path) -> None:
+    new, replayed = tmp_path / "new.db", tmp_path / "replayed.db"
+    database.migrate(databases.empty(new))
+    url = databases.empty(replayed)
+    if databases.kind() == "postgresql":
+        migrations.replay_postgres(PostgresEngine(url))
+    else:
+        with closing(sqlite3.connect(replayed, isolation_level=None)) as raw:
+            migrations.replay(raw)
+    database.migrate(url)
+    assert schema(new) == schema(replayed)
+    assert any("fk_runs_thread_id" in part and "CASCADE" in part for part in schema(new))
+
+
+async def test_a_database_of_the_future_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "future.db"
+    url = databases.empty(path)
+    database.migrate(url)
+    databases.execute(path, "UPDATE alembic_version SET version_num = '9999'")
+    before = schema(path)
+    future = database.open_database(url)
+    with pytest.raises(DatabaseTooNew, match="revision 9999"):
+        await future.start()
+    assert schema(path) == before
+    await future.stop()
+    # The lock was let go.
+    with pytest.raises(DatabaseTooNew):
+        database.migrate(url)
+
+
+async def test_migrating_twice_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "twice.db"
+    url = databases.empty(path)
+    database.migrate(url)
+    before = schema(path)
+    database.migrate(url)
+    assert schema(path) == before
+
+
+async def test_a_second_owner_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    url = databases.url(tmp_path / "owned.db")
+    first, second = database.open_database(url), database.open_database(url)
+    await first.start()
+    with pytest.raises(DatabaseInUse, match=r"(?i)one process (owns a SQLite|serves a database)"):
+        await second.start()
+    await first.check()
+    await first.stop()
+    await second.start()
+    await second.stop()
+
+
+async def test_a_closed_database_says_so(tmp_path: Path) -> None:
+    closed = database.open_database(databases.url(tmp_path / "closed.db"))
+    await closed.start()
+    await closed.stop()
+    await closed.stop()
+    with pytest.raises(DatabaseClosed):
+        await closed.check()
+
+
+@pytest.mark.parametrize(
+    "url", ["", "x", "mysql://h/x", "sqlite://", "sqlite:///:memory:", "sqlite:///x.db?mode=ro"]
+)
+def test_a_url_that_cannot_keep_anything_is_refused(url: str) -> None:
+    with pytest.raises(BadDatabaseUrl):
+        database.open_database(url)

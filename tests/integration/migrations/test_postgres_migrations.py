@@ -1,0 +1,326 @@
+"""Migrations of a Postgres database that older processes serve meanwhile."""
+
+import asyncio
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from sqlalchemy import Connection, MetaData, Table, create_engine, insert, select
+from sqlalchemy.pool import NullPool
+
+from langgraph_runtime_sql import migrations
+from langgraph_runtime_sql.database import database, schema
+from langgraph_runtime_sql.database.postgres import engine as postgres
+from langgraph_runtime_sql.database.postgres import lock_wait
+from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
+from langgraph_runtime_sql.errors import DatabaseBusy
+from langgraph_runtime_sql.migrations import pages
+from tests.support import databases, processes, runtime
+
+# Nobody else serves a file while it is migrated.
+pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
+
+OLDER = sorted(migrations.scripts() - {migrations.HEAD})
+# What an older process may write of each kind: JSON is an object to SQLAlchemy.
+VALUES: dict[type, Any] = {int: 1, bool: True, str: "x", object: {}, datetime: datetime.now(UTC)}
+
+
+def at(path: Path, revision: str) -> str:
+    """The URL of a new database as processes of a revision made it."""
+    url = databases.empty(path)
+    migrations.replay_postgres(PostgresEngine(url), revision)
+    return url
+
+
+class Older:
+    """A process from before a migration: it knows the columns that there were.
+
+    Args:
+        url: Of the database as that process made it.
+    """
+
+    def __init__(self, url: str) -> None:
+        options = {"options": databases.EVERYTHING, "application_name": "older"}
+        psycopg_url = url.replace("postgresql://", "postgresql+psycopg://", 1)
+        self._engine = create_engine(psycopg_url, connect_args=options, poolclass=NullPool)
+        known = MetaData()
+        known.reflect(self._engine)
+        self.tables = [each for each in known.sorted_tables if each.name in schema.metadata.tables]
+
+    def write(self) -> UUID:
+        """A row of each table; the id that it has there."""
+        made = uuid4()
+        with self._engine.begin() as connection:
+            for table in self.tables:
+                self._insert(connection, table, made)
+        return made
+
+    def _insert(self, connection: Connection, table: Table, made: UUID) -> None:
+        row: dict[str, Any] = {}
+        for column in table.columns:
+            kind = column.type.python_type
+            if kind is UUID:
+                row[column.name] = made
+            elif kind is str and column.primary_key:
+                row[column.name] = str(made)
+            elif not column.nullable and column.server_default is None:
+                row[column.name] = VALUES[kind]
+        connection.execute(insert(table).values(row))
+
+    def use(self, thread_id: UUID, when: datetime) -> None:
+        """Write that a thread was used."""
+        [threads] = [table for table in self.tables if table.name == "threads"]
+        with self._engine.begin() as connection:
+            changed = threads.update().where(threads.c.thread_id == thread_id)
+            connection.execute(changed.values(updated_at=when))
+
+    def read(self) -> dict[str, int]:
+        """How many rows it finds in each table, with all that it knows of them."""
+        with self._engine.connect() as connection:
+            return {
+                table.name: len(connection.execute(select(*table.columns)).all())
+                for table in self.tables
+            }
+
+
+@asynccontextmanager
+async def in_use(
+    url: str, mode: str, table: str = "thread_labels"
+) -> AsyncIterator[psycopg.Connection[Any]]:
+    """A transaction that has a table open, such as that of `pg_dump`, and its connection."""
+    connect = partial(psycopg.connect, url, application_name="pg_dump")
+    raw: psycopg.Connection[Any] = await asyncio.to_thread(connect)
+    try:
+        raw.execute(f"LOCK TABLE {table} IN {mode} MODE".encode())
+        yield raw
+    finally:
+        await asyncio.to_thread(raw.close)
+
+
+def waiting(path: Path, table: str = "thread_labels") -> bool:
+    """Whether somebody waits for the table."""
+    asked = f"SELECT 1 FROM pg_locks WHERE NOT granted AND relation = '{table}'::regclass"
+    return bool(databases.execute(path, asked))
+
+
+@pytest.mark.parametrize("revision", OLDER)
+async def test_older_processes_go_on_while_it_is_migrated_and_after(
+    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "SIZE", 1)
+    path = tmp_path / "served.db"
+    url = at(path, revision)
+    older = Older(url)
+    early = [older.write() for _ in range(10)]
+    migrated, written = threading.Event(), Future[list[UUID]]()
+
+    def work() -> None:
+        made = []
+        try:
+            while not migrated.is_set():
+                made.append(older.write())
+                older.use(early[len(made) % len(early)], datetime.now(UTC) + timedelta(days=1))
+                assert older.read()["threads"] == len(made) + len(early)
+            written.set_result(made)
+        except BaseException as error:  # noqa: BLE001  # shown by the test
+            written.set_exception(error)
+
+    working = threading.Thread(target=work)
+    working.start()
+    try:
+        await asyncio.to_thread(database.migrate, url)
+    finally:
+        migrated.set()
+        await asyncio.to_thread(working.join)
+    ids = {*early, *written.result(), older.write()}
+    assert older.read() == dict.fromkeys(older.read(), len(ids))
+    # What they wrote is complete: newer processes find each thread where it belongs.
+    found = databases.execute(path, PERIODS)
+    assert [(key, seen) for key, seen, expected in found if seen != expected] == []
+    assert {UUID(key) for key, _, _ in found} == ids
+    older.use(early[0], datetime(2040, 1, 1, tzinfo=UTC))
+    assert all(seen == expected for _, seen, expected in databases.execute(path, PERIODS))
+
+
+PERIODS = f"""
+    SELECT thread_id, period, floor(extract(epoch FROM updated_at) / {schema.PERIOD_SECONDS})
+    FROM thread_labels JOIN threads USING (thread_id)
+"""
+
+
+# Killed in its third page, before that is committed.
+KILLED = """
+import os, signal, sys
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.migrations import pages
+
+plain, done = pages._run, []
+
+def run(raw, statement, keys):
+    with raw.transaction():
+        plain(raw, statement, keys)
+        done.append(keys)
+        if len(done) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+pages.SIZE, pages._run = 1, run
+database.migrate(sys.argv[1])
+"""
+
+
+async def test_a_migration_that_is_killed_between_pages_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "killed.db"
+    url = at(path, OLDER[-1])
+    older = Older(url)
+    ids = sorted(older.write() for _ in range(5))
+    killed = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", KILLED, url], env=processes.environment()
+    )
+    assert killed.returncode == -signal.SIGKILL
+    filled = "SELECT thread_id FROM thread_labels WHERE period IS NOT NULL ORDER BY thread_id"
+    assert [UUID(key) for (key,) in databases.execute(path, filled)] == ids[:2]
+    assert databases.execute(path, REVISION) == [(OLDER[-1],)]
+    # Older processes, which may start, too, go on meanwhile.
+    assert older.read()["threads"] == 5
+    later = older.write()
+    for thread in (ids[0], ids[4]):
+        older.use(thread, datetime(2040, 1, 1, tzinfo=UTC))
+    await asyncio.to_thread(database.migrate, url)
+    found = databases.execute(path, PERIODS)
+    assert {UUID(key) for key, _, _ in found} == {*ids, later}
+    assert all(seen == expected for _, seen, expected in found)
+    assert databases.execute(path, REVISION) == [(migrations.HEAD,)]
+
+
+async def test_what_is_left_of_a_cut_off_index_does_not_stop_the_next_migration(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "unique.db"
+    url = at(path, OLDER[-1])
+    older = Older(url)
+    made = older.write()
+    # Two of one thread and key: none can be built, and what there is of it stays.
+    again = "INSERT INTO thread_labels (key, value, thread_id) VALUES (%s, 'y', %s)"
+    with psycopg.connect(url, options=databases.EVERYTHING, autocommit=True) as raw:
+        raw.execute(again, (str(made), made))
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            await asyncio.to_thread(database.migrate, url)
+        assert databases.execute(path, REVISION) == [(OLDER[-1],)]
+        raw.execute("DELETE FROM thread_labels WHERE value = 'y'")
+    await asyncio.to_thread(database.migrate, url)
+    asked = "SELECT indexrelid::regclass::text FROM pg_index WHERE indisvalid IS FALSE"
+    assert databases.execute(path, asked) == []
+    assert databases.execute(path, REVISION) == [(migrations.HEAD,)]
+
+
+REVISION = "SELECT version_num FROM alembic_version"
+
+
+async def test_nobody_waits_behind_a_migration_that_waits(tmp_path: Path) -> None:
+    path = tmp_path / "waiting.db"
+    url = at(path, OLDER[-1])
+    older = Older(url)
+    older.write()
+    async with asyncio.timeout(runtime.PATIENCE * 2), in_use(url, "ACCESS SHARE") as user:
+        migrating = asyncio.create_task(asyncio.to_thread(database.migrate, url))
+        while not waiting(path):
+            await asyncio.sleep(0.02)
+        # These come after it, while the table is still in use.
+        for _ in range(3):
+            assert (await asyncio.to_thread(older.read))["threads"] >= 1
+            await asyncio.to_thread(older.write)
+        assert not migrating.done()
+        user.rollback()
+        await migrating
+    assert older.read()["thread_labels"] == 4
+    [(revision,)] = databases.execute(path, "SELECT version_num FROM alembic_version")
+    assert revision == migrations.HEAD
+
+
+async def test_what_is_in_use_for_too_long_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock_wait, "PATIENCE_SECONDS", 0.0)
+    path = tmp_path / "busy.db"
+    url = at(path, OLDER[-1])
+    async with in_use(url, "ACCESS SHARE"):
+        with pytest.raises(DatabaseBusy, match=r"a table was in use .* try again"):
+            await asyncio.to_thread(database.migrate, url)
+    assert databases.execute(path, "SELECT version_num FROM alembic_version") == [(OLDER[-1],)]
+    await asyncio.to_thread(database.migrate, url)
+
+
+@pytest.mark.parametrize(
+    ("table", "undone"),
+    [
+        ("checkpoint_writes", "DELETE FROM checkpoint_migrations WHERE v = 9"),
+        ("store", "DELETE FROM store_migrations WHERE v >= 2"),
+    ],
+)
+async def test_the_librarys_own_migrations_wait_as_patiently(
+    table: str,
+    undone: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    path = tmp_path / "library.db"
+    url = databases.url(path)
+    databases.execute(path, undone)
+    used = rf"in use.*: {table} by session \d+ \(pg_dump\)"
+    async with asyncio.timeout(runtime.PATIENCE * 2), in_use(url, "ACCESS SHARE", table) as user:
+        with monkeypatch.context() as patch:
+            patch.setattr(lock_wait, "PATIENCE_SECONDS", 0.0)
+            with pytest.raises(DatabaseBusy, match=rf"{used}. End what has it open"):
+                await asyncio.to_thread(database.migrate, url)
+        migrating = asyncio.create_task(asyncio.to_thread(database.migrate, url))
+        while not re.search(used, caplog.text):
+            await asyncio.sleep(0.02)
+        # Whoever comes after it is let by, while it waits and waits again.
+        reading = f"SELECT count(*) FROM {table}"
+        for _ in range(2):
+            while not waiting(path, table):
+                await asyncio.sleep(0.02)
+            assert await asyncio.to_thread(databases.execute, path, reading) == [(0,)]
+        assert not migrating.done()
+        user.rollback()
+        await migrating
+    again = (
+        "SELECT count(*) FROM pg_attribute WHERE attrelid = 'store'::regclass AND atttypid = 701"
+    )
+    assert databases.execute(path, again) == [(1,)]
+
+
+async def test_an_index_that_is_built_beside_others_waits_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps nobody waiting, so it need not give up as soon as an operation does."""
+    path = tmp_path / "building.db"
+    url = databases.url(path)
+    databases.execute(path, "DROP INDEX ix_thread_labels_tenant")
+    monkeypatch.setattr(postgres, "_SET_UP", ("SET lock_timeout = '100ms'",))
+    async with asyncio.timeout(runtime.PATIENCE * 2), in_use(url, "ROW EXCLUSIVE") as user:
+        with monkeypatch.context() as patch:
+            patch.setattr(lock_wait, "PATIENCE_SECONDS", 0.1)
+            with pytest.raises(DatabaseBusy, match="a table was in use"):
+                await asyncio.to_thread(database.migrate, url)
+        migrating = asyncio.create_task(asyncio.to_thread(database.migrate, url))
+        # Longer than it would wait for anything else.
+        await asyncio.wait({migrating}, timeout=1)
+        assert not migrating.done()
+        user.rollback()
+        await migrating
+    asked = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'ix_thread_labels_tenant'::regclass"
+    assert databases.execute(path, asked) == [(True,)]

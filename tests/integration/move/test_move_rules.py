@@ -1,0 +1,567 @@
+"""What a move to Postgres refuses, what it finds, and how it goes on, in the test's own process."""
+
+import os
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import psycopg
+import pytest
+from click.testing import CliRunner
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from langgraph_runtime_sql.checkpoint.serialization import serializer
+from langgraph_runtime_sql.checkpoint.stock import stock_saver
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.postgres.connection import DIALECT
+from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
+from langgraph_runtime_sql.database.schema import PERIOD_SECONDS
+from langgraph_runtime_sql.database.shared_lock import guest
+from langgraph_runtime_sql.database.sqlite.ownership import Ownership
+from langgraph_runtime_sql.errors import BadDatabaseUrl, RuntimeSqlError
+from langgraph_runtime_sql.store import sqlite_rows
+from my_agent.database import ProductDatabase
+from server.cli import main
+from server.moving import schemas
+from tests.support import databases
+from tests.support.checkpoints import api_settings
+from threadhold.move import (
+    MoveFailed,
+    MoveFinished,
+    MoveRefused,
+    Progress,
+    Unmovable,
+    move,
+    mover,
+)
+
+# Sees the rows of all tenants.
+THREADS = 7
+NOW = 1_700_000_000_000_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def settings() -> Iterator[None]:
+    with api_settings():
+        yield
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with a few rows of each kind, to copy."""
+    path = tmp_path_factory.mktemp("filled") / "data.db"
+    database.migrate(f"sqlite:///{path}")
+    ProductDatabase(f"sqlite:///{path}").close()
+    with closing(sqlite3.connect(path)) as raw:
+        saver = SqliteSaver(raw)
+        for number in range(THREADS):
+            add_thread(raw, f"{number:08}-0000-4000-8000-000000000000", number=number)
+            add_checkpoints(saver, f"{number:08}-0000-4000-8000-000000000000", 3)
+        raw.execute("PRAGMA journal_mode = DELETE")
+    return path
+
+
+def add_thread(raw: sqlite3.Connection, thread: str, metadata: str = "{}", number: int = 0) -> None:
+    raw.execute(
+        "INSERT INTO threads (thread_id, created_at, updated_at, state_updated_at, metadata,"
+        " config, status, interrupts) VALUES (?, ?, ?, ?, ?, '{}', 'idle', '{}')",
+        (thread, NOW + number, NOW, NOW, metadata),
+    )
+    raw.execute(
+        "INSERT INTO thread_labels (key, value, thread_id, period) VALUES ('number', ?, ?, ?)",
+        (str(number), thread, NOW // 1_000_000 // PERIOD_SECONDS),
+    )
+    raw.commit()
+
+
+def add_checkpoints(saver: SqliteSaver, thread: str, count: int) -> None:
+    where: Any = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+    messages: list[Any] = []
+    for step in range(count):
+        messages = [*messages, HumanMessage(f"message {step}", id=str(step))]
+        checkpoint = empty_checkpoint()
+        checkpoint["channel_values"] = {"messages": messages, "step": step, "ratio": step / 3}
+        checkpoint["channel_versions"] = dict.fromkeys(checkpoint["channel_values"], f"{step}.5")
+        where = saver.put(where, checkpoint, {"step": step}, checkpoint["channel_versions"])
+        saver.put_writes(where, [("messages", messages[-1])], f"task {step}")
+
+
+@pytest.fixture
+def source(tmp_path: Path, filled: Path) -> Path:
+    return Path(shutil.copy(filled, tmp_path / "data.db"))
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> str:
+    return databases.server().empty(tmp_path / "target")
+
+
+def moved(source: Path, target: str, report: Callable[[Progress], None] = lambda _: None) -> Any:
+    return move(f"sqlite:///{source}", target, schemas(), report)
+
+
+def change(source: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(source)) as raw:
+        for statement in statements:
+            raw.execute(statement)
+        raw.commit()
+
+
+def ask(target: str, statement: str) -> Any:
+    with psycopg.connect(target, options=databases.EVERYTHING) as raw:
+        return raw.execute(statement.encode()).fetchall()
+
+
+def has_nothing(target: str) -> bool:
+    """Whether no row of a source is there, nor a word of a move."""
+    begun = ask(target, "SELECT to_regclass('moves')")
+    there = ask(target, "SELECT to_regclass('threads')") != [(None,)]
+    return begun == [(None,)] and not (there and ask(target, "SELECT FROM threads"))
+
+
+# --- going on ---
+
+
+def test_it_goes_on_from_wherever_it_was_interrupted(
+    source: Path, target: str, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mover, "ROWS", 2)
+    interruptions = 0
+    for _ in range(100):
+        left = rng.randrange(1, 12)
+
+        def interrupt(progress: Progress) -> None:
+            nonlocal left
+            if progress.phase == "Moving":
+                left -= 1
+                if left == 0:
+                    raise KeyboardInterrupt
+
+        try:
+            result = moved(source, target, interrupt)
+        except KeyboardInterrupt:
+            interruptions += 1
+            continue
+        break
+    else:
+        pytest.fail("it never came to an end")
+    assert interruptions > 1
+    assert result.rows["threads"] == THREADS
+    assert result.rows["checkpoints"] == result.rows["checkpoint_writes"] == 3 * THREADS
+    for table, rows in result.rows.items():
+        assert ask(target, f"SELECT count(*) FROM {table}") == [(rows,)]
+
+
+def test_a_batch_is_no_larger_than_its_bytes(
+    source: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mover, "BYTES", 1)
+    reported: list[Progress] = []
+    rows = sum(moved(source, target, reported.append).rows.values())
+    for phase in ("Checking", "Moving", "Comparing"):
+        # Each row by itself, after a first report of none.
+        done = [each.done for each in reported if each.phase == phase]
+        assert done == list(range(rows + 1)), phase
+    assert {each.total for each in reported} == {rows}
+
+
+def test_a_finished_move_says_so_and_changes_nothing(source: Path, target: str) -> None:
+    moved(source, target)
+    (when,) = ask(target, "SELECT finished_at FROM moves")
+    ask(target, "UPDATE threads SET status = 'busy' RETURNING thread_id")
+    with pytest.raises(MoveFinished, match=r"moved to .* nothing left to do"):
+        moved(source, target)
+    assert ask(target, "SELECT finished_at FROM moves") == [when]
+    assert ask(target, "SELECT DISTINCT status FROM threads") == [("busy",)]
+    change(source, "UPDATE threads SET status = 'error'")
+    with pytest.raises(MoveFinished, match="has changed since"):
+        moved(source, target)
+
+
+def stop_in_the_middle(progress: Progress) -> None:
+    if progress.phase == "Moving" and progress.done:
+        raise KeyboardInterrupt
+
+
+def test_a_file_that_changed_since_is_not_mixed_with_what_came_before(
+    source: Path, target: str
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        moved(source, target, stop_in_the_middle)
+    change(source, "UPDATE threads SET status = 'error'")
+    with pytest.raises(MoveRefused, match="has changed since"):
+        moved(source, target)
+
+
+def test_another_file_is_not_mixed_with_what_came_before(
+    source: Path, target: str, tmp_path: Path
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        moved(source, target, stop_in_the_middle)
+    # Nor is what a command brings into half of a database.
+    assert "was not finished" in ingest(tmp_path, target)
+    other = Path(shutil.copy(source, tmp_path / "other.db"))
+    with pytest.raises(MoveRefused, match=f"moved from {source}"):
+        moved(other, target)
+
+
+def test_the_rows_of_each_tenant_stay_its_own(source: Path, target: str) -> None:
+    first, second = (f"{number:08}-0000-4000-8000-000000000000" for number in range(2))
+    change(
+        source,
+        *(
+            f"UPDATE {table} SET tenant = '{tenant}' WHERE thread_id = '{thread}'"
+            for table in ("threads", "thread_labels")
+            for tenant, thread in (("acme", first), ("globex", second))
+        ),
+        "INSERT INTO store (prefix, key, value) VALUES ('acme.ada', 'a', '{}'), ('globex', 'b', '{}')",
+    )
+    moved(source, target)
+    seen = "-c threadhold.tenant=acme -c threadhold.namespace=acme"
+    with psycopg.connect(target, options=seen) as raw:
+        for table in ("threads", "thread_labels", "checkpoints", "checkpoint_writes"):
+            found = raw.execute(f"SELECT DISTINCT thread_id::text FROM {table}".encode()).fetchall()
+            assert found == [(first,)], table
+        assert raw.execute("SELECT key FROM store").fetchall() == [("a",)]
+    with psycopg.connect(target) as raw:
+        assert raw.execute("SELECT count(*) FROM threads").fetchall() == [(0,)]
+
+
+# --- refusals ---
+
+
+@pytest.mark.parametrize(
+    ("source_url", "target_url", "said"),
+    [
+        ("postgresql://h/a", "postgresql://h/b", "from a SQLite file to Postgres"),
+        ("sqlite:///a.db", "sqlite:///b.db", "from a SQLite file to Postgres"),
+        ("postgresql://h/a", "sqlite:///b.db", "from a SQLite file to Postgres"),
+        ("sqlite:///a.db", "sqlite:///a.db", "the same database"),
+        ("sqlite:///nowhere/at-all.db", "postgresql://h/b", "There is no database at"),
+    ],
+)
+def test_databases_of_the_wrong_kind(source_url: str, target_url: str, said: str) -> None:
+    with pytest.raises(MoveRefused, match=said):
+        move(source_url, target_url, schemas(), lambda _: None)
+
+
+def test_urls_that_are_none() -> None:
+    with pytest.raises(BadDatabaseUrl):
+        move("mysql://h/a", "postgresql://h/b", schemas(), lambda _: None)
+
+
+def test_a_server_that_cannot_be_reached(source: Path) -> None:
+    with pytest.raises(MoveFailed, match="cannot be reached"):
+        moved(source, "postgresql://nobody@127.0.0.1:1/none")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--from", "sqlite:///a.db"],
+        ["--to", "postgresql://h/b"],
+        ["--from", "sqlite:///a.db", "--to", "postgresql://h/b", "--database-url", "sqlite:///a"],
+    ],
+)
+def test_half_of_the_options(arguments: list[str]) -> None:
+    done = CliRunner().invoke(main, ["migrate", *arguments])
+    assert done.exit_code == 2
+    assert "both --from and --to" in done.output
+
+
+def test_a_file_that_is_served(source: Path, target: str) -> None:
+    owner = Ownership(source)
+    owner.take()
+    try:
+        with pytest.raises(MoveRefused, match=f"in use by process {os.getpid()}"):
+            moved(source, target)
+    finally:
+        owner.release()
+    assert has_nothing(target)
+
+
+async def test_a_target_that_is_served(source: Path, target: str) -> None:
+    served = database.open_database(target)
+    await served.start()
+    try:
+        with pytest.raises(MoveRefused, match="in use by another process"):
+            moved(source, target)
+    finally:
+        await served.stop()
+
+
+def ingest(folder: Path, url: str) -> str:
+    """What `threadhold ingest` of a document says, which it does not bring in."""
+    (folder / "skarra.md").write_text("# Skarra Light\n\nIt has six levels.\n")
+    command = ["ingest", str(folder / "skarra.md"), "--database-url", url]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 1, done.output
+    return done.output
+
+
+def test_what_somebody_brings_in_meanwhile(source: Path, target: str, tmp_path: Path) -> None:
+    """It would be left behind in the file, and in the target be too much."""
+    said = {}
+
+    def look(progress: Progress) -> None:
+        if progress.phase not in said:
+            said[progress.phase] = [
+                ingest(tmp_path, f"sqlite:///{source}"),
+                ingest(tmp_path, target),
+            ]
+
+    moved(source, target, look)
+    assert len(said) == 3
+    assert all("in use by a move" in each for both in said.values() for each in both)
+    assert ask(target, "SELECT count(*) FROM chat_passage") == [(0,)]
+
+
+def test_a_database_that_something_is_brought_into(source: Path, target: str) -> None:
+    for url in (f"sqlite:///{source}", target):
+        # Two of them are not in each other's way.
+        with (
+            guest(url),
+            guest(url),
+            pytest.raises(MoveRefused, match="in use by `threadhold ingest`"),
+        ):
+            moved(source, target)
+        assert has_nothing(target)
+    moved(source, target)
+
+
+def test_a_file_of_somebody_else(tmp_path: Path, target: str) -> None:
+    (tmp_path / "text.db").write_text("This is no database, but it is long enough to look.")
+    with pytest.raises(MoveRefused, match="cannot be read"):
+        moved(tmp_path / "text.db", target)
+    change(tmp_path / "other.db", "CREATE TABLE customers (name TEXT)")
+    with pytest.raises(MoveRefused, match="no database of Threadhold"):
+        moved(tmp_path / "other.db", target)
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE alembic_version SET version_num = '9999'", "newer version"),
+        ("UPDATE product_version SET version_num = 'chat_9999' WHERE version_num > 'd'", "newer"),
+        ("ALTER TABLE threads ADD COLUMN future TEXT", "newer version .*threads has future"),
+        ("ALTER TABLE writes DROP COLUMN task_path", "older version .*writes has no task_path"),
+        ("DELETE FROM alembic_version", "older version .*threadhold migrate --database-url"),
+        ("DELETE FROM product_version WHERE version_num LIKE 'chat%'", "older version"),
+    ],
+)
+def test_a_file_of_another_version(source: Path, target: str, statement: str, said: str) -> None:
+    change(source, statement)
+    with pytest.raises(MoveRefused, match=said):
+        moved(source, target)
+    assert has_nothing(target)
+
+
+def test_a_target_with_data_of_its_own(source: Path, target: str) -> None:
+    database.migrate(target)
+    ask(target, "INSERT INTO store (prefix, key, value) VALUES ('a', 'b', '{}') RETURNING key")
+    with pytest.raises(MoveRefused, match="table store has rows"):
+        moved(source, target)
+
+
+def test_a_target_with_tables_of_somebody_else(source: Path, target: str) -> None:
+    with psycopg.connect(target, options=databases.EVERYTHING) as raw:
+        raw.execute("CREATE TABLE runs (distance REAL)")
+    with pytest.raises(MoveRefused, match=r"somebody else \(runs\)"):
+        moved(source, target)
+
+
+def test_tables_that_are_not_ours_stay_and_are_named(source: Path, target: str) -> None:
+    change(source, "CREATE TABLE customers (name TEXT)")
+    assert moved(source, target).left == ["customers"]
+
+
+# --- what Postgres cannot hold ---
+
+
+def test_all_that_cannot_be_held_is_named_before_anything_is_moved(
+    source: Path, target: str, rng: random.Random
+) -> None:
+    ids = [f"{number:08}-0000-4000-8000-000000000000" for number in range(THREADS)]
+    long = "".join(rng.choice("abcdefghijklmnopqrstuvwxyz0123456789") for _ in range(9000))
+    version = (
+        "INSERT INTO assistants (assistant_id, graph_id, name, config, context, metadata, version,"
+        " created_at, updated_at) VALUES (?, 'g', 'n', '{}', '{}', '{}', ?, 1, 1)"
+    )
+    with closing(sqlite3.connect(source)) as raw:
+        raw.execute(version, (ids[0], 2**40))
+        raw.execute(
+            "UPDATE threads SET metadata = ? WHERE thread_id = ?", ('{"a": "\\u0000"}', ids[0])
+        )
+        raw.execute("UPDATE threads SET status = char(0) WHERE thread_id = ?", (ids[1],))
+        raw.execute("UPDATE threads SET created_at = ? WHERE thread_id = ?", (2**62, ids[2]))
+        raw.execute("UPDATE threads SET config = '{' WHERE thread_id = ?", (ids[3],))
+        raw.execute(
+            "UPDATE threads SET status = CAST(x'ff' AS TEXT) WHERE thread_id = ?", (ids[4],)
+        )
+        raw.execute("UPDATE threads SET thread_id = 'word' WHERE thread_id = ?", (ids[5],))
+        raw.execute("UPDATE checkpoints SET checkpoint = x'c1' WHERE thread_id = ?", (ids[6],))
+        raw.execute("UPDATE checkpoints SET checkpoint_ns = char(0) WHERE thread_id = ?", (ids[5],))
+        item = "INSERT INTO store (prefix, key, value) VALUES (?, ?, ?)"
+        raw.execute(item, ("notes", long, "{}"))
+        raw.execute(item, ("notes", "a" * 9000, "{}"))
+        raw.execute(item, ("notes", "not a number", '{"a": NaN}'))
+        raw.commit()
+    with pytest.raises(Unmovable) as caught:
+        moved(source, target)
+    said = str(caught.value)
+    for part in (
+        f"assistants {ids[0]}: column version has {2**40}",
+        f"threads {ids[0]}: column metadata holds the character NUL",
+        f"threads {ids[1]}: column status holds the character NUL",
+        f"threads {ids[2]}: column created_at holds",
+        f"threads {ids[3]}: column config holds what is no JSON",
+        f"threads {ids[4]}: column status holds half a character",
+        "threads word: column thread_id holds 'word'",
+        "belongs to a row of threads that does not exist",
+        f"checkpoints {ids[6]}",
+        f"checkpoints {ids[5]} / \0",
+        f"store notes / {long[:192]}...: index row",
+        "store notes / not a number: column value holds NaN",
+    ):
+        assert part in said, (part, said)
+    # What compresses well is no problem, and Postgres knows best.
+    assert "aaaaaaaaaa" not in said
+    assert has_nothing(target)
+
+
+def test_a_long_list_is_cut_and_counted(source: Path, target: str) -> None:
+    change(source, "UPDATE writes SET channel = char(0)")
+    with pytest.raises(Unmovable, match=f"and {3 * THREADS - 20} more"):
+        moved(source, target)
+
+
+# --- encryption ---
+
+
+def test_encrypted_checkpoints_are_moved(
+    source: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from langgraph_api import config
+
+    thread = str(uuid4())
+    monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", b"0123456789abcdef")
+    with closing(sqlite3.connect(source)) as raw:
+        add_thread(raw, thread)
+        saver = SqliteSaver(raw, serde=serializer())
+        add_checkpoints(saver, thread, 3)
+        wanted = list(saver.list({"configurable": {"thread_id": thread}}))
+    monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", None)
+    with pytest.raises(Unmovable, match=f"checkpoints {thread} / .*set LANGGRAPH_AES_KEY"):
+        moved(source, target)
+    monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", b"another key, yes")
+    with pytest.raises(Unmovable, match="is LANGGRAPH_AES_KEY the server's"):
+        moved(source, target)
+    monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", b"0123456789abcdef")
+    moved(source, target)
+    with PostgresEngine(target).open() as raw_target:
+        raw_target.execute("SET threadhold.everything = 'on'")
+        stock = stock_saver(Connection(raw_target, DIALECT), serializer())
+        found = list(stock.list({"configurable": {"thread_id": thread}}))
+    assert [each.checkpoint for each in found] == [each.checkpoint for each in wanted]
+    assert [each.pending_writes for each in found] == [each.pending_writes for each in wanted]
+    assert len(found) == 3
+    kinds = ask(target, f"SELECT type FROM checkpoint_blobs WHERE thread_id = '{thread}'")
+    assert {kind for (kind,) in kinds} == {"msgpack+aes"}
+
+
+# --- comparing ---
+
+
+@pytest.mark.parametrize(
+    ("does", "there"),
+    [
+        ("new.status := 'lost'; RETURN new;", 7),
+        ("IF new.thread_id::text LIKE '00000003%' THEN RETURN NULL; END IF; RETURN new;", 6),
+    ],
+)
+def test_what_came_otherwise_than_it_was_sent_is_named(
+    source: Path, target: str, does: str, there: int
+) -> None:
+    change(source, "DELETE FROM thread_labels")
+    database.migrate(target)
+    with psycopg.connect(target, options=databases.EVERYTHING) as raw:
+        raw.execute(
+            f"CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {does} END $$".encode()
+        )
+        raw.execute(
+            "CREATE TRIGGER spoil BEFORE INSERT ON threads FOR EACH ROW EXECUTE FUNCTION spoil()"
+        )
+    with pytest.raises(
+        MoveFailed, match=f"threads: 7 rows .* {there} with .*00000003-0000"
+    ) as caught:
+        moved(source, target)
+    assert isinstance(caught.value, RuntimeSqlError)
+    assert ask(target, "SELECT finished_at FROM moves") == [(None,)]
+
+
+def test_numbers_go_on_where_sqlite_stopped_counting(source: Path, target: str) -> None:
+    thread = "00000001-0000-4000-8000-000000000000"
+    change(
+        source,
+        "INSERT INTO chat_document VALUES ('d', '', 'digest')",
+        *(
+            "INSERT INTO chat_passage (tenant_id, document_id, number, title, section, text, vector)"
+            f" VALUES ('', 'd', {number}, '', '', 'x', x'00')"
+            for number in range(5)
+        ),
+        "DELETE FROM chat_passage WHERE number > 2",
+        "INSERT INTO runs (seq, run_id, thread_id, assistant_id, created_at, updated_at, status,"
+        f" metadata, kwargs, multitask_strategy) VALUES (41, '{thread}', '{thread}', '{thread}',"
+        " 1, 1, 'success', '{}', '{}', 'enqueue')",
+    )
+    moved(source, target)
+    [(passage,)] = ask(
+        target, "SELECT nextval(pg_get_serial_sequence('chat_passage', 'passage_id'))"
+    )
+    # One that was deleted has its number for ever.
+    assert passage == 6
+    [(seq,)] = ask(target, "SELECT nextval(pg_get_serial_sequence('runs', 'seq'))")
+    assert seq == 42
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_vectors_are_carried_over(
+    source: Path, tmp_path: Path, native: bool, rng: random.Random
+) -> None:
+    target = databases.server().database(tmp_path / "target")
+    if native:
+        databases.server().bring_vectors(tmp_path / "target")
+    with closing(sqlite3.connect(source)) as raw:
+        sqlite_rows.ensure_tables(raw, 3)
+        for number in range(5):
+            vector = np.array([rng.gauss(0, 1) for _ in range(3)], np.float32)
+            sqlite_rows.put(
+                raw,
+                ("notes",),
+                str(number),
+                "{}",
+                now="2024-01-01 00:00:00.000001+00:00",
+                expires_at=None,
+                ttl_minutes=0.5,
+                vectors=[("text", vector)],
+            )
+        raw.commit()
+        query = "SELECT prefix, key, embedding FROM store_vectors ORDER BY key"
+        wanted = raw.execute(query).fetchall()
+    assert moved(source, target).rows["store_vectors"] == 5
+    found = ask(target, query.replace("embedding", "embedding::text" if native else "embedding"))
+    if native:
+        found = [
+            (*place, np.array(text.strip("[]").split(","), np.float32).tobytes())
+            for *place, text in found
+        ]
+    assert found == wanted

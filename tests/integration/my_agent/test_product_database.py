@@ -1,0 +1,188 @@
+"""The database of the graphs' own tables: migrations, transactions, and the server beside it."""
+
+import asyncio
+import importlib
+from pathlib import Path
+
+import psycopg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, make_url, text
+from sqlalchemy.exc import DBAPIError
+
+from langgraph_runtime_sql.database import database as runtime
+from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
+from my_agent import migrations
+from my_agent.database import (
+    CONNECTIONS,
+    MORE_CONNECTIONS,
+    ProductDatabase,
+    ProductDatabaseError,
+    lock,
+    metadata,
+)
+from tests.support import databases
+from tests.support.processes import ROOT
+from tests.support.runtime import PATIENCE
+
+AGENTS = ROOT / "my_agent"
+
+for path in AGENTS.glob("*/tables.py"):
+    importlib.import_module(f"my_agent.{path.parent.name}.tables")
+
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return databases.empty(tmp_path / "data" / "app.db")
+
+
+def test_the_last_scripts_are_the_known_ones() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(AGENTS / "migrations"))
+    assert set(ScriptDirectory.from_config(config).get_heads()) == migrations.HEADS
+
+
+def test_the_scripts_give_the_tables(url: str) -> None:
+    product = ProductDatabase(url)
+    names = {table.name for table in metadata.sorted_tables}
+    with product.read() as connection:
+        context = MigrationContext.configure(connection)
+        found = compare_metadata(context, metadata)
+    product.close()
+    # Tables that only one database has, such as a full-text index, are the scripts' own affair.
+    about = [each for each in found if each[0] not in ("remove_table", "remove_index")]
+    assert about == []
+    assert all(table.c.get("tenant_id") is not None for table in metadata.sorted_tables), names
+
+
+def test_a_database_of_the_future_is_refused(url: str, tmp_path: Path) -> None:
+    product = ProductDatabase(url)
+    with product.write() as connection:
+        connection.execute(
+            text(f"CREATE TABLE IF NOT EXISTS {migrations.VERSIONS} (version_num TEXT)")
+        )
+        connection.execute(text(f"INSERT INTO {migrations.VERSIONS} VALUES ('chat_9999')"))
+    product.close()
+    with pytest.raises(ProductDatabaseError, match="chat_9999"):
+        ProductDatabase(url)
+
+
+@pytest.mark.parametrize("url", ["mysql://host/name", "nonsense"])
+def test_what_is_no_database_we_know_is_refused(url: str) -> None:
+    with pytest.raises(ProductDatabaseError, match="DATABASE_URL"):
+        ProductDatabase(url)
+
+
+async def test_it_shares_a_database_with_the_server(url: str, tmp_path: Path) -> None:
+    """Whichever of the two comes first."""
+    product = ProductDatabase(url)
+    await asyncio.to_thread(runtime.migrate, url)
+    await product.run(lambda c: c.execute(text("CREATE TABLE x (n INTEGER)")), write=True)
+    product.close()
+    made = databases.tables(tmp_path / "data" / "app.db")
+    assert {"threads", "x", *(table.name for table in metadata.sorted_tables)} <= set(made)
+    if databases.kind() == "sqlite":
+        check = databases.execute(tmp_path / "data" / "app.db", "PRAGMA integrity_check")
+        assert check == [("ok",)]
+
+
+async def test_a_write_that_fails_leaves_nothing(url: str) -> None:
+    product = ProductDatabase(url)
+    await product.run(lambda c: c.execute(text("CREATE TABLE x (n INTEGER)")), write=True)
+    with pytest.raises(ZeroDivisionError), product.write() as connection:
+        connection.execute(text("INSERT INTO x VALUES (1)"))
+        raise ZeroDivisionError
+    assert await product.run(lambda c: c.scalar(text("SELECT count(*) FROM x"))) == 0
+    product.close()
+
+
+async def test_writes_of_many_threads_all_count(url: str) -> None:
+    product = ProductDatabase(url)
+    await product.run(lambda c: c.execute(text("CREATE TABLE x AS SELECT 0 AS n")), write=True)
+
+    def add(connection: Connection) -> None:
+        lock(connection, "x")
+        found = connection.scalar(text("SELECT n FROM x"))
+        connection.execute(text("UPDATE x SET n = :n"), {"n": found + 1})
+
+    await asyncio.gather(*(product.run(add, write=True) for _ in range(20)))
+    assert await product.run(lambda c: c.scalar(text("SELECT n FROM x"))) == 20
+    product.close()
+
+
+# --- Postgres: what the server's own connections are, too ---
+
+
+@pytest.mark.only("postgresql")
+def test_a_session_is_set_up_as_the_servers_are(url: str) -> None:
+    product, engine = ProductDatabase(url), PostgresEngine(url)
+    with product.read() as connection, engine.open() as theirs:
+        ours = connection.connection.driver_connection
+        assert isinstance(ours, psycopg.Connection)
+        assert ours.info.get_parameters() == theirs.info.get_parameters()
+        shown = "SHOW idle_in_transaction_session_timeout"
+        assert ours.execute(shown).fetchone() == theirs.execute(shown).fetchone() == ("10s",)
+        assert ours.execute("SHOW lock_timeout").fetchone() == ("30s",)
+    product.close()
+
+
+@pytest.mark.only("postgresql")
+def test_what_the_url_says_of_the_network_counts(url: str) -> None:
+    chosen = make_url(url).update_query_dict({"tcp_user_timeout": "7000", "application_name": "x"})
+    product = ProductDatabase(chosen.render_as_string(hide_password=False))
+    with product.read() as connection:
+        found = connection.connection.driver_connection.info.get_parameters()  # type: ignore[union-attr]
+    product.close()
+    assert (found["tcp_user_timeout"], found["application_name"]) == ("7000", "threadhold")
+
+
+@pytest.mark.only("postgresql")
+async def test_whoever_stops_in_the_middle_of_a_transaction_holds_nobody_up(url: str) -> None:
+    stopped, other = ProductDatabase(url), ProductDatabase(url)
+    with pytest.raises(DBAPIError), stopped.write() as connection:
+        lock(connection, "x")
+        # Nothing more is said, as by a process that was stopped.
+        await asyncio.wait_for(other.run(lambda mine: lock(mine, "x"), write=True), PATIENCE)
+        connection.execute(text("SELECT 1"))
+    for each in (stopped, other):
+        each.close()
+
+
+@pytest.mark.only("postgresql")
+async def test_it_takes_few_connections(url: str) -> None:
+    product = ProductDatabase(url)
+    asked = text(
+        "SELECT count(*) FROM pg_stat_activity, pg_sleep(0.1)"
+        " WHERE datname = current_database() AND application_name = 'threadhold'"
+    )
+    seen = await asyncio.gather(*(product.run(lambda c: c.scalar(asked)) for _ in range(20)))
+    assert 1 <= max(seen) <= CONNECTIONS + MORE_CONNECTIONS
+    product.close()
+
+
+@pytest.mark.only("postgresql")
+async def test_a_migration_lets_others_by_and_says_what_it_waits_for(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(url) as another:
+        another.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (migrations.VERSIONS,))
+        with monkeypatch.context() as patch:
+            patch.setattr(migrations, "PATIENCE_SECONDS", 0.0)
+            with pytest.raises(ProductDatabaseError, match="another process has been migrating"):
+                await asyncio.to_thread(ProductDatabase, url)
+        migrating = asyncio.create_task(asyncio.to_thread(ProductDatabase, url))
+        waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
+        async with asyncio.timeout(PATIENCE):
+            while another.execute(waiting).fetchone() is None:
+                await asyncio.sleep(0.02)
+        another.rollback()
+        product = await migrating
+    with product.read() as connection:
+        assert migrations.revisions(connection) == migrations.HEADS
+    product.close()

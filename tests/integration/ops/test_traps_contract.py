@@ -1,0 +1,327 @@
+"""What `langgraph_api` expects of a runtime without saying so."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from starlette.authentication import SimpleUser
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql import hooks
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.events.subscription import Subscription
+from langgraph_runtime_sql.ops.assistants.assistants import Assistants, system_id
+from langgraph_runtime_sql.ops.crons.crons import Crons
+from langgraph_runtime_sql.ops.runs.runs import Runs
+from langgraph_runtime_sql.ops.threads.threads import Threads
+from langgraph_runtime_sql.retry import retry_db
+from tests.support import runtime, served
+from tests.support.operations import page, row, rows
+from tests.support.processes import Running
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+
+def _echo() -> UUID:
+    """The assistant of the graph `echo`."""
+    return system_id("echo")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings() -> Iterator[None]:
+    with runtime.serving("echo"):
+        yield
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
+    async with runtime.opened(tmp_path / "contract.db") as opened:
+        await runtime.register(["echo"])
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with served.served(tmp_path_factory.mktemp("contract")) as started:
+        yield started
+
+
+async def _put(thread: Any, **options: Any) -> list[Any]:
+    asked = {"metadata": {}, "prevent_insert_if_inflight": False, **options}
+    return await rows(Runs.put(None, _echo(), {"input": {}}, thread_id=thread, **asked))
+
+
+def test_the_edition_is_not_taken_for_the_hosted_one() -> None:
+    """An edition with the wrong name is silently replaced by a client of a closed server."""
+    from langgraph_api import feature_flags
+    from langgraph_api.models import run
+
+    assert feature_flags.IS_POSTGRES_OR_GRPC_BACKEND is False
+    assert run.Runs is Runs
+
+
+async def test_rows_may_be_read_late_or_never(db: database.Database) -> None:
+    """Effects happen only when somebody reads the rows, or the rows are gone by then."""
+    thread = uuid4()
+    created = await Threads.put(None, thread, metadata={"a": 1}, if_exists="raise")
+    patched = await Threads.patch(None, thread, metadata={"b": 2})
+    run = await Runs.put(
+        None,
+        _echo(),
+        {"input": {}},
+        thread_id=thread,
+        metadata={},
+        prevent_insert_if_inflight=False,
+    )
+    found = await Threads.get(None, thread)
+    deleted = await Threads.delete(None, thread)
+    assert await runtime.thread(thread) is None
+    assert [each["metadata"] async for each in created] == [{"a": 1}]
+    assert [each["metadata"] async for each in patched] == [{"a": 1, "b": 2}]
+    assert [each["thread_id"] async for each in run] == [thread]
+    assert [each["status"] async for each in found] == ["busy"]
+    assert [each async for each in deleted] == [thread]
+
+
+async def test_a_new_run_comes_first_and_its_id_is_a_uuid(db: database.Database) -> None:
+    """A new run is taken for a refused one when its id is text, or when it does not come first."""
+    thread = uuid4()
+    options = {"if_not_exists": "create", "multitask_strategy": "interrupt"}
+    [first] = await _put(str(thread), run_id=str(uuid4()), **options)
+    run_id = uuid4()
+    new, *others = await _put(thread, run_id=run_id, **options)
+    assert new["run_id"] == run_id
+    assert [each["run_id"] for each in others] == [first["run_id"]]
+    assert isinstance(first["run_id"], UUID)
+    refused = await _put(thread, **options | {"prevent_insert_if_inflight": True})
+    assert {each["run_id"] for each in refused} == {run_id, first["run_id"]}
+    for each in (new, *others, *refused):
+        assert (type(each["thread_id"]), type(each["assistant_id"])) == (UUID, UUID)
+        assert each["created_at"].tzinfo is not None
+
+
+async def test_a_batch_in_which_one_run_is_refused_leaves_nobody_waiting(
+    db: database.Database,
+) -> None:
+    """When one run of a batch is refused, the tasks that create the others wait for ever."""
+    from langgraph_api.models.run import create_valid_run
+
+    class Policy:
+        def before_run_create(self, tx: Any, thread: Any, run: Any) -> None:
+            if run["metadata"].get("bad"):
+                raise hooks.Reject(409, {"error": "refused"})
+
+    hooks.configure(Policy())
+    barrier = asyncio.Barrier(4)
+    tasks: list[asyncio.Task[Any]] = []
+    try:
+        with pytest.raises(hooks.Reject):
+            async with database.connect() as conn:
+                for bad in (False, False, True, False):
+                    body: Any = {"assistant_id": "echo", "metadata": {"bad": bad}}
+                    handle: Any = conn
+                    made = create_valid_run(handle, None, body, {}, barrier)
+                    tasks.append(asyncio.create_task(made))
+                await asyncio.gather(*tasks)
+        done, waiting = await asyncio.wait(tasks, timeout=60)
+        assert waiting == set()
+        assert sum(task.cancelled() for task in done) == 3
+    finally:
+        hooks.configure(None)
+
+
+async def test_a_batch_with_an_unknown_assistant_is_answered(server: Running) -> None:
+    """A batch with one bad run is never answered."""
+    async with served.client(server) as api:
+        good = {"assistant_id": "echo", "input": {"value": 1}}
+        for bad in ({"assistant_id": str(uuid4())}, {"assistant_id": "nothing"}):
+            answer = await api.http.post("/runs/batch", json=[good, bad, good])
+            assert answer.status_code in (404, 422)
+        assert len(await api.post("/runs/batch", [good] * 30)) == 30
+
+
+async def test_one_connection_serves_many_operations_at_once(db: database.Database) -> None:
+    """Two operations on one connection at the same time disturb each other."""
+    thread = uuid4()
+    async with database.connect() as conn:
+        await rows(Threads.put(conn, thread, metadata={}, if_exists="raise"))
+        found = await asyncio.gather(
+            *(row(Threads.get(conn, thread)) for _ in range(20)),
+            *(rows(Threads.patch(conn, thread, metadata={str(n): n})) for n in range(20)),
+        )
+    assert len(found) == 40
+    assert len((await runtime.thread(thread))["metadata"]) == 20
+
+
+async def test_operations_work_without_a_connection(db: database.Database) -> None:
+    """Some operations are called with None for a connection, others with none at all."""
+    made = await row(
+        Assistants.put(
+            None,
+            uuid4(),
+            graph_id="echo",
+            config={},
+            context={},
+            metadata={},
+            if_exists="raise",
+            name="mine",
+        )
+    )
+    deleted = await rows(Assistants.delete(None, made["assistant_id"], delete_threads=True))
+    assert deleted == [made["assistant_id"]]
+    [run] = await _put(None)
+    claimed = [(each["run_id"], attempt) async for each, attempt in Runs.next(False, limit=5)]
+    assert claimed == [(run["run_id"], 1)]
+    await Runs.sweep()
+    assert await runtime.status(run["run_id"]) == "pending"  # nobody works on it
+    assert await Threads.prune([run["thread_id"]]) == 1
+    assert await runtime.thread(run["thread_id"]) is None
+
+
+async def test_rows_hold_no_bytes(db: database.Database) -> None:
+    """Bytes in a row are shown to clients in base64."""
+
+    def check(value: Any) -> None:
+        assert not isinstance(value, bytes | bytearray | memoryview)
+        for each in value.values() if isinstance(value, dict) else ():
+            check(each)
+        for each in value if isinstance(value, list) else ():
+            check(each)
+
+    thread = uuid4()
+    [run] = await _put(thread, if_not_exists="create", metadata={"a": [{"b": 1}]})
+    asked: dict[str, Any] = {"limit": 10, "offset": 0, "metadata": None}
+    threads, _ = await page(Threads.search(None, values=None, status=None, **asked))
+    assistants, _ = await page(Assistants.search(None, graph_id=None, name=None, **asked))
+    cron = await rows(
+        Crons.put(
+            None,
+            payload={"assistant_id": str(_echo())},
+            schedule="* * * * *",
+            thread_id=thread,
+            enabled=True,
+        )
+    )
+    for rows_ in ([run], await rows(Runs.search(None, thread)), threads, assistants, cron):
+        assert len(rows_) == 1
+        check(rows_)
+        assert isinstance(rows_[0]["metadata"], dict)
+
+
+@pytest.mark.parametrize("kind", ["plain", "dict", "exporting"])
+async def test_the_user_of_a_run_is_stored_whatever_kind_of_object_it_is(
+    db: database.Database, kind: str
+) -> None:
+    """A user object that cannot be exported is stored as null, and the run belongs to nobody."""
+
+    class Exporting(SimpleUser):
+        def dict(self) -> dict[str, Any]:
+            return {"identity": self.username, "tenant": "acme"}
+
+    kinds = {"plain": SimpleUser, "exporting": Exporting}
+    user = {"identity": "ann"} if kind == "dict" else kinds[kind]("ann")
+    kwargs = {"input": {}, "config": {"configurable": {"langgraph_auth_user": user}}}
+    made = await row(Runs.put(None, _echo(), kwargs, metadata={}, prevent_insert_if_inflight=False))
+    found = await row(Runs.get(None, made["run_id"], thread_id=made["thread_id"]))
+    stored = found["kwargs"]["config"]["configurable"]["langgraph_auth_user"]
+    assert stored["identity"] == "ann"
+    assert stored.get("tenant") == ("acme" if kind == "exporting" else None)
+
+
+async def test_what_callers_do_to_rows_does_not_change_what_is_stored(
+    db: database.Database,
+) -> None:
+    """What the worker writes into the row of its run appears in the stored run."""
+    metadata: dict[str, Any] = {"a": {"b": 1}}
+    kwargs: dict[str, Any] = {"input": {"value": 1}}
+    made = await row(
+        Runs.put(None, _echo(), kwargs, metadata=metadata, prevent_insert_if_inflight=False)
+    )
+    for changed in (metadata["a"], kwargs["input"], made["metadata"], made["kwargs"]["config"]):
+        changed["smuggled"] = True
+    claimed = [each async for each, _ in Runs.next(False)]
+    claimed[0]["kwargs"]["smuggled"] = True
+    found = await row(Runs.get(None, made["run_id"], thread_id=made["thread_id"]))
+    assert "smuggled" not in str(found)
+    thread = await row(Threads.get(None, made["thread_id"]))
+    thread["metadata"]["smuggled"] = True
+    assert "smuggled" not in (await runtime.thread(made["thread_id"]))["metadata"]
+
+
+async def test_a_subscription_may_be_closed_twice(db: database.Database) -> None:
+    """Closing a subscription a second time, as callers do, fails or closes somebody else's."""
+    run = str(uuid4())
+    first, second = [await Runs.Stream.subscribe(run, uuid4()) for _ in range(2)]
+    for _ in range(2):
+        await first.__aexit__(None, None, None)
+    await Runs.Stream.publish(run, "values", b"{}")
+    assert first.waiting() == []
+    assert [event.data for event in second.waiting()] == [b"{}"]
+    await second.__aexit__(None, None, None)
+
+
+@pytest.mark.parametrize("route", ["runs/stream", "runs/wait", "runs"])
+async def test_ids_that_are_none_are_a_clients_error(server: Running, route: str) -> None:
+    """An id that is no UUID reaches the runtime before anybody has looked at it."""
+    async with served.client(server) as api:
+        answer = await api.http.post(f"/threads/nonsense/{route}", json={"assistant_id": "echo"})
+        assert 400 <= answer.status_code < 500
+
+
+# Postgres says at no commit that it is busy: what is lost there is in `test_failing_statements.py`.
+@pytest.mark.only("sqlite")
+async def test_a_request_is_repeated_only_if_nothing_was_committed(tmp_path: Path) -> None:
+    """A repeated request finds the thread that its first try has made, and answers 409."""
+    failures = ["COMMIT"]
+
+    class Flaky(sqlite3.Connection):
+        """Cannot commit a thread the first time; the second it can."""
+
+        def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+            if armed and sql in failures:
+                failures.remove(sql)
+                raise sqlite3.OperationalError("database is locked")
+            return super().execute(sql, *parameters)
+
+    armed: list[bool] = []
+
+    def connect(*args: Any, **options: Any) -> sqlite3.Connection:
+        return sqlite3.connect(*args, factory=Flaky, **options)
+
+    thread, tries = uuid4(), 0
+
+    @retry_db
+    async def handler() -> Any:
+        nonlocal tries
+        tries += 1
+        return await row(Threads.put(None, thread, metadata={}, if_exists="raise"))
+
+    async with runtime.opened(tmp_path / "flaky.db", connect):
+        armed.append(True)
+        assert (await handler())["thread_id"] == thread
+        assert tries == 2
+        with pytest.raises(HTTPException) as refused:
+            await handler()
+    assert (refused.value.status_code, tries) == (409, 3)
+
+
+async def test_publishing_does_not_fail_whoever_has_left(db: database.Database) -> None:
+    """A follower that has gone makes publishing fail, and with it the run."""
+    run = str(uuid4())
+
+    async def follow_and_vanish() -> Subscription:
+        subscription = bus.current().subscribe_run(run)
+        waiting = asyncio.ensure_future(subscription.get())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        return subscription
+
+    left = await asyncio.to_thread(lambda: asyncio.run(follow_and_vanish()))
+    for message in (b"", b"not JSON \xff", b"{}"):
+        await Runs.Stream.publish(run, "custom|" + "x" * 100_000, message, thread_id=uuid4())
+    assert len(left.waiting()) == 3

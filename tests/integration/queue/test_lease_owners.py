@@ -1,0 +1,542 @@
+"""Processes that share the runs of a database: whose a run is, and by which clock."""
+
+import asyncio
+import datetime as dates
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import select
+
+from langgraph_runtime_sql import checkpoint, clock, options
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.postgres import engine as postgres
+from langgraph_runtime_sql.database.postgres import stuck_transactions
+from langgraph_runtime_sql.database.schema import runs
+from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.errors import DatabaseOverloaded, SupersededAttempt
+from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.events.event import START, Event
+from langgraph_runtime_sql.events.subscription import Subscription
+from langgraph_runtime_sql.ops.runs import (
+    claim as run_claim,
+)
+from langgraph_runtime_sql.ops.runs import (
+    end as run_end,
+)
+from langgraph_runtime_sql.ops.runs import (
+    result as run_result,
+)
+from langgraph_runtime_sql.ops.runs import (
+    rows as run_rows,
+)
+from langgraph_runtime_sql.ops.runs import (
+    stream as run_stream,
+)
+from langgraph_runtime_sql.ops.runs.runs import Runs
+from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.ops.threads.end import sweep_ttl
+from langgraph_runtime_sql.ops.threads.threads import Threads
+from langgraph_runtime_sql.queue import queue, recovery
+from langgraph_runtime_sql.retry import OVERLOADED_EXCEPTIONS, retry_db
+from langgraph_runtime_sql.store.store import Store
+from tests.support import runtime
+from tests.support.operations import rows
+from tests.support.processes import free_port
+from tests.support.runtime import opened, register, serving, start_run, status, working
+
+pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
+
+HOUR = dates.timedelta(hours=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings() -> Iterator[None]:
+    with serving("echo", "sleeper"):
+        yield
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
+    async with opened(tmp_path / "x.db", shared=True) as found:
+        await register(["echo", "sleeper"])
+        yield found
+
+
+class Process:
+    """A process, as far as the queue is concerned: a name, and a clock that may be wrong."""
+
+    def __init__(
+        self, patch: pytest.MonkeyPatch, name: str, off: dates.timedelta = dates.timedelta()
+    ) -> None:
+        self._patch, self.name = patch, name
+
+        class Clock(dates.datetime):
+            @classmethod
+            def now(cls, tz: Any = None) -> Any:
+                return dates.datetime.now(tz) + off
+
+        self._clock = Clock
+
+    def enter(self) -> None:
+        """What is done from now on is done by this process."""
+        self._patch.setattr(run_claim, "OWNER", self.name)
+        self._patch.setattr(clock, "datetime", self._clock)
+        self._patch.setattr(clock, "_last", dates.datetime.min.replace(tzinfo=dates.UTC))
+
+    async def claim(self, most: int = 1) -> list[tuple[UUID, int]]:
+        """Claim runs: which, and the attempt at each."""
+        self.enter()
+        claimed = await database.current().write(lambda conn: run_claim.claim(conn, most))
+        return [(run["run_id"], attempt) for run, attempt in claimed.runs]
+
+    async def release(self, run_id: UUID, attempt: int) -> bool:
+        """Hand a run back, without counting the attempt."""
+        self.enter()
+
+        def fn(conn: Connection) -> bool:
+            return run_claim.release(conn, run_id, attempt, counted=False, owner=self.name)
+
+        return await database.current().write(fn)
+
+    async def recover(self) -> list[str]:
+        """Free what was lost, as when it starts: with a new name each time."""
+        self.enter()
+        self._patch.setattr(run_claim, "OWNER", uuid4().hex)
+        return await recovery.recover()
+
+
+async def row(run_id: UUID) -> Row:
+    def fn(conn: Connection) -> Row | None:
+        return conn.fetchone(select(runs).where(runs.c.run_id == run_id))
+
+    found = await database.current().read(fn)
+    assert found is not None
+    return found
+
+
+async def expire(run_id: UUID) -> None:
+    """Let a lease end."""
+    past = dates.datetime.now(dates.UTC) - HOUR
+
+    def fn(conn: Connection) -> None:
+        conn.execute(runs.update().where(runs.c.run_id == run_id).values(lease_until=past))
+
+    await database.current().write(fn)
+
+
+async def test_a_process_hands_back_only_what_is_its_own(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a shutdown, which is not counted, the next attempt has the same number."""
+    first, second = Process(monkeypatch, "first"), Process(monkeypatch, "second")
+    run_id = (await start_run(uuid4(), "echo", {}))["run_id"]
+    assert await first.claim() == [(run_id, 1)]
+    assert await first.release(run_id, 1)
+    assert await second.claim() == [(run_id, 1)]
+    assert not await first.release(run_id, 1)
+    assert await status(run_id) == run_rows.RUNNING
+    assert (await row(run_id))["claimed_by"] == "second"
+    assert await second.release(run_id, 1)
+
+
+# --- clocks
+
+
+@pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
+async def test_a_wrong_clock_neither_steals_runs_nor_loses_them(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
+) -> None:
+    right, wrong = Process(monkeypatch, "right"), Process(monkeypatch, "wrong", off)
+    theirs = (await start_run(uuid4(), "echo", {}))["run_id"]
+    assert await right.claim() == [(theirs, 1)]
+    assert await wrong.recover() == []
+    wrong.enter()
+    ours = (await start_run(uuid4(), "echo", {}))["run_id"]
+    assert await wrong.claim() == [(ours, 1)]
+    await db.write(run_claim.renew_held)
+    assert await right.recover() == []
+    leases = [(await row(run_id))["lease_until"] for run_id in (theirs, ours)]
+    assert abs(leases[0] - leases[1]) < HOUR / 2
+    # And what is really lost is seen by either.
+    await expire(theirs)
+    assert await wrong.recover() == [str(theirs)]
+    await expire(ours)
+    assert await right.recover() == [str(ours)]
+
+
+@pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
+async def test_runs_that_a_wrong_clock_made_are_due_at_once_and_in_their_order(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
+) -> None:
+    right, wrong = Process(monkeypatch, "right"), Process(monkeypatch, "wrong", off)
+    thread = uuid4()
+    made = []
+    for process in (right, wrong, right, wrong):
+        process.enter()
+        run = await start_run(thread, "echo", {}, multitask_strategy="enqueue")
+        made.append(run["run_id"])
+    wrong.enter()
+    later = await start_run(uuid4(), "echo", {}, after_seconds=1800)
+    for run_id in made:
+        assert await right.claim(9) == [(run_id, 1)]
+        await db.write(
+            lambda conn, done=run_id: conn.execute(  # type: ignore[misc]
+                runs.update().where(runs.c.run_id == done).values(status="success")
+            )
+        )
+    assert await right.claim(9) == await wrong.claim(9) == []
+    assert await status(later["run_id"]) == run_rows.PENDING
+
+
+async def end_for_another(monkeypatch: pytest.MonkeyPatch, process: Process) -> Row:
+    """A stateless run that `process` has ended, and whose maker waits for it elsewhere."""
+    here = bus.current()
+    monkeypatch.setattr(here, "shared", True)
+    monkeypatch.setattr(here, "follows", lambda run_id: True)
+    made: Row = await start_run(None, "echo", {})
+    [(run_id, attempt)] = await process.claim()
+    # Seen from here, the process that waits is another one.
+    monkeypatch.setattr(here, "name", f"not {here.name}")
+    thread_id = made["thread_id"]
+    checkpoint.claim.set(checkpoint.Claim(str(run_id), attempt, str(thread_id), owner=process.name))
+    await Threads.delete(None, thread_id)
+    checkpoint.claim.set(None)
+    return made
+
+
+@pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
+async def test_a_result_is_kept_for_as_long_by_a_wrong_clock(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
+) -> None:
+    run = await end_for_another(monkeypatch, Process(monkeypatch, "wrong", off))
+    assert await sweep_ttl() == (0, 0)
+    assert await status(run["run_id"]) == "success"
+    moment = await db.read(lambda conn: conn.now())
+    kept = (await runtime.thread(run["thread_id"]))["expires_at"] - moment
+    assert dates.timedelta() < kept <= run_result.KEEP
+
+
+@pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
+async def test_which_events_must_still_be_there_is_not_for_a_wrong_clock_to_say(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
+) -> None:
+    """Those of a run that has just ended, and not of one that ended long ago."""
+    here, asked = bus.current(), []
+    monkeypatch.setattr(here, "shared", True)
+    follow = here.follow_run
+
+    async def follow_run(*args: Any, whole: bool = False) -> Subscription:
+        asked.append(whole)
+        return await follow(*args, whole=whole)
+
+    wrong = Process(monkeypatch, "wrong", off)
+    moment = await db.read(lambda conn: conn.now())
+    for ended in (moment, moment - 2 * run_stream.RECENT):
+        made = await start_run(uuid4(), "echo", {}, stream_resumable=True)
+        run_id, thread_id = made["run_id"], made["thread_id"]
+        end = {"status": "success", "updated_at": ended}
+        statement = runs.update().where(runs.c.run_id == run_id).values(end)
+        await db.write(lambda conn, end=statement: conn.execute(end))  # type: ignore[misc]
+        here.run_ended(str(run_id), str(thread_id), resumable=True)
+        channel = await Runs.Stream.subscribe(run_id, thread_id)
+        wrong.enter()
+        with monkeypatch.context() as patch:
+            patch.setattr(here, "follow_run", follow_run)
+            reader = Runs.Stream.join(
+                run_id, stream_channel=channel, thread_id=thread_id, last_event_id="0-0"
+            )
+            async for _ in reader:
+                pass
+    assert asked == [True, False]
+
+
+# --- the fence
+
+
+async def superseded(
+    monkeypatch: pytest.MonkeyPatch, thread: UUID | None
+) -> tuple[Row, checkpoint.Claim]:
+    """A run that was taken over, and the claim of the attempt that does not know it."""
+    first, second = Process(monkeypatch, "first"), Process(monkeypatch, "second")
+    made = await start_run(thread, "echo", {})
+    [(run_id, attempt)] = await first.claim()
+    held = checkpoint.Claim(
+        str(run_id),
+        attempt,
+        None if thread else str(made["thread_id"]),
+        # It was stopped for longer than its lease.
+        clock.elapsed() - run_claim.LEASE_SECONDS,
+        "first",
+    )
+    await expire(run_id)
+    assert await second.recover() == [str(run_id)]
+    assert await second.claim() == [(run_id, attempt + 1)]
+    first.enter()
+    return made, held
+
+
+async def refused(held: checkpoint.Claim, *writes: Any) -> None:
+    """Each of these, done by an attempt that was superseded, is refused."""
+    checkpoint.claim.set(held)
+    for write in writes:
+        with pytest.raises(SupersededAttempt):
+            await write
+    checkpoint.claim.set(None)
+
+
+async def test_a_superseded_attempt_changes_nothing_of_its_run(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, held = await superseded(monkeypatch, uuid4())
+    run_id, thread_id = run["run_id"], run["thread_id"]
+    before = await row(run_id), await runtime.thread(thread_id)
+    ends = [
+        Threads.set_joint_status(None, thread_id, run_id, status, "echo", None, error)
+        for status, error in (
+            ("success", None),
+            ("error", ValueError("no")),
+            ("timeout", TimeoutError()),
+            ("interrupted", None),
+            ("rollback", None),
+        )
+    ]
+    where: Any = {"configurable": {"thread_id": str(thread_id), "checkpoint_ns": ""}}
+    writes: Any = {"configurable": {**where["configurable"], "checkpoint_id": "1"}}
+    from langgraph.checkpoint.base import empty_checkpoint
+
+    checkpoint.claim.set(held)
+    saver = checkpoint.Checkpointer()
+    await refused(
+        held,
+        *ends,
+        saver.aput(where, empty_checkpoint(), {"source": "loop"}, {}),
+        saver.aput_writes(writes, [("a", 1)], "task"),
+        Store().aput(("n",), "key", {"by": "first"}),
+        Runs.Stream.publish(run_id, "values", b"{}", thread_id=thread_id),
+        Runs.Stream.publish(run_id, "error", b"{}", thread_id=thread_id),
+    )
+    checkpoint.claim.set(held)
+    await Runs.set_status(None, run_id, "pending")
+    checkpoint.claim.set(None)
+    await db.write(
+        lambda conn: run_end.give_up(conn, run_id, held.attempt + 1, ValueError("no"), "first")
+    )
+    assert (await row(run_id), await runtime.thread(thread_id)) == before
+    assert await saver.aget_tuple(where) is None
+    assert await Store().aget(("n",), "key") is None
+
+
+async def test_a_superseded_attempt_does_not_take_its_temporary_thread_along(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of a stateless run is the deletion of its thread, which another works on by now."""
+    run, held = await superseded(monkeypatch, None)
+    await refused(held, Threads.delete(None, run["thread_id"]))
+    assert await status(run["run_id"]) == run_rows.RUNNING
+    owner = checkpoint.Claim(held.run_id, 2, held.temporary_thread_id, owner="second")
+    checkpoint.claim.set(owner)
+    await Threads.delete(None, run["thread_id"])
+    assert await status(run["run_id"]) is None
+
+
+async def _said_by(held: checkpoint.Claim, run: Row, error: Exception) -> list[Event]:
+    """What the followers of a run are told when an attempt of this process fails."""
+    key, loop = str(run["run_id"]), asyncio.get_running_loop()
+    checkpoint.claim.set(held)
+    async with bus.current().subscribe_run(key) as reader:
+        with pytest.raises(type(error)):
+            async with Runs.enter(run["run_id"], run["thread_id"], loop, False):
+                raise error
+        checkpoint.claim.set(None)
+        return reader.waiting()
+
+
+@pytest.mark.parametrize("stateless", [False, True], ids=["on a thread", "stateless"])
+async def test_a_superseded_attempt_does_not_say_that_its_run_has_ended(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, stateless: bool
+) -> None:
+    """Its followers would not wait any more for what the other attempt has sent."""
+    run, held = await superseded(monkeypatch, None if stateless else uuid4())
+    run_id, thread_id = run["run_id"], run["thread_id"]
+    checkpoint.claim.set(checkpoint.Claim(str(run_id), 2, held.temporary_thread_id, owner="second"))
+    if stateless:
+        await Threads.delete(None, thread_id)
+    else:
+        await Threads.set_joint_status(None, thread_id, run_id, "success", "echo")
+    assert await _said_by(held, run, SupersededAttempt()) == []
+
+
+async def test_an_attempt_says_that_its_run_has_ended_though_it_was_not_told_so_itself(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the answer to its last write was lost, or its run was deleted."""
+    process = Process(monkeypatch, "first")
+    for way in ("ended", "deleted"):
+        run = await start_run(uuid4(), "echo", {})
+        run_id, thread_id = run["run_id"], run["thread_id"]
+        assert await process.claim() == [(run_id, 1)]
+        held = checkpoint.Claim(str(run_id), 1, owner="first")
+        checkpoint.claim.set(held)
+        if way == "ended":
+            await Threads.set_joint_status(None, thread_id, run_id, "success", "echo")
+        else:
+            await Threads.delete(None, thread_id)
+        [event] = await _said_by(held, run, DatabaseOverloaded())
+        assert event.is_end
+
+
+async def test_a_lease_counts_from_before_the_claim(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may be stopped between the commit of its claim and the next line."""
+    began = clock.elapsed()
+    seen: list[checkpoint.Claim | None] = []
+    # Claims take longer than a lease lasts.
+    monkeypatch.setattr(run_claim, "LEASE_SECONDS", 0.0)
+
+    async def attempt(self: Any, run: Row, attempt: int, since: float) -> None:
+        seen.append(checkpoint.Claim(str(run["run_id"]), attempt, None, since, "first"))
+
+    monkeypatch.setattr(queue.Queue, "_attempt", attempt)
+    await start_run(uuid4(), "echo", {})
+    async with runtime.working():
+        async with asyncio.timeout(runtime.PATIENCE):
+            while not seen:
+                await asyncio.sleep(0.01)
+        [held] = seen
+        assert held is not None
+        assert began <= held.since <= clock.elapsed()
+
+
+@asynccontextmanager
+async def locking(here: database.Database, thread_id: UUID) -> AsyncIterator[threading.Event]:
+    """Somebody else has a thread locked, until the event is set."""
+    other = database.open_database(here.url, exclusive=False)
+    await other.start()
+    locked, leave = threading.Event(), threading.Event()
+
+    def hold(conn: Connection) -> None:
+        thread_rows.find(conn, thread_id)
+        locked.set()
+        leave.wait()
+
+    holding = asyncio.create_task(other.write(hold))
+    try:
+        assert await asyncio.to_thread(locked.wait, runtime.PATIENCE)
+        yield leave
+    finally:
+        leave.set()
+        await holding
+        await other.stop()
+
+
+async def test_the_queue_waits_for_no_client_that_waits_for_a_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs are claimed, leases renewed and lost runs freed, however many wait for one thread."""
+    # Nobody gives up while the test looks.
+    patient = [each for each in postgres._SET_UP if "_timeout" not in each]
+    monkeypatch.setattr(postgres, "_SET_UP", (*patient, "SET lock_timeout = '200s'"))
+    monkeypatch.setattr(stuck_transactions, "STUCK_SECONDS", 1000.0)
+    monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr(options, "_current", options.Options(grace_seconds=0))
+
+    def leases(conn: Connection) -> dict[UUID, tuple[int, dates.datetime]]:
+        ours = runs.c.claimed_by == run_claim.OWNER
+        found = conn.fetchall(select(runs).where(ours, runs.c.status == "running"))
+        return {each["run_id"]: (each["attempt"], each["lease_until"]) for each in found}
+
+    async with opened(tmp_path / "x.db", shared=True) as db:
+        await register(["sleeper"])
+        hot = uuid4()
+        await rows(Threads.put(None, hot, metadata={}, if_exists="raise"))
+        waits = [
+            (await start_run(uuid4(), "sleeper", {"seconds": 600}))["run_id"] for _ in range(2)
+        ]
+        taken = {"status": "running", "claimed_by": "another", "attempt": 1}
+        statement = runs.update().where(runs.c.run_id == waits[0]).values(taken)
+        await db.write(lambda conn: conn.execute(statement))
+        await expire(waits[0])
+
+        async with locking(db, hot) as release:
+            patch = partial(Threads.patch, None, hot, metadata={"a": 1})
+            patches = [asyncio.create_task(rows(patch())) for _ in range(3 * postgres.WRITERS)]
+            async with working(), asyncio.timeout(2 * runtime.PATIENCE):
+                while (await db.read(leases)).keys() != set(waits):
+                    await asyncio.sleep(0.02)
+                first = await db.read(leases)
+                while any(
+                    lease <= first[each][1] for each, (_, lease) in (await db.read(leases)).items()
+                ):
+                    await asyncio.sleep(0.02)
+                assert {each: attempt for each, (attempt, _) in first.items()} == {
+                    waits[0]: 2,
+                    waits[1]: 1,
+                }
+                assert not any(each.done() for each in patches)
+                release.set()
+                await asyncio.gather(*patches)
+
+
+async def test_who_waits_too_long_for_a_lock_is_told_to_come_back_and_waits_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To be tried again at once is for what may succeed at once; he has a writer meanwhile."""
+    # Of time-outs there is this one.
+    set_up = [each for each in postgres._SET_UP if "_timeout" not in each]
+    monkeypatch.setattr(postgres, "_SET_UP", (*set_up, "SET lock_timeout = '50ms'"))
+    tried = []
+    async with opened(tmp_path / "x.db", shared=True) as db:
+        hot = uuid4()
+        await rows(Threads.put(None, hot, metadata={}, if_exists="raise"))
+        async with locking(db, hot):
+
+            @retry_db
+            async def patch() -> None:
+                tried.append(hot)
+                await rows(Threads.patch(None, hot, metadata={"a": 1}))
+
+            with pytest.raises(OVERLOADED_EXCEPTIONS, match="locked for too long"):
+                await patch()
+    assert len(tried) == 1
+
+
+async def test_the_stream_of_a_run_that_was_lost_is_not_kept_for_ever(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end is never told here: who has it now tells it."""
+    monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
+    # Nobody needs to hear of it.
+    bus.reset(0.0, f"redis://127.0.0.1:{free_port()}/0")
+    run = await start_run(
+        uuid4(), "sleeper", {"seconds": 600}, stream_mode="values", stream_resumable=True
+    )
+    key = str(run["run_id"])
+
+    def kept() -> list[Event]:
+        with closing(bus.current().subscribe_run(key, START)) as reader:
+            return reader.waiting()
+
+    async with working(), asyncio.timeout(60):
+        while not kept():
+            await asyncio.sleep(0.01)
+        # While it is worked on here, however long that takes.
+        for _ in range(3):
+            await queue.sweep()
+            bus.current().expire()
+        assert kept()
+        assert bus.current().is_live(key)
+
+        taken = {"claimed_by": "another", "attempt": 2, "lease_until": clock.now() + HOUR}
+        statement = runs.update().where(runs.c.run_id == run["run_id"]).values(taken)
+        await db.write(lambda conn: conn.execute(statement))
+        while kept() or bus.current().is_live(key):
+            await asyncio.sleep(0.01)
+    assert await status(run["run_id"]) == "running"

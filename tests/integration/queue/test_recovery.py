@@ -1,0 +1,228 @@
+"""Recovery: what lost runs are freed by, and what may not keep them from it."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from sqlalchemy import func, select
+
+from langgraph_runtime_sql import hooks, options
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.postgres import stuck_transactions
+from langgraph_runtime_sql.database.postgres.engine import APPLICATION, PostgresEngine
+from langgraph_runtime_sql.database.schema import runs
+from langgraph_runtime_sql.errors import DatabaseOverloaded
+from langgraph_runtime_sql.ops.runs import claim as run_claim
+from langgraph_runtime_sql.ops.runs.runs import Runs
+from langgraph_runtime_sql.queue import queue, recovery
+from tests.support import runtime
+from tests.support.databases import EVERYTHING
+
+pytestmark = pytest.mark.usefixtures("each_database")
+GRAPHS = ("echo", "sleeper", "steps")
+ONLY = pytest.mark.only("postgresql")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings() -> Iterator[None]:
+    with runtime.serving(*GRAPHS):
+        yield
+
+
+@pytest.fixture
+async def db(
+    each_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[database.Database]:
+    monkeypatch.setattr(options, "_current", options.Options(grace_seconds=0))
+    shared = each_database == "postgresql"
+    async with runtime.opened(tmp_path / "recovery.db", shared=shared) as opened:
+        await runtime.register(GRAPHS)
+        yield opened
+
+
+async def lose(count: int, owner: str = "gone") -> list[Any]:
+    """Runs whose process is gone, and whose lease has ended."""
+    made = [await runtime.start_run(uuid4(), "echo", {}) for _ in range(count)]
+
+    def fn(conn: Connection) -> None:
+        run_claim.claim(conn, count)
+        conn.execute(runs.update().values(claimed_by=owner, lease_until=None))
+
+    await database.current().write(fn)
+    return made
+
+
+async def count(status: str) -> int:
+    statement = select(func.count().label("n")).where(runs.c.status == status)
+    found: int = await database.current().read(lambda conn: conn.scalar(statement))
+    return found
+
+
+async def test_a_backlog_is_freed_in_steps_between_which_others_write(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "TOGETHER", 5)
+    sizes: list[int] = []
+    free = run_claim.recover
+
+    def noting(*arguments: Any, **options: Any) -> list[str]:
+        freed = free(*arguments, **options)
+        sizes.append(len(freed))
+        return freed
+
+    monkeypatch.setattr(run_claim, "recover", noting)
+    made = await lose(23)
+    assert sorted(await recovery.recover()) == sorted(str(run["run_id"]) for run in made)
+    assert sizes == [5, 5, 5, 5, 3]
+    assert await count("pending") == 23
+
+
+async def test_what_fails_for_one_run_keeps_none_of_the_others(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lost runs that were cancelled end, of which a host is told; it may fail."""
+    made = await lose(6)
+    for run in made[:2]:
+        await Runs.cancel(None, [run["run_id"]], thread_id=run["thread_id"])
+
+    class Failing:
+        def after_run_end(self, tx: Any, thread: Any, run: Any, status: str) -> None:
+            if run["run_id"] == made[1]["run_id"]:
+                raise ValueError("The host is in trouble")
+
+    monkeypatch.setattr(hooks, "_hooks", Failing())
+    freed = await recovery.recover()
+    assert sorted(freed) == sorted(str(run["run_id"]) for n, run in enumerate(made) if n != 1)
+    assert await runtime.status(made[0]["run_id"]) == "interrupted"
+    assert await runtime.status(made[1]["run_id"]) == "running"
+    monkeypatch.setattr(hooks, "_hooks", None)
+    assert await recovery.recover() == [str(made[1]["run_id"])]
+
+
+@ONLY
+@pytest.mark.parametrize("table", ["threads", "runs"])
+async def test_a_row_that_somebody_holds_keeps_only_its_own_run(
+    db: database.Database, table: str
+) -> None:
+    """As one does that was stopped in the middle of a transaction."""
+    made = await lose(6)
+    stuck = made[2]
+    key = "thread_id" if table == "threads" else "run_id"
+    with psycopg.connect(db.url, options=EVERYTHING) as holder:
+        statement = f"SELECT 1 FROM {table} WHERE {key} = %s FOR UPDATE"
+        holder.execute(statement.encode(), (stuck[key],))
+        freed = await recovery.recover()
+        assert sorted(freed) == sorted(str(run["run_id"]) for run in made if run is not stuck)
+    assert await recovery.recover() == [str(stuck["run_id"])]
+
+
+@ONLY
+async def test_a_process_that_stops_hands_back_only_its_own_uncounted(
+    db: database.Database,
+) -> None:
+    """Else a run that kills its processes would get an attempt more with each that stops."""
+    [lost] = await lose(1)
+    async with runtime.working():
+        ours = await runtime.start_run(uuid4(), "sleeper", {"seconds": 60})
+        async with asyncio.timeout(runtime.PATIENCE):
+            while await runtime.status(ours["run_id"]) != "running":
+                await asyncio.sleep(0.01)
+
+    async def attempt(run_id: UUID) -> Any:
+        statement = select(runs.c.status, runs.c.attempt).where(runs.c.run_id == run_id)
+        return await db.read(lambda conn: conn.fetchone(statement))
+
+    assert await attempt(ours["run_id"]) == {"status": "pending", "attempt": 0}
+    assert await attempt(lost["run_id"]) == {"status": "running", "attempt": 1}
+
+
+@ONLY
+async def test_a_process_that_is_told_to_end_claims_nothing_more_and_finishes_what_it_has(
+    db: database.Database, tmp_path: Path
+) -> None:
+    """Requests may still be open then, so its queue goes on for a while."""
+    end = tmp_path / "end"
+    async with runtime.working() as work:
+        asked = {"seconds": 60, "until": str(end)}
+        ours = await runtime.start_run(uuid4(), "sleeper", asked)
+        async with asyncio.timeout(runtime.PATIENCE):
+            while await runtime.status(ours["run_id"]) != "running":
+                await asyncio.sleep(0.01)
+        queue.drain()
+        # A claim that is under way may still take what comes.
+        async with work._claiming:
+            pass
+        late = await runtime.start_run(uuid4(), "echo", {})
+        end.touch()
+        assert await runtime.ended(ours["run_id"]) == "success"
+        assert await runtime.status(late["run_id"]) == "pending"
+    async with runtime.working():
+        assert await runtime.ended(late["run_id"]) == "success"
+
+
+@ONLY
+@pytest.mark.parametrize("state", ["active", "idle in transaction"])
+async def test_a_process_stopped_in_the_middle_of_a_message_holds_nothing_up_for_ever(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """It had promised more statements, so the server does not end its transaction by itself."""
+    monkeypatch.setattr(stuck_transactions, "STUCK_SECONDS", 0.1)
+    monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
+    [made] = await lose(1)
+    raw = psycopg.connect(db.url, autocommit=True, application_name=APPLICATION, options=EVERYTHING)
+    try:
+        raw.execute("BEGIN")
+        raw.execute("SELECT 1 FROM runs WHERE run_id = %s FOR SHARE", (made["run_id"],))
+        raw.pgconn.enter_pipeline_mode()
+        raw.pgconn.send_query_params(b"SELECT 1", None)
+        if state != "active":
+            raw.pgconn.pipeline_sync()
+        raw.pgconn.send_flush_request()
+        raw.pgconn.flush()
+        backend = raw.info.backend_pid
+        shown = "SELECT state FROM pg_stat_activity WHERE pid = %s AND wait_event = 'ClientRead'"
+        async with asyncio.timeout(runtime.PATIENCE):
+            while await db.read(lambda conn: conn.raw.execute(shown, (backend,)).fetchall()) != [
+                (state,)
+            ]:
+                await asyncio.sleep(0.01)
+        assert await recovery.recover() == []
+        async with runtime.working():
+            assert await runtime.ended(made["run_id"]) == "success"
+    finally:
+        raw.close()
+
+
+@ONLY
+async def test_a_run_outlives_the_loss_of_its_connection_during_a_commit(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows whether what it wrote was kept. It is tried again from what was."""
+    lost: list[str] = []
+    # Writes are committed beside each other, and each may be the one that is lost.
+    one_by_one = threading.Lock()
+    commit = PostgresEngine._commit
+
+    def losing(pipeline: Any) -> None:
+        commit(pipeline)
+        with one_by_one:
+            if len(lost) == 2:
+                return
+            with psycopg.connect(db.url, options=EVERYTHING) as other:
+                written = other.execute("SELECT count(*) FROM checkpoints").fetchone()
+            if written is not None and written[0] > len(lost):
+                lost.append("commit")
+                raise DatabaseOverloaded
+
+    run = await runtime.start_run(uuid4(), "steps", {"count": 4}, durability="sync")
+    monkeypatch.setattr(PostgresEngine, "_commit", staticmethod(losing))
+    async with runtime.working():
+        assert await runtime.ended(run["run_id"]) == "success"
+    assert lost == ["commit"] * 2
+    assert (await runtime.thread(run["thread_id"]))["values"]["done"] == [0, 1, 2, 3]

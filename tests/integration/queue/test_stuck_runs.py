@@ -1,0 +1,127 @@
+"""What goes on although it was to stop: whoever runs the server is told which run it is."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from langgraph.graph import END, START, StateGraph
+from prometheus_client import REGISTRY
+from typing_extensions import TypedDict
+
+from langgraph_runtime_sql import lifespan
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.ops.runs.runs import Runs
+from langgraph_runtime_sql.queue import queue, stuck_runs
+from tests.support import runtime
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+GRAPHS = ("echo", "sleeper")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings() -> Iterator[None]:
+    with runtime.serving(*GRAPHS):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told soon."""
+    monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr(stuck_runs, "LATE_SECONDS", 0.1)
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
+    async with runtime.opened(tmp_path / "stragglers.db") as opened:
+        await runtime.register(GRAPHS)
+        yield opened
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(runtime.PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def count(keeps: str) -> float:
+    """How many there are, as `/metrics` says."""
+    return REGISTRY.get_sample_value("threadhold_stragglers", {"keeps": keeps}) or 0
+
+
+async def cancel(run: Row) -> None:
+    await Runs.cancel(None, [run["run_id"]], thread_id=run["thread_id"])
+
+
+def told(caplog: pytest.LogCaptureFixture, run: Row) -> list[str]:
+    """What was said of a run."""
+    said = [str(each.msg) for each in caplog.records if each.name == stuck_runs.__name__]
+    return [each for each in said if str(run["run_id"]) in each]
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+async def test_a_run_that_ignores_its_cancellation_is_told_of_once(
+    isolated: bool, db: database.Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    record, stopping = tmp_path / "record", tmp_path / "stopping"
+    asked = {"seconds": runtime.PATIENCE, "record": str(record), "stopping": str(stopping)}
+    run = await runtime.start_run(uuid4(), "sleeper", asked)
+    async with runtime.working(2, isolated=isolated):
+        await until(lambda: record.exists() and "started" in record.read_text())
+        await cancel(run)
+        await until(lambda: count("slot") == 1)
+        # It is looked at again and again.
+        other = await runtime.start_run(uuid4(), "echo", {"value": "x"})
+        assert await runtime.ended(other["run_id"]) == "success"
+        [said] = told(caplog, run)
+        assert "keeps a slot" in said
+        stopping.touch()
+        assert await runtime.ended(run["run_id"]) == "interrupted"
+        await until(lambda: count("slot") == 0)
+    assert told(caplog, other) == []
+    assert len(told(caplog, run)) == 1
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+async def test_a_plain_function_that_goes_on_after_its_run_is_told_of(
+    isolated: bool,
+    db: database.Database,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from langgraph_api import graph
+
+    started, go_on = threading.Event(), threading.Event()
+
+    class State(TypedDict, total=False):
+        value: str
+
+    def work(state: State) -> State:
+        started.set()
+        go_on.wait(runtime.PATIENCE * 2)
+        return state
+
+    plain = StateGraph(State).add_node(work).add_edge(START, "work").add_edge("work", END)
+    monkeypatch.setitem(graph.GRAPHS, "echo", plain.compile())
+    lifespan._widen_executor(2)
+    try:
+        async with runtime.working(2, isolated=isolated):
+            run = await runtime.start_run(uuid4(), "echo", {"value": "x"})
+            await until(started.is_set)
+            await cancel(run)
+            # Its slot is free at once.
+            assert await runtime.ended(run["run_id"]) == "interrupted"
+            await until(lambda: count("thread") == 1)
+            [said] = told(caplog, run)
+            assert "keeps a thread" in said
+            go_on.set()
+            await until(lambda: count("thread") == 0)
+    finally:
+        go_on.set()
+    assert len(told(caplog, run)) == 1

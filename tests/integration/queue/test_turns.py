@@ -1,0 +1,374 @@
+"""Turns: a tenant with a backlog does not keep the others waiting, and nobody waits for nothing."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import bindparam, func, select
+
+from langgraph_runtime_sql import options
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import runs
+from langgraph_runtime_sql.database.statements import Prepared
+from langgraph_runtime_sql.hooks import Caller
+from langgraph_runtime_sql.ops.assistants.assistants import system_id
+from langgraph_runtime_sql.ops.runs import (
+    cancel as run_cancel,
+)
+from langgraph_runtime_sql.ops.runs import (
+    claim as run_claim,
+)
+from langgraph_runtime_sql.ops.runs import (
+    create as run_create,
+)
+from langgraph_runtime_sql.ops.runs import (
+    order as run_order,
+)
+from langgraph_runtime_sql.ops.runs.runs import Runs
+from langgraph_runtime_sql.tenancy import scope
+from tests.support import runtime
+from tests.support.effort import ticks
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+KEY = "org"
+BACKLOG = 10_000
+Names = list[str | None]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings() -> Iterator[None]:
+    with runtime.serving("echo"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(options, "_current", options.Options(grace_seconds=0, tenant_key=KEY))
+        # The runs here are made by no user.
+        patch.setattr(scope, "current", lambda: scope.EVERYTHING)
+        yield
+
+
+@pytest.fixture(scope="module")
+async def crowded(
+    each_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[database.Database]:
+    """The tenant "many" has queued runs for hours to come; "few" has none yet."""
+    async with runtime.opened(tmp_path_factory.mktemp("crowded") / "x.db") as opened:
+        await runtime.register(["echo"])
+        await queue_runs("many", BACKLOG)
+        if each_database == "postgresql":
+            # As the server does by itself after a while.
+            await opened.write(lambda conn: conn.raw.execute("ANALYZE runs") and None)
+        yield opened
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
+    async with runtime.opened(tmp_path / "turns.db") as opened:
+        await runtime.register(["echo"])
+        yield opened
+
+
+async def api_kwargs() -> dict[str, Any]:
+    """What the API makes of a request for a run of the graph."""
+    made = await runtime.start_run(None, "echo", {"value": 1}, after_seconds=3600)
+    await Runs.cancel(None, [made["run_id"]], thread_id=made["thread_id"])
+    return {**made["kwargs"], "config": {}, "temporary": False}
+
+
+def request(tenant: str | None, thread: UUID, kwargs: dict[str, Any]) -> run_create.RunRequest:
+    """A run of a tenant, as the API asks for it."""
+    return run_create.RunRequest(
+        assistant_id=system_id("echo"),
+        run_id=uuid4(),
+        thread_id=thread,
+        kwargs=kwargs,
+        metadata={} if tenant is None else {KEY: tenant},
+        status="pending",
+        multitask_strategy="enqueue",
+        reject_if_in_flight=False,
+        create_thread=True,
+        after_seconds=0,
+        user_id=None,
+        langsmith_session_name=None,
+        thread_filter=None,
+        assistant_filter=None,
+        caller=Caller(),
+        firing=None,
+    )
+
+
+async def queue_runs(tenant: str | None, count: int, thread: UUID | None = None) -> list[UUID]:
+    """So many runs of a tenant, each on a thread of its own unless one is given."""
+
+    kwargs = await api_kwargs()
+
+    def fn(number: int, conn: Connection) -> list[UUID]:
+        asked = [request(tenant, thread or uuid4(), kwargs) for _ in range(number)]
+        for each in asked:
+            run_create.create(conn, each)
+        return [each.run_id for each in asked]
+
+    parts = [partial(fn, min(500, count - start)) for start in range(0, count, 500)]
+    made = await asyncio.gather(*(database.current().write(part) for part in parts))
+    return [run_id for part in made for run_id in part]
+
+
+_TENANT = Prepared(select(runs.c.tenant).where(runs.c.run_id == bindparam("id")))
+
+
+async def claim(most: int = 1, db: database.Database | None = None) -> Names:
+    """Claim runs: whose they are."""
+    here = db or database.current()
+
+    def fn(conn: Connection) -> Names:
+        claimed = run_claim.claim(conn, most).runs
+        return [conn.scalar(_TENANT, {"id": run["run_id"]}) for run, _ in claimed]
+
+    return await here.write(fn)
+
+
+async def count(tenant: str, status: str) -> int:
+    statement = select(func.count().label("n")).where(
+        runs.c.tenant == tenant, runs.c.status == status
+    )
+    found: int = await database.current().read(lambda conn: conn.scalar(statement))
+    return found
+
+
+# --- who is next
+
+
+async def test_the_tenant_with_the_fewest_in_flight_is_next_and_then_the_oldest(
+    db: database.Database,
+) -> None:
+    await queue_runs("a", 10)
+    assert await claim(3) == ["a"] * 3
+    await queue_runs("b", 4)
+    await queue_runs("c", 4)
+    assert [await claim() for _ in range(8)] == [[name] for name in "bcbcbcab"]
+    # Of several at once, too.
+    assert Counter(await claim(3)) == {"c": 1, "a": 2}
+
+
+async def test_a_tenant_alone_has_all_the_room_there_is(db: database.Database) -> None:
+    made = await queue_runs("a", 30)
+    claimed = await db.write(partial(run_claim.claim, most=20))
+    assert [run["run_id"] for run, _ in claimed.runs] == made[:20]
+    assert await claim(20) == ["a"] * 10
+    assert await claim(20) == []
+
+
+async def test_runs_of_nobody_take_turns_like_a_tenants(db: database.Database) -> None:
+    await queue_runs("a", 10)
+    await queue_runs(None, 2)
+    assert Counter(await claim(4)) == {"a": 2, None: 2}
+
+
+async def test_a_thread_keeps_its_order_and_its_one_run(db: database.Database) -> None:
+    """Its tenant's turn passes to another of its threads, or to somebody else."""
+    thread = uuid4()
+    first = await queue_runs("a", 50, thread)
+    other = await queue_runs("a", 1)
+    last = await queue_runs("b", 1)
+    claimed = []
+    for _ in range(4):
+        found = await db.write(partial(run_claim.claim, most=1))
+        claimed += [run["run_id"] for run, _ in found.runs]
+    assert claimed == [first[0], *last, *other]
+
+
+async def test_without_tenants_the_oldest_is_first(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await queue_runs("a", 10)
+    await queue_runs("b", 2)
+    monkeypatch.setattr(options, "_current", options.Options())
+    assert await claim(10) == ["a"] * 10
+    assert await claim(10) == ["b"] * 2
+
+
+@pytest.mark.only("postgresql")
+async def test_processes_that_claim_at_once_share_the_turns(db: database.Database) -> None:
+    await queue_runs("many", 300)
+    await queue_runs("few", 20)
+    other = database.open_database(db.url, exclusive=False)
+    await other.start()
+    try:
+        for _ in range(4):
+            found = await asyncio.gather(*(claim(10, each) for each in (db, other)))
+            # Whatever the other is about to take, there is no room left unused.
+            assert [len(names) for names in found] == [10, 10]
+        in_flight = {name: await count(name, "running") for name in ("few", "many")}
+        assert in_flight == {"few": 20, "many": 60}
+    finally:
+        await other.stop()
+
+
+# --- many tenants
+
+
+@pytest.fixture
+def window(monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many tenants a claim of one run chooses among."""
+    monkeypatch.setattr(run_order, "TENANTS_AT_LEAST", 4)
+    monkeypatch.setattr(run_claim, "_reached", "")
+    return 4
+
+
+async def test_each_of_more_tenants_than_a_claim_looks_at_has_its_turns(
+    db: database.Database, window: int
+) -> None:
+    """Though those before it by name have older runs, and always new ones."""
+    names = [f"t{number:02}" for number in range(4 * window)]
+    for name in names:
+        await queue_runs(name, 2)
+    await queue_runs(last := "zz", 1)
+    end = runs.update().where(runs.c.status == "running").values(status="success")
+    claimed: Names = []
+    # Each claim that is not its own takes one of the runs that are older than its run.
+    for _ in range(4 * 2 * len(names)):
+        [name] = await claim()
+        assert name is not None
+        claimed.append(name)
+        if name == last:
+            break
+        await db.write(lambda conn: conn.execute(end))
+        await queue_runs(name, 1)
+    assert claimed[-1] == last
+
+
+async def test_no_room_is_left_unused_where_the_tenants_at_hand_have_to_wait(
+    db: database.Database, window: int
+) -> None:
+    for number in range(3 * window):
+        thread = uuid4()
+        await queue_runs(f"t{number:02}", 3, thread)
+    # All but these wait for a run of their own thread.
+    assert len(await claim(3 * window)) == 3 * window
+    await queue_runs("zz", 20)
+    for _ in range(2 * window):
+        assert await claim() == ["zz"]
+
+
+async def test_a_claim_among_many_tenants_reads_the_runs_of_a_few(
+    db: database.Database, each_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kwargs = await api_kwargs()
+    waiting = 8 * run_order.TENANTS_AT_LEAST
+
+    def fn(conn: Connection) -> None:
+        for number in range(waiting):
+            run_create.create(conn, request(f"t{number:03}", uuid4(), kwargs))
+        if conn.locks:
+            conn.raw.execute("ANALYZE runs")
+
+    await db.write(fn)
+    await claim()
+    if each_database == "sqlite":
+        assert await db.write(steps) < 20_000
+    else:
+        few = await db.write(rows_read)
+        monkeypatch.setattr(run_order, "TENANTS_AT_LEAST", waiting)
+        every = await db.write(rows_read)
+        # Of a table as small as this one it may read the rest once, to find what was chosen.
+        assert 0 < few < 2 * waiting < every
+
+
+# --- a backlog
+
+
+def steps(conn: Connection) -> int:
+    """What a claim costs SQLite, in instructions of its machine."""
+    return ticks(conn, lambda: run_claim.claim(conn, 1), 100)[1] * 100
+
+
+def rows_read(conn: Connection) -> int:
+    """What a claim costs Postgres, in rows, as where there are too many to look at each."""
+    conn.raw.execute("SET LOCAL enable_seqscan = off")
+    run_claim.claim(conn, 1)
+    read = (
+        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'runs'"
+    )
+    return int(conn.raw.execute(read).fetchone()[0])
+
+
+async def test_a_claim_beside_a_backlog_reads_little_of_it(
+    crowded: database.Database, each_database: str
+) -> None:
+    """Counted, not timed: instructions of SQLite's machine, rows read by Postgres."""
+    await queue_runs("few", 1)
+
+    if each_database == "sqlite":
+        assert await crowded.write(steps) < 5_000
+    else:
+        assert 0 < await crowded.write(rows_read) < 500
+
+
+async def test_a_tenant_with_a_backlog_and_one_without_both_move(
+    crowded: database.Database,
+) -> None:
+    """The runs of one begin and end while the other's backlog is worked on."""
+    async with runtime.working(10):
+        async with asyncio.timeout(runtime.PATIENCE):
+            while not await count("many", "success"):
+                await asyncio.sleep(0.02)
+        made = await queue_runs("few", 20)
+        assert [await runtime.ended(run_id) for run_id in made] == ["success"] * 20
+        left, done = await count("many", "pending"), await count("many", "success")
+        assert left > 0
+        async with asyncio.timeout(runtime.PATIENCE):
+            while await count("many", "success") < done + 20:
+                await asyncio.sleep(0.02)
+
+
+# --- cancelling it
+
+
+async def test_a_backlog_is_cancelled_a_page_at_a_time_while_others_write(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what was made meanwhile nothing, of what was started meanwhile all."""
+    monkeypatch.setattr(run_cancel, "PAGE", 25)
+    await queue_runs("a", 4 * run_cancel.PAGE + 1)
+    write, left, made, started = db.write, [], [], []
+
+    async def write_and_look(fn: Callable[[Connection], Any]) -> Any:
+        done = await write(fn)
+        monkeypatch.setattr(db, "write", write)
+        left.append(await count("a", "pending"))
+        if len(left) == 1:
+            made.extend(await queue_runs("b", 1))
+            claimed = (await db.write(partial(run_claim.claim, most=2))).runs
+            started.extend(run["run_id"] for run, _ in claimed)
+        monkeypatch.setattr(db, "write", write_and_look)
+        return done
+
+    monkeypatch.setattr(db, "write", write_and_look)
+    await Runs.cancel(None, status="pending")
+    monkeypatch.setattr(db, "write", write)
+    before = [4 * run_cancel.PAGE + 1, *left]
+    assert all(0 <= more - less <= run_cancel.PAGE + 2 for more, less in pairwise(before))
+    assert left[-1] == 0
+    assert await count("a", "interrupted") == 4 * run_cancel.PAGE
+    told = select(runs.c.run_id).where(runs.c.cancel_action == "interrupt")
+    found = await db.read(lambda conn: conn.fetchall(told))
+    # Whose turn it is: one of each.
+    assert len(started) == 2
+    assert [row["run_id"] for row in found] == [each for each in started if each not in made]
+    assert await count("b", "interrupted") == 0
+
+
+async def test_runs_are_cancelled_by_more_ids_than_go_into_a_page(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_cancel, "PAGE", 25)
+    made = await queue_runs("a", run_cancel.PAGE + 1, thread := uuid4())
+    unknown = [uuid4() for _ in range(2 * run_cancel.PAGE)]
+    await Runs.cancel(None, [made[0], *unknown, *made[1:]], thread_id=thread)
+    assert await count("a", "interrupted") == len(made)
+    assert (await runtime.thread(thread))["status"] == "idle"

@@ -1,0 +1,124 @@
+"""Containment in the words that a database has for it: what `filters.contains` says, no more or less."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import bindparam, select
+
+from langgraph_runtime_sql.database.database import Database, open_database
+from langgraph_runtime_sql.database.schema import Json
+from langgraph_runtime_sql.database.statements import Prepared
+from langgraph_runtime_sql.search import filters
+from tests.support import databases
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+SCALARS = st.sampled_from(
+    [
+        None,
+        True,
+        False,
+        0,
+        1,
+        1.0,
+        -0.0,
+        0.5,
+        2**53,
+        1e22,
+        "",
+        "a",
+        "A",
+        "1",
+        "true",
+        "\u00e4",
+        "\\",
+    ]
+)
+KEYS = st.sampled_from(["a", "b", "A", "", "$eq", "a.b", "0"])
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=10,
+)
+DOCUMENTS = st.dictionaries(KEYS, ANYTHING, max_size=4)
+
+
+def _statement(*names: str) -> Prepared:
+    quick = filters.Has(*(bindparam(name, type_=Json) for name in names))
+    slow = filters.has(bindparam("document", type_=Json), bindparam("needle", type_=Json))
+    return Prepared(select(quick.label("quick"), slow.label("slow")))
+
+
+# By whether the needle holds arrays.
+STATEMENTS = {
+    False: _statement("document", "needle"),
+    True: _statement("document", "needle", "sketch"),
+}
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A document and a needle, which is often a part of it, or nearly."""
+    document = draw(DOCUMENTS)
+    return document, draw(st.one_of(DOCUMENTS, st.just(_part(draw, document))))
+
+
+def _part(draw: st.DrawFn, whole: Any) -> Any:
+    if isinstance(whole, dict):
+        kept = [key for key in whole if draw(st.booleans())]
+        return {key: _part(draw, whole[key]) for key in kept}
+    if isinstance(whole, list):
+        return draw(st.sampled_from([whole, whole[::-1], whole[:-1], whole + whole[:1]]))
+    return draw(st.one_of(st.just(whole), SCALARS))
+
+
+@pytest.fixture(scope="module")
+async def db(
+    each_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Database]:
+    database = open_database(databases.url(tmp_path_factory.mktemp("containment") / "data.db"))
+    await database.start()
+    yield database
+    await database.stop()
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(pairs())
+@example(({"a": 1}, {"a": 1.0}))
+@example(({"a": True}, {"a": 1}))
+@example(({"a": ["b"]}, {"a": "b"}))
+@example(({"a": []}, {"a": {}}))
+@example(({"a": {}}, {"a": []}))
+@example(({"a": None}, {"a": None}))
+@example(({}, {"a": None}))
+@example(({"a": [1, 2]}, {"a": [2, 1]}))
+@example(({"a": [1, [2, {"b": 3}]]}, {"a": [1, [2, {"b": 3}]]}))
+@example(({"a": [{"b": 1, "c": 2}]}, {"a": [{"b": 1}]}))
+@example(({"a": list(range(20))}, {"a": list(range(20))}))
+@example(({"a": list(range(20))}, {"a": list(range(19))}))
+async def test_the_quick_condition_means_the_same(
+    db: Database, pair: tuple[dict[str, Any], dict[str, Any]]
+) -> None:
+    document, needle = pair
+    given = {"document": document, "needle": needle, "sketch": filters.sketch(needle)}
+    statement = STATEMENTS[filters.has_arrays(needle)]
+    found = await db.read(lambda conn: conn.fetchone(statement, given))
+    assert found is not None
+    expected = filters.contains(document, needle)
+    assert (bool(found["quick"]), bool(found["slow"])) == (expected, expected)
+
+
+@given(pairs())
+def test_a_sketch_has_few_entries_of_each_array(
+    pair: tuple[dict[str, Any], dict[str, Any]],
+) -> None:
+    def sizes(sketch: Any) -> list[int]:
+        if isinstance(sketch, dict):
+            return [size for value in sketch.values() for size in sizes(value)]
+        return [len(sketch)] if isinstance(sketch, list) else []
+
+    assert all(size <= filters.SKETCHED for size in sizes(filters.sketch(pair[1])))
+    assert (filters.sketch(pair[1]) == pair[1]) or filters.has_arrays(pair[1])

@@ -1,0 +1,241 @@
+"""Searching threads: every plan gives the same answer, and a rare label costs little."""
+
+import random
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.hooks import Caller
+from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.search import filters, thread_query
+from tests.support import databases
+from tests.support.checkpoints import api_settings
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+
+VALUES: list[Any] = ["a", "b", 1, 1.0, 2, True, False, None, [1], ["a", "b"], {"x": {"y": 1}}, "é"]
+KEYS = ["tenant", "user", 'quo"te', "dot.ted", "$dollar", "per%cent", "x" * 300, "nul\x00"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings() -> Iterator[None]:
+    with api_settings():
+        yield
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[Database]:
+    found = database.open_database(databases.url(tmp_path / "x.db"))
+    await found.start()
+    yield found
+    await found.stop()
+
+
+def _random_metadata(rng: random.Random) -> dict[str, Any]:
+    return {key: rng.choice(VALUES) for key in rng.sample(KEYS, rng.randint(0, 4))}
+
+
+async def _fill(db: Database, rng: random.Random, count: int) -> dict[uuid.UUID, dict[str, Any]]:
+    """Threads with random metadata: what the database holds, by id."""
+
+    def fn(conn: Connection) -> dict[uuid.UUID, dict[str, Any]]:
+        for _ in range(count):
+            thread_rows.insert(
+                conn,
+                uuid.UUID(int=rng.getrandbits(128)),
+                _random_metadata(rng),
+                Caller(),
+                status=rng.choice(["idle", "busy"]),
+                values=rng.choice([None, {"n": 1}, {"n": 2, "m": {"k": [1]}}]),
+            )
+        return {row["thread_id"]: row for row in conn.fetchall(thread_rows.threads.select())}
+
+    return await db.write(fn)
+
+
+@pytest.mark.parametrize("sparse", [0, 20, 10_000])
+async def test_every_plan_finds_what_looking_at_each_thread_finds(
+    db: Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch, sparse: int
+) -> None:
+    monkeypatch.setattr(thread_query, "SPARSE", sparse)
+    stored = await _fill(db, rng, 150)
+    for _ in range(60):
+        metadata = _random_metadata(rng)
+        permitted = rng.choice(
+            [
+                None,
+                {"tenant": rng.choice(VALUES)},
+                {"user": {"$eq": rng.choice(VALUES)}},
+                {"tenant": {"$contains": "a"}},
+                {"$or": [{"tenant": "a"}, {"user": "b"}]},
+            ]
+        )
+        values = rng.choice([None, {"n": 1}, {"m": {"k": [1]}}])
+        status = rng.choice([None, "idle"])
+
+        def fn(
+            conn: Connection,
+            metadata: Any = metadata,
+            permitted: Any = permitted,
+            values: Any = values,
+            status: Any = status,
+        ) -> tuple[list[uuid.UUID], int]:
+            query = thread_query.plan(conn, metadata, permitted).also(values=values, status=status)
+            query = query.sorted_by("created_at", ascending=True)
+            rows = conn.fetchall(query.page(), {**query.parameters, "most": 1000, "start": 0})
+            assert set(query.ids(conn)) == {row["thread_id"] for row in rows}
+            return [row["thread_id"] for row in rows], conn.scalar(query.count(), query.parameters)
+
+        found, count = await db.read(fn)
+        expected = [
+            row["thread_id"]
+            for row in sorted(stored.values(), key=lambda row: row["created_at"])
+            if filters.contains(row["metadata"], filters.json_codec.plain(metadata))
+            and filters.allows(permitted, row["metadata"])
+            and (values is None or filters.contains(row["values"], values))
+            and (status is None or row["status"] == status)
+        ]
+        assert found == expected
+        assert count == len(expected)
+
+
+@pytest.mark.parametrize("ascending", [False, True])
+async def test_pages_are_in_the_order_of_the_last_update(
+    db: Database, rng: random.Random, ascending: bool
+) -> None:
+    """Some share a period of the labels, some do not, and many are updated into another."""
+    beginning = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def fn(conn: Connection) -> tuple[list[list[Any]], list[Row]]:
+        for _ in range(120):
+            metadata = {"a": rng.choice([1, 2]), "b": rng.choice([1, 2, 3])}
+            row = thread_rows.insert(conn, uuid.UUID(int=rng.getrandbits(128)), metadata, Caller())
+            for _ in range(rng.choice([1, 2])):
+                moment = beginning + timedelta(minutes=rng.uniform(0, 200))
+                row = thread_rows.merge_metadata(conn, row, {}, Caller(), updated_at=moment)
+        query = thread_query.plan(conn, {"a": 1}, {"b": 2}).sorted_by(None, ascending=ascending)
+        asked = [{**query.parameters, "most": 5, "start": start} for start in range(0, 60, 5)]
+        pages = [[row["thread_id"] for row in conn.fetchall(query.page(), p)] for p in asked]
+        return pages, conn.fetchall(thread_rows.threads.select())
+
+    pages, stored = await db.write(fn)
+    matching = [row for row in stored if row["metadata"] == {"a": 1, "b": 2}]
+    matching.sort(key=lambda row: (row["updated_at"], row["thread_id"]), reverse=not ascending)
+    expected = [row["thread_id"] for row in matching]
+    assert len(expected) > 5
+    assert pages == [expected[start : start + 5] for start in range(0, 60, 5)]
+
+
+@pytest.mark.parametrize("sparse", [0, 10_000])
+async def test_pages_follow_each_other_without_gap_or_repeat(
+    db: Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch, sparse: int
+) -> None:
+    monkeypatch.setattr(thread_query, "SPARSE", sparse)
+
+    def fn(conn: Connection) -> tuple[list[Any], list[Any]]:
+        for _ in range(50):
+            thread_rows.insert(conn, uuid.UUID(int=rng.getrandbits(128)), {"a": 1}, Caller())
+        query = thread_query.plan(conn, {"a": 1}, None).sorted_by("status", ascending=False)
+        pages = [
+            row["thread_id"]
+            for start in range(0, 60, 7)
+            for row in conn.fetchall(query.page(), {**query.parameters, "most": 7, "start": start})
+        ]
+        return pages, query.ids(conn)
+
+    pages, ids = await db.write(fn)
+    assert len(pages) == len(set(pages)) == len(ids) == 50
+    assert set(pages) == set(ids)
+
+
+@pytest.mark.only("sqlite")  # Postgres plans by the size of its tables: `bench/` measures that.
+async def test_a_rare_label_is_the_start_and_no_table_is_walked(
+    db: Database, rng: random.Random
+) -> None:
+    def fn(conn: Connection) -> list[str]:
+        query = thread_query.plan(conn, {"tenant": "a", "user": "b"}, {"owner": "c"})
+        compiled = query.page().compiled(_dialect(conn))
+        bound = compiled.bind({**query.parameters, "most": 10, "start": 0})
+        plan = conn.raw.execute(f"EXPLAIN QUERY PLAN {compiled.sql}", bound).fetchall()
+        return [str(step[-1]) for step in plan]
+
+    steps = await db.write(fn)
+    assert not [step for step in steps if step.startswith("SCAN")], steps
+
+
+@pytest.mark.only("sqlite")  # As above.
+@pytest.mark.parametrize("sparse", [0, 10_000])
+async def test_a_label_is_counted_by_walking_through_it(
+    db: Database, monkeypatch: pytest.MonkeyPatch, sparse: int
+) -> None:
+    monkeypatch.setattr(thread_query, "SPARSE", sparse)
+
+    def fn(conn: Connection) -> list[str]:
+        query = thread_query.plan(conn, {"tenant": "a"}, None)
+        compiled = query.count().compiled(_dialect(conn))
+        asked = f"EXPLAIN QUERY PLAN {compiled.sql}"
+        return [str(step[-1]) for step in conn.raw.execute(asked, compiled.bind(query.parameters))]
+
+    steps = await db.write(fn)
+    assert steps[0].startswith("SEARCH l0 USING COVERING INDEX"), steps
+    assert not [step for step in steps if step.startswith("SCAN")], steps
+
+
+def _dialect(conn: Connection) -> Any:
+    return conn._dialect
+
+
+async def test_changed_metadata_is_found_and_the_old_is_not(db: Database) -> None:
+    thread_id = uuid.uuid4()
+
+    def fn(conn: Connection) -> list[int]:
+        row = thread_rows.insert(conn, thread_id, {"a": 1, "b": "x" * 500}, Caller())
+        thread_rows.merge_metadata(conn, row, {"a": 2, "c": None}, Caller())
+        wanted = [{"a": 1}, {"a": 2}, {"c": None}, {"b": "x" * 500}, {"b": "x"}]
+        return [len(thread_query.plan(conn, each, None).ids(conn)) for each in wanted]
+
+    assert await db.write(fn) == [0, 1, 1, 1, 0]
+
+
+async def test_more_entries_than_labels_help_are_all_asked_for(db: Database) -> None:
+    many = {f"key{number}": number for number in range(40)}
+    ids = [uuid.uuid4() for _ in range(2)]
+
+    def fn(conn: Connection) -> list[list[uuid.UUID]]:
+        thread_rows.insert(conn, ids[0], many, Caller())
+        thread_rows.insert(conn, ids[1], {**many, "key39": "other"}, Caller())
+        return [
+            thread_query.plan(conn, many, None).ids(conn),
+            thread_query.plan(conn, None, many).ids(conn),
+            thread_query.plan(conn, {**many, "key39": "other"}, {"key0": 0}).ids(conn),
+        ]
+
+    assert await db.write(fn) == [[ids[0]], [ids[0]], [ids[1]]]
+
+
+async def test_ids_narrow_a_search_however_many(db: Database) -> None:
+    ids = [uuid.uuid4() for _ in range(50)]
+
+    def fn(conn: Connection) -> set[uuid.UUID]:
+        for each in ids:
+            thread_rows.insert(conn, each, {"a": 1}, Caller())
+        asked = [*ids[:20], *(uuid.uuid4() for _ in range(5000))]
+        return set(thread_query.plan(conn, {"a": 1}, None).also(ids=asked).ids(conn))
+
+    assert await db.write(fn) == set(ids[:20])
+
+
+async def test_a_bad_filter_admits_nothing(db: Database) -> None:
+    for bad in ({"a": {"$ne": 1}}, {"$nor": []}, {"$or": [{"a": 1}]}, {"$and": [{}, {"a": 1}]}):
+        with pytest.raises(filters.HTTPException) as error:
+            filters.validate(bad)
+        assert error.value.status_code == 500

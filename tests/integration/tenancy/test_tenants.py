@@ -1,0 +1,221 @@
+"""Tenants: each row knows whose it is, by the entry of its metadata that the host has named."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import select
+
+from langgraph_runtime_sql import options
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.database.schema import (
+    assistant_versions,
+    assistants,
+    crons,
+    runs,
+    thread_labels,
+    threads,
+)
+from langgraph_runtime_sql.hooks import Caller, Transaction
+from langgraph_runtime_sql.ops.assistants.assistants import Assistants, system_id
+from langgraph_runtime_sql.ops.crons.crons import Crons
+from langgraph_runtime_sql.ops.runs.runs import Runs
+from langgraph_runtime_sql.ops.threads.threads import Threads
+from langgraph_runtime_sql.tenancy import scope, tenants
+from tests.support import runtime
+from tests.support.operations import row, rows
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+TABLES = (threads, thread_labels, runs, crons, assistants, assistant_versions)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def serving() -> Iterator[None]:
+    with runtime.serving("echo"):
+        yield
+
+
+@pytest.fixture
+async def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Database]:
+    monkeypatch.setattr(options, "_current", options.Options(tenant_key="org"))
+    monkeypatch.setattr(scope, "current", lambda: scope.EVERYTHING)
+    async with runtime.opened(tmp_path / "tenants.db") as opened:
+        await runtime.register(["echo"])
+        yield opened
+
+
+async def found(db: Database) -> dict[str, list[str | None]]:
+    """The tenants of the rows of each table, but for the system's assistant."""
+
+    def fn(conn: Connection) -> dict[str, list[str | None]]:
+        ours: dict[str, list[str | None]] = {}
+        for table in TABLES:
+            statement = select(table.c.tenant)
+            if table in (assistants, assistant_versions):
+                statement = statement.where(table.c.assistant_id != system_id("echo"))
+            ours[table.name] = [each["tenant"] for each in conn.fetchall(statement)]
+        return ours
+
+    return await db.read(fn)
+
+
+async def make(metadata: dict[str, Any]) -> Any:
+    """A thread, a run on it, a cron and an assistant of two versions with these metadata."""
+    thread = await row(Threads.put(None, uuid4(), metadata=dict(metadata), if_exists="raise"))
+    await rows(
+        Runs.put(
+            None,
+            system_id("echo"),
+            {},
+            thread_id=thread["thread_id"],
+            metadata={},
+            prevent_insert_if_inflight=True,
+        )
+    )
+    await rows(
+        Crons.put(
+            None,
+            payload={"assistant_id": "echo"},
+            schedule="0 0 1 1 *",
+            metadata=dict(metadata),
+            enabled=True,
+        )
+    )
+    assistant = await row(
+        Assistants.put(
+            None,
+            uuid4(),
+            graph_id="echo",
+            config=None,
+            context=None,
+            metadata=dict(metadata),
+            if_exists="raise",
+            name="mine",
+        )
+    )
+    await rows(Assistants.patch(None, assistant["assistant_id"], name="still mine"))
+    return thread
+
+
+async def test_every_row_is_its_tenants(db: Database) -> None:
+    thread = await make({"org": "acme", "topic": "x"})
+    assert {name: set(each) for name, each in (await found(db)).items()} == {
+        table.name: {"acme"} for table in TABLES
+    }
+    # Nobody is shown the column.
+    assert "tenant" not in thread
+    for each in (
+        await row(Threads.get(None, thread["thread_id"])),
+        await row(Assistants.get(None, system_id("echo"))),
+    ):
+        assert "tenant" not in each
+
+
+async def test_a_run_without_a_thread_is_of_its_own_metadata(db: Database) -> None:
+    await rows(
+        Runs.put(
+            None,
+            system_id("echo"),
+            {},
+            metadata={"org": "acme"},
+            prevent_insert_if_inflight=True,
+            if_not_exists="create",
+        )
+    )
+    now = await found(db)
+    assert (now["threads"], now["runs"]) == (["acme"], ["acme"])
+
+
+@pytest.mark.parametrize("name", [None, "", 42, True, ["acme"], {"a": 1}])
+async def test_what_is_no_name_is_nobodys(db: Database, name: Any) -> None:
+    await make({"org": name})
+    await tenants.adopt(db)
+    assert {each for every in (await found(db)).values() for each in every} == {None}
+
+
+@pytest.mark.parametrize("name", ["it's", "a.b", "%", "100% \U0001f9ff", "x" * 1000, " "])
+async def test_a_name_is_kept_as_it_is(db: Database, name: str) -> None:
+    await make({"org": name})
+    assert {each for every in (await found(db)).values() for each in every} == {name}
+
+
+async def test_a_thread_that_changes_hands_takes_its_labels_along(db: Database) -> None:
+    thread = await make({"org": "acme", "topic": "x"})
+    await rows(Threads.patch(None, thread["thread_id"], metadata={"org": "bolt"}))
+    assert set((await found(db))["thread_labels"]) == {"bolt"}
+    assert (await found(db))["threads"] == ["bolt"]
+
+    def patch(conn: Connection) -> None:
+        Transaction(conn, Caller()).patch_thread(thread["thread_id"], {"org": "core"})
+
+    await db.write(patch)
+    assert set((await found(db))["thread_labels"]) == {"core"}
+    assert (await found(db))["threads"] == ["core"]
+
+
+@pytest.mark.parametrize("next_key", ["org", "team"])
+async def test_an_adoption_that_is_cut_off_is_done_again_whoever_comes_next(
+    next_key: str, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pages before are those of another key than the pages behind."""
+    monkeypatch.setattr(tenants, "PAGE", 2)
+    names = {"org": "acme", "team": "red"}
+    for _ in range(5):
+        await make(names)
+    await tenants.adopt(db)
+    assert {each for every in (await found(db)).values() for each in every} == {"acme"}
+
+    class CutOff(Exception):
+        pass
+
+    pages: list[Any] = []
+    plain = tenants._fill
+
+    def cut_off(conn: Connection, table: Any, *about: Any) -> None:
+        pages.append(table)
+        if pages.count(threads) == 2:
+            raise CutOff
+        plain(conn, table, *about)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(options, "_current", options.Options(tenant_key="team"))
+        patch.setattr(tenants, "_fill", cut_off)
+        with pytest.raises(CutOff):
+            await tenants.adopt(db)
+    assert sorted(str(each) for each in (await found(db))["threads"]) == ["acme"] * 3 + ["red"] * 2
+    monkeypatch.setattr(options, "_current", options.Options(tenant_key=next_key))
+    await tenants.adopt(db)
+    now = {table: set(each) for table, each in (await found(db)).items()}
+    assert now == {table.name: {names[next_key]} for table in TABLES}
+
+
+async def test_rows_from_before_are_adopted_once(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "_current", options.Options())
+    await make({"org": "acme", "team": "red", "topic": "x"})
+    await tenants.adopt(db)
+    nobodys = {table.name: {None} for table in TABLES}
+    assert {name: set(each) for name, each in (await found(db)).items()} == nobodys
+
+    for key, name in (("org", "acme"), ("team", "red")):
+        monkeypatch.setattr(options, "_current", options.Options(tenant_key=key))
+        await tenants.adopt(db)
+        now = {table: set(each) for table, each in (await found(db)).items()}
+        assert now == {table.name: {name} for table in TABLES}
+
+    # What was adopted is not looked at again.
+    await db.write(lambda conn: conn.execute(threads.update().values(tenant=None)))
+    await tenants.adopt(db)
+    assert (await found(db))["threads"] == [None]
+
+    # Those of a time without tenants are adopted by the next one with them.
+    monkeypatch.setattr(options, "_current", options.Options())
+    await tenants.adopt(db)
+    monkeypatch.setattr(options, "_current", options.Options(tenant_key="team"))
+    await tenants.adopt(db)
+    assert (await found(db))["threads"] == ["red"]

@@ -1,0 +1,198 @@
+"""The fork_server: a process that has imported what every server imports, and forks servers from there.
+
+Half of what a server needs to start is importing libraries, and the tests start hundreds. What is
+forked has imported no module that reads the environment: it gets its own, and then runs
+`python -m server` as any other process does.
+
+    < {"start": [...], "folder": ..., "log": ..., "errors": ..., "environment": {...}}
+                                        > the process id
+    < {"poll": pid}                     > its exit status once it has ended, else null
+"""
+
+import importlib
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+# Not langgraph_api, which reads the environment, nor anything of ours, which may import it.
+LIBRARIES = (
+    *("langchain_core.messages", "langchain_core.runnables", "langchain_core.load"),
+    *("langgraph.graph", "langgraph.pregel", "langgraph.pregel.remote", "langgraph.func"),
+    *("langgraph.checkpoint.sqlite", "langgraph.store.sqlite", "langgraph_sdk", "langsmith.client"),
+    *("sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql.psycopg", "psycopg"),
+    *("langgraph.checkpoint.postgres", "langgraph.store.postgres", "pydantic_settings"),
+    *("starlette.applications", "starlette.middleware.cors", "starlette.testclient"),
+    *("uvicorn.config", "uvicorn.protocols.http.httptools_impl", "websockets.server", "httpx"),
+    *("numpy", "rich.console", "structlog.stdlib", "prometheus_client", "requests", "psutil"),
+    *("google.protobuf.json_format", "grpc", "grpc.aio", "opentelemetry.sdk.trace", "watchfiles"),
+    *("orjson", "ormsgpack", "jsonschema_rs", "click", "yaml", "aiosqlite", "sse_starlette"),
+)
+POLL_SECONDS = 0.01
+
+
+class Child:
+    """A process that the fork_server has forked; as far as tests need it, a `subprocess.Popen`.
+
+    Attributes:
+        pid: Its id.
+        returncode: Its exit status once it is known that it has ended.
+    """
+
+    def __init__(self, fork_server: "ForkServer", pid: int, command: list[str]) -> None:
+        self._fork_server = fork_server
+        self.args = command
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit status, None while it runs."""
+        if self.returncode is None:
+            self.returncode = self._fork_server.ask({"poll": self.pid})
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end.
+
+        Raises:
+            subprocess.TimeoutExpired: it goes on after so many seconds.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (status := self.poll()) is None:
+            if deadline is not None and time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            time.sleep(POLL_SECONDS)
+        return status
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it."""
+        self.send_signal(signal.SIGKILL)
+
+
+class ForkServer:
+    """The process, for those who want servers of it."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self._asking = threading.Lock()
+        self._process = subprocess.Popen(
+            [sys.executable, __file__], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+
+    def start(
+        self, command: list[str], folder: str, log: str, env: dict[str, str], errors: str = ""
+    ) -> Child:
+        """Run `python -m server` with the arguments that follow it in `command`.
+
+        Args:
+            log: The file with all that it prints, or only with what is no error.
+            errors: The file with its errors, if that is another.
+        """
+        asked = {"start": command[2:], "folder": folder, "log": log, "errors": errors or log}
+        asked["environment"] = env
+        return Child(self, self.ask(asked), command)
+
+    def ask(self, question: Any) -> Any:
+        """What it answers."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._asking:
+            self._process.stdin.write(json.dumps(question).encode() + b"\n")
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline()
+        assert answer, "the fork_server has died"
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """End it, and whatever it has forked."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+class _Forked(BaseException):
+    """This is the new process: it leaves the fork_server's loop."""
+
+    def __init__(self, order: Any) -> None:
+        self.order = order
+
+
+def _serve() -> None:
+    children: set[int] = set()
+    try:
+        for line in sys.stdin:
+            order = json.loads(line)
+            answer = _fork(order, children) if "start" in order else _poll(order["poll"], children)
+            print(json.dumps(answer), flush=True)
+    finally:
+        # Whoever asked for them is gone.
+        for child in children:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+
+
+def _fork(order: Any, children: set[int]) -> int:
+    if child := os.fork():
+        children.add(child)
+        return child
+    children.clear()
+    raise _Forked(order)
+
+
+def _poll(child: int, children: set[int]) -> int | None:
+    found, status = os.waitpid(child, os.WNOHANG)
+    if not found:
+        return None
+    children.discard(child)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _become(order: Any) -> None:
+    """Run the server as if it had just been started so."""
+    for target, path in ((0, os.devnull), (1, order["log"]), (2, order["errors"])):
+        how = os.O_RDONLY if target == 0 else os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        source = os.open(path, how)
+        os.dup2(source, target)
+        os.close(source)
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    os.chdir(order["folder"])
+    _, *arguments = order["start"]
+    # As `python -m` has it: the working directory, and then what PYTHONPATH says.
+    said = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+    rest = [each for each in sys.path[1:] if each not in said]
+    sys.path[:] = [order["folder"], *said, *rest]
+    sys.argv = ["server", *arguments]
+    runpy.run_module("server", run_name="__main__", alter_sys=True)
+
+
+def main() -> None:
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    try:
+        _serve()
+    except _Forked as forked:
+        order = forked.order
+    else:
+        return
+    _become(order)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Redis URLs and prefixes: what is understood, what is refused, and that no password is shown."""
+
+import pytest
+
+from langgraph_runtime_sql.errors import BadRedis
+from langgraph_runtime_sql.events.redis.url import check_prefix, check_url, shown
+from threadhold.platform import LangGraphPlatform
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://localhost",
+        "redis://localhost:6379/0",
+        "redis://:secret@cache/15",
+        "redis://user:p%40ss@10.0.0.1:7000/3?socket_timeout=3",
+        "redis://[::1]:6379/0",
+        "rediss://user:secret@cache.example.com:6380/0?ssl_cert_reqs=required",
+        "unix:///run/redis.sock?db=2",
+        "unix://user:secret@/run/redis.sock",
+    ],
+)
+def test_one_server_is_understood(url: str) -> None:
+    check_url(url)
+    assert "secret" not in shown(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("", "form"),
+        ("localhost:6379", "form"),
+        ("http://user:secret@cache", "form"),
+        ("redis:/user:secret@cache", "form"),
+        ("redis://user:secret@cache/0 ", "form"),
+        ("redis://user:secret@cache/0\n", "form"),
+        ("redis://", "host"),
+        ("redis:///0", "host"),
+        ("redis://user:secret@:6379/0", "host"),
+        ("redis://user:secret@cache:port/0", "understood"),
+        ("redis://user:secret@cache:99999/0", "understood"),
+        ("redis://user:secret@cache/zero", "number"),
+        ("redis://user:secret@cache/0/1", "number"),
+        ("redis://user:secret@cache/0?no_such_option=1", "understood"),
+        ("unix://", "socket"),
+        ("redis+sentinel://user:secret@one:26379/primary", "Sentinel"),
+        ("rediss+cluster://user:secret@one:6379", "Cluster"),
+        ("redis://user:secret@one:6379,two:6379/0", "several"),
+    ],
+)
+def test_others_are_refused_without_showing_them(url: str, said: str) -> None:
+    with pytest.raises(BadRedis, match=said) as refused:
+        check_url(url)
+    error: BaseException | None = refused.value
+    assert "secret" not in str(error)
+    assert error.__cause__ is None
+
+
+@pytest.mark.parametrize("prefix", ["app", "threadhold:blue", "a" * 64, "A-1_b.c:d"])
+def test_a_prefix_is_a_name(prefix: str) -> None:
+    check_prefix(prefix)
+
+
+@pytest.mark.parametrize("prefix", ["", "*", "a b", "{a}", "a\n", "é", "a" * 65, ":a", "a?"])
+def test_a_prefix_is_no_pattern(prefix: str) -> None:
+    with pytest.raises(BadRedis, match="prefix"):
+        check_prefix(prefix)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"redis_url": "redis://user:secret@cache:x/0"}, "understood"),
+        ({"redis_url": "redis://user:secret@cache/0", "redis_prefix": "*"}, "prefix"),
+    ],
+)
+def test_a_platform_is_not_made_with_them(options: dict[str, str], said: str) -> None:
+    with pytest.raises(BadRedis, match=said) as refused:
+        LangGraphPlatform(
+            {"graphs": {"a": "some.module:graph"}}, database_url="postgresql://host/app", **options
+        )  # type: ignore[arg-type]
+    assert "secret" not in str(refused.value)

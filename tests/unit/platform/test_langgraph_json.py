@@ -1,0 +1,218 @@
+"""Reading a langgraph.json, and the environment that is made of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from threadhold.config_file import ConfigError, ConfigFile, read_config
+from threadhold.environment import STUDIO_ORIGINS, Environment, environment
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with a graph, an auth object and a package of its own."""
+    for name in ("graph.py", "auth.py", "hooks.py", "embed.py", "lib/helper.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("graph = auth = policy = embed = None\n")
+    return tmp_path
+
+
+def write(project: Path, **content: Any) -> Path:
+    path = project / "langgraph.json"
+    path.write_text(json.dumps({"graphs": {"a": "./graph.py:graph"}, **content}))
+    return path
+
+
+def variables(config: ConfigFile, **changes: Any) -> Environment:
+    arguments: dict[str, Any] = {
+        "database_url": "sqlite:////tmp/x.db",
+        "redis_url": None,
+        "n_jobs": None,
+        "cors": None,
+        "max_body_bytes": 10,
+        "allow_private_webhooks": False,
+        "studio": False,
+    }
+    return environment(config, **(arguments | changes))
+
+
+def section(name: str, config: ConfigFile, **changes: Any) -> dict[str, Any]:
+    """A JSON variable, parsed."""
+    value = variables(config, **changes)[name]
+    assert value is not None
+    parsed: dict[str, Any] = json.loads(value)
+    return parsed
+
+
+def test_paths_count_from_the_file_not_from_the_working_directory(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(
+        project,
+        graphs={"a": "./graph.py:graph", "b": {"path": "graph.py:graph", "description": "B"}},
+        auth={"path": "./auth.py:auth"},
+        store={"index": {"dims": 2, "embed": "./embed.py:embed"}},
+        sql={"hooks": "./hooks.py:policy", "tenant_key": "org-id"},
+        dependencies=[".", "./lib", "langchain-openai"],
+    )
+    monkeypatch.chdir("/")
+    config = read_config(path)
+    assert config.graphs == {
+        "a": f"{project}/graph.py:graph",
+        "b": {"path": f"{project}/graph.py:graph", "description": "B"},
+    }
+    assert config.sections["auth"]["path"] == f"{project}/auth.py:auth"
+    assert config.sections["store"]["index"] == {"dims": 2, "embed": f"{project}/embed.py:embed"}
+    assert config.hooks == f"{project}/hooks.py:policy"
+    assert config.tenant_key == "org-id"
+    assert config.import_paths == (project, project / "lib")
+
+
+def test_modules_and_embedding_models_stay_as_they_are(project: Path) -> None:
+    path = write(
+        project,
+        graphs={"a": "my.package:graph"},
+        store={"index": {"dims": 2, "embed": "openai:text-embedding-3-small"}},
+    )
+    config = read_config(path)
+    assert config.graphs == {"a": "my.package:graph"}
+    assert config.sections["store"]["index"]["embed"] == "openai:text-embedding-3-small"
+
+
+def test_a_mapping_counts_from_the_working_directory(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    config = read_config({"graphs": {"a": "./graph.py:graph"}})
+    assert config.graphs == {"a": f"{project}/graph.py:graph"}
+
+
+@pytest.mark.parametrize(
+    ("content", "key"),
+    [
+        ({"graphs": {}}, "graphs"),
+        ({"graphs": ["./graph.py:graph"]}, "graphs"),
+        ({"graphs": {"a": "./missing.py:graph"}}, "graphs.a"),
+        ({"graphs": {"a": "./graph.py"}}, "graphs.a"),
+        ({"graphs": {"a": "./graph.py:not a name"}}, "graphs.a"),
+        ({"graphs": {"a": 3}}, "graphs.a"),
+        ({"graphs": {"a": {"description": "no path"}}}, "graphs.a.path"),
+        ({"graphs": {"a": "./graph.ts:graph"}}, "graphs.a"),
+        ({"auth": {"path": "./missing.py:auth"}}, "auth.path"),
+        ({"auth": "auth.py:auth"}, "auth"),
+        ({"http": {"app": "./missing.py:app"}}, "http.app"),
+        ({"http": {"mount_prefix": "api"}}, "http.mount_prefix"),
+        ({"http": {"mount_prefix": "/api/"}}, "http.mount_prefix"),
+        ({"http": {"mount_prefix": 3}}, "http.mount_prefix"),
+        ({"store": {"index": {"embed": "./missing.py:embed"}}}, "store.index.embed"),
+        ({"checkpointer": {"path": "./missing.py:saver"}}, "checkpointer.path"),
+        ({"dependencies": "."}, "dependencies"),
+        ({"env": 3}, "env"),
+        ({"env": {"A": ["b"]}}, "env.A"),
+        ({"sql": {"hook": "./hooks.py:policy"}}, "sql.hook"),
+        ({"sql": {"hooks": "./missing.py:policy"}}, "sql.hooks"),
+        ({"sql": {"tenant_key": ""}}, "sql.tenant_key"),
+        ({"sql": {"tenant_key": 'a"b'}}, "sql.tenant_key"),
+        ({"sql": {"tenant_key": ["org"]}}, "sql.tenant_key"),
+        ({"sql": []}, "sql"),
+        ({"encryption": {"path": "./auth.py:auth"}}, "encryption"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_by_file_and_key(
+    project: Path, content: dict[str, Any], key: str
+) -> None:
+    path = write(project, **content)
+    with pytest.raises(ConfigError) as refusal:
+        read_config(path)
+    assert str(refusal.value).startswith(f"{path}: {key}: ")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", '"x"', "\xff", "[" * 100_000])
+def test_a_file_that_holds_no_object_is_refused_by_name(project: Path, text: str) -> None:
+    path = project / "langgraph.json"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(ConfigError, match=str(path)):
+        read_config(path)
+
+
+def test_a_missing_file_is_refused_by_name(project: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.json: no such file"):
+        read_config(project / "nowhere.json")
+
+
+def test_env_is_a_mapping_or_a_file_and_a_missing_file_is_no_error(project: Path) -> None:
+    assert read_config(write(project, env={"A": "x", "B": 2, "C": True})).env == {
+        "A": "x",
+        "B": "2",
+        "C": "true",
+    }
+    assert read_config(write(project, env=".env")).env == {}
+    (project / ".env").write_text("A='x y'\n# comment\nB=2\nC\n")
+    assert read_config(write(project, env=".env")).env == {"A": "x y", "B": "2"}
+
+
+def test_what_would_open_the_server_is_set_or_unset_whatever_the_project_says(
+    project: Path,
+) -> None:
+    path = write(project, auth={"path": "./auth.py:auth", "disable_studio_auth": False})
+    owned = variables(read_config(path))
+    assert owned["LANGGRAPH_RUNTIME_EDITION"] == "sql"
+    assert "__inmem" not in (owned["MIGRATIONS_PATH"] or "")
+    assert owned["LANGSMITH_LANGGRAPH_API_VARIANT"] is None
+    assert owned["LANGGRAPH_STRICT_MSGPACK"] == "true"
+    assert owned["HTTP_MAX_REQUEST_BODY_BYTES"] == "10"
+    config = read_config(path)
+    assert section("LANGGRAPH_AUTH", config)["disable_studio_auth"] is True
+    assert section("LANGGRAPH_CHECKPOINTER", config) == {"serde": {"pickle_fallback": False}}
+    assert section("LANGGRAPH_HTTP", config)["disable_ui"] is True
+    assert section("LANGGRAPH_HTTP", config)["cors"]["allow_origins"] == []
+
+
+def test_studio_is_let_in_only_where_it_is_asked_for(project: Path) -> None:
+    config = read_config(write(project, http={"cors": {"allow_origins": ["https://a.example"]}}))
+    closed = section("LANGGRAPH_HTTP", config)["cors"]
+    assert closed["allow_origins"] == ["https://a.example"]
+    assert closed["allow_methods"] == ["*"]
+    open_ = section("LANGGRAPH_HTTP", config, studio=True)["cors"]
+    assert open_["allow_origins"] == ["https://a.example", *STUDIO_ORIGINS]
+
+
+def test_an_argument_is_stronger_than_the_projects_cors(project: Path) -> None:
+    config = read_config(write(project, http={"cors": {"allow_origins": ["https://a.example"]}}))
+    cors = section("LANGGRAPH_HTTP", config, cors={"allow_origins": ["https://b.example"]})["cors"]
+    assert cors["allow_origins"] == ["https://b.example"]
+
+
+def test_webhooks_go_to_public_https_unless_the_project_says_otherwise(project: Path) -> None:
+    config = read_config(write(project))
+    closed = {"require_https": True, "disable_private_ips": True, "disable_loopback": True}
+    assert section("LANGGRAPH_WEBHOOKS", config)["url"] == closed
+    private = section("LANGGRAPH_WEBHOOKS", config, allow_private_webhooks=True)["url"]
+    assert private == {
+        "require_https": False,
+        "disable_private_ips": False,
+        "disable_loopback": True,
+    }
+    said = read_config(write(project, webhooks={"url": {"require_https": False}}))
+    assert section("LANGGRAPH_WEBHOOKS", said)["url"] == {**closed, "require_https": False}
+
+
+@pytest.mark.parametrize(
+    ("content", "key"),
+    [
+        ({"checkpointer": {"serde": {"pickle_fallback": True}}}, "pickle_fallback"),
+        ({"checkpointer": {"backend": "mongo"}}, "checkpointer.backend"),
+        ({"http": {"cors": {"allow_origins": ["*"], "allow_credentials": True}}}, "http.cors"),
+        ({"http": {"cors": ["*"]}}, "http.cors"),
+        ({"webhooks": {"url": "https://a.example"}}, "webhooks.url"),
+        ({"checkpointer": {"serde": True}}, "checkpointer.serde"),
+    ],
+)
+def test_sections_that_are_unsafe_are_refused(
+    project: Path, content: dict[str, Any], key: str
+) -> None:
+    config = read_config(write(project, **content))
+    with pytest.raises(ConfigError, match=key):
+        variables(config)

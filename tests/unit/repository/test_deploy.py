@@ -1,0 +1,530 @@
+"""What is in `deploy/` fits the project: files, users, ports, commands, probes and settings."""
+
+import inspect
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from langgraph_runtime_sql.database.postgres.engine import READERS, SEARCHERS, URGENT, WRITERS
+from my_agent.chat.settings import ChatSettings
+from my_agent.database import CONNECTIONS, MORE_CONNECTIONS
+from my_agent.icp_finder.settings import IcpSettings
+from my_agent.models import ModelSettings
+from my_agent.tutor.settings import TutorSettings
+from server import heartbeat
+from server.cli import main
+from server.settings import Settings
+from tests.support.processes import ROOT, running
+
+DEPLOY = ROOT / "deploy"
+README = (ROOT / "README.md").read_text()
+PORT = 8123
+# What asks whether a server is up, here and there.
+PROBE = str(inspect.signature(running).parameters["ready"].default)
+# Requests may go on for so long after SIGTERM, and after them runs.
+GRACES = 2
+# The environment of Python itself, of a shell, and of the images of others.
+FOREIGN = {
+    "image": {"PATH", "HOME", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"},
+    "db": {"POSTGRES_PASSWORD", "THREADHOLD_PASSWORD"},
+}
+
+
+def known_settings() -> set[str]:
+    """Every variable that the project, or langgraph_api in it, reads and README explains."""
+    names = {name.upper() for name in Settings.model_fields}
+    for settings in (ModelSettings, ChatSettings, IcpSettings, TutorSettings):
+        names |= {f"{settings.PREFIX}{name}".upper() for name in settings.model_fields}
+    return names | set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", README))
+
+
+def check_settings(environment: dict[str, str]) -> Settings:
+    """Each is a setting, and the server takes the values of its own."""
+    assert environment.keys() <= known_settings(), environment.keys() - known_settings()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in Settings.model_fields:
+            patch.delenv(name.upper(), raising=False)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        return Settings(_env_file=None)
+
+
+def check_command(arguments: list[str]) -> None:
+    """`threadhold` takes these arguments."""
+    name, *rest = arguments
+    main.commands[name].make_context(name, list(rest))
+
+
+def check_heartbeat(
+    arguments: list[str], probe: list[str], folders: list[str], tmp_path: Path
+) -> None:
+    """The probe looks at the file that the worker touches, where it may write, and at its age."""
+    path = arguments[arguments.index("--heartbeat") + 1]
+    assert str(Path(path).parent) in folders
+    assert probe[0] == "python"
+    here = tmp_path / "heartbeat"
+    here.unlink(missing_ok=True)
+    asked = [sys.executable, *(word.replace(path, str(here)) for word in probe[1:])]
+    assert str(here) in asked[-1]
+
+    def answer() -> int:
+        return subprocess.run(asked, stderr=subprocess.DEVNULL, check=False).returncode
+
+    assert answer() != 0
+    here.touch()
+    assert answer() == 0
+    # Not of a single beat that was late: the machine may be busy.
+    for age, alive in ((4 * heartbeat.SECONDS, True), (3600, False)):
+        os.utime(here, (time.time() - age,) * 2)
+        assert (answer() == 0) is alive
+
+
+def grace(environment: dict[str, str]) -> float:
+    return float(environment["SHUTDOWN_GRACE_SECONDS"])
+
+
+# What each process takes of Postgres: its threads' connections, the one by which it owns the
+# database, and those of the graphs.
+PER_PROCESS = READERS + SEARCHERS + WRITERS + URGENT + 1 + CONNECTIONS + MORE_CONNECTIONS
+# Kept by Postgres for superusers, and for those who look at it or back it up.
+OTHERS = 20
+
+
+def promised(text: str) -> list[int]:
+    """The numbers of connections that something says Postgres needs to allow for."""
+    return [int(number) for number in re.findall(r"max_connections=(\d+)", text)]
+
+
+# --- the image ---
+
+
+class Instruction(NamedTuple):
+    """One instruction of a Dockerfile."""
+
+    name: str
+    text: str
+
+    @property
+    def words(self) -> list[str]:
+        """Its arguments, whether they are a list or not, without flags."""
+        if self.text.startswith("["):
+            found: list[str] = json.loads(self.text)
+            return found
+        return [word for word in shlex.split(self.text) if not word.startswith("--")]
+
+    @property
+    def flags(self) -> dict[str, str]:
+        found = (word for word in self.text.split() if word.startswith("--"))
+        return dict(word[2:].split("=", 1) for word in found)
+
+
+def dockerfile() -> list[list[Instruction]]:
+    """The instructions of each stage."""
+    lines = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+    stages: list[list[Instruction]] = []
+    for line in lines:
+        if line.strip() and not line.startswith("#"):
+            name, _, text = line.partition(" ")
+            if name == "FROM":
+                stages.append([])
+            stages[-1].append(Instruction(name, text.strip()))
+    return stages
+
+
+BUILD, IMAGE = dockerfile()
+
+
+def only(name: str, stage: list[Instruction] = IMAGE) -> Instruction:
+    [found] = [each for each in stage if each.name == name]
+    return found
+
+
+def ignored(path: str) -> bool:
+    """Whether `.dockerignore` keeps a path out: the last rule that fits decides."""
+    out = False
+    for line in (ROOT / ".dockerignore").read_text().splitlines():
+        rule = line.strip()
+        if rule and not rule.startswith("#"):
+            pattern = rule.lstrip("!")
+            if any(_fits(each, pattern) for each in (path, *map(str, Path(path).parents))):
+                out = not rule.startswith("!")
+    return out
+
+
+def _fits(path: str, pattern: str) -> bool:
+    if pattern.startswith("**/"):
+        return fnmatch(path.rpartition("/")[2], pattern[3:])
+    return path != "." and fnmatch(path, pattern) and path.count("/") == pattern.count("/")
+
+
+def image_settings() -> dict[str, str]:
+    pairs = (pair for each in IMAGE if each.name == "ENV" for pair in each.words)
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def user() -> int:
+    number, _, group = only("USER").text.partition(":")
+    assert number == group
+    return int(number)
+
+
+def test_what_is_copied_is_there_and_let_through() -> None:
+    copied = [each for each in BUILD if each.name == "COPY"]
+    names = {name for each in copied for name in each.words[:-1]}
+    for name in names:
+        assert (ROOT / name).exists(), name
+        assert not ignored(name), name
+    # Every package of the project, and what it is installed from.
+    for package in ROOT.glob("*/__init__.py"):
+        assert (package.parent.name in names) is (package.parent.name not in ("bench", "tests"))
+    assert {"pyproject.toml", "requirements.lock", "README.md", "LICENSE"} <= names
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".env", "my_agent/.env", "deploy/.env", ".git", ".venv", "data", "data/threadhold.db"),
+        *("server/__pycache__", "server/routes/__pycache__/a.pyc", "tests", "bench", "deploy"),
+    ],
+)
+def test_what_stays_outside(path: str) -> None:
+    assert ignored(path)
+
+
+def test_everything_that_is_installed_is_let_through() -> None:
+    for package in ("langgraph_runtime_sql", "hooks", "my_agent", "server"):
+        for path in (ROOT / package).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts and path.name != ".env":
+                assert not ignored(str(path.relative_to(ROOT))), path
+
+
+def test_the_project_finds_its_files_in_the_image() -> None:
+    project = json.loads((ROOT / "langgraph.json").read_text())
+    for graph in project["graphs"].values():
+        assert not ignored(graph["path"].partition(":")[0].removeprefix("./"))
+    assert only("WORKDIR").text == only("WORKDIR", BUILD).text == "/app"
+
+
+def test_the_stages_are_of_one_python_that_the_project_knows() -> None:
+    names = [only("FROM", stage).words[0] for stage in (BUILD, IMAGE)]
+    assert len(set(names)) == 1
+    version = re.fullmatch(r"python:3\.(\d+)-slim", names[0])
+    assert version and int(version[1]) >= 11
+    sources = {each.flags["from"] for each in IMAGE if each.name == "COPY"}
+    assert sources == {only("FROM", BUILD).words[-1]}
+
+
+def test_only_what_is_locked_is_installed() -> None:
+    installs = [each.words for each in BUILD if each.name == "RUN" and "install" in each.words]
+    assert len(installs) == 2
+    assert {"--require-hashes", "requirements.lock"} <= set(installs[0])
+    assert {"--no-deps", "--no-build-isolation"} <= set(installs[1])
+
+
+def test_nobody_runs_it_and_signals_reach_it() -> None:
+    made = re.findall(r"--[ug]id (\d+)", only("RUN").text)
+    assert made and set(made) == {str(user())}
+    assert user() > 0
+    last = [each.name for each in IMAGE]
+    assert last.index("USER") < last.index("ENTRYPOINT")
+    assert only("ENTRYPOINT").text.startswith("[")
+    assert only("CMD").text.startswith("[")
+
+
+def test_the_image_serves_where_it_is_asked_for() -> None:
+    assert only("ENTRYPOINT").words == ["threadhold"]
+    arguments = only("CMD").words
+    check_command(arguments)
+    assert arguments[arguments.index("--port") + 1] == only("EXPOSE").text == str(PORT)
+    assert arguments[arguments.index("--host") + 1] == "0.0.0.0"
+    check = only("HEALTHCHECK").text
+    assert check.partition("CMD ")[2].startswith("[")
+    assert f"http://127.0.0.1:{PORT}{PROBE}'" in check
+
+
+def test_the_images_variables_are_settings() -> None:
+    environment = image_settings()
+    assert FOREIGN["image"] <= environment.keys()
+    check_settings({k: v for k, v in environment.items() if k not in FOREIGN["image"]})
+    # Reached from outside, it must not take everybody for the developer.
+    assert environment["APP_ENV"] == "production"
+
+
+# --- compose ---
+
+COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = ("app", "worker", "migrate")
+EXAMPLE = dict(
+    line.split("=", 1)
+    for line in (DEPLOY / "example.env").read_text().splitlines()
+    if line and not line.startswith("#")
+)
+
+
+def filled(value: str) -> str:
+    """A value with what `deploy/.env` gives in place of `${NAME...}`."""
+    return re.sub(
+        r"\$\{(\w+)[^}]*\}", lambda found: f"{found[1].lower()}-of-thirty-two-bytes-or-more", value
+    )
+
+
+def seconds(duration: str) -> float:
+    assert duration.endswith("s")
+    return float(duration[:-1])
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_service_of_ours(name: str) -> None:
+    service = SERVICES[name]
+    build = service["build"]
+    assert (DEPLOY / build["context"]).resolve() == ROOT
+    assert (ROOT / build["dockerfile"]).is_file()
+    check_command(service.get("command") or only("CMD").words)
+    environment = {key: filled(value) for key, value in service["environment"].items()}
+    check_settings(environment)
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert "/tmp" in service["tmpfs"]
+    assert seconds(service["stop_grace_period"]) > GRACES * grace(environment)
+
+
+def test_the_services_find_each_other() -> None:
+    for service in SERVICES.values():
+        for name, wanted in service.get("depends_on", {}).items():
+            if wanted["condition"] == "service_healthy":
+                assert "test" in SERVICES[name]["healthcheck"], name
+            else:
+                assert wanted["condition"] == "service_completed_successfully"
+                assert SERVICES[name]["restart"] != "unless-stopped", name
+    settings = check_settings(
+        {name: filled(value) for name, value in SERVICES["app"]["environment"].items()}
+    )
+    assert re.match(r"postgresql://threadhold:[^@]+@db:5432/threadhold$", settings.database_url)
+    assert settings.redis_url == "redis://cache:6379/0"
+
+
+def test_as_many_ports_as_servers() -> None:
+    app = SERVICES["app"]
+    [(outside, inside)] = [port.rsplit(":", 1) for port in app["ports"]]
+    first, last = outside.rpartition(":")[2].split("-")
+    assert outside.startswith("127.0.0.1:")
+    assert int(last) - int(first) + 1 == app["deploy"]["replicas"] == 2
+    assert inside == str(PORT)
+    # Of the image; the others answer no requests.
+    assert "healthcheck" not in app
+    assert SERVICES["migrate"]["healthcheck"] == {"disable": True}
+
+
+def test_the_worker_of_compose_is_asked_for_its_heartbeat(tmp_path: Path) -> None:
+    kind, *command = SERVICES["worker"]["healthcheck"]["test"]
+    assert kind == "CMD"
+    check_heartbeat(SERVICES["worker"]["command"], command, SERVICES["worker"]["tmpfs"], tmp_path)
+
+
+def test_what_compose_asks_for_is_in_the_example() -> None:
+    asked = set(re.findall(r"\$\{(\w+)", (DEPLOY / "compose.yaml").read_text()))
+    assert asked == EXAMPLE.keys()
+    # No secret has a value that somebody could forget to change.
+    assert set(EXAMPLE.values()) == {""}
+    assert set(SERVICES["db"]["environment"]) == FOREIGN["db"]
+
+
+def test_the_database_of_compose_has_connections_for_all() -> None:
+    processes = sum(SERVICES[name].get("deploy", {}).get("replicas", 1) for name in OURS)
+    [allowed] = promised(" ".join(SERVICES["db"]["command"]))
+    assert allowed >= processes * PER_PROCESS + OTHERS
+    assert allowed in promised(README)
+
+
+def test_files_and_volumes_of_compose_exist() -> None:
+    for service in SERVICES.values():
+        for volume in service.get("volumes", ()):
+            source = volume.split(":")[0]
+            assert (DEPLOY / source).is_file() if "/" in source else source in COMPOSE["volumes"]
+
+
+def test_the_role_of_the_servers_is_held_to_row_level_security() -> None:
+    script = (DEPLOY / "postgres" / "init.sql").read_text()
+    role = re.search(r"CREATE ROLE (\w+) (.*);", script)
+    assert role and role[1] == "threadhold"
+    assert {"LOGIN", "NOSUPERUSER", "NOBYPASSRLS"} <= set(role[2].split())
+    assert (
+        "CREATE DATABASE threadhold OWNER threadhold TEMPLATE template0 ENCODING 'UTF8'" in script
+    )
+    assert re.search(r"\\getenv password (\w+)", script)[1] in FOREIGN["db"]  # type: ignore[index]
+
+
+# --- Kubernetes ---
+
+
+def manifests() -> Iterator[dict[str, Any]]:
+    folder = DEPLOY / "kubernetes"
+    listed = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
+    files = {path.name for path in folder.glob("*.yaml")}
+    # The example is not applied as it is.
+    assert files - {"kustomization.yaml", "secret.example.yaml"} == set(listed)
+    for name in (*listed, "secret.example.yaml"):
+        yield from yaml.safe_load_all((folder / name).read_text())
+
+
+OBJECTS = {(each["kind"], each["metadata"]["name"]): each for each in manifests()}
+CONFIG: dict[str, str] = OBJECTS["ConfigMap", "threadhold"]["data"]
+SECRET: dict[str, str] = OBJECTS["Secret", "threadhold"]["stringData"]
+WORKLOADS = [key for key in OBJECTS if key[0] in ("Deployment", "Job")]
+DEPLOYMENTS = [key for key in OBJECTS if key[0] == "Deployment"]
+
+
+def pod(key: tuple[str, str]) -> dict[str, Any]:
+    spec: dict[str, Any] = OBJECTS[key]["spec"]["template"]["spec"]
+    return spec
+
+
+def container(key: tuple[str, str]) -> dict[str, Any]:
+    [found] = pod(key)["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def labels(key: tuple[str, str]) -> dict[str, str]:
+    found: dict[str, str] = OBJECTS[key]["spec"]["template"]["metadata"]["labels"]
+    return found
+
+
+def environment(key: tuple[str, str]) -> dict[str, str]:
+    own = {each["name"]: each["value"] for each in container(key).get("env", ())}
+    return {**CONFIG, **SECRET, **own}
+
+
+def test_there_is_everything_that_a_cluster_needs() -> None:
+    assert set(DEPLOYMENTS) == {
+        ("Deployment", "threadhold-api"),
+        ("Deployment", "threadhold-worker"),
+    }
+    assert ("Job", "threadhold-migrate") in OBJECTS
+    for _, name in DEPLOYMENTS:
+        assert {("HorizontalPodAutoscaler", name), ("PodDisruptionBudget", name)} <= OBJECTS.keys()
+
+
+@pytest.mark.parametrize("key", WORKLOADS, ids=lambda key: key[1])
+def test_a_workload(key: tuple[str, str]) -> None:
+    spec, runs = pod(key), container(key)
+    check_command(runs["args"])
+    check_settings(environment(key))
+    sources = [(kind, ref["name"]) for each in runs["envFrom"] for kind, ref in each.items()]
+    assert sources == [("configMapRef", "threadhold"), ("secretRef", "threadhold")]
+    assert all(isinstance(value, str) for value in environment(key).values())
+    allowed = spec["securityContext"]
+    assert allowed["runAsNonRoot"] is True
+    assert allowed["runAsUser"] == allowed["runAsGroup"] == user()
+    confined = runs["securityContext"]
+    assert confined["readOnlyRootFilesystem"] is True
+    assert confined["allowPrivilegeEscalation"] is False
+    assert confined["capabilities"] == {"drop": ["ALL"]}
+    assert {mount["name"] for mount in runs["volumeMounts"]} == {v["name"] for v in spec["volumes"]}
+    assert [mount["mountPath"] for mount in runs["volumeMounts"]] == [image_settings()["HOME"]]
+    assert {"cpu", "memory"} <= runs["resources"]["requests"].keys()
+    assert "memory" in runs["resources"]["limits"]
+    assert runs["image"] == SERVICES["app"]["image"]
+
+
+@pytest.mark.parametrize("key", DEPLOYMENTS, ids=lambda key: key[1])
+def test_a_deployment(key: tuple[str, str]) -> None:
+    name, spec = key[1], OBJECTS[key]["spec"]
+    assert spec["selector"]["matchLabels"] == labels(key)
+    # Or else each apply would undo what the autoscaler has decided.
+    assert "replicas" not in spec
+    scaler = OBJECTS["HorizontalPodAutoscaler", name]["spec"]
+    assert (scaler["scaleTargetRef"]["kind"], scaler["scaleTargetRef"]["name"]) == key
+    budget = OBJECTS["PodDisruptionBudget", name]["spec"]
+    assert budget["selector"]["matchLabels"] == labels(key)
+    # With one pod, a budget would keep its node from ever being emptied.
+    assert scaler["minReplicas"] > budget["maxUnavailable"]
+    before = container(key).get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command")
+    pause = float(before[1]) if before else 0
+    left = pod(key)["terminationGracePeriodSeconds"] - pause
+    assert left > GRACES * grace(environment(key))
+
+
+def test_the_api_is_asked_where_it_listens() -> None:
+    runs = container(("Deployment", "threadhold-api"))
+    [port] = runs["ports"]
+    arguments = runs["args"]
+    assert arguments[arguments.index("--port") + 1] == str(port["containerPort"]) == str(PORT)
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        asked = runs[probe]["httpGet"]
+        assert asked["path"].partition("?")[0] == PROBE
+        assert asked["port"] == port["name"]
+    service = OBJECTS["Service", "threadhold"]["spec"]
+    assert service["selector"] == labels(("Deployment", "threadhold-api"))
+    assert [each["targetPort"] for each in service["ports"]] == [port["name"]]
+
+
+def test_the_workers_are_asked_for_their_heartbeat(tmp_path: Path) -> None:
+    runs = container(("Deployment", "threadhold-worker"))
+    folders = [mount["mountPath"] for mount in runs["volumeMounts"]]
+    for probe in ("startupProbe", "livenessProbe"):
+        check_heartbeat(runs["args"], runs[probe]["exec"]["command"], folders, tmp_path)
+    # What an earlier process has left is gone by then, so that the first says when it works.
+    assert runs["startupProbe"]["failureThreshold"] * runs["startupProbe"]["periodSeconds"] >= 120
+    assert runs["livenessProbe"]["failureThreshold"] > 1
+
+
+def test_the_api_answers_and_the_workers_work() -> None:
+    api, worker = ("Deployment", "threadhold-api"), ("Deployment", "threadhold-worker")
+    assert environment(api)["N_JOBS_PER_WORKER"] == "0"
+    assert int(environment(worker)["N_JOBS_PER_WORKER"]) > 0
+    assert container(worker)["args"][0] == "worker"
+    assert "ports" not in container(worker)
+    assert labels(api) != labels(worker)
+
+
+def test_the_objects_are_told_apart_from_those_of_others() -> None:
+    for key in OBJECTS:
+        assert OBJECTS[key]["metadata"]["labels"]["app.kubernetes.io/name"] == "threadhold"
+
+
+def test_configuration_and_secrets_are_apart() -> None:
+    assert CONFIG.keys().isdisjoint(SECRET)
+    assert not [name for name in CONFIG if re.search("SECRET|KEY$|PASSWORD|_URL$", name)]
+    assert "POSTGRES" not in json.dumps(SECRET)
+    assert {"DATABASE_URL", "REDIS_URL"} <= SECRET.keys()
+
+
+def test_it_is_said_how_many_connections_a_cluster_needs() -> None:
+    scalers = [OBJECTS["HorizontalPodAutoscaler", name]["spec"] for _, name in DEPLOYMENTS]
+    most = sum(scaler["maxReplicas"] for scaler in scalers)
+    surge = sum(
+        OBJECTS[key]["spec"]["strategy"]["rollingUpdate"]["maxSurge"] for key in DEPLOYMENTS
+    )
+    # In an update, those that are replaced finish beside the new ones; and the Job that migrates.
+    pods = 2 * most + surge + 1
+    [said] = promised((DEPLOY / "kubernetes" / "secret.example.yaml").read_text())
+    assert said >= pods * PER_PROCESS + OTHERS
+    assert said in promised(README)
+    assert f"go up to {most} pods" in README
+
+
+def test_readme_says_what_a_process_takes() -> None:
+    readme = " ".join(README.split())
+    assert re.findall(r"up to (\d+) connections", readme) == [str(PER_PROCESS)] * 2
+    graphs = CONNECTIONS + MORE_CONNECTIONS
+    assert f"{PER_PROCESS - graphs} of the server's own" in readme
+    assert f"and {graphs} for what the graphs keep" in readme
+    assert f"takes up to {PER_PROCESS}." in (DEPLOY / "compose.yaml").read_text()
+
+
+def test_readme_says_how() -> None:
+    for path in ("deploy/Dockerfile", "deploy/compose.yaml", "deploy/kubernetes"):
+        assert path in README

@@ -1,0 +1,1 @@
+"""Administration: what an operator does with a database."""

@@ -1,0 +1,227 @@
+"""Doctor: finds what no live owner explains, says why, and repairs it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+
+from sqlalchemy import or_, select
+
+from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import (
+    assistants,
+    crons,
+    runs,
+    thread_labels,
+    threads,
+)
+from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.ops.runs import claim as run_claim
+from langgraph_runtime_sql.ops.runs import rows as run_rows
+from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
+from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.search import metadata_index
+from langgraph_runtime_sql.tenancy import tenants
+
+# A live process renews its leases three times in this time.
+LATE = timedelta(seconds=run_claim.LEASE_SECONDS)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong.
+
+    Attributes:
+        what: `run`, `thread`, `cron`, `checkpoint` or `database`.
+        id: Which one.
+        why: What is wrong with it.
+        remedy: What `repair` does about it.
+        repair: Does it, inside a transaction; None where only a person can.
+    """
+
+    what: str
+    id: str
+    why: str
+    remedy: str
+    repair: Callable[[Connection], object] | None = field(default=None, compare=False)
+
+
+def examine(conn: Connection, *, served: bool) -> list[Finding]:
+    """Everything wrong with a database; only the damage, where the file itself is damaged.
+
+    Args:
+        served: Whether a process owns the file now. Its running runs are its
+            own business as long as it renews their leases.
+    """
+    return list(_damage(conn)) or [
+        *_role(conn),
+        *_references(conn),
+        *_runs(conn, served=served),
+        *_threads(conn),
+        *_labels(conn),
+        *_crons(conn),
+        *_checkpoints(conn),
+    ]
+
+
+def _role(conn: Connection) -> Iterator[Finding]:
+    if tenants.are_known(conn) and (role := tenants.bypassing_role(conn)) is not None:
+        yield Finding(
+            "database",
+            conn.raw.info.dbname,
+            f"the role {role} bypasses row-level security: tenants are held apart by the "
+            "application alone",
+            "serve as an ordinary role that owns the database (README, Postgres)",
+        )
+
+
+def repair(conn: Connection, findings: list[Finding]) -> None:
+    """Do what the remedies say, in the transaction of `conn`, which owns the file."""
+    for finding in findings:
+        if finding.repair is not None:
+            finding.repair(conn)
+
+
+def _damage(conn: Connection) -> Iterator[Finding]:
+    if conn.dialect_name == "sqlite":
+        for (message,) in conn.raw.execute("PRAGMA integrity_check(20)"):
+            if message != "ok":
+                yield Finding("database", "file", str(message), "restore a backup")
+
+
+def _references(conn: Connection) -> Iterator[Finding]:
+    if conn.dialect_name != "sqlite":
+        return
+    for table, rowid, parent, _ in conn.raw.execute("PRAGMA foreign_key_check").fetchall():
+        # A table without rowids does not say which row it is.
+        which = table if rowid is None else f"{table}:{rowid}"
+        why = f"a row refers to one in {parent} that is gone"
+        yield Finding("database", which, why, "restore a backup")
+
+
+def _runs(conn: Connection, *, served: bool) -> Iterator[Finding]:
+    for row in conn.fetchall(select(runs).where(runs.c.status == run_rows.RUNNING)):
+        late = row["lease_until"] is None or row["lease_until"] + LATE < conn.now()
+        if served and not late:
+            continue
+        why = "its process has stopped renewing its lease" if served else "no process serves it"
+        action = row["cancel_action"]
+        remedy = (
+            f"end it as it was asked to ({action})"
+            if action
+            else "queue it again, where it left off"
+        )
+        yield Finding(
+            "run",
+            str(row["run_id"]),
+            f"running (attempt {row['attempt']}), but {why}",
+            remedy,
+            partial(_free, row=row),
+        )
+    cancelled = select(runs).where(
+        runs.c.status == run_rows.PENDING, runs.c.cancel_action.is_not(None)
+    )
+    for row in conn.fetchall(cancelled):
+        yield Finding(
+            "run",
+            str(row["run_id"]),
+            "waiting to be run, but it was cancelled",
+            f"end it as it was asked to ({row['cancel_action']})",
+            partial(cancel_pending, row=row, action=row["cancel_action"]),
+        )
+
+
+def _free(conn: Connection, row: Row) -> None:
+    run_claim.release(conn, row["run_id"], row["attempt"])
+
+
+def _threads(conn: Connection) -> Iterator[Finding]:
+    in_flight = (
+        select(runs.c.seq)
+        .where(
+            runs.c.thread_id == threads.c.thread_id,
+            or_(runs.c.status == run_rows.PENDING, runs.c.status == run_rows.RUNNING),
+        )
+        .exists()
+    )
+    ids = select(threads.c.thread_id)
+    for row in conn.fetchall(ids.where(threads.c.status == "busy", ~in_flight)):
+        yield Finding(
+            "thread",
+            str(row["thread_id"]),
+            "busy, but it has no run in flight",
+            "give it the status that its last run left",
+            partial(thread_rows.rest, thread_id=row["thread_id"], busy=False),
+        )
+    for row in conn.fetchall(ids.where(threads.c.status != "busy", in_flight)):
+        yield Finding(
+            "thread",
+            str(row["thread_id"]),
+            "not busy, but it has a run in flight",
+            "mark it busy",
+            partial(thread_rows.rest, thread_id=row["thread_id"], busy=True),
+        )
+
+
+def _labels(conn: Connection) -> Iterator[Finding]:
+    wanted = ("thread_id", "metadata", "updated_at", "tenant")
+    for row in conn.fetchall(select(*(threads.c[name] for name in wanted))):
+        of_thread = thread_labels.c.thread_id == row["thread_id"]
+        stored = {
+            (label["key"], label["value"], label["period"], label["tenant"])
+            for label in conn.fetchall(select(thread_labels).where(of_thread))
+        }
+        period = metadata_index.period_of(row["updated_at"])
+        whose = row["tenant"]
+        if stored != {(*label, period, whose) for label in metadata_index.labels(row["metadata"])}:
+            yield Finding(
+                "thread",
+                str(row["thread_id"]),
+                "a search by its metadata would miss it",
+                "write its labels again",
+                partial(_relabel, row=row),
+            )
+
+
+def _relabel(conn: Connection, row: Row) -> None:
+    conn.execute(thread_labels.delete().where(thread_labels.c.thread_id == row["thread_id"]))
+    metadata_index.relabel(conn, row["thread_id"], {}, row["metadata"], row["updated_at"])
+    # Which entry names the tenant, only the project's configuration says.
+    metadata_index.hand_over(conn, row["thread_id"], row["tenant"])
+
+
+def _crons(conn: Connection) -> Iterator[Finding]:
+    known = select(assistants.c.assistant_id)
+    lost = select(crons.c.cron_id, crons.c.assistant_id).where(
+        crons.c.enabled, crons.c.assistant_id.not_in(known)
+    )
+    for row in conn.fetchall(lost):
+        yield Finding(
+            "cron",
+            str(row["cron_id"]),
+            f"its assistant {row['assistant_id']} is gone",
+            "disable it",
+            partial(_disable, row=row),
+        )
+
+
+def _disable(conn: Connection, row: Row) -> None:
+    conn.execute(crons.update().where(crons.c.cron_id == row["cron_id"]).values(enabled=False))
+
+
+def _checkpoints(conn: Connection) -> Iterator[Finding]:
+    lost = checkpoint.run(
+        conn,
+        "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM {writes} "
+        "UNION SELECT thread_id FROM run_writes "
+        "EXCEPT SELECT CAST(thread_id AS TEXT) FROM threads",
+    ).fetchall()
+    for (thread_id,) in lost:
+        yield Finding(
+            "checkpoint",
+            str(thread_id),
+            "its thread is gone",
+            "delete it",
+            partial(checkpoint.delete_thread, thread_id=thread_id),
+        )

@@ -1,0 +1,152 @@
+"""The environment that `langgraph_api` is configured by, worked out from a `ConfigFile`.
+
+`langgraph_api` reads its settings from environment variables, once, at import.
+Nothing here sets one; `embed` does. Where its defaults suit a development
+server only (any origin, pickle, private webhooks), ours are the closed ones.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph_runtime_sql import options
+from threadhold.config_file import ConfigError, ConfigFile
+
+STUDIO_ORIGINS = ("https://smith.langchain.com", "https://eu.smith.langchain.com")
+
+# What the published clients read from answers, and browsers hide unless told.
+EXPOSED_HEADERS = [
+    "content-location",
+    "location",
+    "x-pagination-next",
+    "x-pagination-total",
+]
+
+Environment = dict[str, str | None]
+"""Variable to value; None means that it must not be set."""
+
+
+def environment(
+    config: ConfigFile,
+    *,
+    database_url: str,
+    redis_url: str | None,
+    n_jobs: int | None,
+    cors: Mapping[str, Any] | None,
+    max_body_bytes: int,
+    allow_private_webhooks: bool,
+    studio: bool,
+) -> Environment:
+    """Every variable that the platform decides. Arguments as in `LangGraphPlatform`.
+
+    Raises:
+        ConfigError: a section asks for something that is unsafe or not supported.
+    """
+    sections = config.sections
+    owned: Environment = {
+        "LANGGRAPH_RUNTIME_EDITION": "sql",
+        "DATABASE_URI": database_url,
+        # Required by langgraph_api and never read by it.
+        "REDIS_URI": redis_url or options.NO_REDIS,
+        "LANGSERVE_GRAPHS": json.dumps(config.graphs),
+        "LANGGRAPH_AUTH": _auth(sections["auth"]),
+        "LANGGRAPH_HTTP": json.dumps(_http(config, cors, studio)),
+        "LANGGRAPH_STORE": _json(sections["store"]),
+        "LANGGRAPH_CHECKPOINTER": json.dumps(_checkpointer(config)),
+        "LANGGRAPH_WEBHOOKS": json.dumps(_webhooks(config, allow_private_webhooks)),
+        "LANGGRAPH_UI": _json(sections["ui"]),
+        "LANGGRAPH_UI_CONFIG": _json(sections["ui_config"]),
+        "LANGGRAPH_UI_BUNDLER": "true" if sections["ui"] else None,
+        "HTTP_MAX_REQUEST_BODY_BYTES": str(max_body_bytes),
+        "LANGGRAPH_STRICT_MSGPACK": "true",
+        # The histograms of the higher tiers never reach `/metrics` and cost a tenth of a run.
+        "METRIC_MAX_EMITTING_TIER": "1",
+        # `guard` lets Studio in, in the way that current versions of Starlette ask for.
+        "ALLOW_PRIVATE_NETWORK": None,
+    }
+    if n_jobs is not None:
+        owned["N_JOBS_PER_WORKER"] = str(n_jobs)
+    return owned | dict.fromkeys(_NEVER) | {"MIGRATIONS_PATH": "langgraph_runtime_sql/migrations"}
+
+
+# Left over from a shell or a container image, each of these would undo the above:
+# the first opens a way around authentication, the rest choose parts of other editions.
+_NEVER = (
+    "LANGSMITH_LANGGRAPH_API_VARIANT",
+    "REDIS_URI_CUSTOM",
+    "CORS_CONFIG",
+    "MOUNT_PREFIX",
+    "DISPATCH_MODE",
+    "LANGGRAPH_ENCRYPTION",
+    "LANGGRAPH_STORE_BACKEND",
+    "LS_DEFAULT_CHECKPOINTER_BACKEND",
+)
+
+
+def _json(section: dict[str, Any]) -> str | None:
+    return json.dumps(section) if section else None
+
+
+def _auth(auth: dict[str, Any]) -> str | None:
+    """Studio's way around the project's own authentication stays shut."""
+    return json.dumps({**auth, "disable_studio_auth": True}) if auth else None
+
+
+def _http(config: ConfigFile, cors: Mapping[str, Any] | None, studio: bool) -> dict[str, Any]:
+    # The platform's host decides where it is mounted.
+    http = {key: value for key, value in config.sections["http"].items() if key != "mount_prefix"}
+    given = _object(config, "http.cors", cors if cors is not None else http.get("cors"))
+    http["cors"] = _cors(config, given, STUDIO_ORIGINS if studio else ())
+    # Without a `ui` section its routes serve nothing, and they are the ones without authentication.
+    http.setdefault("disable_ui", not config.sections["ui"])
+    return http
+
+
+def _cors(config: ConfigFile, cors: Mapping[str, Any], extra: tuple[str, ...]) -> dict[str, Any]:
+    origins = [*cors.get("allow_origins", ()), *extra]
+    if "*" in origins and cors.get("allow_credentials"):
+        raise ConfigError(
+            f"{config.source}: http.cors: any origin ('*') with credentials would let every "
+            "website act for a logged-in user; name the origins"
+        )
+    return {
+        "allow_methods": ["*"],
+        "allow_headers": ["*"],
+        "expose_headers": EXPOSED_HEADERS,
+        **cors,
+        "allow_origins": origins,
+    }
+
+
+def _checkpointer(config: ConfigFile) -> dict[str, Any]:
+    checkpointer = dict(config.sections["checkpointer"])
+    if checkpointer.get("backend") not in (None, "default", "custom"):
+        raise ConfigError(
+            f"{config.source}: checkpointer.backend: {checkpointer['backend']!r} is not supported"
+        )
+    serde = _object(config, "checkpointer.serde", checkpointer.get("serde"))
+    if serde.get("pickle_fallback"):
+        raise ConfigError(
+            f"{config.source}: checkpointer.serde.pickle_fallback: refused, because whoever "
+            "can write a row of the database could then run code in this process"
+        )
+    return {**checkpointer, "serde": {**serde, "pickle_fallback": False}}
+
+
+def _webhooks(config: ConfigFile, allow_private: bool) -> dict[str, Any]:
+    """What `webhooks.url` says, and where it says nothing: https to public addresses only."""
+    webhooks = config.sections["webhooks"]
+    closed = {
+        "require_https": not allow_private,
+        "disable_private_ips": not allow_private,
+        # Not opened by `allow_private`: a loopback webhook skips authentication (GHSA-2c9q-c2q9-qgqv).
+        "disable_loopback": True,
+    }
+    url = _object(config, "webhooks.url", webhooks.get("url"))
+    return {**webhooks, "url": {**closed, **url}}
+
+
+def _object(config: ConfigFile, key: str, value: Any) -> dict[str, Any]:
+    if value is not None and not isinstance(value, Mapping):
+        raise ConfigError(f"{config.source}: {key}: must be an object")
+    return dict(value or {})

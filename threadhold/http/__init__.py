@@ -1,0 +1,1 @@
+"""HTTP: what stands between a client and the stock application."""

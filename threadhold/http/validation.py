@@ -1,0 +1,248 @@
+"""Request bodies: what the API's schemas let a client leave out or say, and its handlers cannot take.
+
+Every handler of the API reads its body through one request class. Ours takes
+its place: what the API's own check has let through is checked once more, and
+completed. JSON-RPC (MCP and A2A) has no schema there at all.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+import orjson
+from starlette.exceptions import HTTPException
+
+from langgraph_runtime_sql.ops.authorization import as_uuid
+from langgraph_runtime_sql.ops.crons.schedule import check_timezone
+from langgraph_runtime_sql.ops.runs import batch as run_batch
+from langgraph_runtime_sql.store import store
+
+Body = dict[str, Any]
+Schema = dict[str, Any]
+
+MAX_PAGE = 2**31 - 1
+MAX_DEPTH = 200
+# Of ids or runs in one request: what more of them take, others would wait for.
+MOST = 1000
+MOST_KEYS = 64
+_ENCODER_DEPTH = 254
+
+
+class JsonRpcError(Exception):
+    """A JSON-RPC message that cannot be answered with a result."""
+
+    def __init__(self, code: int, message: str, request_id: Any = None) -> None:
+        super().__init__(message)
+        self.body = {
+            "jsonrpc": "2.0",
+            "id": request_id,
+            "error": {"code": code, "message": message},
+        }
+
+
+def install() -> None:
+    """Put our request class in the place of the API's. Repeatable."""
+    from langgraph_api import route
+
+    stock: Any = route.ApiRequest
+    if getattr(stock, "checks_bodies", False):
+        return
+
+    class CheckedRequest(stock):
+        checks_bodies = True
+
+        async def json(self, schema: Any = None) -> Any:
+            first = not hasattr(self, "_json")
+            body = await super().json(schema)
+            if first:
+                check(self.method, self.scope.get("route", ""), body)
+            return body
+
+        async def body(self) -> Any:
+            first = not hasattr(self, "_body")
+            body = await super().body()
+            if first:
+                check_depth(body)
+            if first and self.method == "POST":
+                route_path = self.scope.get("route", "")
+                self._body = body = checked_message(route_path, body)
+                if route_path == _EVENTS:
+                    # The stream would begin, with a 200, and end without a word.
+                    as_uuid(self.path_params["thread_id"], "thread ID")
+            return body
+
+    route.ApiRequest = CheckedRequest
+
+
+def check(method: str, route: str, body: Any) -> None:
+    """Refuse what the handler of `route` cannot take, and put in what it takes for granted.
+
+    Raises:
+        jsonschema_rs.ValidationError, HTTPException: (422) refused.
+        ValueError: (400) refused.
+    """
+    if isinstance(body, dict):
+        for name in ("limit", "offset"):
+            check_page(name, body.get(name))
+    schema, complete = _ROUTES.get((method, route), (None, None))
+    if schema is not None:
+        _validator(schema).validate(body)
+    if complete is not None:
+        complete(body)
+
+
+def check_depth(body: bytes) -> None:
+    """Refuse JSON so deep that little is left for what handlers put around it.
+
+    Raises:
+        HTTPException: (422) it is.
+    """
+    if too_deep(body):
+        raise HTTPException(422, f"The request is nested deeper than {MAX_DEPTH} levels")
+
+
+def too_deep(text: bytes) -> bool:
+    """Whether this is JSON of more than `MAX_DEPTH` levels; no JSON is not deep."""
+    if text.count(b"[") + text.count(b"{") <= MAX_DEPTH:
+        return False
+    try:
+        nested = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
+        nested = [nested]
+    try:
+        orjson.dumps(nested)
+    except orjson.JSONEncodeError:
+        return True
+    return False
+
+
+def check_page(name: str, number: Any) -> None:
+    """Refuse a `limit` or `offset` that no page has.
+
+    Raises:
+        HTTPException: (422) negative, or larger than a database counts.
+    """
+    if isinstance(number, int | float) and not 0 <= number <= MAX_PAGE:
+        raise HTTPException(422, f"`{name}` must be a whole number from 0 to {MAX_PAGE}")
+
+
+def checked_message(route: str, body: bytes) -> bytes:
+    """A JSON-RPC message as every other body is read: without lone surrogates and such.
+
+    Raises:
+        JsonRpcError: it is no JSON, or has parameters that its handler cannot take.
+    """
+    schema = _PARAMS.get(route)
+    if schema is None:
+        return body
+    try:
+        message = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if route == _A2A:
+            return body  # It says so itself.
+        raise JsonRpcError(-32700, "Parse error: the body must be valid JSON") from error
+    if isinstance(message, dict) and "method" in message:
+        for wrong in _validator(schema).iter_errors(message.get("params", {})):
+            where = ".".join(["params", *map(str, wrong.instance_path)])
+            raise JsonRpcError(-32602, f"Invalid {where}: {wrong.message}", message.get("id"))
+    return orjson.dumps(message)
+
+
+@cache
+def _compiled(schema: bytes) -> Any:
+    return jsonschema_rs.validator_for(orjson.loads(schema))
+
+
+def _validator(schema: Schema) -> Any:
+    return _compiled(orjson.dumps(schema))
+
+
+def _put_item(body: Body) -> None:
+    """Without a `ttl` an item gets the configured one. The route makes no difference between
+    that and null, which is no expiry."""
+    config = store.Store().ttl_config
+    if config is not None:
+        body.setdefault("ttl", config.get("default_ttl"))
+
+
+def _search_items(body: Body) -> None:
+    """Without a prefix the whole store is searched; the route would answer 500."""
+    body["namespace_prefix"] = body.get("namespace_prefix") or []
+
+
+def _cron(body: Body) -> None:
+    """Time zones are files: for a name that is a folder or too long the route would answer 500."""
+    if (timezone := body.get("timezone")) is not None:
+        check_timezone(timezone)
+
+
+def _optional(kind: str, **rest: Any) -> Schema:
+    return {"type": [kind, "null"], **rest}
+
+
+_NODES: Schema = {
+    "anyOf": [{"const": "*"}, {"type": "array", "items": {"type": "string"}}, {"type": "null"}]
+}
+_RUN: Schema = {
+    "properties": {
+        "checkpoint": _optional("object"),
+        "checkpoint_id": _optional("string"),
+        "interrupt_before": _NODES,
+        "interrupt_after": _NODES,
+        "langsmith_tracer": _optional(
+            "object",
+            properties={"project_name": _optional("string"), "example_id": _optional("string")},
+        ),
+        "multitask_strategy": {"enum": ["reject", "rollback", "interrupt", "enqueue", None]},
+        "if_not_exists": {"enum": ["create", "reject", None]},
+        "on_disconnect": {"enum": ["cancel", "continue", None]},
+    }
+}
+_FIND: Schema = {
+    "properties": {"ids": {"maxItems": MOST}, "metadata": {"maxProperties": MOST_KEYS}}
+}
+_THREAD: Schema = {
+    "properties": {"ttl": {"properties": {"ttl": {"type": "number", "exclusiveMinimum": 0}}}}
+}
+
+_Rule = tuple[Schema | None, Callable[[Any], None] | None]
+
+_ROUTES: dict[tuple[str, str], _Rule] = {
+    **{
+        ("POST", path): (_RUN, None)
+        for prefix in ("/runs", "/threads/{thread_id}/runs")
+        for path in (prefix, f"{prefix}/wait", f"{prefix}/stream")
+    },
+    ("POST", "/runs/batch"): ({"items": _RUN, "maxItems": MOST}, run_batch.begin),
+    ("POST", "/runs/crons"): (_RUN, _cron),
+    ("POST", "/threads/{thread_id}/runs/crons"): (_RUN, _cron),
+    ("PATCH", "/runs/crons/{cron_id}"): (_RUN, _cron),
+    ("POST", "/threads"): (_THREAD, None),
+    ("PATCH", "/threads/{thread_id}"): (_THREAD, None),
+    ("POST", "/threads/search"): (_FIND, None),
+    ("POST", "/threads/count"): (_FIND, None),
+    ("POST", "/threads/prune"): ({"properties": {"thread_ids": {"maxItems": MOST}}}, None),
+    ("POST", "/runs/cancel"): ({"properties": {"run_ids": {"maxItems": MOST}}}, None),
+    ("PUT", "/store/items"): (None, _put_item),
+    ("POST", "/store/items/search"): (None, _search_items),
+}
+
+_A2A = "/a2a/{assistant_id}"
+_EVENTS = "/threads/{thread_id}/stream/events"
+
+_PARAMS: dict[str, Schema] = {
+    "/mcp": {
+        "type": "object",
+        "properties": {
+            "protocolVersion": {"type": "string"},
+            "cursor": {"type": ["string", "integer"], "pattern": "^[0-9]{1,9}$", "minimum": 0}
+            | {"maximum": MAX_PAGE},
+            "name": {"type": "string"},
+            "context": _optional("object"),
+        },
+    },
+    _A2A: {"type": "object"},
+}

@@ -1,0 +1,183 @@
+"""Checkpoints: whole in SQLite; in Postgres their values are apart, each version once.
+
+They are read and written by the library's savers, with everything that is not plain data
+left as it was serialized: no class of a graph is imported, and none has to exist any more.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import ormsgpack
+import psycopg
+from langgraph.checkpoint.base import (
+    Checkpoint,
+    CheckpointMetadata,
+    get_serializable_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from psycopg.rows import dict_row
+
+from langgraph_runtime_sql.checkpoint import postgres
+from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, serializer
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.postgres.connection import DIALECT
+from threadhold.move import canonical
+from threadhold.move.canonical import Unstorable
+from threadhold.move.part import Entry, Key, Row, Target, read_after, said, size_of, streamed
+
+_KEY = (0, 1, 2)
+
+
+class _Statements:
+    """A cursor that keeps what it is to execute, so that many checkpoints go in one go."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Any, list[Sequence[Any]]] = {}
+
+    def execute(self, statement: Any, params: Sequence[Any]) -> None:
+        self._kept.setdefault(statement, []).append(params)
+
+    def executemany(self, statement: Any, params: Sequence[Sequence[Any]]) -> None:
+        self._kept.setdefault(statement, []).extend(params)
+
+    def run(self, cursor: psycopg.Cursor[Any]) -> None:
+        for statement, params in self._kept.items():
+            cursor.executemany(statement, params)
+
+
+class _Saver(postgres.PostgresStockSaver):
+    """The saver, which collects what it writes."""
+
+    def __init__(self, target: Target, statements: _Statements) -> None:
+        super().__init__(Connection(target, DIALECT), SERIALIZED)
+        self._statements = statements
+
+    @contextmanager
+    def _cursor(self, *, pipeline: bool = False) -> Iterator[Any]:
+        yield self._statements
+
+
+class CheckpointPart:
+    """The checkpoints, and the values of their channels."""
+
+    name = source = "checkpoints"
+    columns: Sequence[str] = (
+        *("thread_id", "checkpoint_ns", "checkpoint_id", "parent_checkpoint_id"),
+        *("type", "checkpoint", "metadata"),
+    )
+
+    def __init__(self) -> None:
+        self._serde = serializer(ormsgpack.Ext)
+        # Versions of the thread that was written last: they are stored once.
+        self._known: tuple[str, set[tuple[str, str, str]]] = "", set()
+
+    def entries(self, raw: sqlite3.Connection, after: Key | None = None) -> Iterator[Entry]:
+        for record in read_after(raw, self.source, self.columns, _KEY, after):
+            key = record[:3]
+            try:
+                row = self._read(record)
+            except Unstorable as error:
+                yield Entry(key, None, str(error), size_of(record))
+            else:
+                yield Entry(key, row, None, size_of(record))
+
+    def write(self, target: Target, rows: Sequence[Row]) -> None:
+        statements = _Statements()
+        saver = _Saver(target, statements)
+        for row in rows:
+            self._put(saver, row)
+        with target.cursor(binary=True) as cursor:
+            statements.run(cursor)
+
+    def stored(self, target: Target) -> Iterator[Row]:
+        saver = postgres.PostgresStockSaver(Connection(target, DIALECT), self._serde)
+        for row in streamed(target, saver.SELECT_SQL, binary=True, row_factory=dict_row):
+            loaded = saver._load_checkpoint_tuple({**row, "pending_writes": None})
+            checkpoint = dict(loaded.checkpoint)
+            inline = row["checkpoint"].get("channel_values") or {}
+            checkpoint["channel_values"] = {
+                channel: value
+                for channel, value in loaded.checkpoint["channel_values"].items()
+                # Others of the same version have a snapshot, too, without having taken it.
+                if channel in inline or not isinstance(value, _DeltaSnapshot)
+            }
+            yield (*(row[name] for name in self.columns[:4]), checkpoint, row["metadata"])
+
+    def digest(self, row: Row) -> bytes:
+        *place, checkpoint, metadata = row
+        values = sorted(checkpoint["channel_values"].items())
+        parts = (part for channel, value in values for part in (channel, _packed(value)))
+        return canonical.digest([*place, _shape(checkpoint), metadata, *parts])
+
+    def refusal(self, target: Target, row: Row) -> str | None:
+        return None
+
+    def said(self, row: Row) -> str:
+        return said(row[:3])
+
+    def _read(self, record: Sequence[Any]) -> Row:
+        *place, kind, blob, about = record
+        for each in place:
+            if each is not None:
+                canonical.check_text(each)
+        checkpoint = self._loaded(kind, blob)
+        canonical.check_json(_shape(checkpoint))
+        for channel in checkpoint["channel_values"]:
+            if channel not in checkpoint["channel_versions"]:
+                raise Unstorable(f"has a value without a version, of the channel {channel!r}")
+        # As the library would have written it there.
+        metadata = get_serializable_checkpoint_metadata(
+            {}, postgres.storable(json.loads(about or b"{}"))
+        )
+        return (*place, checkpoint, metadata)
+
+    def _loaded(self, kind: str, blob: bytes) -> dict[str, Any]:
+        kind = str(kind)
+        if "+" in kind and not isinstance(self._serde, EncryptedSerializer):
+            raise Unstorable("is encrypted: set LANGGRAPH_AES_KEY as it was for the server")
+        try:
+            loaded: dict[str, Any] = self._serde.loads_typed((kind, blob))
+            return {"channel_values": {}, "channel_versions": {}, "versions_seen": {}, **loaded}
+        except Exception as error:
+            # Wrong key, damaged bytes, an unknown form: the libraries have an error for each.
+            why = " (is LANGGRAPH_AES_KEY the server's?)" if "+" in kind else ""
+            raise Unstorable(f"cannot be read: {type(error).__name__}: {error}{why}") from error
+
+    def _put(self, saver: _Saver, row: Row) -> None:
+        thread, ns, checkpoint_id, parent, checkpoint, metadata = row
+        if self._known[0] != thread:
+            self._known = thread, set()
+        known = self._known[1]
+        new = {
+            channel: version
+            for channel, version in checkpoint["channel_versions"].items()
+            if (ns, channel, version) not in known and channel in checkpoint["channel_values"]
+        }
+        typed = postgres.serialized(self._serde, cast(Checkpoint, checkpoint), new)
+        where = {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": parent}
+        saver.put(
+            {"configurable": where},
+            cast(Checkpoint, {**typed, "id": checkpoint_id}),
+            cast(CheckpointMetadata, metadata),
+            new,
+        )
+        known.update((ns, channel, version) for channel, version in new.items())
+
+
+def _shape(checkpoint: dict[str, Any]) -> dict[str, Any]:
+    """A checkpoint without its values: what Postgres keeps as JSON."""
+    return {key: value for key, value in checkpoint.items() if key != "channel_values"}
+
+
+def _packed(value: Any) -> bytes:
+    return ormsgpack.packb(value, default=_snapshot, option=ormsgpack.OPT_NON_STR_KEYS)
+
+
+def _snapshot(value: Any) -> Any:
+    if isinstance(value, _DeltaSnapshot):
+        return {"snapshot": value.value}
+    raise TypeError(f"{type(value).__name__} is nothing that a checkpoint holds")

@@ -1,0 +1,162 @@
+"""The source: a SQLite file that nobody serves, read at one moment and never written."""
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from langgraph_runtime_sql.database.shared_lock import no_guests
+from langgraph_runtime_sql.database.sqlite.ownership import Ownership
+from langgraph_runtime_sql.errors import DatabaseInUse
+from threadhold.move.errors import MoveRefused
+from threadhold.move.field import quoted
+from threadhold.move.part import Part
+from threadhold.move.schema import Schema
+
+# Tables that say which version made the others.
+_VERSIONS = {"store_migrations", "vector_migrations"}
+
+
+class Source:
+    """The file, in one read transaction.
+
+    Attributes:
+        path: Where it is.
+        raw: The connection.
+    """
+
+    def __init__(self, path: Path, raw: sqlite3.Connection) -> None:
+        self.path = path
+        self.raw = raw
+        self._tables = {
+            str(name): str(statement or "")
+            for name, statement in raw.execute(
+                "SELECT name, sql FROM sqlite_master WHERE type = 'table'"
+            )
+        }
+
+    def fingerprint(self) -> str:
+        """What changes whenever somebody writes to the file."""
+        parts = [self.path, self.path.with_name(f"{self.path.name}-wal")]
+        found = (part.stat() for part in parts if part.exists())
+        return " ".join(f"{each.st_size}@{each.st_mtime_ns}" for each in found if each.st_size)
+
+    def has(self, table: str) -> bool:
+        """Whether there is a table of this name."""
+        return table in self._tables
+
+    def count(self, part: Part) -> int:
+        """How many rows a part has; 0 where there is no such table."""
+        if not self.has(part.source):
+            return 0
+        row = self.raw.execute(f"SELECT count(*) FROM {quoted(part.source)}").fetchone()
+        return int(row[0])
+
+    def last(self, table: str) -> int:
+        """The largest number that SQLite has given to a row of a table that counts them."""
+        if not self.has("sqlite_sequence"):
+            return 0
+        row = self.raw.execute(
+            "SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)
+        ).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def check(self, schemas: Iterable[Schema], parts: Iterable[Part]) -> None:
+        """Refuse a file of another version.
+
+        Raises:
+            MoveRefused: it is older or newer than this code.
+        """
+        for schema in schemas:
+            self._check_version(schema)
+        for part in parts:
+            if not self.has(part.source):
+                continue
+            rows = self.raw.execute(f"PRAGMA table_info({quoted(part.source)})")
+            found = {str(row[1]) for row in rows}
+            if missing := sorted(set(part.columns) - found):
+                raise self._older(f"{part.source} has no {', '.join(missing)}")
+            if unknown := sorted(found - set(part.columns)):
+                raise self._newer(f"{part.source} has {', '.join(unknown)}")
+
+    def _check_version(self, schema: Schema) -> None:
+        if not self.has(schema.versions):
+            if schema.required:
+                raise MoveRefused(
+                    f"{self.path} is no database of Threadhold: it has no {schema.versions}"
+                )
+            return
+        rows = self.raw.execute(f"SELECT version_num FROM {quoted(schema.versions)}")
+        found = {str(version) for (version,) in rows}
+        if unknown := sorted(found - schema.known()):
+            raise self._newer(f"it has had {', '.join(unknown)}")
+        if found != schema.heads:
+            raise self._older(f"it is at {', '.join(sorted(found)) or 'no revision'}")
+
+    def _older(self, why: str) -> MoveRefused:
+        return MoveRefused(
+            f"{self.path} is of an older version ({why}). Bring it up to date first: "
+            f"threadhold migrate --database-url sqlite:///{self.path}"
+        )
+
+    def _newer(self, why: str) -> MoveRefused:
+        return MoveRefused(
+            f"{self.path} is of a newer version ({why}): move it with the version of Threadhold "
+            "that has served it last"
+        )
+
+    def others(self, known: Iterable[str]) -> list[str]:
+        """Tables that are neither known nor made by SQLite itself."""
+        derived = tuple(
+            f"{name}_" for name, statement in self._tables.items() if "VIRTUAL TABLE" in statement
+        )
+        return sorted(
+            name
+            for name, statement in self._tables.items()
+            if name not in known
+            and name not in _VERSIONS
+            and "VIRTUAL TABLE" not in statement
+            and not name.startswith(("sqlite_", *derived))
+        )
+
+    def orphans(self, limit: int) -> Iterator[str]:
+        """Rows whose parent is missing, which Postgres would refuse, for people."""
+        found = self.raw.execute("PRAGMA foreign_key_check")
+        for table, row, parent, _ in found.fetchmany(limit):
+            where = f"row {row}" if row is not None else "a row"
+            yield f"{table}: {where} belongs to a row of {parent} that does not exist"
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Source]:
+    """The file, while nobody can serve it or bring anything into it.
+
+    Raises:
+        MoveRefused: there is no such file, it is in use, or no SQLite database.
+    """
+    if not path.is_file():
+        raise MoveRefused(f"There is no database at {path}")
+    if not os.access(path.parent, os.W_OK):
+        raise MoveRefused(f"{path.parent} cannot be written to, where SQLite keeps its locks")
+    ownership = Ownership(path)
+    with ExitStack() as stack:
+        stack.callback(ownership.release)
+        try:
+            ownership.take()
+            stack.enter_context(no_guests(f"sqlite:///{path}"))
+        except DatabaseInUse as error:
+            raise MoveRefused(f"{error} A move needs it for itself.") from error
+        raw = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
+        stack.callback(raw.close)
+        # What is no text in a column of text is found with its row, and not here.
+        raw.text_factory = _text
+        try:
+            raw.execute("BEGIN")
+            yield Source(path, raw)
+        except sqlite3.DatabaseError as error:
+            raise MoveRefused(f"{path} cannot be read: {error}") from error
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="surrogateescape")

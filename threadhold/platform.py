@@ -1,0 +1,401 @@
+"""LangGraphPlatform: the stock LangGraph API, mounted in an app of yours.
+
+    platform = LangGraphPlatform("langgraph.json", database_url="sqlite:///data/app.db")
+    app = Starlette(routes=[Mount("/", app=platform)], lifespan=platform.lifespan)
+
+`langgraph_api` is configured by environment variables that it reads when it is
+imported. This module is the only one that sets any, and it imports
+`langgraph_api` late, so that a platform can be made where the app is defined.
+"""
+
+import functools
+import importlib
+import importlib.util
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Router
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from langgraph_runtime_sql import options
+from langgraph_runtime_sql.database.url import database_path, is_postgres, postgres_dsn
+from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.events.redis import url as redis_urls
+from threadhold.config_file import Config, ConfigError, read_config
+from threadhold.environment import Environment, environment
+
+logger = logging.getLogger(__name__)
+
+FORBIDDEN_PREFIXES = ("/ui", "/noauth")
+DEFAULT_JOBS = 100
+
+
+class PlatformAlreadyConfigured(RuntimeSqlError):
+    """This process is already configured for another platform."""
+
+
+class ForbiddenPrefix(RuntimeSqlError, ValueError):
+    """The platform is mounted where the stock API would let requests in without authentication."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__(
+            f"The platform cannot be mounted at {prefix!r}: under a prefix that begins with "
+            f"{' or '.join(FORBIDDEN_PREFIXES)} the stock API skips authentication. "
+            "Choose another prefix, such as '/langgraph'."
+        )
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """Everything that is decided once in a process."""
+
+    environment: Environment
+    project_env: dict[str, str]
+    options: options.Options
+    hooks: Any
+    max_body_bytes: int
+    private_network: bool
+    metrics_permission: str | None
+
+    def differences(self, other: "_Claim") -> list[str]:
+        """What differs, by name only: values may be secrets."""
+        names = [name for name in vars(self) if getattr(self, name) != getattr(other, name)]
+        if "environment" in names:
+            keys = self.environment.keys() | other.environment.keys()
+            names.remove("environment")
+            names += sorted(
+                key for key in keys if self.environment.get(key) != other.environment.get(key)
+            )
+        return names
+
+
+_claim: _Claim | None = None
+_stock_app: Starlette | None = None
+_running = False
+
+
+class LangGraphPlatform:
+    """The LangGraph API as an ASGI app, with the lifespan that runs it.
+
+    Mount it at the root or at a prefix, in Starlette or FastAPI, and give the
+    host `platform.lifespan`, alone or inside a lifespan of its own:
+
+        async with platform.lifespan(app), my_pool():
+            yield
+
+    `langgraph_api` holds one configuration a process. Making the same platform
+    again is fine, and so is starting and stopping it many times over.
+
+    Args:
+        config: Path of a `langgraph.json`, a mapping of the same shape, or what
+            `read_config` made of it.
+        database_url: `sqlite:///path/to/file.db`, where a relative path counts from
+            the working directory, or `postgresql://user:password@host/database`.
+        redis_url: `redis://host:port/0`, with a Postgres database that several processes
+            share. Without it one process serves a database.
+        redis_prefix: What all keys and channels in that Redis begin with. By default
+            `threadhold:` and what identifies the database, so that deployments on one
+            Redis do not meet.
+        hooks: The object with the host's hooks (`langgraph_runtime_sql.hooks`),
+            or where it is: `./file.py:object` or `module:object`. Overrides
+            `sql.hooks` of the config.
+        durability: What an acknowledged write survives: the death of the
+            `process`, or also a `power-loss` (each commit waits for the disk).
+        n_jobs: Runs at a time in this process; 0 starts none. By default
+            `N_JOBS_PER_WORKER`, or 100: a run that waits for a model costs little.
+        grace_seconds: How long runs in flight may go on at shutdown before
+            they are handed back, to continue after the next start.
+        cors: In the shape of `http.cors` in the config, which it overrides. By
+            default no other origin may read answers.
+        max_body_bytes: Larger request bodies get a 413.
+        allow_private_webhooks: Also call webhooks at private addresses, and by
+            plain http. Loopback stays refused unless the config's
+            `webhooks.url.disable_loopback` is false.
+        studio: Let LangGraph Studio's website reach this server from a
+            browser. For development on loopback.
+        metrics_permission: What `auth` must give a user who may read
+            `/metrics`. By default anybody may.
+        env: Environment variables for the project, over those of the process
+            and of the config.
+
+    Raises:
+        ConfigError: the configuration cannot be served.
+        BadDatabaseUrl: the database URL cannot be used.
+        BadRedis: the Redis URL or prefix cannot be used.
+        PlatformAlreadyConfigured: this process already serves another
+            configuration, or `langgraph_api` was imported before.
+    """
+
+    def __init__(
+        self,
+        config: Config = "langgraph.json",
+        *,
+        database_url: str = "sqlite:///./data/threadhold.db",
+        redis_url: str | None = None,
+        redis_prefix: str | None = None,
+        hooks: Any = None,
+        durability: Literal["process", "power-loss"] = "process",
+        n_jobs: int | None = None,
+        grace_seconds: float = 10.0,
+        cors: Mapping[str, Any] | None = None,
+        max_body_bytes: int = 10 * 2**20,
+        allow_private_webhooks: bool = False,
+        studio: bool = False,
+        metrics_permission: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        if durability not in ("process", "power-loss"):
+            raise ConfigError(f"durability must be 'process' or 'power-loss', not {durability!r}")
+        file = read_config(config)
+        if redis_url is not None:
+            _check_redis(redis_url, redis_prefix, database_url)
+        self.config = file
+        owned = environment(
+            file,
+            database_url=_absolute(database_url),
+            redis_url=redis_url,
+            n_jobs=n_jobs,
+            cors=cors,
+            max_body_bytes=max_body_bytes,
+            allow_private_webhooks=allow_private_webhooks,
+            studio=studio,
+        )
+        self._claim = _Claim(
+            environment=owned,
+            project_env={**_unset(file.env, owned, file.source), **_unset(env or {}, owned, "env")},
+            options=options.Options(
+                power_loss=durability == "power-loss",
+                grace_seconds=grace_seconds,
+                tenant_key=file.tenant_key,
+                redis_prefix=redis_prefix,
+            ),
+            hooks=file.hooks if hooks is None else hooks,
+            max_body_bytes=max_body_bytes,
+            private_network=studio,
+            metrics_permission=metrics_permission,
+        )
+        _configure(self._claim, explicit=env or {}, import_paths=map(str, file.import_paths))
+
+    @property
+    def app(self) -> Starlette:
+        """The stock application. Imports `langgraph_api` at first use."""
+        global _stock_app
+        if _stock_app is None:
+            _stock_app = _load(self._claim)
+        return _stock_app
+
+    @asynccontextmanager
+    async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
+        """Run the platform: database, queue, scheduler. `app` is the host.
+
+        Raises:
+            ForbiddenPrefix: `app` mounts the platform where it must not be.
+            PlatformAlreadyConfigured: it is running already.
+        """
+        global _running
+        if _running:
+            raise PlatformAlreadyConfigured(
+                "The platform is already running in this process; it cannot be started twice."
+            )
+        for prefix in _prefixes(self, getattr(app, "routes", ())):
+            _check_prefix(prefix)
+        stock = self.app
+        _forget_store()
+        _running = True
+        try:
+            async with stock.router.lifespan_context(stock):
+                yield
+        finally:
+            _running = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            # Served alone, or by a host that passes lifespan events on.
+            await Router(lifespan=self.lifespan).lifespan(scope, receive, send)
+            return
+        try:
+            _check_prefix(scope.get("root_path", ""))
+        except ForbiddenPrefix as error:
+            _complain(str(error))
+            await _refuse(421, str(error), scope, receive, send)
+            return
+        if _running:
+            await self.app(scope, receive, send)
+        else:
+            detail = "The platform is not running: the host app must enter platform.lifespan"
+            await _refuse(503, detail, scope, receive, send)
+
+
+def _check_redis(redis_url: str, prefix: str | None, database_url: str) -> None:
+    """Refuse a Redis that would be of no use, or none at all."""
+    if not is_postgres(database_url):
+        raise ConfigError(
+            "redis_url: a SQLite file has one process, which needs no Redis. Leave it out, or "
+            "use a postgresql:// database, which several processes may share."
+        )
+    redis_urls.check_url(redis_url)
+    if prefix is not None:
+        redis_urls.check_prefix(prefix)
+
+
+def _absolute(database_url: str) -> str:
+    """The URL, wherever the process goes: of a file by its whole path."""
+    if is_postgres(database_url):
+        return postgres_dsn(database_url)
+    return f"sqlite:///{database_path(database_url)}"
+
+
+def _unset(env: Mapping[str, str], owned: Environment, source: str) -> dict[str, str]:
+    """`env` without what the platform decides itself."""
+    for name in env.keys() & owned.keys():
+        logger.warning("%s: env.%s is decided by the platform and ignored", source, name)
+    return {name: value for name, value in env.items() if name not in owned}
+
+
+def _configure(claim: _Claim, *, explicit: Mapping[str, str], import_paths: Iterable[str]) -> None:
+    """Claim the process for `claim`, or find it claimed for the same."""
+    global _claim
+    if _claim is not None and (differences := claim.differences(_claim)):
+        raise PlatformAlreadyConfigured(
+            "This process already serves another configuration (different: "
+            f"{', '.join(differences)}). langgraph_api reads its settings once, when it is "
+            "imported, so there is one platform a process: give the second one a process of its own."
+        )
+    if _claim is None and _imported_otherwise(claim.environment):
+        raise PlatformAlreadyConfigured(
+            "langgraph_api was imported before the platform was made, with other settings. It "
+            "reads them once, when it is imported: make the LangGraphPlatform before anything "
+            "imports langgraph_api."
+        )
+    _claim = claim
+    _set_environment(claim, explicit)
+    sys.path += [path for path in import_paths if path not in sys.path]
+
+
+def _imported_otherwise(owned: Environment) -> bool:
+    return "langgraph_api.config" in sys.modules and any(
+        os.environ.get(name) != value for name, value in owned.items()
+    )
+
+
+def _set_environment(claim: _Claim, explicit: Mapping[str, str]) -> None:
+    for name, value in claim.project_env.items():
+        # What was set when the process was started is stronger than a project's file.
+        if name in explicit or name not in os.environ:
+            os.environ[name] = value
+    for name, setting in claim.environment.items():
+        if setting is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = setting
+    os.environ.setdefault("N_JOBS_PER_WORKER", str(DEFAULT_JOBS))
+
+
+def _load(claim: _Claim) -> Starlette:
+    """Import the stock application and put our guards into it. Once a process."""
+    _be_strict()
+    root = logging.getLogger()
+    level = root.level
+    server = importlib.import_module("langgraph_api.server")
+    # langgraph_api sets the level of the root logger, which is the host's business.
+    root.setLevel(level)
+
+    from langgraph_runtime_sql import hooks as hook_protocol
+    from langgraph_runtime_sql.tenancy import scope
+    from threadhold import stream_codec
+    from threadhold.http import authentication, limits, openapi
+
+    hooks = claim.hooks
+    try:
+        hook_protocol.configure(_import_object(hooks) if isinstance(hooks, str) else hooks)
+    except TypeError as error:
+        raise ConfigError(f"hooks: {error}") from error
+    options.configure(claim.options)
+    app: Starlette = server.app
+    if claim.options.tenant_key is not None:
+        app.add_middleware(scope.OfCaller)
+    limits.install(app, max_body_bytes=claim.max_body_bytes, private_network=claim.private_network)
+    authentication.install(app, metrics_permission=claim.metrics_permission)
+    openapi.install(app)
+    stream_codec.install()
+    return app
+
+
+def _be_strict() -> None:
+    """Refuse unknown types in checkpoints, also where langgraph was imported before us.
+
+    LANGGRAPH_STRICT_MSGPACK is read at import, into these two constants.
+    """
+    for name in ("langgraph.checkpoint.serde._msgpack", "langgraph._internal._serde"):
+        importlib.import_module(name).STRICT_MSGPACK_ENABLED = True  # type: ignore[attr-defined]
+
+
+def _forget_store() -> None:
+    """With `http.app`, a middleware keeps the first store it saw, closed by now, for ever."""
+    if middleware := sys.modules.get("langgraph_api.middleware.ensure_store"):
+        middleware._CONFIG = None  # type: ignore[attr-defined]
+
+
+def _import_object(spec: str) -> Any:
+    """What `file.py:name` or `module:name` names.
+
+    Raises:
+        ConfigError: it cannot be imported.
+    """
+    target, _, name = spec.rpartition(":")
+    try:
+        module = _import_file(target) if target.endswith(".py") else importlib.import_module(target)
+        return getattr(module, name)
+    except (ImportError, AttributeError, OSError) as error:
+        raise ConfigError(f"hooks: cannot import {spec!r}: {error}") from error
+
+
+def _import_file(path: str) -> Any:
+    name = "hooks_of_" + "".join(char if char.isalnum() else "_" for char in path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is not a Python file")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _prefixes(platform: LangGraphPlatform, routes: Iterable[Any], prefix: str = "") -> list[str]:
+    """Where in the host's routes the platform is mounted."""
+    found: list[str] = []
+    for route in routes:
+        path = prefix + getattr(route, "path", "")
+        # With middleware on the mount, `app` is the outermost of them.
+        if platform in (getattr(route, "app", None), getattr(route, "_base_app", None)):
+            found.append(path)
+        elif not isinstance(getattr(route, "app", None), LangGraphPlatform):
+            found += _prefixes(platform, getattr(route, "routes", None) or (), path)
+    return found
+
+
+@functools.cache
+def _complain(message: str) -> None:
+    """Log an error of the host's, once and not at each request that meets it."""
+    logger.error("%s", message)
+
+
+def _check_prefix(prefix: str) -> None:
+    if prefix.startswith(FORBIDDEN_PREFIXES):
+        raise ForbiddenPrefix(prefix)
+
+
+async def _refuse(status: int, detail: str, scope: Scope, receive: Receive, send: Send) -> None:
+    response = (
+        WebSocketClose(code=1013, reason=detail[:120])
+        if scope["type"] == "websocket"
+        else JSONResponse({"detail": detail}, status)
+    )
+    await response(scope, receive, send)
