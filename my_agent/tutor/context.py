@@ -1,4 +1,4 @@
-"""What a caller may choose for one run."""
+"""Options that a client may set for one run of the graph `tutor`."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from my_agent.tutor import prompts
 
 @dataclass(kw_only=True, frozen=True, config=ConfigDict(extra="forbid"))
 class Context:
-    """Values of one run; a value given here wins over the environment."""
+    """Options of one run. A value given here overrides the environment."""
 
     model: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""What the tutor says where no model is configured."""
+"""The tutor's answers when no model is configured."""
 
 from langchain_core.messages import BaseMessage
 
@@ -6,10 +6,10 @@ from my_agent.offline import OfflineChatModel
 
 
 class OfflineTutor(OfflineChatModel):
-    """Says that it cannot talk, and what there is all the same."""
+    """Tell the learner that only the grammar check works."""
 
     def answer(self, messages: list[BaseMessage]) -> str:
-        """The same, whatever was said."""
+        """Return the same text for every conversation."""
         return (
             "I am offline: no language model is configured, so I cannot talk with you. What you "
             "write is checked by Harper all the same: where it finds mistakes, a correction stands "

@@ -157,7 +157,7 @@ def test_what_cannot_be_read_is_reported_and_skipped(
         "binary.md": "it is binary",
         "broken.pdf": "it is damaged (PdfStreamError)",
         "empty.txt": "it is empty",
-        "pipe.txt": "it is no regular file",
+        "pipe.txt": "it is not a regular file",
         "\\xff.txt": "it is binary",
     }
     assert str(report).endswith("7 skipped; 3 passages embedded")
@@ -389,7 +389,7 @@ def test_the_cache_stays_within_its_bound(rng: random.Random) -> None:
     cache, question = VectorCache(25 * BYTES), vectors(1, rng)[0]
     for tenant in ("a", "b", "a", "c", "d", "b"):
         assert len(nearest_ids(cache, question, tenant)) == 5
-        assert cache.bytes <= cache.most_bytes
+        assert cache.bytes <= cache.max_bytes
 
 
 def test_the_full_text_index_agrees_with_the_passages(folder: Path) -> None:

@@ -143,7 +143,7 @@ def test_loading_a_file(tmp_path: Path) -> None:
 
 def test_what_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
-    with pytest.raises(Unreadable, match="no regular file"):
+    with pytest.raises(Unreadable, match="not a regular file"):
         load(tmp_path / "pipe.txt", LARGEST)
     (tmp_path / "link.txt").symlink_to(tmp_path / "pipe.txt")
     with pytest.raises(OSError, match="symbolic links"):
