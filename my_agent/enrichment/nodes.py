@@ -25,9 +25,9 @@ async def enrich_next(
     tenant_id = caller(config).tenant_id
     job_id, thread_id = state["job_id"], str(config["configurable"]["thread_id"])
     run_id = (config.get("metadata") or {}).get("run_id")
-    async with jobs.noting_the_end(tenant_id, job_id, thread_id):
+    async with jobs.recording_the_end(tenant_id, job_id, thread_id):
         step = await jobs.next_step(tenant_id, job_id, thread_id, run_id)
-        await jobs.take(step)
+        await jobs.enrich_step(step)
     if step.candidate is None:
         return Command(goto="__end__", update={"done": step.done, "total": step.total})
     return Command(goto="enrich_next", update={"done": step.done + 1, "total": step.total})

@@ -78,7 +78,7 @@ async def reply(state: State, runtime: Runtime[Context]) -> State:
     model = await asyncio.to_thread(chat_model, context.model)
     if isinstance(model, OfflineChatModel):
         model = OfflineTutor()
-    read = window(state["messages"], slots=settings.window_turns, length=settings.window_length)
+    read = window(state["messages"], turns=settings.window_turns, length=settings.window_length)
     answer = await model.ainvoke([SystemMessage(context.system_prompt), *read])
     answer.additional_kwargs[TIMESTAMP] = now()
     return {"messages": [answer]}

@@ -474,7 +474,7 @@ async def test_a_process_that_dies_between_job_and_run_leaves_a_job_that_can_be_
     starting(monkeypatch, "run-1")
     # Whoever comes at once does not know that it died.
     assert not (await enqueue(tenant, keys)).created
-    await aged(tenant, seconds=jobs.STARTING.total_seconds() + 1)
+    await aged(tenant, seconds=jobs.START_TIMEOUT.total_seconds() + 1)
     assert (await enqueue(tenant, keys)).created
     assert not (await enqueue(tenant, keys)).created
 
@@ -487,7 +487,7 @@ async def test_the_run_of_a_colleague_counts_as_over_after_a_long_silence(
     threads = starting(monkeypatch, "run-1")
     assert (await enqueue(tenant, keys, "ada")).created
     assert not (await enqueue(tenant, keys, "bob")).created
-    await aged(tenant, seconds=jobs.SILENT.total_seconds() + 1)
+    await aged(tenant, seconds=jobs.SILENCE_TIMEOUT.total_seconds() + 1)
     assert (await enqueue(tenant, keys, "bob")).created
     job = await row(tenant)
     assert (job.user_id, job.thread_id) == ("bob", threads[1])
@@ -495,7 +495,7 @@ async def test_the_run_of_a_colleague_counts_as_over_after_a_long_silence(
     with pytest.raises(jobs.JobError, match="started again elsewhere"):
         await jobs.next_step(tenant, job.job_id, threads[0], None)
     with pytest.raises(asyncio.CancelledError):
-        async with jobs.noting_the_end(tenant, job.job_id, threads[0]):
+        async with jobs.recording_the_end(tenant, job.job_id, threads[0]):
             raise asyncio.CancelledError
     assert (await row(tenant)).status == "queued"
 
@@ -522,7 +522,7 @@ async def test_what_fails_is_noted_with_its_reason(
     await enqueue(tenant, await found(world, tenant, 1))
     job = await row(tenant)
     with pytest.raises(ValueError, match="broken"):
-        async with jobs.noting_the_end(tenant, job.job_id, job.thread_id):
+        async with jobs.recording_the_end(tenant, job.job_id, job.thread_id):
             raise ValueError("it is broken")
     failed = await row(tenant)
     assert (failed.status, failed.reason) == ("failed", "it is broken")

@@ -9,7 +9,7 @@ from sqlalchemy import update
 from my_agent import database
 from my_agent.icp_finder import records
 from my_agent.icp_finder.diffs import basis, icp_hash
-from my_agent.icp_finder.heard import listen
+from my_agent.icp_finder.message_parser import parse_text
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site
 from my_agent.icp_finder.state import Found, State
 
@@ -41,7 +41,7 @@ def state(text: str = "", **values: Any) -> State:
         "messages": [HumanMessage(text)] if text else [],
         "thread_id": "t",
         "rule_name": RULE,
-        "heard": listen(text),
+        "heard": parse_text(text),
         "notes": [],
     }
     found = base | values

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from my_agent.icp_finder.changes import changed_parts, new_customers, next_session
 from my_agent.icp_finder.diffs import HASH_DIGITS, PARTS, basis, changed, icp_hash
-from my_agent.icp_finder.heard import NOTHING, listen
+from my_agent.icp_finder.message_parser import NO_CONTENT, parse_text
 from my_agent.icp_finder.model import SIZES, Basis, Company, Icp
 from my_agent.icp_finder.state import State
 
@@ -99,7 +99,7 @@ STATE: State = {
 
 
 def parts(text: str) -> tuple[str, ...]:
-    return changed_parts(STATE, listen(text))
+    return changed_parts(STATE, parse_text(text))
 
 
 def test_a_message_changes_what_it_says_and_nothing_else() -> None:
@@ -113,18 +113,18 @@ def test_a_message_changes_what_it_says_and_nothing_else() -> None:
     assert parts("replace c1.com with d.com") == ("customers",)
     assert parts("replace x.com with d.com") == ()
     assert parts("customers: d.com e.com f.com g.com h.com") == ("customers",)
-    assert changed_parts({"messages": []}, listen("acme.org")) == ()
-    assert changed_parts(STATE, NOTHING) == ()
+    assert changed_parts({"messages": []}, parse_text("acme.org")) == ()
+    assert changed_parts(STATE, NO_CONTENT) == ()
 
 
 def test_customers_keep_their_places() -> None:
     customers = STATE.get("customers", [])
-    assert new_customers(customers, listen("replace c1.com by d.com"))[1] == "https://d.com"
-    assert len(new_customers(customers, listen("d.com"))) == 5
+    assert new_customers(customers, parse_text("replace c1.com by d.com"))[1] == "https://d.com"
+    assert len(new_customers(customers, parse_text("d.com"))) == 5
 
 
 def test_another_website_takes_the_place_of_the_thread() -> None:
-    session = next_session(STATE, listen("our website is now acme.org; industries: steel"))
+    session = next_session(STATE, parse_text("our website is now acme.org; industries: steel"))
     assert session["request"] == {
         "method": "POST",
         "path": "/threads/t/resume",
@@ -133,7 +133,7 @@ def test_another_website_takes_the_place_of_the_thread() -> None:
 
 
 def test_another_icp_is_a_new_thread_of_the_same_company() -> None:
-    session = next_session(STATE, listen("industries: steel. Replace c0.com with d.com"))
+    session = next_session(STATE, parse_text("industries: steel. Replace c0.com with d.com"))
     metadata = session["request"]["body"]["metadata"]
     assert session["request"]["path"] == "/threads"
     assert (metadata["agent"], metadata["website"]) == ("icp_finder", "https://acme.com")

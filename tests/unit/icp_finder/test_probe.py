@@ -6,7 +6,7 @@ import pytest
 
 from my_agent.icp_finder import prompts, records
 from my_agent.icp_finder.diffs import basis, icp_hash
-from my_agent.icp_finder.heard import NOTHING, listen
+from my_agent.icp_finder.message_parser import NO_CONTENT, parse_text
 from my_agent.icp_finder.model import Company, Icp
 from my_agent.icp_finder.nodes.probe import return_user_probe
 from my_agent.icp_finder.state import State
@@ -118,7 +118,7 @@ async def test_a_change_of_a_confirmed_company_is_the_user_s_to_decide(logged: l
 
 
 def answered(value: str, **values: Any) -> State:
-    change = listen("our website is now acme.org")
+    change = parse_text("our website is now acme.org")
     answer = {"kind": "context_change", "value": value}
     return confirmed("x", change=change, answer=answer, **values)
 
@@ -152,13 +152,13 @@ async def test_keeping_forgets_the_change() -> None:
     await saved()
     command = await return_user_probe(answered("keep"), config())
     assert command.goto == "profile_builder"
-    assert updates(command)["heard"] == NOTHING
+    assert updates(command)["heard"] == NO_CONTENT
     assert updates(command)["decisions"]["use_cached"]
 
 
 async def test_an_unclear_answer_asks_again_and_keeps_the_change() -> None:
     await saved()
-    change = listen("our website is now acme.org")
+    change = parse_text("our website is now acme.org")
     command = await return_user_probe(confirmed("hm", change=change, unclear=True), config())
     assert command.goto == "choose"
     assert updates(command)["change"]["website"] == "https://acme.org"
@@ -167,14 +167,14 @@ async def test_an_unclear_answer_asks_again_and_keeps_the_change() -> None:
 
 async def test_another_change_is_added_to_the_one_that_waits() -> None:
     await saved()
-    change = listen("our website is now acme.org")
+    change = parse_text("our website is now acme.org")
     command = await return_user_probe(confirmed("industries: steel", change=change), config())
     assert updates(command)["asking"]["details"]["changed"] == ["website", "industries"]
 
 
 async def test_a_thread_that_was_opened_for_a_change_is_not_asked_about_it() -> None:
     await saved()
-    heard = listen("industries: steel")
+    heard = parse_text("industries: steel")
     command = await return_user_probe(state("hi", heard=heard, seeded=True), config())
     assert command.goto == "profile_builder"
     assert updates(command)["decisions"]["reason"] == "the industries changed"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from my_agent.icp_finder import answers
-from my_agent.icp_finder.answers import OPTIONS, Kind, parse, question, spoken
-from my_agent.icp_finder.heard import clean, listen, says_something, told
+from my_agent.icp_finder.answers import OPTIONS, Kind, parse, question, reply_text
+from my_agent.icp_finder.message_parser import clean, has_content, parse_reply, parse_text
 from my_agent.icp_finder.sites import domain, mentions, readable, websites
 
 
@@ -43,14 +43,14 @@ def test_no_text_is_too_strange(text: str) -> None:
     for mention in mentions(text):
         assert domain(mention.website)
         assert 0 <= mention.start < mention.end <= len(text)
-    listen(text)
+    parse_text(text)
     for kind in OPTIONS:
         assert parse(kind, text) in (None, *OPTIONS[kind])
 
 
 def test_a_long_text_is_read_in_no_time() -> None:
     for text in ("a-" * 50_000, "a." * 50_000, "http://" * 20_000, "our " * 30_000):
-        listen(text)
+        parse_text(text)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_domains_are_shown_as_people_write_them() -> None:
 def test_own_and_customers_websites_are_told_apart(
     text: str, own: str | None, others: list[str], customers: bool
 ) -> None:
-    heard = listen(text)
+    heard = parse_text(text)
     assert heard["website"] == (own and f"https://{own}")
     assert heard["sites"] == [f"https://{each}" for each in others]
     assert heard["customers"] is customers
@@ -108,7 +108,7 @@ def test_own_and_customers_websites_are_told_apart(
     "text", ["replace a.com with b.com", "b.com instead of a.com", "please swap a.com for b.com"]
 )
 def test_customers_can_be_exchanged(text: str) -> None:
-    heard = listen(text)
+    heard = parse_text(text)
     assert heard["swaps"] == [["https://a.com", "https://b.com"]]
     assert heard["sites"] == []
 
@@ -129,7 +129,7 @@ def test_customers_can_be_exchanged(text: str) -> None:
     ],
 )
 def test_fields_of_the_icp_are_read_by_their_labels(text: str, icp: dict[str, list[str]]) -> None:
-    assert listen(text)["icp"] == icp
+    assert parse_text(text)["icp"] == icp
 
 
 @pytest.mark.parametrize(
@@ -146,20 +146,22 @@ def test_fields_of_the_icp_are_read_by_their_labels(text: str, icp: dict[str, li
     ],
 )
 def test_wishes_are_heard(text: str, wish: str | None) -> None:
-    assert listen(text)["wish"] == wish
+    assert parse_text(text)["wish"] == wish
 
 
 def test_small_talk_says_nothing() -> None:
-    assert not says_something(listen("Hello, how are you?"))
-    assert not says_something(listen("what about customers?"))
+    assert not has_content(parse_text("Hello, how are you?"))
+    assert not has_content(parse_text("what about customers?"))
 
 
 def test_a_structured_reply_says_the_same() -> None:
-    heard = told({"website": "a.com", "customers": ["b.com", "c.com"], "icp": {"regions": "Asia"}})
+    heard = parse_reply(
+        {"website": "a.com", "customers": ["b.com", "c.com"], "icp": {"regions": "Asia"}}
+    )
     assert heard["website"] == "https://a.com"
     assert heard["sites"] == ["https://b.com", "https://c.com"]
     assert heard["icp"] == {"regions": ["Asia"]}
-    assert told({"industries": ["Steel"]})["icp"] == {"industries": ["Steel"]}
+    assert parse_reply({"industries": ["Steel"]})["icp"] == {"industries": ["Steel"]}
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_a_structured_reply_says_the_same() -> None:
     ],
 )
 def test_a_reply_of_another_form_says_nothing(values: Any) -> None:
-    assert not says_something(told(values))
+    assert not has_content(parse_reply(values))
 
 
 def test_values_are_bounded() -> None:
@@ -250,9 +252,9 @@ def test_a_question_carries_its_options() -> None:
 
 
 def test_a_reply_becomes_a_message() -> None:
-    assert spoken("Yes") == "Yes"
-    assert spoken({"choice": "rerun"}) == "rerun"
-    assert spoken([True]) == "Yes"
-    assert spoken(False) == "No"
-    assert spoken({"icp": {"regions": ["São Paulo"]}}) == '{"icp": {"regions": ["São Paulo"]}}'
-    assert answers.spoken(None) == "null"
+    assert reply_text("Yes") == "Yes"
+    assert reply_text({"choice": "rerun"}) == "rerun"
+    assert reply_text([True]) == "Yes"
+    assert reply_text(False) == "No"
+    assert reply_text({"icp": {"regions": ["São Paulo"]}}) == '{"icp": {"regions": ["São Paulo"]}}'
+    assert answers.reply_text(None) == "null"
