@@ -1,4 +1,4 @@
-"""A chat model for OpenAI-compatible endpoints: every failure fails the run, with a readable cause."""
+"""A chat model for OpenAI-compatible endpoints: failures fail the run, with a readable cause."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager

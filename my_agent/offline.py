@@ -18,7 +18,7 @@ FINISHED = {"finish_reason": "stop", "model_name": "offline"}
 
 
 def gist(text: str) -> str:
-    """Return the text on one line, cut at a word boundary after at most `GIST_LENGTH` characters."""
+    """Return the text on one line, cut at a word after at most `GIST_LENGTH` characters."""
     line = " ".join(text.split())
     if len(line) <= GIST_LENGTH:
         return line

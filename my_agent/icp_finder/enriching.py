@@ -52,7 +52,7 @@ def contacts(text: str) -> dict[str, list[str]]:
 
 
 def size(text: str) -> str | None:
-    """Return the range of `SIZES` that a company states as its number of employees, or None. Pure."""
+    """Return the range of `SIZES` that contains a company's stated number of employees. Pure."""
     found = _EMPLOYEES.search(text)
     if found is None:
         return None

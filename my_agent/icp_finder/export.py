@@ -39,7 +39,7 @@ async def latest_scores(tenant_id: str) -> AsyncIterator[str]:
         order = await run(lambda connection, of=discovery_key: _order(connection, of), tenant_id)  # type: ignore[misc]
         for start in range(0, len(order), BATCH):
             keys = order[start : start + BATCH]
-            rows = await run(lambda c, of=discovery_key, some=keys: _rows(c, of, some), tenant_id)  # type: ignore[misc]
+            rows = await run(lambda c, of=discovery_key, batch=keys: _rows(c, of, batch), tenant_id)  # type: ignore[misc]
             ranked = ((start + at, rows[key]) for at, key in enumerate(keys, 1) if key in rows)
             yield _lines(_cells(domain, discovery_key[1], rank, row) for rank, row in ranked)
 

@@ -1,4 +1,4 @@
-"""Scoring: rate how well a candidate fits an ICP, as a sum of explainable features. Pure functions."""
+"""Scoring: rate how well a candidate fits an ICP, as a sum of explainable features. Pure."""
 
 import re
 from collections.abc import Callable, Iterable

@@ -78,8 +78,8 @@ def find(text: str, limit: int = 3) -> list[Match]:
     """Return the industries that a text may mean, best first; none if no word is known.
 
     A text equal to a phrase scores highest. A text that contains a phrase scores higher the more of
-    the text the phrase covers. A text that only shares words with a phrase scores lowest. Of two equal scores, the narrower
-    industry comes first.
+    the text the phrase covers. A text that only shares words with a phrase scores lowest. Of two
+    equal scores, the narrower industry comes first.
 
     Args:
         text: such as `SaaS for restaurants`, or a code.

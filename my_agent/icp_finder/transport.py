@@ -106,7 +106,7 @@ def is_public(address: Address) -> bool:
 
 
 def _embedded_ipv4(address: Address) -> IPv4Address | None:
-    """Return the IPv4 address embedded in an IPv6 address (NAT64, 6to4, Teredo, mapped), or None."""
+    """Return the IPv4 address in an IPv6 address (NAT64, 6to4, Teredo, mapped), or None."""
     if isinstance(address, IPv4Address):
         return None
     if int(address) >> 32 == int(NAT64) >> 32:

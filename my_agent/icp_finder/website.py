@@ -97,7 +97,7 @@ async def read_page(website: str) -> Page:
 
 
 async def _fetch(website: str, allowed: Sequence[Network]) -> bytes:
-    """Return the bytes of a page; try http if https fails. Raises the same errors as `read_site`."""
+    """Return the bytes of a page; try http if https fails. Raises the errors of `read_site`."""
     shown = _shown(website)
     try:
         tls = await asyncio.to_thread(_tls)
@@ -172,7 +172,7 @@ def _read(website: str, html: bytes) -> Page:
 
 
 def name_in(title: str) -> str:
-    """Return the company's name in a page's title, such as `Home | Acme`; empty if there is none."""
+    """Return the company's name in a title such as `Home | Acme`; empty if there is none."""
     parts = [part.strip() for part in _TITLE_SEPARATOR.split(title)]
     significant = [
         part for part in parts if part.lower() not in ("", "home", "homepage", "welcome")

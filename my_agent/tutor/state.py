@@ -60,7 +60,7 @@ class State(Input, total=False):
 
 
 def unanswered(messages: list[AnyMessage]) -> list[HumanMessage]:
-    """Return the learner's messages after the last answer: more than one if an earlier run failed."""
+    """Return the learner's messages after the last answer: several if an earlier run failed."""
     waiting: list[HumanMessage] = []
     for message in reversed(messages):
         if not isinstance(message, HumanMessage):

@@ -118,7 +118,7 @@ def decode(content: bytes) -> str:
 
 
 def markdown(text: str, name: str) -> Document:
-    """Parse Markdown. The title is the front matter's, else the first level-1 heading, else `name`."""
+    """Parse Markdown. Title: the front matter's, else the first level-1 heading, else `name`."""
     title, body = "", text
     if front := _FRONT_MATTER.match(text):
         title = found[1] if (found := _TITLE.search(front[1])) else ""

@@ -1,4 +1,4 @@
-"""Nodes `journey_guard` and `choose`: ask for missing data and for consent, and wait for answers."""
+"""Nodes `journey_guard` and `choose`: ask for missing data and for consent."""
 
 from typing import Any, Literal
 

@@ -73,7 +73,7 @@ async def _read(planned: Plan, state: State) -> tuple[Site | None, list[Site], b
 
 
 async def _site(website: str, notes: list[str], thread_id: str | None) -> Site | None:
-    """Read a website as far as possible. Return None, and note the reason, if it must not be used."""
+    """Read a website as far as possible. Note the reason and return None if it is refused."""
     name = domain(website)
     try:
         return await read_site(website)
