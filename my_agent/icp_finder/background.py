@@ -67,7 +67,7 @@ async def state(thread_id: str, run_id: str) -> Literal["under way", "over", "un
 def _client() -> "LangGraphClient":
     # Without a URL the SDK calls the server in this process. If none is loaded, it would load one.
     if "langgraph_api.server" not in sys.modules:
-        raise JobError("Background enrichment needs a server, and this process has none.")
+        raise JobError("This process has no server that could run enrichments in the background.")
     from langgraph_sdk import get_client
 
     return get_client()

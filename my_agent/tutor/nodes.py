@@ -62,7 +62,7 @@ def _problem(message: AnyMessage) -> str | None:
     if not message.text.strip():
         return NO_TEXT
     if len(message.text) > longest:
-        return f"The message is too long: it may have at most {longest} characters"
+        return f"The message is too long: at most {longest} characters"
     return None
 
 
