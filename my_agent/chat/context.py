@@ -15,6 +15,4 @@ class Context:
     model: Annotated[
         str | None, Field(min_length=1, description="Name of the model; none: OPENAI_MODEL")
     ] = None
-    system_prompt: Annotated[str, Field(description="What the model is told first")] = (
-        prompts.SYSTEM
-    )
+    system_prompt: Annotated[str, Field(description="System prompt of the model")] = prompts.SYSTEM

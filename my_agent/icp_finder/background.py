@@ -40,7 +40,7 @@ async def start(job_id: str, thread_id: str) -> str:
             metadata={"job_id": job_id},
             config={"recursion_limit": MOST_STEPS},
             if_not_exists="create",
-            # Each step is stored before the next one starts: after a crash no step runs twice.
+            # Each step is stored before the next one starts: after a crash, no finished step repeats.
             durability="sync",
         )
     except httpx.HTTPError as error:

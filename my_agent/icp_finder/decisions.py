@@ -101,7 +101,7 @@ def _reasons_to_search(signals: Signals) -> list[str]:
         are = "has" if len(signals.changes) == 1 and signals.changes[0] == "website" else "have"
         reasons.append(f"the {_listed(list(signals.changes))} {are} changed since the last search")
     if signals.rule_drift:
-        reasons.append("the rule in force is another one")
+        reasons.append("a different rule is in force")
     if signals.discovery_stale:
         reasons.append("the last search is out of date")
     if signals.profile_stale:

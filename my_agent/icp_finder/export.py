@@ -46,9 +46,9 @@ async def latest_scores(tenant_id: str) -> AsyncIterator[str]:
 
 def _latest(connection: Connection, tenant_id: str) -> list[tuple[str, DiscoveryKey]]:
     """Return the last search of each company under each rule."""
-    mine = select(discoveries).where(discoveries.c.tenant_id == tenant_id)
+    of_tenant = select(discoveries).where(discoveries.c.tenant_id == tenant_id)
     found: dict[tuple[str, str], tuple[str, DiscoveryKey]] = {}
-    for row in connection.execute(mine.order_by(discoveries.c.discovered_at)):
+    for row in connection.execute(of_tenant.order_by(discoveries.c.discovered_at)):
         discovery_key = (tenant_id, row.rule_name, row.icp_hash)
         found[row.domain, row.rule_name] = (row.domain, discovery_key)
     return [found[key] for key in sorted(found)]

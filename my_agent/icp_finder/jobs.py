@@ -109,12 +109,12 @@ async def enqueue(
     claim = await run(
         lambda c: _claim(c, discovery_key, user, keys, dead=None), user.tenant_id, write=True
     )
-    if not claim.mine and not await _is_alive(claim.row, user):
+    if not claim.starts_run and not await _is_alive(claim.row, user):
         dead = claim.row
         claim = await run(
             lambda c: _claim(c, discovery_key, user, keys, dead=dead), user.tenant_id, write=True
         )
-    if not claim.mine:
+    if not claim.starts_run:
         return _job(claim.row)
     row = claim.row
     try:
@@ -160,8 +160,8 @@ async def next_step(tenant_id: str, job_id: str, thread_id: str, run_id: str | N
     """
 
     def work(connection: Connection) -> Step:
-        mine = (jobs.c.tenant_id == tenant_id, jobs.c.job_id == job_id)
-        row = connection.execute(select(jobs).where(*mine).with_for_update()).first()
+        filters = (jobs.c.tenant_id == tenant_id, jobs.c.job_id == job_id)
+        row = connection.execute(select(jobs).where(*filters).with_for_update()).first()
         if row is None or row.thread_id != thread_id:
             raise JobError("The job does not exist, or another thread has restarted it.")
         discovery_key = (row.tenant_id, row.rule_name, row.icp_hash)
@@ -191,12 +191,12 @@ async def recording_the_end(tenant_id: str, job_id: str, thread_id: str) -> Asyn
     """Record in the job's row if the enclosed code fails or is cancelled."""
 
     async def note(status: str, reason: str | None) -> None:
-        mine = (
+        filters = (
             jobs.c.tenant_id == tenant_id,
             jobs.c.job_id == job_id,
             jobs.c.thread_id == thread_id,
         )
-        end = update(jobs).where(*mine).values(status=status, reason=reason, updated_at=now())
+        end = update(jobs).where(*filters).values(status=status, reason=reason, updated_at=now())
         await run(lambda connection: connection.execute(end), tenant_id, write=True)
 
     try:
@@ -217,7 +217,7 @@ class _Claim:
     """A job's row, and whether the caller has to start its run."""
 
     row: Row[Any]
-    mine: bool
+    starts_run: bool
 
 
 def _claim(
@@ -235,7 +235,7 @@ def _claim(
     row = _find(connection, discovery_key)
     if row is None:
         connection.execute(insert(jobs).values(**_new(discovery_key, user, keys)))
-        return _Claim(_found(connection, discovery_key), mine=True)
+        return _Claim(_found(connection, discovery_key), starts_run=True)
     more = [key for key in dict.fromkeys(keys) if key not in row.candidate_keys]
     is_over = row.status in ("failed", "cancelled")
     if row.status == "done":
@@ -243,14 +243,14 @@ def _claim(
         due = find_candidates(connection, discovery_key, keys).values()
         is_over = any(each.enriched_at is None for each in due)
         more = more if is_over else []
-    mine = is_over or (dead is not None and row.thread_id == dead.thread_id)
+    starts_run = is_over or (dead is not None and row.thread_id == dead.thread_id)
     changes: dict[str, Any] = {"candidate_keys": [*row.candidate_keys, *more]} if more else {}
-    if mine:
+    if starts_run:
         again = {"status": "queued", "thread_id": str(uuid4()), "run_id": None, "reason": None}
         changes = {**changes, **again, "user_id": user.user_id}
     if changes:
         _updating(row, **changes)(connection)
-    return _Claim(_found(connection, discovery_key), mine=mine)
+    return _Claim(_found(connection, discovery_key), starts_run=starts_run)
 
 
 async def _is_alive(row: Row[Any], user: User) -> bool:
@@ -297,12 +297,12 @@ def _new(discovery_key: DiscoveryKey, user: User, keys: Sequence[str]) -> dict[s
 
 def _find(connection: Connection, discovery_key: DiscoveryKey) -> Row[Any] | None:
     tenant_id, rule_name, icp_hash = discovery_key
-    mine = (
+    filters = (
         jobs.c.tenant_id == tenant_id,
         jobs.c.icp_hash == icp_hash,
         jobs.c.rule_name == rule_name,
     )
-    return connection.execute(select(jobs).where(*mine)).first()
+    return connection.execute(select(jobs).where(*filters)).first()
 
 
 def _found(connection: Connection, discovery_key: DiscoveryKey) -> Row[Any]:

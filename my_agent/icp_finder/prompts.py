@@ -11,8 +11,8 @@ CUSTOMERS = 5
 """Number of customers' websites that a profile needs."""
 
 READ_ONLY = (
-    "This session is read-only. Its history stays; start a new session to go on, and nothing you "
-    "have told me has to be told again."
+    "This session is read-only, and its history is kept. To continue, start a new session: I "
+    "remember what you have told me."
 )
 ASK_WEBSITE = (
     "Let us find companies like your best customers. What is your company's website? "
@@ -192,7 +192,7 @@ def known_customer(site: str) -> str:
 
 def no_customer(site: str) -> str:
     """Refuse to replace a website that is not a customer."""
-    return f"{readable(site)} is none of your customers."
+    return f"{readable(site)} is not one of your customers."
 
 
 def too_many(left_out: Sequence[str]) -> str:

@@ -301,10 +301,10 @@ def _keep(
 
 
 def _profile(tenant_id: str, domain: str | None) -> Select[Any]:
-    mine = select(profiles).where(profiles.c.tenant_id == tenant_id)
+    of_tenant = select(profiles).where(profiles.c.tenant_id == tenant_id)
     if domain is not None:
-        return mine.where(profiles.c.domain == domain)
-    return mine.order_by(profiles.c.updated_at.desc()).limit(1)
+        return of_tenant.where(profiles.c.domain == domain)
+    return of_tenant.order_by(profiles.c.updated_at.desc()).limit(1)
 
 
 def _profile_of(row: Row[Any]) -> Profile:

@@ -119,7 +119,7 @@ async def _fetch(website: str, allowed: Sequence[Network]) -> bytes:
     except PrivateAddressError as error:
         raise SiteRefused(f"{error.host} is at a private address, which is not read.") from error
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-        raise SiteRefused(f"{shown} is not an address of the web.") from error
+        raise SiteRefused(f"{shown} is not an http or https address.") from error
     except httpx.TooManyRedirects as error:
         raise SiteUnreadable(f"{shown} redirects again and again.") from error
     except socket.gaierror as error:
@@ -135,7 +135,7 @@ async def _get(client: httpx.AsyncClient, url: str) -> bytes:
             raise SiteUnreadable(f"{shown} answered with an error ({answer.status_code}).")
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in READABLE:
-            raise SiteUnreadable(f"{shown} is no page of text.")
+            raise SiteUnreadable(f"{shown} is not a page with text.")
         coding = answer.headers.get("content-encoding", "identity").lower()
         if coding not in ("identity", "gzip", "deflate"):
             raise SiteUnreadable(f"{shown} is compressed in an unknown way.")

@@ -18,8 +18,11 @@ class Context:
     ] = None
     correction_model: Annotated[
         str | None,
-        Field(min_length=1, description="Name of the one that corrects; none: as the settings say"),
+        Field(
+            min_length=1,
+            description="Name of the model that corrects; none: TUTOR_CORRECTION_MODEL",
+        ),
     ] = None
-    system_prompt: Annotated[
-        str, Field(description="What the model that answers is told first")
-    ] = prompts.SYSTEM
+    system_prompt: Annotated[str, Field(description="System prompt of the model that answers")] = (
+        prompts.SYSTEM
+    )

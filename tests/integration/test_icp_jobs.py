@@ -355,7 +355,7 @@ async def test_job_is_shared_within_its_tenant_only(world: World, ada: Member) -
         body = {"assistant_id": "enrichment", "input": {"job_id": first["id"]}}
         for client in (bob, eve):
             answer = await client.http.post("/runs/wait", json=body)
-            assert "There is no such job" in answer.text
+            assert "The job does not exist" in answer.text
     assert (await row(tenant)).status == "done"
 
 

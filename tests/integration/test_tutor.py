@@ -222,7 +222,7 @@ async def test_harper_corrects_alone_without_valid_review(
     assert {source for each in correction["issues"] for source in each["sources"]} == {"harper"}
     assert len(asked(model, review=True)) == calls
     log = [line for line in online.log.read_text().splitlines() if thread in line]
-    assert [line for line in log if "Harper goes on alone" in line]
+    assert [line for line in log if "used Harper alone" in line]
 
 
 async def test_message_of_failed_answer_is_answered_with_the_next(

@@ -110,7 +110,7 @@ async def test_redirect_to_private_address_is_refused(web: Websites, target: str
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://example.com/", "gopher://x.com/"])
 async def test_redirect_to_other_scheme_is_refused(web: Websites, target: str) -> None:
     web.pages["/leak"] = redirect(target)
-    with pytest.raises(SiteRefused, match="not an address of the web"):
+    with pytest.raises(SiteRefused, match="not an http or https address"):
         await read_site(f"{web.url}/leak")
 
 
@@ -206,8 +206,8 @@ async def test_site_without_https_is_read_over_http(
     ("page", "sentence"),
     [
         (Page(b"gone", 404), r"answered with an error \(404\)"),
-        (Page(b"%PDF", headers={"content-type": "application/pdf"}), "no page of text"),
-        (Page(TEXT.encode(), headers={}), "no page of text"),
+        (Page(b"%PDF", headers={"content-type": "application/pdf"}), "is not a page with text"),
+        (Page(TEXT.encode(), headers={}), "is not a page with text"),
         (Page(b""), "has no text"),
         (Page(b"<html><body><script>x()</script></body></html>"), "has no text"),
         (Page(b"x", headers={**HTML, "content-encoding": "br"}), "compressed in an unknown way"),

@@ -19,7 +19,7 @@ RULE = "Default ICP"
 # The reason that each signal gives against the stored candidates.
 REASONS = {
     "changes": "the website has changed since the last search",
-    "rule_drift": "the rule in force is another one",
+    "rule_drift": "a different rule is in force",
     "discovery_stale": "the last search is out of date",
     "profile_stale": "the company's profile is out of date",
 }

@@ -75,7 +75,7 @@ async def test_customer_is_swapped_unless_replacement_is_rejected(
     found = await build(state("replace c1.com with http://10.0.0.1", **COMPANY))
     assert found["customers"] == COMPANY["customers"]
     found = await build(state("replace x.com with d.com", **COMPANY))
-    assert found["notes"] == ["x.com is none of your customers."]
+    assert found["notes"] == ["x.com is not one of your customers."]
     found = await build(state("replace c1.com with c2.com", **COMPANY))
     assert found["customers"] == COMPANY["customers"]
 
