@@ -1,1 +1,1 @@
-"""Measures what the runtime owes, beside stock `langgraph dev` and a bare graph, in one run."""
+"""Benchmark: compare the server with stock `langgraph dev` and with a bare graph in one run."""

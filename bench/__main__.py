@@ -29,9 +29,11 @@ async def measured(scale: Scale, names: list[str]) -> list[report.Line]:
 
 
 def main() -> int:
-    """Return the exit status: 0, or 1 when a bound is missed."""
+    """Run the benchmark. Return the exit status: 0, or 1 if a bound is missed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a look in 90 s; verdicts are shaky")
+    parser.add_argument(
+        "--quick", action="store_true", help="90 s with few samples; verdicts are unreliable"
+    )
     parser.add_argument("--only", action="append", choices=MEASURES, help="may be repeated")
     options = parser.parse_args()
     names = options.only or list(MEASURES)

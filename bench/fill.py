@@ -1,8 +1,8 @@
-"""Fills a SQLite database of ours with many threads, without sending as many requests.
+"""Fill a SQLite database of the server with many threads, without a request for each.
 
-One thread with a finished run is made through the server; then its rows, in every table that has
-a `thread_id`, are copied inside the file with fresh ids, dates and owners. So the copies are what
-the server itself writes, checkpoints included, whatever the schema is.
+One thread with a finished run is created through the server. Its rows, in every table with a
+`thread_id`, are then copied with new ids, dates and owners. So the copies equal what the server
+writes, checkpoints included, with any schema.
 """
 
 import random
@@ -21,7 +21,7 @@ from langgraph_runtime_sql.database.schema import PERIOD_SECONDS
 
 SEED = 20_240
 KEYS = ("tenant_id", "user_id", "agent_id")
-# Stand-ins of fixed width: they are also replaced inside binary checkpoints.
+# Placeholders of fixed width: they are also replaced inside binary checkpoints.
 MARKERS = ("tenant-XX", "user-XXXX", "agent-X")
 DATES = ("created_at", "updated_at", "state_updated_at")
 Owner = tuple[str, ...]
@@ -30,32 +30,32 @@ Cell = Callable[["Copy"], Any]
 
 @dataclass(frozen=True)
 class Filled:
-    """A filled database, and how many threads each owner has in it."""
+    """A filled database, and the number of threads of each owner."""
 
     file: Path
     owners: Counter[Owner]
 
     @property
     def url(self) -> str:
-        """Where a server finds it."""
+        """Return the database URL for a server."""
         return f"sqlite:///{self.file}"
 
 
 def metadata_of(owner: Owner) -> dict[str, str]:
-    """What to search by to find the threads of `owner`."""
+    """Return the metadata that a search for the threads of `owner` uses."""
     return dict(zip(KEYS, owner, strict=True))
 
 
 @dataclass(frozen=True)
 class Copy:
-    """What tells the `number`-th copy from the template: `names` maps old texts to new ones."""
+    """The values of the `number`-th copy. `names` maps texts of the template to new ones."""
 
     number: int
     names: dict[str, str]
 
 
 async def seed(server: Server) -> None:
-    """Make the thread that `multiply` copies."""
+    """Create the thread that `multiply` copies."""
     async with server.client() as client:
         metadata = dict(zip(KEYS, MARKERS, strict=True))
         thread = await client.json("POST", "/threads", {"metadata": metadata})
@@ -66,21 +66,23 @@ def multiply(file: Path, count: int) -> Filled:
     """Copy the seeded thread `count` times."""
     owners = Counter[Owner]()
     with closing(sqlite3.connect(file, isolation_level=None)) as database:
-        # Nobody else has the file open, and a half-filled one is thrown away.
+        # No other process has the file open, and an incomplete file is discarded.
         database.executescript(
             "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-1000000;"
             "PRAGMA foreign_keys=OFF;"
         )
-        (thread, moment) = database.execute("SELECT thread_id, updated_at FROM threads").fetchone()
+        (thread, updated_at) = database.execute(
+            "SELECT thread_id, updated_at FROM threads"
+        ).fetchone()
         (run,) = database.execute("SELECT run_id FROM runs").fetchone()
-        made = list(copies(count, thread, run, owners))
-        by_age = sorted(made, key=lambda copy: -copy.number)
+        all_copies = list(copies(count, thread, run, owners))
+        by_age = sorted(all_copies, key=lambda copy: -copy.number)
         database.execute("BEGIN")
         for table, columns in _tables(database):
-            # Threads oldest first, as they come in life: an id says nothing of a row's place.
-            ordered = by_age if table == "threads" else made
+            # Threads are inserted oldest first, as in production: their ids are random.
+            ordered = by_age if table == "threads" else all_copies
             _multiply_table(
-                database, table, columns, thread, ordered, (thread, run, *MARKERS), moment
+                database, table, columns, thread, ordered, (thread, run, *MARKERS), updated_at
             )
         database.execute("DELETE FROM threads WHERE thread_id = ?", (thread,))
         database.execute("COMMIT")
@@ -89,12 +91,12 @@ def multiply(file: Path, count: int) -> Filled:
 
 
 def copies(count: int, thread: str, run: str, owners: Counter[Owner]) -> Iterator[Copy]:
-    """What tells `count` copies of a thread apart; who owns them is added to `owners`.
+    """Yield the values of `count` copies of a thread, and count their owners in `owners`.
 
-    Owners are skewed as in life: a few tenants, users and agents have most of the threads.
+    Owners are skewed as in production: a few tenants, users and agents have most of the threads.
     """
     dice = random.Random(SEED)
-    # Sorted, because a B-tree is filled far faster in its order; the dates are not.
+    # Sorted by id, because a B-tree is filled far faster in its order. The dates stay random.
     threads = sorted(_fresh_id(dice) for _ in range(count))
     numbers = dice.sample(range(count), count)
     for new_thread, number in zip(threads, numbers, strict=True):
@@ -110,7 +112,7 @@ def _fresh_id(dice: random.Random) -> str:
 
 
 def _skewed(dice: random.Random, size: int) -> int:
-    """A number below `size`, small ones far more often: about as 1 / rank."""
+    """Return a number below `size`. Its probability falls about as 1 / rank."""
     return int(size ** dice.random()) % size
 
 
@@ -131,7 +133,7 @@ def _multiply_table(
     thread: str,
     copies: list[Copy],
     markers: tuple[str, ...],
-    moment: int,
+    updated_at: int,
 ) -> None:
     columns = [column for column in columns if (table, column) != ("runs", "seq")]
     names = ", ".join(f'"{column}"' for column in columns)
@@ -140,14 +142,14 @@ def _multiply_table(
     ).fetchall()
     insert = f'INSERT INTO "{table}" ({names}) VALUES ({", ".join("?" * len(columns))})'
     for row in rows:
-        cells = [_cell(c, v, markers, moment) for c, v in zip(columns, row, strict=True)]
+        cells = [_cell(c, v, markers, updated_at) for c, v in zip(columns, row, strict=True)]
         database.executemany(insert, ([cell(copy) for cell in cells] for copy in copies))
 
 
-def _cell(column: str, value: Any, markers: tuple[str, ...], moment: int) -> Cell:
-    """How to make a copy's cell from the template's, decided once a column and not once a row."""
+def _cell(column: str, value: Any, markers: tuple[str, ...], updated_at: int) -> Cell:
+    """Return a function that computes a copy's cell. It is chosen once per column, not per row."""
     if column == "period":
-        return lambda copy: (moment // 1_000_000 - copy.number) // PERIOD_SECONDS
+        return lambda copy: (updated_at // 1_000_000 - copy.number) // PERIOD_SECONDS
     if column in DATES and isinstance(value, int):
         return lambda copy: value - copy.number * 1_000_000
     if isinstance(value, str) and (found := [m for m in markers if m in value]):

@@ -1,8 +1,8 @@
-"""Fills a Postgres database of ours with many threads, inside the server.
+"""Fill a Postgres database of the server with many threads, inside Postgres.
 
-As `fill` does with a file: one thread with a finished run is made through the server and its rows
-are copied with fresh ids, dates and owners. Only what a search can read is copied, the threads
-themselves with their labels and runs: a million checkpoints would take an hour and answer nothing.
+As in `fill`, one thread with a finished run is created through the server, and its rows are copied
+with new ids, dates and owners. Only tables that a search reads are copied: threads, labels and
+runs. A million checkpoints would take an hour and affect no figure.
 """
 
 from collections import Counter
@@ -18,24 +18,24 @@ from bench.fill import DATES, MARKERS, Copy, Owner, copies
 from langgraph_runtime_sql.database.schema import PERIOD_SECONDS
 
 TABLES = ("threads", "thread_labels", "runs")
-# Whose names stand for whose in the template's rows.
+# Columns of `copies` that replace the template's ids and MARKERS, in the same order.
 NAMES = ("thread", "run", "tenant", "person", "agent")
 
 
 @dataclass(frozen=True)
 class Template:
-    """The thread that is copied, its run, and when it was updated, in seconds since 1970."""
+    """The thread to copy, its run, and its `updated_at` in seconds since 1970."""
 
     thread: UUID
     run: UUID
-    moment: float
+    updated_at: float
 
 
 def multiply(owner_url: str, count: int) -> Counter[Owner]:
-    """Copy the seeded thread `count` times; how many threads each owner has then."""
+    """Copy the seeded thread `count` times, and return the number of threads of each owner."""
     owners = Counter[Owner]()
     with psycopg.connect(owner_url, autocommit=True) as raw:
-        # Nobody else is connected, and a half-filled database is thrown away.
+        # No other client is connected, and an incomplete database is discarded.
         raw.execute("SET session_replication_role = replica")
         raw.execute("SET synchronous_commit = off")
         raw.execute("SET maintenance_work_mem = '512MB'")
@@ -103,11 +103,11 @@ def _multiply_table(raw: psycopg.Connection[Any], table: str, template: Template
 
 
 def _cell(column: str, kind: str, template: Template) -> sql.Composable:
-    """How to make a copy's cell from the template's."""
+    """Return the SQL expression of a copy's cell."""
     old = sql.SQL("old.{}").format(sql.Identifier(column))
     if column == "period":
         period = sql.SQL("floor(({} - copies.number) / {})")
-        return period.format(sql.Literal(template.moment), sql.Literal(float(PERIOD_SECONDS)))
+        return period.format(sql.Literal(template.updated_at), sql.Literal(float(PERIOD_SECONDS)))
     if column in DATES:
         return sql.SQL("{} - copies.number * interval '1 second'").format(old)
     if column in ("thread_id", "run_id"):

@@ -1,6 +1,6 @@
-"""What a client does to a server: each action checks the answer, for a fast wrong one is no figure.
+"""Client actions. Each one checks the answer: the time of a wrong answer means nothing.
 
-Times are in seconds.
+All times are in seconds.
 """
 
 import asyncio
@@ -15,12 +15,12 @@ from bench.servers import Server
 
 
 class WrongAnswer(Exception):
-    """The server answered with success and the wrong content."""
+    """The server answered with status 2xx but the wrong content."""
 
 
 @dataclass(frozen=True)
 class Burst:
-    """What a server did under `hammer`."""
+    """The result of `hammer`."""
 
     runs: int
     seconds: float
@@ -50,16 +50,17 @@ async def echo(client: Client, prefix: str = "", graph: str = "echo", **metadata
     }
     begun = time.perf_counter()
     values = await client.json("POST", f"{prefix}/runs/wait", body)
-    taken = time.perf_counter() - begun
+    elapsed = time.perf_counter() - begun
     if "messages" not in values or values["messages"][-1]["content"] != f"echo: {text}":
         raise WrongAnswer(f"echo answered {values}")
-    return taken
+    return elapsed
 
 
 async def returning(client: Client, website: str) -> float:
-    """Greet the ICP finder on a new thread of a known company, up to the gate's question.
+    """Greet the ICP finder on a new thread of a known company; return the time to its question.
 
-    The thread is for another rule than the company's candidates, so the gate asks before it searches.
+    The thread uses a different rule than the company's candidates, so the graph asks before it
+    searches.
     """
     metadata = {"agent": "icp_finder", "website": website, "rule_name": "Another rule"}
     thread = (await client.json("POST", "/threads", {"metadata": metadata}))["thread_id"]
@@ -67,31 +68,31 @@ async def returning(client: Client, website: str) -> float:
     body = {"assistant_id": "icp_finder", "input": {"messages": [message]}}
     begun = time.perf_counter()
     values = await client.json("POST", f"/threads/{thread}/runs/wait", body)
-    taken = time.perf_counter() - begun
+    elapsed = time.perf_counter() - begun
     if not (values.get("is_return_user") and values["decisions"]["rerun_icp"]):
         raise WrongAnswer(f"the ICP finder answered {values}")
-    return taken
+    return elapsed
 
 
 async def echo_on_thread(client: Client) -> float:
-    """The same on a thread made beforehand; the thread's creation is not in the time."""
+    """Run the echo graph on a new thread. The time excludes the creation of the thread."""
     return await echo(client, f"/threads/{await new_thread(client)}")
 
 
 async def first_token(client: Client) -> float:
-    """Stream a short reply; the time to its first token."""
+    """Stream a short reply, and return the time to its first token."""
     first, _, _ = await _stream(client, 10)
     return first
 
 
 async def events_a_second(client: Client, count: int) -> float:
-    """Stream a reply of `count` tokens; the rate from the first event to the last."""
+    """Stream a reply of `count` tokens, and return the event rate between the first and the last."""
     first, last, events = await _stream(client, count)
     return (events - 1) / (last - first)
 
 
 async def _stream(client: Client, count: int) -> tuple[float, float, int]:
-    """Times of the first and the last token's event after the request, and their number."""
+    """Return the times of the first and last token after the request, and the number of events."""
     marker = b"event: messages"
     received = bytearray()
     times: list[float] = []
@@ -116,34 +117,34 @@ async def _stream(client: Client, count: int) -> tuple[float, float, int]:
 
 
 async def steps(client: Client, count: int) -> float:
-    """Run a loop of `count` steps, a checkpoint each."""
+    """Run a loop of `count` steps with one checkpoint each."""
     path = f"/threads/{await new_thread(client)}/runs/wait"
     begun = time.perf_counter()
     values = await client.json(
         "POST", path, {"assistant_id": "steps", "input": {"remaining": count}}
     )
-    taken = time.perf_counter() - begun
+    elapsed = time.perf_counter() - begun
     if values != {"remaining": 0}:
         raise WrongAnswer(f"steps answered {values}")
-    return taken
+    return elapsed
 
 
 async def resume(client: Client) -> float:
-    """Answer an interrupted run; the time of the resuming request alone."""
+    """Answer an interrupted run, and return the time of the resuming request alone."""
     path = f"/threads/{await new_thread(client)}/runs/wait"
     await client.json("POST", path, {"assistant_id": "interrupt", "input": {"question": "go on?"}})
     begun = time.perf_counter()
     values = await client.json(
         "POST", path, {"assistant_id": "interrupt", "command": {"resume": "yes"}}
     )
-    taken = time.perf_counter() - begun
+    elapsed = time.perf_counter() - begun
     if values.get("answer") != "yes":
         raise WrongAnswer(f"interrupt answered {values}")
-    return taken
+    return elapsed
 
 
 async def sleepers(server: Server, count: int) -> float:
-    """Start `count` runs that sleep one second at the same moment; the time until all are done."""
+    """Start `count` runs at once that sleep for one second; return the time until all are done."""
     clients = [server.client() for _ in range(count)]
     try:
         paths = [f"/threads/{await new_thread(client)}/runs/wait" for client in clients]
@@ -152,17 +153,23 @@ async def sleepers(server: Server, count: int) -> float:
         answers = await asyncio.gather(
             *(c.json("POST", path, body) for c, path in zip(clients, paths, strict=True))
         )
-        taken = time.perf_counter() - begun
+        elapsed = time.perf_counter() - begun
     finally:
         for client in clients:
             client.close()
     if any(values != {"seconds": 0.0} for values in answers):
         raise WrongAnswer(f"sleep answered {answers}")
-    return taken
+    return elapsed
 
 
 async def hammer(server: Server, clients: int, seconds: float) -> Burst:
-    """`clients` clients at once, each in a loop: make a thread, run echo on it, wait for it."""
+    """Run `clients` concurrent loops: create a thread, run echo on it, wait for it.
+
+    Args:
+        server: the server under load.
+        clients: number of concurrent clients.
+        seconds: duration of the burst.
+    """
     begun, cpu = time.perf_counter(), server.cpu_seconds()
 
     async def loop() -> int:
@@ -180,27 +187,28 @@ async def hammer(server: Server, clients: int, seconds: float) -> Burst:
 async def search(
     client: Client, metadata: dict[str, Any], expected: int, asked: dict[str, Any] | None = None
 ) -> float:
-    """Search threads as the first page of a user's list.
+    """Search threads as for the first page of a user's list.
 
     Args:
-        metadata: what each thread found must have.
-        expected: how many are to be found.
-        asked: what the search says of it; None: all of it.
+        client: the connection.
+        metadata: the metadata that each result must have.
+        expected: expected number of results.
+        asked: the metadata filter of the request; None: all of `metadata`.
     """
     body = {"metadata": metadata if asked is None else asked, "limit": 10}
     begun = time.perf_counter()
     found = await client.json("POST", "/threads/search", body)
-    taken = time.perf_counter() - begun
+    elapsed = time.perf_counter() - begun
     wrong = [row for row in found if not metadata.items() <= row["metadata"].items()]
     if wrong or len(found) != expected:
         raise WrongAnswer(
             f"{orjson.dumps(metadata)!r} found {len(found)} threads, {len(wrong)} wrong"
         )
-    return taken
+    return elapsed
 
 
 async def warm_up(server: Server) -> None:
-    """First uses (imports, compiled statements, caches) are start-up, not running costs."""
+    """Run each action once. First calls (imports, statements, caches) count as start-up time."""
     async with server.client() as client:
         await echo(client)
         await echo_on_thread(client)

@@ -1,4 +1,6 @@
-"""The rows of the table: each takes turns between the servers, so that noise falls on all alike."""
+"""The rows of the table. Each measure alternates between the servers, so that noise affects all
+equally.
+"""
 
 import asyncio
 import random
@@ -21,7 +23,7 @@ from server.token import sign
 
 STOCK = "langgraph dev"
 BARE = "bare graph"
-# The first searches of a server that has just been started, on a database that has just been made.
+# Searches that are not counted, after the server and its database are new.
 WARM_UP = 50
 Action = Callable[[Client], Awaitable[float]]
 
@@ -46,14 +48,14 @@ async def idle(stage: Stage) -> list[Line]:
 async def idle_runs(
     stage: Stage, ours: Server, graph: Bare, floors: float, where: str = ""
 ) -> list[Line]:
-    """Runs one at a time, on ours, on stock and without a server.
+    """Time single runs on our server, on stock and without a server.
 
     Args:
-        stage: What the measures share.
-        ours: A server of ours.
-        graph: The bare graph on the same database.
-        floors: How many times the bare graph's time ours may take.
-        where: Of what database to speak.
+        stage: state shared by the measures.
+        ours: our server.
+        graph: the bare graph on the same database.
+        floors: bound for our time, as a multiple of the bare graph's.
+        where: suffix of the row's name, such as the database.
     """
     stock, _ = await stage.pair()
     lines = []
@@ -61,9 +63,9 @@ async def idle_runs(
         slow, fast, floor = [], [], []
         async with stock.client() as theirs, ours.client() as mine:
             for _ in range(stage.scale.samples):
-                await _any_moment()
+                await _random_pause()
                 slow.append(await action(theirs))
-                await _any_moment()
+                await _random_pause()
                 fast.append(await action(mine))
                 floor += await graph.seconds(1)
         name, own = f"run on an idle server{where}, {label}, p50", median(fast) * 1e3
@@ -75,14 +77,14 @@ async def idle_runs(
 
 
 async def first_token(stage: Stage) -> list[Line]:
-    ours, stock = await _taking_turns(stage, load.first_token, stage.scale.samples)
+    ours, stock = await _alternating(stage, load.first_token, stage.scale.samples)
     name = "first token of a streamed run, p50"
     return [Line(name, ours * 1e3, "ms", stock * 1e3, STOCK, 1 / 25)]
 
 
 async def stream(stage: Stage) -> list[Line]:
     count = stage.scale.tokens
-    ours, stock = await _taking_turns(
+    ours, stock = await _alternating(
         stage, lambda client: load.events_a_second(client, count), stage.scale.streams
     )
     name = f"events a second in one stream of {count:,} tokens"
@@ -91,27 +93,27 @@ async def stream(stage: Stage) -> list[Line]:
 
 async def other_runs(stage: Stage) -> list[Line]:
     samples = max(3, stage.scale.samples // 3)
-    ours, stock = await _taking_turns(stage, lambda client: load.steps(client, 50), samples)
+    ours, stock = await _alternating(stage, lambda client: load.steps(client, 50), samples)
     lines = [Line("a run of 50 steps, p50", ours * 1e3, "ms", stock * 1e3, STOCK)]
-    ours, stock = await _taking_turns(stage, load.resume, samples)
+    ours, stock = await _alternating(stage, load.resume, samples)
     return [*lines, Line("resume after an interrupt, p50", ours * 1e3, "ms", stock * 1e3, STOCK)]
 
 
-async def _taking_turns(stage: Stage, action: Action, samples: int) -> tuple[float, float]:
-    """The medians of `action` on ours and on stock."""
+async def _alternating(stage: Stage, action: Action, samples: int) -> tuple[float, float]:
+    """Return the medians of `action` on our server and on stock."""
     stock, ours = await stage.pair()
     slow, fast = [], []
     async with stock.client() as theirs, ours.client() as mine:
         for _ in range(samples):
-            await _any_moment()
+            await _random_pause()
             slow.append(await action(theirs))
-            await _any_moment()
+            await _random_pause()
             fast.append(await action(mine))
     return median(fast), median(slow)
 
 
-async def _any_moment() -> None:
-    """Requests come when they come: without this they would keep step with a server's polling."""
+async def _random_pause() -> None:
+    """Wait for a random time, so that requests do not synchronize with a server's polling."""
     await asyncio.sleep(random.uniform(0, 0.25))
 
 
@@ -127,7 +129,7 @@ async def sleep(stage: Stage) -> list[Line]:
 
 
 async def throughput(stage: Stage) -> list[Line]:
-    """Fresh servers for each burst: "empty" is part of what is measured."""
+    """Measure with new servers for each burst, because "empty" is part of the measurement."""
     filled = (await stage.filled()).url
     bursts: dict[str, list[load.Burst]] = {"stock": [], "ours": [], "filled": []}
     memory: dict[str, float] = {}
@@ -168,13 +170,13 @@ async def search(stage: Stage) -> list[Line]:
 
 
 async def searches(stage: Stage, server: Server, threads: Counter[Owner], at: str) -> list[Line]:
-    """The first pages of users' lists, by what a client says of them.
+    """Search the first pages of users' lists by metadata.
 
     Args:
-        stage: What the measures share.
-        server: A server of ours.
-        threads: How many threads each owner has in it.
-        at: How many there are in all, in words.
+        stage: state shared by the measures.
+        server: our server.
+        threads: number of threads of each owner.
+        at: total number of threads, in words.
     """
     times = []
     async with server.client() as client:
@@ -194,13 +196,13 @@ async def user_search(stage: Stage) -> list[Line]:
 async def user_searches(
     stage: Stage, server: Server, threads: Counter[Owner], at: str, secret: str
 ) -> list[Line]:
-    """The same by users' tokens: tenant and user come from them, and archived threads stay out."""
+    """Search with users' tokens: they determine tenant and user, and exclude archived threads."""
     settings = IdentitySettings(app_env="production", jwt_secret=SecretStr(secret))
     times = []
     for owner in _drawn(threads, stage.scale.searches + WARM_UP, seed=3):
         tenant, user, agent = owner
         async with Client(server.port, sign(settings, tenant, user, (), ttl=600)) as client:
-            # A connection of its own, which is made before the time is taken.
+            # Connect before the time is taken.
             await client.request("GET", "/ok", None, lambda data: None)
             expected = min(10, threads[owner])
             times.append(
@@ -210,7 +212,7 @@ async def user_searches(
 
 
 def _drawn(threads: Counter[Owner], count: int, seed: int) -> list[Owner]:
-    """Owners, by threads: whoever has many of them searches more often."""
+    """Draw owners with a probability proportional to their number of threads."""
     return random.Random(seed).choices(list(threads), list(threads.values()), k=count)
 
 
@@ -220,7 +222,9 @@ def _percentiles(name: str, times: list[float]) -> list[Line]:
 
 
 async def policy(stage: Stage) -> list[Line]:
-    """What the thread policy adds to a run: finding its thread, and the gate."""
+    """Measure what the thread policy adds to a run: finding its thread, and the check of its
+    status.
+    """
     filled = await stage.filled()
     dice = random.Random(2)
     added: dict[str, list[float]] = {"found": [], "made": []}
@@ -233,11 +237,11 @@ async def policy(stage: Stage) -> list[Line]:
         for number in range(4 * stage.scale.samples):
             (owner,) = dice.choices(list(filled.owners), list(filled.owners.values()))
             tenant, user, _ = owner
-            who = {"tenant_id": tenant, "user_id": user, "website": f"company-{number}.com"}
+            metadata = {"tenant_id": tenant, "user_id": user, "website": f"company-{number}.com"}
             thread = await load.new_thread(client)
             plain = await load.echo(client, f"/threads/{thread}", "plain")
-            made = await load.echo(client, **who)
-            found = await load.echo(client, **who)
+            made = await load.echo(client, **metadata)
+            found = await load.echo(client, **metadata)
             if number:  # the first ones compile their statements
                 added["made"].append((made - plain) * 1e3)
                 added["found"].append((found - plain) * 1e3)
@@ -252,7 +256,7 @@ async def policy(stage: Stage) -> list[Line]:
 
 
 async def return_user(stage: Stage) -> list[Line]:
-    """What probing, deciding and gating add to a run of a user who returns."""
+    """Measure what loading, deciding and asking add to a run of a returning user."""
     filled = await stage.filled()
     samples = 4 * stage.scale.samples
     await companies.save(filled.file, samples)

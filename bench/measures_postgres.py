@@ -1,4 +1,4 @@
-"""The rows about Postgres: one process and several, and a database of a million threads."""
+"""The rows about Postgres: one process, two processes, and a database with a million threads."""
 
 import random
 from statistics import median
@@ -21,13 +21,13 @@ async def idle(stage: Stage) -> list[Line]:
         bare(postgres.create("bare")) as graph,
     ):
         await load.warm_up(ours)
-        # Each of the threads that take turns with writes has a connection to make first.
+        # Each writer thread opens a connection on its first write.
         await load.hammer(ours, CLIENTS, 1.0)
         return await idle_runs(stage, ours, graph, 3.0, ON_POSTGRES)
 
 
 async def throughput(stage: Stage) -> list[Line]:
-    """Fresh servers for each burst, which take turns; each has a database of its own."""
+    """Alternate between new servers; each burst has a database of its own."""
     postgres = stage.postgres()
     rates: dict[int, list[float]] = {count: [] for count in (0, *PROCESSES)}
     with valkey(stage.scratch) as redis:

@@ -7,12 +7,13 @@ from my_agent.chat.documents.chunking import Passage
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, and what is known of the passage that answers it.
+    """A question and the properties of the passage that answers it.
 
     Attributes:
-        answer: words that only this passage has.
-        title: of its document.
-        section: that it is in.
+        question: the text.
+        answer: words that only this passage contains.
+        title: title of its document.
+        section: section of the passage.
     """
 
     question: str
@@ -21,7 +22,7 @@ class Question:
     section: str = ""
 
     def is_answered_by(self, passage: Passage) -> bool:
-        """Whether this is the passage; what is empty says nothing."""
+        """Return whether this passage is the answer. Empty attributes match everything."""
         return (
             self.answer in passage.text
             and self.title in ("", passage.title)

@@ -1,4 +1,4 @@
-"""One line per comparison, the table, and the result section of README.md."""
+"""A line per comparison, the table, and the result section of README.md."""
 
 import os
 import platform
@@ -16,10 +16,10 @@ HEADER = ("measure", "ours", "peer", "ours / peer", "owed", "")
 
 @dataclass(frozen=True)
 class Line:
-    """One figure of ours, beside a peer's where there is one.
+    """One figure of our server, with a peer's figure if there is one.
 
-    `limit` is what is owed: of ours / peer with a peer, of the figure itself without one; None
-    where the figure only informs. `unit` is a suffix such as "ms" or "runs/s".
+    `limit` is the bound: of ours / peer with a peer, of the figure itself without one; None for
+    figures without a bound. `unit` is a suffix such as "ms" or "runs/s".
     """
 
     measure: str
@@ -68,7 +68,7 @@ def _ratio(value: float) -> str:
 
 
 def table(lines: list[Line]) -> str:
-    """A Markdown table, padded so that a terminal shows it straight too."""
+    """Format a Markdown table, padded so that it is aligned in a terminal."""
     rows = [HEADER, *(line.cells() for line in lines)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
     text = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
@@ -77,7 +77,9 @@ def table(lines: list[Line]) -> str:
 
 
 def machine() -> str:
-    """What the figures depend on, and nothing that tells whose machine it is."""
+    """Describe hardware and versions that the figures depend on, and nothing that identifies the
+    machine.
+    """
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return (
         f"{os.cpu_count()} cores ({platform.machine()}), {platform.system()}, "
@@ -86,7 +88,11 @@ def machine() -> str:
 
 
 def write(text: str, readme: Path = README) -> None:
-    """Replace what stands between the markers. Raises ValueError when they are missing."""
+    """Replace the text between the markers.
+
+    Raises:
+        ValueError: a marker is missing.
+    """
     old = readme.read_text()
     head, begin, rest = old.partition(BEGIN)
     _, end, tail = rest.partition(END)

@@ -1,7 +1,7 @@
-"""`python -m bench.retrieval`: how well questions find the passage that answers them.
+"""`python -m bench.retrieval`: measure how well questions find the passage that answers them.
 
-Questions with known answers, on the corpus of this folder; recall@5 is the share of questions
-whose answer is among the first five passages, MRR the mean of one over its place.
+The corpus of this folder has questions with known answers. recall@5 is the share of questions whose
+answer is among the first five passages. MRR is the mean of 1 / rank of the answer.
 """
 
 import argparse
@@ -27,13 +27,13 @@ from my_agent.chat.tables import SHARED
 
 CORPUS = Path(__file__).parent / "corpus"
 FIRST = 5
-# What the shipped corpus owes; a change that makes search worse fails here.
+# Required recall of the shipped corpus: a change that makes the search worse fails here.
 OWED = 0.9
 
 
 @dataclass(frozen=True)
 class Figures:
-    """How well one way of searching did."""
+    """The result of one search method."""
 
     recall: float
     mrr: float
@@ -54,12 +54,12 @@ def by_both(connection: Connection, question: str, vector: Vectors) -> Sequence[
     return fuse(by_words(connection, question, vector), by_meaning(connection, question, vector))
 
 
-WAYS: dict[str, Search] = {"keyword": by_words, "vector": by_meaning, "hybrid": by_both}
+METHODS: dict[str, Search] = {"keyword": by_words, "vector": by_meaning, "hybrid": by_both}
 _CACHE = VectorCache(2**28)
 
 
 def measure(documents: Path, questions: Sequence[Question]) -> dict[str, Figures]:
-    """Ingest a folder into a database of its own, and ask."""
+    """Ingest a folder into a new database and ask all questions."""
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         database.use(f"sqlite:///{scratch}/data.db")
         try:
@@ -67,13 +67,13 @@ def measure(documents: Path, questions: Sequence[Question]) -> dict[str, Figures
             vectors = [embedding.of_question(each.question) for each in questions]
             with database.database().read(SHARED) as connection:
                 return {
-                    way: _figures(
+                    method: _figures(
                         [
                             _place(connection, search(connection, each.question, vector), each)
                             for each, vector in zip(questions, vectors, strict=True)
                         ]
                     )
-                    for way, search in WAYS.items()
+                    for method, search in METHODS.items()
                 }
         finally:
             database.close()
@@ -93,28 +93,30 @@ def _figures(places: Sequence[int | None]) -> Figures:
 
 
 def lines(name: str, found: dict[str, Figures], owed: float | None = None) -> list[Line]:
-    """The rows of the table."""
+    """Return the rows of the table."""
     rows = []
-    for way, figures in found.items():
-        limit = owed if way == "hybrid" else None
+    for method, figures in found.items():
+        limit = owed if method == "hybrid" else None
         rows.append(
-            Line(f"recall@5, {name}, {way}", figures.recall, "", limit=limit, better="higher")
+            Line(f"recall@5, {name}, {method}", figures.recall, "", limit=limit, better="higher")
         )
-        rows.append(Line(f"MRR, {name}, {way}", figures.mrr, "", better="higher"))
+        rows.append(Line(f"MRR, {name}, {method}", figures.mrr, "", better="higher"))
     return rows
 
 
 def questions() -> list[Question]:
-    """Those of the shipped corpus."""
+    """Return the questions of the shipped corpus."""
     asked = json.loads((CORPUS / "questions.json").read_text(encoding="utf-8"))
     return [Question(each["question"], each["answer"]) for each in asked]
 
 
 def main() -> int:
-    """Return the exit status: 0, or 1 when the corpus's questions find too little."""
+    """Run the measurement. Return the exit status: 0, or 1 if the recall is below the bound."""
     parser = argparse.ArgumentParser(prog="python -m bench.retrieval", description=__doc__)
     parser.add_argument(
-        "--factbook", action="store_true", help="ask the World Factbook, too; see bench/factbook.py"
+        "--factbook",
+        action="store_true",
+        help="also measure the World Factbook; see bench/factbook.py",
     )
     options = parser.parse_args()
     asked = questions()

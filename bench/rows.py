@@ -1,4 +1,4 @@
-"""The rows of the table, by the names that the command line knows."""
+"""The rows of the table, by their names on the command line."""
 
 from collections.abc import Awaitable, Callable
 

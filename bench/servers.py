@@ -1,4 +1,4 @@
-"""Starts and stops the two servers as processes of their own, each in a scratch directory."""
+"""Start and stop both servers as processes, each in a scratch directory."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from bench.client import Client, HTTPFailure
 ROOT = Path(__file__).resolve().parent.parent
 GRAPHS = ROOT / "bench" / "graphs"
 START_LIMIT = 60.0
-# What a developer's shell may carry and must not colour the figures.
+# Prefixes of environment variables that a shell may have set and that would distort the figures.
 FOREIGN = (
     "LANGSMITH_",
     "LANGCHAIN_",
@@ -26,8 +26,8 @@ FOREIGN = (
     "REDIS_",
     "POSTGRES_",
     "N_JOBS_",
-    # pip has compiled what it installed. With this, what is installed in place, which is this
-    # project alone, would be compiled again at each start.
+    # pip has compiled the installed packages. With this variable, only the code that is installed
+    # in place, which is this project, would be compiled again at each start.
     "PYTHONDONTWRITEBYTECODE",
 )
 
@@ -46,12 +46,12 @@ class Server:
         return Client(self.port)
 
     def cpu_seconds(self) -> float:
-        """CPU time used so far, user and system, children reaped or not included."""
+        """Return the CPU time so far, user and system, including children that have been reaped."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
 
     def rss_megabytes(self) -> float:
-        """Resident memory now."""
+        """Return the current resident memory."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
@@ -69,7 +69,7 @@ def our_command(port: int, database_url: str, config: str) -> list[str]:
 
 @asynccontextmanager
 async def stock(scratch: Path, name: str = "langgraph dev") -> AsyncIterator[Server]:
-    """Stock `langgraph dev` with nothing stored; it is stopped on exit."""
+    """Start stock `langgraph dev` without stored data, and stop it on exit."""
     port = free_port()
     async with _running(name, stock_command(port), port, scratch) as server:
         yield server
@@ -84,7 +84,7 @@ async def ours(
     flags: Sequence[str] = (),
     **env: str,
 ) -> AsyncIterator[Server]:
-    """Our server on a database (default: a new, empty file); it is stopped on exit."""
+    """Start our server on a database (default: a new, empty file), and stop it on exit."""
     port = free_port()
     url = database_url or f"sqlite:///{scratch / name.replace(' ', '-')}-{port}.db"
     command = [*our_command(port, url, config), *flags]
@@ -101,7 +101,7 @@ async def _running(
     env: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Server]:
     # A directory of its own, with the graphs: the stock server looks for them in the working
-    # directory, and keeps its pickles there.
+    # directory and stores its pickle files there.
     home = scratch / f"{name.replace(' ', '-')}-{port}"
     shutil.copytree(GRAPHS, home)
     log = home / "server.log"
@@ -148,7 +148,7 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """Return a port that no process listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

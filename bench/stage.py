@@ -1,4 +1,4 @@
-"""What the measures share: how much to measure, and servers started once, when first needed."""
+"""State shared by the measures: the scale, and servers that are started on first use."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from bench.servers import Server
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of each measure; the quick one is for a look, its verdicts are shaky."""
+    """Number and duration of samples. The quick scale has too few for a reliable verdict."""
 
     starts: int = 9
     samples: int = 15
@@ -39,7 +39,7 @@ class Stage:
     _filled: fill.Filled | None = None
 
     async def pair(self) -> tuple[Server, Server]:
-        """Stock and ours, warm, with little stored; the same ones at each call."""
+        """Return stock and our server, both warmed up and nearly empty; started once."""
         if self._pair is None:
             stock = await self.stack.enter_async_context(servers.stock(self.scratch))
             ours = await self.stack.enter_async_context(servers.ours(self.scratch))
@@ -49,13 +49,13 @@ class Stage:
         return self._pair
 
     def postgres(self) -> Postgres:
-        """A Postgres server; the same one at each call."""
+        """Return a Postgres server; started once."""
         if self._postgres is None:
             self._postgres = self.stack.enter_context(postgres(self.scratch))
         return self._postgres
 
     async def filled(self) -> fill.Filled:
-        """A database of ours with THREADS threads, made at the first call."""
+        """Return a database of the server with THREADS threads; created once."""
         if self._filled is None:
             file = self.scratch / "filled.db"
             async with servers.ours(self.scratch, f"sqlite:///{file}", "seed") as server:

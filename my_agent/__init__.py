@@ -1,1 +1,1 @@
-"""The graphs, a package each, and what they share."""
+"""The graphs, one package each, and the modules that they share."""

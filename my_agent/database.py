@@ -1,7 +1,7 @@
-"""The database of what the graphs keep beside their threads: documents, profiles, candidates, jobs.
+"""The database of the graphs' own data: documents, profiles, candidates, jobs.
 
-It is the one that the server keeps its threads in, so that one copy of it holds everything. Every
-row has a tenant, and every statement asks for it. Postgres holds each transaction to its tenant, too
+It is the server's database, so that one backup holds everything. Every row has a tenant, and every
+statement filters by it. On Postgres, row-level security also limits each transaction to its tenant
 (`row_security`).
 """
 
@@ -20,16 +20,16 @@ from sqlalchemy.exc import ArgumentError, DatabaseError
 T = TypeVar("T")
 
 metadata = MetaData()
-"""Every table; each graph's package has its own in `tables.py`."""
+"""All tables of the graphs; each graph defines its own in `tables.py`."""
 
 DEFAULT_URL = "sqlite:///./data/threadhold.db"
 SHARED = ""
-"""The tenant of rows that every tenant may read. What works as it is the operator's, and sees everything."""
-# The server writes to the same file: long enough for its longest turn. On Postgres, for whoever is
-# stopped in the middle of a transaction to be cut off.
+"""Tenant id of rows that every tenant may read. A transaction of this tenant sees all rows."""
+# Seconds to wait for a lock. On SQLite the server writes to the same file: longer than its longest
+# transaction. On Postgres longer than `IDLE_SECONDS`, after which a stuck transaction is aborted.
 BUSY_SECONDS = 30.0
-# From here on as the server's own connections are, by which name it ends those that got stuck
-# (`langgraph_runtime_sql/database/postgres/engine.py`, which graphs know nothing of).
+# The values below equal those of the server's own connections. The server finds stuck connections
+# by `application_name` (`langgraph_runtime_sql/database/postgres/engine.py`, which graphs must not import).
 IDLE_SECONDS = 10.0
 _SESSION = {
     "application_name": "threadhold",
@@ -39,14 +39,15 @@ _SESSION = {
     "keepalives_count": 3,
     "tcp_user_timeout": 25_000,
 }
-# Beside those of the server, and for each of its processes: transactions here are short.
+# Pool size in each server process, in addition to the server's own connections. Transactions are
+# short.
 CONNECTIONS = 2
 MORE_CONNECTIONS = 3
 DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
 
 
 class ProductDatabaseError(RuntimeError):
-    """The database cannot be used; the message says why, and what to do.
+    """The database cannot be used. The message is the reason and what to do.
 
     A RuntimeError, since the API hides from its callers the message of any class it does not know.
     """
@@ -55,19 +56,19 @@ class ProductDatabaseError(RuntimeError):
 class ProductDatabase:
     """Transactions of one database.
 
-    The methods block: call them from a thread, or through `run`. On SQLite a write holds up every
-    other write of the server for as long as it lasts, so it does its reading of files, its model
-    calls and its sums beforehand.
+    The methods block: call them from a thread, or use `run`. On SQLite a write transaction blocks
+    every other write of the server. Read files, call models and compute before the transaction, not
+    in it.
 
-    On Postgres a transaction sees the rows of its tenant and the shared ones, and writes its own;
-    without a tenant it sees nothing.
+    On Postgres a transaction sees the rows of its tenant and the shared rows, and writes only rows
+    of its tenant. A transaction without a tenant sees nothing.
 
     Args:
         url: such as `sqlite:///data/app.db` or `postgresql://host/name`.
 
     Raises:
-        ProductDatabaseError: no such database is known, it is newer than this code, or it cannot be
-            reached, read or written.
+        ProductDatabaseError: the URL names an unsupported database, the schema is newer than this
+            code, or the database cannot be reached, read or written.
     """
 
     def __init__(self, url: str) -> None:
@@ -85,14 +86,16 @@ class ProductDatabase:
 
     @contextmanager
     def read(self, tenant: str | None = None) -> Iterator[Connection]:
-        """A connection that sees one moment of a tenant's, and writes nothing."""
+        """Open a read-only transaction that sees one snapshot of a tenant's rows."""
         with self.engine.connect() as connection:
             hold(connection.execution_options(reads_only=True), tenant)
             yield connection
 
     @contextmanager
     def write(self, tenant: str | None = None) -> Iterator[Connection]:
-        """A connection in a tenant's transaction, committed at the end unless something is raised."""
+        """Open a write transaction of a tenant. It commits at the end, and rolls back on an
+        exception.
+        """
         with self.engine.begin() as connection:
             hold(connection, tenant)
             yield connection
@@ -100,12 +103,12 @@ class ProductDatabase:
     async def run(
         self, work: Callable[[Connection], T], tenant: str | None = None, *, write: bool = False
     ) -> T:
-        """What `work` returns, from a thread, of one transaction.
+        """Run `work` in one transaction in a thread, and return its result.
 
         Args:
-            work: called with the connection; must not keep it.
-            tenant: whose rows it is about.
-            write: whether it writes.
+            work: called with the connection, which it must not keep.
+            tenant: the tenant whose rows the transaction may touch.
+            write: whether `work` writes.
         """
 
         def call() -> T:
@@ -115,24 +118,24 @@ class ProductDatabase:
         return await asyncio.to_thread(call)
 
     def close(self) -> None:
-        """Close every connection that is not in use."""
+        """Close all idle connections of the pool."""
         self.engine.dispose()
 
 
 def hold(connection: Connection, tenant: str | None) -> None:
-    """Hold the transaction that begins to a tenant's rows, where the database can."""
+    """Limit the current transaction to a tenant's rows, on databases with row-level security."""
     if connection.dialect.name == "postgresql" and tenant is not None:
         setting = ("everything", "on") if tenant == SHARED else ("tenant", tenant)
-        connection.execute(_HOLD, dict(zip(("name", "value"), setting, strict=True)))
+        connection.execute(_SET_TENANT, dict(zip(("name", "value"), setting, strict=True)))
 
 
-_HOLD = text("SELECT set_config('threadhold.' || :name, :value, true)")
+_SET_TENANT = text("SELECT set_config('threadhold.' || :name, :value, true)")
 
 
 def lock(connection: Connection, name: str) -> None:
-    """Hold a lock of this name until the transaction ends; others who ask for it wait.
+    """Take a lock of this name until the transaction ends. Other transactions wait for it.
 
-    On SQLite a transaction that writes has the whole file to itself already.
+    On SQLite it does nothing: a write transaction already locks the whole file.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": name})
@@ -144,19 +147,19 @@ _opening = threading.Lock()
 
 
 def use(url: str | None) -> None:
-    """Keep everything at `url` from now on; None: where `DATABASE_URL` says."""
+    """Use the database at `url` from now on. None: the one of `DATABASE_URL`."""
     global _chosen
     _chosen = url
 
 
 def database() -> ProductDatabase:
-    """The database in use, opened and brought up to date the first time. Blocks then.
+    """Return the database in use. The first call opens and migrates it, and blocks meanwhile.
 
     Raises:
-        ProductDatabaseError: it cannot be used.
+        ProductDatabaseError: the database cannot be used.
     """
     url = _chosen or os.environ.get("DATABASE_URL") or DEFAULT_URL
-    # One at a time, or else each of many first callers would open its own.
+    # Without the lock, several first callers would each open their own pool.
     with _opening:
         if url not in _opened:
             _opened[url] = ProductDatabase(url)
@@ -164,7 +167,7 @@ def database() -> ProductDatabase:
 
 
 def close() -> None:
-    """Close what `database` has opened; it opens it again if it is asked."""
+    """Close all databases that `database` has opened. The next call of `database` reopens them."""
     with _opening:
         for each in _opened.values():
             each.close()
@@ -175,11 +178,14 @@ def _parse(url: str) -> URL:
     try:
         parsed = make_url(url)
     except ArgumentError as error:
-        raise ProductDatabaseError("DATABASE_URL is no URL of a database") from error
+        raise ProductDatabaseError(
+            "DATABASE_URL is not a valid URL: set sqlite:///path or postgresql://..."
+        ) from error
     driver = DRIVERS.get(parsed.get_backend_name())
     if driver is None:
         raise ProductDatabaseError(
-            f"DATABASE_URL names {parsed.get_backend_name()}: give sqlite:///path or postgresql://..."
+            f"DATABASE_URL names the unsupported database {parsed.get_backend_name()}: "
+            "set sqlite:///path or postgresql://..."
         )
     return parsed.set(drivername=driver)
 
@@ -189,10 +195,10 @@ def _engine(url: URL) -> Engine:
         return _postgres(url)
     if url.database:
         _make_folder(Path(url.database).expanduser().absolute().parent)
-    # Without an isolation level the driver leaves BEGIN to `_begin`.
+    # With `isolation_level` None the driver sends no BEGIN of its own; `_begin` does.
     options = {"timeout": BUSY_SECONDS, "check_same_thread": False, "isolation_level": None}
     engine = create_engine(url, connect_args=options)
-    event.listen(engine, "connect", _set_up)
+    event.listen(engine, "connect", _set_pragmas)
     event.listen(engine, "begin", _begin)
     return engine
 
@@ -205,34 +211,35 @@ def _make_folder(folder: Path) -> None:
 
 
 def _postgres(url: URL) -> Engine:
-    # What the URL says itself counts, but for the name.
-    said = url.query.keys() - {"application_name"}
+    # Options in the URL take precedence, except for the name.
+    given = url.query.keys() - {"application_name"}
     engine = create_engine(
         url,
-        connect_args={name: value for name, value in _SESSION.items() if name not in said},
+        connect_args={name: value for name, value in _SESSION.items() if name not in given},
         pool_pre_ping=True,
         pool_size=CONNECTIONS,
         max_overflow=MORE_CONNECTIONS,
-        # Longer than those who have them wait for a lock.
+        # Longer than any connection in use can wait for a lock.
         pool_timeout=2 * BUSY_SECONDS,
     )
-    event.listen(engine, "connect", _bound)
+    event.listen(engine, "connect", _set_timeouts)
     return engine
 
 
-def _bound(raw: Any, record: Any) -> None:
-    """Have nobody wait for ever, and a stopped process keep nobody waiting for ever."""
+def _set_timeouts(raw: Any, record: Any) -> None:
+    """Bound each wait for a lock, and abort transactions of a process that has stopped."""
     raw.execute(f"SET lock_timeout = '{BUSY_SECONDS:g}s'")
     raw.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS:g}s'")
     raw.commit()
 
 
-def _set_up(raw: Any, record: Any) -> None:
+def _set_pragmas(raw: Any, record: Any) -> None:
     for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
         raw.execute(f"PRAGMA {pragma}").close()
 
 
 def _begin(connection: Connection) -> None:
-    # A write takes its turn at once: one that read first could find that it has to start again.
+    # A write takes the lock at once: a transaction that reads first could fail when it starts to
+    # write, because another one has written since.
     reads = connection.get_execution_options().get("reads_only")
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")

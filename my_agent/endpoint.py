@@ -1,4 +1,4 @@
-"""An OpenAI-compatible endpoint whose failures fail the run, and say in a sentence why."""
+"""A chat model for OpenAI-compatible endpoints: failures fail the run, with a readable cause."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 
-# Characters of an endpoint's own words that are passed on.
+# Characters of the endpoint's own error message that are passed on.
 REASON_LENGTH = 500
 
 
@@ -21,23 +21,23 @@ class ModelCallError(RuntimeError):
 
 
 class IncompleteAnswerError(ModelCallError):
-    """The model's answer broke off: its stream ended without saying that it was finished."""
+    """The model's answer broke off: the stream ended without a finish reason. Try again."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)
 
 
 def reason(error: openai.APIStatusError) -> str:
-    """The endpoint's own words."""
+    """Return the endpoint's own error message, cut to `REASON_LENGTH` characters."""
     words = error.body.get("message") if isinstance(error.body, dict) else None
     return str(words or error.message)[:REASON_LENGTH]
 
 
 def explain(error: Exception) -> str:
-    """What a caller of the graph may know about a failed call.
+    """Return the error message for the client of the graph.
 
-    The endpoint's own words only where they are about the request: elsewhere they can name the
-    key, the organisation or the address behind it. Those are in the log, with the cause.
+    The endpoint's own words are included only if they are about the request. Others may name the
+    key, the organisation or the address behind the endpoint; those are in the log, with the cause.
     """
     match error:
         case openai.APITimeoutError() | TimeoutError():
@@ -58,7 +58,7 @@ def explain(error: Exception) -> str:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turns the client's exceptions into `ModelCallError`."""
+    """Turn the client's exceptions into `ModelCallError`."""
     try:
         yield
     except (openai.APIError, TimeoutError) as error:
@@ -66,17 +66,16 @@ def explained() -> Iterator[None]:
 
 
 def is_last(chunk: ChatGenerationChunk) -> bool:
-    """Whether the endpoint says with this chunk why its answer ends."""
+    """Return whether this chunk carries the reason why the answer ended."""
     # Chat completions report `finish_reason`, responses report `status`.
-    told = {**(chunk.generation_info or {}), **chunk.message.response_metadata}
-    return bool(told.get("finish_reason") or told.get("status"))
+    fields = {**(chunk.generation_info or {}), **chunk.message.response_metadata}
+    return bool(fields.get("finish_reason") or fields.get("status"))
 
 
 class EndpointChatModel(ChatOpenAI):
-    """`ChatOpenAI` that raises `ModelCallError`, and takes no half answer for a whole one.
+    """`ChatOpenAI` that raises `ModelCallError`, also for an answer that breaks off.
 
-    A proxy that gives up in the middle can close a stream in good order; the client alone would
-    not notice.
+    A proxy that gives up halfway may close the stream properly; `ChatOpenAI` would not notice.
     """
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:

@@ -1,4 +1,4 @@
-"""Which language model answers: an OpenAI-compatible endpoint, or the offline model."""
+"""Choose the language model: an OpenAI-compatible endpoint, or the offline model."""
 
 from functools import lru_cache
 from typing import ClassVar
@@ -11,7 +11,7 @@ from my_agent.settings import EnvironmentSettings
 
 
 class ModelSettings(EnvironmentSettings):
-    """The endpoint; each field is an environment variable."""
+    """Settings of the endpoint; each field is an environment variable."""
 
     PREFIX: ClassVar = "OPENAI_"
 
@@ -39,14 +39,14 @@ class ModelSettings(EnvironmentSettings):
 
 
 def chat_model(model: str | None = None, *, settings: ModelSettings | None = None) -> BaseChatModel:
-    """The model for one run.
+    """Return the model for one run.
 
-    Call it when a run needs it, not at import, so that the environment of that moment counts; and
-    from a thread, since the first call imports the client and loads certificates.
+    Call it in the run, not at import, so that the current environment counts. Call it in a thread:
+    the first call imports the client and loads certificates.
 
     Args:
-        model: name of the model; wins over the settings. The offline model ignores it.
-        settings: the endpoint; by default what the environment says now.
+        model: name of the model; overrides the settings. The offline model ignores it.
+        settings: the endpoint; by default read from the environment.
     """
     settings = settings or ModelSettings.from_environment()
     if not settings.is_configured:
@@ -56,19 +56,20 @@ def chat_model(model: str | None = None, *, settings: ModelSettings | None = Non
 
 @lru_cache(maxsize=32)
 def _endpoint(settings: ModelSettings) -> BaseChatModel:
-    # Here and not above: the client takes half a second to import, which every start and reload
-    # would wait for, with or without an endpoint.
+    # Imported late: the client takes half a second to import, which would delay every start and
+    # reload, with or without an endpoint.
     from my_agent.endpoint import EndpointChatModel
 
     return EndpointChatModel(
         model=settings.model,
-        # Local endpoints want no key, the client does.
+        # Local endpoints need no key, but the client requires one.
         api_key=settings.api_key or SecretStr("none"),
         base_url=str(settings.base_url) if settings.base_url else None,
         timeout=settings.timeout,
         stream_chunk_timeout=settings.timeout,
         max_retries=settings.max_retries,
         stream_usage=settings.stream_usage,
-        # Compatible endpoints speak chat completions; OpenAI's own models may need more.
+        # Compatible endpoints support chat completions. Some models of OpenAI need the Responses
+        # API.
         use_responses_api=False if settings.base_url else None,
     )

@@ -1,4 +1,4 @@
-"""The model that answers when none is configured, and says that it is no model."""
+"""The offline model: answers when no model is configured, and says so."""
 
 import asyncio
 import re
@@ -10,15 +10,15 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-# Enough to recognise one's own question, short enough to stream in a moment.
+# Long enough to recognise the question, short enough to stream quickly.
 GIST_LENGTH = 160
 
-# What an endpoint reports with the last token.
+# The metadata that an endpoint sends with the last token.
 FINISHED = {"finish_reason": "stop", "model_name": "offline"}
 
 
 def gist(text: str) -> str:
-    """The text on one line, cut at a word boundary after `GIST_LENGTH` characters at most."""
+    """Return the text on one line, cut at a word after at most `GIST_LENGTH` characters."""
     line = " ".join(text.split())
     if len(line) <= GIST_LENGTH:
         return line
@@ -27,7 +27,7 @@ def gist(text: str) -> str:
 
 
 def offline_answer(messages: list[BaseMessage]) -> str:
-    """The whole answer: the same messages always get the same one."""
+    """Return the whole answer. Equal messages get equal answers."""
     asked = [message for message in messages if isinstance(message, HumanMessage)]
     question = gist(str(asked[-1].text)) if asked else ""
     wrote = f"You wrote: “{question}”." if question else "You wrote no text."
@@ -39,10 +39,10 @@ def offline_answer(messages: list[BaseMessage]) -> str:
 
 
 class OfflineChatModel(BaseChatModel):
-    """Streams its `answer` word by word; deterministic, touches neither network nor clock."""
+    """Stream `answer` word by word. Deterministic; uses neither network nor clock."""
 
     def answer(self, messages: list[BaseMessage]) -> str:
-        """The whole answer to a conversation."""
+        """Return the whole answer to a conversation."""
         return offline_answer(messages)
 
     @property
@@ -78,6 +78,7 @@ class OfflineChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         for chunk in self._stream(messages, stop, **kwargs):
-            # Lets the loop turn, as reading a socket would: tokens leave one by one.
+            # Yield to the event loop, as reading from a socket would, so that tokens are sent one
+            # by one.
             await asyncio.sleep(0)
             yield chunk

@@ -1,25 +1,28 @@
-"""Row-level security of the graphs' tables: the database answers nothing across tenants.
+"""Row-level security of the graphs' tables: Postgres returns no rows of other tenants.
 
-Each transaction says whose it is (`ProductDatabase`), and that is what these policies compare
-with. They hold for the owner of the tables, too.
+Each transaction sets its tenant (`ProductDatabase`), and the policies compare rows with it. They
+also apply to the owner of the tables.
 """
 
 from sqlalchemy import Connection
 
 _EVERYTHING = "(SELECT current_setting('threadhold.everything', true)) = 'on'"
-# Read once a statement; where nothing was said it is nobody.
+# Evaluated once per statement. Without a setting it is NULL, which matches no row.
 _TENANT = "(SELECT nullif(current_setting('threadhold.tenant', true), ''))"
 _STATEMENTS = (
     "ALTER TABLE {} ENABLE ROW LEVEL SECURITY",
     "ALTER TABLE {} FORCE ROW LEVEL SECURITY",
     f"CREATE POLICY tenants ON {{}} USING ({_EVERYTHING} OR tenant_id = {_TENANT})",
-    # What is shared is for every tenant to read.
+    # Every tenant may read the shared rows.
     f"CREATE POLICY shared ON {{}} FOR SELECT USING (tenant_id = '' AND {_TENANT} IS NOT NULL)",
 )
 
 
 def secure(connection: Connection, *tables: str) -> None:
-    """Give tables with a column `tenant_id` their policies, on Postgres; for their migration."""
+    """Create the policies of tables that have a column `tenant_id`. Does nothing on SQLite.
+
+    Called by the migrations.
+    """
     if connection.dialect.name != "postgresql":
         return
     for table in tables:

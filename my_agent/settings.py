@@ -1,4 +1,4 @@
-"""Settings of the graphs: fields that are environment variables."""
+"""Base class for settings of the graphs: fields that are environment variables."""
 
 import os
 from typing import ClassVar, Self
@@ -7,22 +7,24 @@ from pydantic import BaseModel, ConfigDict
 
 
 class EnvironmentSettings(BaseModel):
-    """Fields that the environment gives; a variable is `PREFIX` and the field, in capitals."""
+    """Settings read from the environment. A variable's name is `PREFIX` plus the field, in
+    capitals.
+    """
 
     PREFIX: ClassVar[str] = ""
 
-    # An error names the field without its value: it reaches whoever started the run.
+    # Validation errors name the field without its value: the client that started the run sees them.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     @classmethod
     def from_environment(cls) -> Self:
-        """What the environment says now.
+        """Read the settings from the current environment.
 
-        Read by hand: pydantic-settings takes 0.8 ms, and this happens once a run.
+        This does not use pydantic-settings, which takes 0.8 ms: it happens in every run.
 
         Raises:
-            pydantic.ValidationError: a variable does not parse.
+            pydantic.ValidationError: a variable has an invalid value.
         """
         named = {name: os.environ.get(f"{cls.PREFIX}{name}".upper()) for name in cls.model_fields}
-        # An empty variable, as in `OPENAI_API_KEY= make serve`, means that there is none.
+        # An empty variable, as in `OPENAI_API_KEY= make serve`, counts as unset.
         return cls.model_validate({name: value for name, value in named.items() if value})

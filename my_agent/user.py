@@ -1,4 +1,4 @@
-"""Whose run it is: the one place where the graphs learn it."""
+"""The authenticated user of a run. Graphs learn tenant and user only from this module."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ LOCAL_TENANT, LOCAL_USER = "local", "developer"
 
 
 class NoTenantError(RuntimeError):
-    """You belong to no tenant.
+    """The authenticated user belongs to no tenant.
 
     A RuntimeError, since the API hides from its callers the message of any class it does not know.
     """
@@ -21,11 +21,11 @@ class NoTenantError(RuntimeError):
 
 @dataclass(frozen=True)
 class User:
-    """Who asks.
+    """An authenticated user.
 
     Attributes:
-        tenant_id: whose data a run may touch; every statement asks for it.
-        user_id: who of that tenant.
+        tenant_id: the tenant whose rows the run may touch; every statement filters by it.
+        user_id: the user within the tenant.
     """
 
     tenant_id: str
@@ -33,18 +33,18 @@ class User:
 
 
 LOCAL = User(LOCAL_TENANT, LOCAL_USER)
-"""Who acts where there is no authentication, as on a developer's own machine."""
+"""The user of runs without authentication, as on a developer's machine."""
 
 
 def caller(config: RunnableConfig) -> User:
-    """The authenticated user of a run. Neither input nor metadata can say who asks.
+    """Return the authenticated user of a run. Input and metadata cannot change it.
 
     Args:
-        config: the run's. Its `langgraph_auth_user` is written by the server, which refuses
-            clients that write it.
+        config: the config of the run. The server writes its `langgraph_auth_user`, and rejects
+            requests that contain it.
 
     Raises:
-        NoTenantError: somebody is authenticated, who belongs to no tenant.
+        NoTenantError: the authenticated user belongs to no tenant.
     """
     user = (config.get("configurable") or {}).get("langgraph_auth_user")
     identity = _field(user, "identity")

@@ -1,4 +1,4 @@
-"""The smallest useful agent: one node that answers the last message with its text."""
+"""The smallest useful agent: one node that answers with the text of the last message."""
 
 from langchain_core.messages import AIMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -8,7 +8,7 @@ async def answer(state: MessagesState) -> dict[str, list[AIMessage]]:
     return {"messages": [AIMessage(content=f"echo: {state['messages'][-1].text}")]}
 
 
-# The bare measurement compiles the same builder with the stock SQLite saver.
+# `bench.bare` compiles this builder with a stock saver.
 builder = StateGraph(MessagesState)
 builder.add_node("answer", answer)
 builder.add_edge(START, "answer")

@@ -1,4 +1,4 @@
-"""Asks a person, then uses the answer."""
+"""Ask a person by an interrupt, and store the answer."""
 
 from typing import TypedDict
 

@@ -1,4 +1,4 @@
-"""Waits, as an agent waits for its model: many of these must fit side by side."""
+"""Sleep, as an agent waits for its model: many such runs must be possible at once."""
 
 import asyncio
 from typing import TypedDict

@@ -1,4 +1,4 @@
-"""A loop of small steps: every turn is a checkpoint, so this weighs the checkpointer."""
+"""A loop of small steps. Each step writes a checkpoint, so this measures the checkpointer."""
 
 from typing import Literal, TypedDict
 

@@ -1,4 +1,4 @@
-"""A chat model that streams as many tokens as the input asks for, as fast as it is read."""
+"""A chat model that streams the requested number of tokens as fast as they are read."""
 
 from collections.abc import AsyncIterator
 from typing import Any, TypedDict
@@ -14,7 +14,7 @@ from langgraph.graph import END, START, StateGraph
 
 
 class TokenModel(BaseChatModel):
-    """Answers with `count` numbered tokens; no network, so the server is what is measured."""
+    """Answer with `count` numbered tokens. No network, so that only the server is measured."""
 
     count: int
 

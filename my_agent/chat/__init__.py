@@ -1,4 +1,4 @@
-"""A conversation over documents: follow-up questions, and answers that say what they rest on."""
+"""Graph `chat`: answer questions about documents, and follow-up questions, with citations."""
 
 from my_agent.chat.graph import graph
 

@@ -1,4 +1,4 @@
-"""Citations: which passages an answer names, by the numbers in brackets in it."""
+"""Citations: find the passages that an answer cites by bracketed numbers such as `[2]`."""
 
 import re
 from collections.abc import Sequence
@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.state import Citation
 
-# [1], and [1, 3] as some models put it.
+# Matches `[1]`, and `[1, 3]`, which some models write.
 _MARK = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
 
 
 def cited(answer: str, passages: Sequence[Passage]) -> list[Citation]:
-    """The passages that an answer names, in their order; numbers that no passage has are nothing."""
-    named = {int(number) for mark in _MARK.findall(answer) for number in re.findall(r"\d+", mark)}
+    """Return the passages that an answer cites, in the order of `passages`.
+
+    Numbers that match no passage are ignored.
+
+    Args:
+        answer: text of the answer; `[1]` cites the first passage.
+        passages: the passages that the model was given.
+    """
+    numbers = {int(number) for mark in _MARK.findall(answer) for number in re.findall(r"\d+", mark)}
     return [
         Citation(
             number=number,
@@ -22,5 +29,5 @@ def cited(answer: str, passages: Sequence[Passage]) -> list[Citation]:
             text=passage.text,
         )
         for number, passage in enumerate(passages, 1)
-        if number in named
+        if number in numbers
     ]

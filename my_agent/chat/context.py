@@ -1,4 +1,4 @@
-"""What a caller may choose for one run."""
+"""Options that a client may set for one run of the graph `chat`."""
 
 from typing import Annotated
 
@@ -10,11 +10,9 @@ from my_agent.chat import prompts
 
 @dataclass(kw_only=True, frozen=True, config=ConfigDict(extra="forbid"))
 class Context:
-    """Values of one run; a value given here wins over the environment."""
+    """Options of one run. A value given here overrides the environment."""
 
     model: Annotated[
         str | None, Field(min_length=1, description="Name of the model; none: OPENAI_MODEL")
     ] = None
-    system_prompt: Annotated[str, Field(description="What the model is told first")] = (
-        prompts.SYSTEM
-    )
+    system_prompt: Annotated[str, Field(description="System prompt of the model")] = prompts.SYSTEM

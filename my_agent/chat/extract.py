@@ -1,4 +1,4 @@
-"""Extracts: an answer without a model, in the words of the passages."""
+"""Extracts: answer by quoting passages when no language model is configured."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,10 +8,10 @@ from my_agent.chat.documents.chunking import Passage, sentences
 from my_agent.chat.documents.words import content_words, fold, stem
 from my_agent.offline import OfflineChatModel
 
-# Quotations, each from another passage, and the characters of one.
+# Number of quotations, each from a different passage, and the length of one in characters.
 QUOTED = 3
 LONGEST = 300
-# What the first place among the passages is worth, where a word that only one has is worth 1.
+# Bonus for the first passage of the search result. A word that occurs in only one passage scores 1.
 RANK = 0.5
 
 PREFACE = "I am offline: no language model is configured, so these are only quotations."
@@ -19,11 +19,11 @@ ADVICE = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for any OpenAI-compatible endpo
 
 
 class ExtractModel(OfflineChatModel):
-    """Streams `extract` of what it is made with, in place of an answer.
+    """Stream the result of `extract` instead of a model's answer.
 
     Args:
-        question: that stands by itself.
-        passages: the best first; each is cited by its place among them.
+        question: the question in a form that needs no earlier messages.
+        passages: the best passage first; the quotations cite them by position, from 1.
     """
 
     question: str
@@ -34,42 +34,45 @@ class ExtractModel(OfflineChatModel):
 
 
 def extract(question: str, passages: Sequence[Passage]) -> str:
-    """What passages say about a question in the fewest words, each with its number."""
+    """Quote the sentences of `passages` that match the question best, each with its number."""
     worth = _worth(question, passages)
     rated = []
     for number, passage in enumerate(passages, 1):
-        above = _stems(f"{passage.title} {passage.section}")
-        told = sentences(passage.text)
-        best = max(range(len(told)), key=lambda each: _rate(worth, _stems(told[each]), set()))
-        # The search has read more into them than words.
-        rating = _rate(worth, _stems(told[best]), above) + RANK / number
-        rated.append((rating, -number, _quote(told, best)))
+        headings = _stems(f"{passage.title} {passage.section}")
+        texts = sentences(passage.text)
+        best = max(range(len(texts)), key=lambda each: _rate(worth, _stems(texts[each]), set()))
+        # The search also ranks by meaning, so its order counts besides the matching words.
+        rating = _rate(worth, _stems(texts[best]), headings) + RANK / number
+        rated.append((rating, -number, _quote(texts, best)))
     chosen = sorted(rated, reverse=True)[:QUOTED]
     quotes = [f"“{text}” [{-number}]" for _, number, text in chosen]
     return "\n\n".join([PREFACE, *quotes, ADVICE])
 
 
-def _quote(told: Sequence[str], best: int) -> str:
-    """A sentence with those behind it, and then those before it, as long as it stays short."""
+def _quote(texts: Sequence[str], best: int) -> str:
+    """Return the best sentence with as many neighbours as fit into `LONGEST` characters.
+
+    Following sentences are added before preceding ones.
+    """
     first, last = best, best + 1
-    while last < len(told) and len(" ".join(told[first : last + 1])) <= LONGEST:
+    while last < len(texts) and len(" ".join(texts[first : last + 1])) <= LONGEST:
         last += 1
-    while first > 0 and len(" ".join(told[first - 1 : last])) <= LONGEST:
+    while first > 0 and len(" ".join(texts[first - 1 : last])) <= LONGEST:
         first -= 1
-    text = " ".join(told[first:last])
+    text = " ".join(texts[first:last])
     return text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(' ', 1)[0]} …"
 
 
 def _worth(question: str, passages: Sequence[Passage]) -> dict[str, float]:
-    """The words of a question; one is worth the more, the fewer passages have it."""
-    told = [_stems(passage.in_context) for passage in passages]
-    return {word: 1 / max(1, sum(word in each for each in told)) for word in _stems(question)}
+    """Weight each word of the question: the fewer passages contain it, the higher its weight."""
+    texts = [_stems(passage.in_context) for passage in passages]
+    return {word: 1 / max(1, sum(word in each for each in texts)) for word in _stems(question)}
 
 
-def _rate(worth: Mapping[str, float], said: set[str], above: set[str]) -> float:
-    """What a sentence's words are worth; those only above it count half."""
+def _rate(worth: Mapping[str, float], sentence: set[str], headings: set[str]) -> float:
+    """Sum the weights of the words in a sentence. Words found only in its headings count half."""
     return sum(
-        value * (1.0 if word in said else 0.5 if word in above else 0.0)
+        value * (1.0 if word in sentence else 0.5 if word in headings else 0.0)
         for word, value in worth.items()
     )
 

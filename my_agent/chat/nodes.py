@@ -1,4 +1,4 @@
-"""The steps of a conversation over documents."""
+"""Nodes of the graph `chat`: complete the question, find passages, answer."""
 
 import asyncio
 import logging
@@ -27,9 +27,10 @@ logger = logging.getLogger(__name__)
 
 
 async def rewrite(state: State, config: RunnableConfig) -> Rewritten:
-    """Makes a follow-up question stand by itself, so that it can be searched for.
+    """Rewrite a follow-up question so that it can be searched for without the conversation.
 
-    A first question stays as it is, and so does any where there is nothing to search.
+    The first question of a thread stays unchanged. So does every question of a tenant that can read
+    no documents.
     """
     asked = question(state["messages"])
     earlier = before(window(state["messages"]))
@@ -40,9 +41,10 @@ async def rewrite(state: State, config: RunnableConfig) -> Rewritten:
 
 
 async def completed(asked: str, earlier: Sequence[AnyMessage]) -> str:
-    """A question with what it takes from the conversation before it.
+    """Return the question with the names and topics that it takes from earlier messages.
 
-    Without a model, references are resolved by what was asked about before.
+    Without a model, `resolve` fills in the references from the earlier questions. If the model
+    fails, the question is returned unchanged.
     """
     if not ModelSettings.from_environment().is_configured:
         return resolve(
@@ -50,20 +52,20 @@ async def completed(asked: str, earlier: Sequence[AnyMessage]) -> str:
         )
     model = await asyncio.to_thread(chat_model, ChatSettings.from_environment().rewrite_model)
     try:
-        # Nobody who watches the answer is to see this one.
+        # Without this tag the rewrite would be streamed to the client as if it were the answer.
         answer = await model.ainvoke(prompts.rewriting(earlier, asked), {"tags": [TAG_NOSTREAM]})
     except Exception:
-        # Whatever it is, the question can be searched for as it was asked.
-        logger.warning("A question was searched for as it was asked: no rewrite", exc_info=True)
+        # Any failure is acceptable here: the original question can be searched for as well.
+        logger.warning("Question rewrite failed; searched the original question", exc_info=True)
         return asked
     found = " ".join(answer.text.split())
     if not found:
-        logger.warning("A question was searched for as it was asked: the rewrite is empty")
+        logger.warning("Question rewrite was empty; searched the original question")
     return found or asked
 
 
 async def retrieve(state: State, config: RunnableConfig) -> Retrieved:
-    """Finds the passages of documents that the question is about."""
+    """Find the passages of documents that match the question."""
     tenant = caller(config).tenant_id
     found = await asyncio.to_thread(search, state.get("main_question", ""), tenant)
     passages = [
@@ -74,26 +76,27 @@ async def retrieve(state: State, config: RunnableConfig) -> Retrieved:
 
 
 async def generate(state: State, runtime: Runtime[Context]) -> Answered:
-    """Answers the end of the conversation, from the passages if there are any.
+    """Answer the last question, from the passages if there are any.
 
     Raises:
-        ModelCallError: the model was not reached, refused, or broke off; the run fails with it.
-        ValueError: there is nothing to answer.
+        ModelCallError: the model was unreachable, refused the request, or its answer broke off. The
+            run fails with this error.
+        ValueError: the thread has no messages.
     """
     if not state["messages"]:
-        raise ValueError("There is nothing to answer: send at least one message")
-    # langgraph's types deny it, but outside a server a run without a context has None here.
+        raise ValueError("The thread has no messages: send at least one message")
+    # langgraph's types exclude None, but a run without a context gets None outside a server.
     context = runtime.context or Context()  # type: ignore[truthy-bool]
     passages = [Passage(**each) for each in state.get("passages", [])]
     model = await asyncio.to_thread(chat_model, context.model)
     if passages and isinstance(model, OfflineChatModel):
         model = ExtractModel(question=state.get("main_question", ""), passages=passages)
-    told = prompts.system(context.system_prompt, passages)
-    answer = await model.ainvoke([told, *window(state["messages"])])
+    system_message = prompts.system(context.system_prompt, passages)
+    answer = await model.ainvoke([system_message, *window(state["messages"])])
     citations = cited(str(answer.text), passages)
-    # With the answer, too, because those of the thread are the last answer's alone.
-    kept = {**answer.additional_kwargs, **({"citations": citations} if citations else {})}
+    # Also stored with the message: the state's `citations` are those of the last answer only.
+    extra = {**answer.additional_kwargs, **({"citations": citations} if citations else {})}
     return {
-        "messages": [answer.model_copy(update={"additional_kwargs": kept})],
+        "messages": [answer.model_copy(update={"additional_kwargs": extra})],
         "citations": citations,
     }

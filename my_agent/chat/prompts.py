@@ -1,4 +1,4 @@
-"""What the models are told."""
+"""Prompts of the graph `chat`."""
 
 from collections.abc import Sequence
 
@@ -27,17 +27,23 @@ REWRITE = (
 )
 
 NAMES = {"human": "User", "ai": "Assistant"}
-"""What a rewrite calls who said something; what others said does not matter to it."""
+"""Labels of message types in the transcript of `rewriting`. Messages of other types are left out.
+"""
 
 
 def system(prompt: str, passages: Sequence[Passage]) -> SystemMessage:
-    """What the model is told first, with what the answer may rest on."""
+    """Build the system message: the prompt, followed by the numbered passages if there are any."""
     numbered = [f"[{number}] {each.in_context}" for number, each in enumerate(passages, 1)]
     return SystemMessage("\n\n".join([prompt, PASSAGES, *numbered] if passages else [prompt]))
 
 
 def rewriting(earlier: Sequence[AnyMessage], question: str) -> list[AnyMessage]:
-    """What the model is asked that completes a question."""
-    said = [f"{NAMES[each.type]}: {each.text}" for each in earlier if each.type in NAMES]
-    talk = "\n".join(["Conversation:", *said, "", f"Last question: {question}"])
-    return [SystemMessage(REWRITE), HumanMessage(talk)]
+    """Build the messages that ask the model to complete a follow-up question.
+
+    Args:
+        earlier: the conversation before the question.
+        question: the question to complete.
+    """
+    lines = [f"{NAMES[each.type]}: {each.text}" for each in earlier if each.type in NAMES]
+    transcript = "\n".join(["Conversation:", *lines, "", f"Last question: {question}"])
+    return [SystemMessage(REWRITE), HumanMessage(transcript)]

@@ -1,6 +1,7 @@
-"""References: what "it", "ele" or "the previous one" stands for, by the topics asked about before.
+"""References: replace "it", "ele" or "the previous one" by the topic of an earlier question.
 
-It knows words, not grammar: enough for the search, where no model can be asked.
+Used when no model is configured. It matches word lists and parses no grammar, which is enough for
+the search.
 """
 
 import re
@@ -8,7 +9,7 @@ from collections.abc import Sequence
 
 from my_agent.chat.documents.words import FUNCTION_WORDS, WORD, fold, listed
 
-# Folded words that stand for something that was named before.
+# Pronouns and demonstratives, folded: they refer to something that was named before.
 POINTERS = listed(
     """
     it they them he she him this that these those
@@ -17,10 +18,10 @@ POINTERS = listed(
     destas nesse nessa neste nesta aquele aquela aqueles aquelas daquele daquela naquele naquela
     """
 )
-# They may as well stand for what the same question names.
+# Possessives may also refer to something that the same question names.
 OWNERS = listed("its their his her seu sua seus suas lhe lhes")
 BACKWARDS = listed("previous former earlier anterior anteriores primeiro primeira")
-# What often stands beside a topic, and is none.
+# Words that often stand next to a topic but are not part of one.
 ASKING = listed(
     """
     many much long tall high big old far often compare describe explain list show name give kind
@@ -40,13 +41,13 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def resolve(question: str, earlier: Sequence[str]) -> str:
-    """The question with what it refers to; the question itself where it refers to nothing.
+    """Return the question with the topics that it refers to, or unchanged if it refers to nothing.
 
     Args:
-        question: as it was asked.
-        earlier: the questions before it, the oldest first.
+        question: the question as the user wrote it.
+        earlier: the questions before it, oldest first.
     """
-    topics, last = _told(earlier)
+    topics, last = _history(earlier)
     if not topics:
         return question
     if other := _names_only(question):
@@ -59,7 +60,7 @@ def resolve(question: str, earlier: Sequence[str]) -> str:
 
 
 def topic(question: str) -> str:
-    """What a question is about, in its own words: the last name in it, or the longest phrase."""
+    """Return the topic of a question in its own words: the last name, else the longest phrase."""
     phrases = _phrases(question)
     named = [phrase for phrase, is_name in phrases if is_name]
     if named:
@@ -67,8 +68,8 @@ def topic(question: str) -> str:
     return max((phrase for phrase, _ in phrases), key=lambda each: each.count(" "), default="")
 
 
-def _told(earlier: Sequence[str]) -> tuple[list[str], str]:
-    """What was asked about, the latest last, and the last question that stands by itself."""
+def _history(earlier: Sequence[str]) -> tuple[list[str], str]:
+    """Return the topics of the earlier questions, latest last, and the last complete question."""
     topics: list[str] = []
     last = ""
     for asked in earlier:
@@ -84,14 +85,14 @@ def _told(earlier: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _refers(question: str) -> bool:
-    """Whether it says nothing without what was said before."""
+    """Return whether the question cannot be understood without the conversation before it."""
     found = _folded(_EMPTY_IT.sub("", fold(question)))
     points = found & (POINTERS | BACKWARDS) or (found & OWNERS and not _names(question))
     return bool(points) or not _phrases(question)
 
 
 def _names_only(question: str) -> str:
-    """What a question names that has nothing else, such as "And the Brennick light?"."""
+    """Return the new topic of an elliptic question such as "And the Brennick light?", or ""."""
     found = _ELLIPTIC.fullmatch(question.strip())
     rest = found["rest"].strip() if found else ""
     return rest if not _refers(question) and topic(rest) == rest else ""
@@ -106,7 +107,10 @@ def _folded(text: str) -> set[str]:
 
 
 def _phrases(question: str) -> list[tuple[str, bool]]:
-    """Words that stand together and name something; and whether with a capital, so a name."""
+    """Split a question into phrases that name something. The flag says whether a phrase is a name.
+
+    A name contains a capital letter other than at the beginning of a sentence.
+    """
     found: list[tuple[list[str], bool]] = []
     tokens = _TOKEN.findall(question)
     together = False
@@ -115,7 +119,7 @@ def _phrases(question: str) -> list[tuple[str, bool]]:
         if together and fold(token) in _JOINTS and following[:1].isupper():
             found[-1][0].append(token)
         elif _means_something(token):
-            # The first word of a sentence has a capital whatever it is.
+            # The first word of a sentence is capitalized in any case.
             is_name = token[0].isupper() and place > 0 and tokens[place - 1] not in ".?!"
             if together:
                 found[-1] = ([*found[-1][0], token], found[-1][1] or is_name)
@@ -128,7 +132,7 @@ def _phrases(question: str) -> list[tuple[str, bool]]:
 
 
 def _trimmed(words: list[str]) -> str:
-    """A name of several words without what follows it: "Skarra Light burn" is none."""
+    """Cut the words after the last capitalized one: "Skarra Light burn" becomes "Skarra Light"."""
     capitals = [place for place, word in enumerate(words, 1) if word[0].isupper()]
     return " ".join(words[: capitals[-1]] if len(capitals) > 1 else words)
 

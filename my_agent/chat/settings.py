@@ -8,7 +8,7 @@ from my_agent.settings import EnvironmentSettings
 
 
 class ChatSettings(EnvironmentSettings):
-    """How questions are completed, and what answers may rest on; each field a variable."""
+    """Settings of search, rewriting and documents; each field is an environment variable."""
 
     PREFIX: ClassVar[str] = "CHAT_"
 

@@ -1,4 +1,4 @@
-"""What the graph takes and what it keeps."""
+"""Input and state of the graph `chat`."""
 
 from typing import Annotated
 
@@ -8,16 +8,16 @@ from typing_extensions import TypedDict
 
 
 class Input(TypedDict):
-    """What a caller may send."""
+    """The input that a client may send."""
 
-    # New messages only: they are appended to those of the thread, or replace one by its id.
+    # Messages are appended to the thread; a message with a known id replaces that message.
     messages: Annotated[list[AnyMessage], add_messages]
 
 
 class Found(TypedDict):
-    """A passage of a document, as the thread keeps it."""
+    """A passage of a document, as the thread stores it."""
 
-    # Its place in the document, from 1.
+    # Position in the document, from 1.
     number: int
     title: str
     section: str
@@ -25,41 +25,43 @@ class Found(TypedDict):
 
 
 class Citation(TypedDict):
-    """A passage that the last answer names."""
+    """A passage that the last answer cites."""
 
-    # Between brackets in the answer.
+    # The number in brackets in the answer.
     number: int
     title: str
     section: str
-    # Its place in the document, from 1.
+    # Position in the document, from 1.
     passage: int
     text: str
 
 
 class State(Input, total=False):
-    """What a thread keeps: the whole conversation, and what the last answer rests on."""
+    """The stored state of a thread: the conversation, and the sources of the last answer."""
 
-    # The last question, standing by itself: what documents are searched for.
+    # The last question, rewritten to stand alone: the query for the document search.
     main_question: str
     passages: list[Found]
     citations: list[Citation]
 
 
 class Rewritten(TypedDict):
-    """What `rewrite` writes."""
+    """The update that `rewrite` returns."""
 
     main_question: str
 
 
 class Retrieved(TypedDict):
-    """What `retrieve` writes. No citation, since the answer that had some was another one."""
+    """The update that `retrieve` returns. It clears the citations of the previous answer."""
 
     passages: list[Found]
     citations: list[Citation]
 
 
 class Answered(TypedDict):
-    """What `generate` writes; the answer is appended, with its citations beside its text."""
+    """The update that `generate` returns. The answer also carries its citations in
+    `additional_kwargs`.
+    """
 
     messages: list[AnyMessage]
     citations: list[Citation]

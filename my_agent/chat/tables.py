@@ -1,4 +1,4 @@
-"""What is kept of documents: where each came from, its passages, and when they last changed."""
+"""Tables of the graph `chat`: documents, their files and passages, and a version per tenant."""
 
 from sqlalchemy import (
     Column,
@@ -14,14 +14,14 @@ from sqlalchemy import (
 from my_agent.database import metadata
 
 SHARED = ""
-"""The tenant of what every tenant may read."""
+"""Tenant id of rows that every tenant may read."""
 
 documents = Table(
     "chat_document",
     metadata,
     Column("document_id", Text, primary_key=True),
     Column("tenant_id", Text, nullable=False),
-    # Of its bytes and of how they are read: what has the same is the same document.
+    # Hash of the file's bytes and of the reader's version: equal digests mean the same document.
     Column("digest", Text, nullable=False),
     UniqueConstraint("tenant_id", "digest"),
 )
@@ -30,7 +30,7 @@ files = Table(
     "chat_file",
     metadata,
     Column("tenant_id", Text, primary_key=True),
-    # Absolute, so that a folder and one inside it agree on what they hold.
+    # Absolute, so that ingesting a folder and ingesting its subfolder agree on the same files.
     Column("path", Text, primary_key=True),
     Column(
         "document_id",
@@ -52,16 +52,16 @@ passages = Table(
         ForeignKey("chat_document.document_id", ondelete="CASCADE"),
         nullable=False,
     ),
-    # Its place in the document, from 1.
+    # Position in the document, from 1.
     Column("number", Integer, nullable=False),
     Column("title", Text, nullable=False),
     Column("section", Text, nullable=False),
     Column("text", Text, nullable=False),
-    # 32-bit floats, little-endian, of length 1.
+    # 32-bit little-endian floats, normalized to length 1.
     Column("vector", LargeBinary, nullable=False),
     UniqueConstraint("document_id", "number"),
     Index("ix_chat_passage_tenant", "tenant_id", "passage_id"),
-    # An id is never given again, so that one which was kept means this passage or none.
+    # Ids are never reused: a cached id refers to this passage or to none.
     sqlite_autoincrement=True,
 )
 
@@ -69,6 +69,6 @@ versions = Table(
     "chat_index",
     metadata,
     Column("tenant_id", Text, primary_key=True),
-    # Another one after each change, and never one that was there before.
+    # A new unique value after each change of the tenant's documents.
     Column("version", Text, nullable=False),
 )

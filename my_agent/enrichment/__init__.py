@@ -1,1 +1,1 @@
-"""What the ICP finder leaves to the background: one candidate after the other is enriched."""
+"""Graph `enrichment`: the background job of the ICP finder. It enriches candidates one by one."""

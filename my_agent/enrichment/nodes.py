@@ -1,4 +1,4 @@
-"""The one step of the background: the next candidate."""
+"""The only node of the graph `enrichment`."""
 
 from typing import Literal
 
@@ -13,20 +13,21 @@ from my_agent.user import caller
 async def enrich_next(
     state: State, config: RunnableConfig
 ) -> Command[Literal["enrich_next", "__end__"]]:
-    """Enriches the job's next candidate, and comes back for the one after it.
+    """Enrich the next candidate of the job, and repeat until none is left.
 
-    What is next is in the job's row and not in the state: so nothing is done twice after a crash,
-    and candidates may be added. If the run is cancelled or fails in here the row says so.
+    The job's row, not the state, decides which candidate is next. So a resumed run repeats nothing,
+    and candidates can be added while it works. The row also records if the run fails or is
+    cancelled.
 
     Raises:
-        JobError: there is no such job of the user's tenant, or it is another thread's.
+        JobError: the user's tenant has no such job, or the job belongs to another thread.
     """
     tenant_id = caller(config).tenant_id
     job_id, thread_id = state["job_id"], str(config["configurable"]["thread_id"])
     run_id = (config.get("metadata") or {}).get("run_id")
-    async with jobs.noting_the_end(tenant_id, job_id, thread_id):
+    async with jobs.recording_the_end(tenant_id, job_id, thread_id):
         step = await jobs.next_step(tenant_id, job_id, thread_id, run_id)
-        await jobs.take(step)
+        await jobs.enrich_step(step)
     if step.candidate is None:
         return Command(goto="__end__", update={"done": step.done, "total": step.total})
     return Command(goto="enrich_next", update={"done": step.done + 1, "total": step.total})

@@ -1,24 +1,24 @@
-"""What the graph takes and what it keeps."""
+"""Input and state of the graph `enrichment`."""
 
 from typing_extensions import TypedDict
 
 
 class Input(TypedDict):
-    """What a caller may send.
+    """The input that a client may send.
 
     Attributes:
-        job_id: a job of the ICP finder's, which names this run's thread as its own.
+        job_id: a job of the ICP finder whose row names the thread of this run.
     """
 
     job_id: str
 
 
 class State(Input, total=False):
-    """What a thread keeps.
+    """The stored state of a thread.
 
     Attributes:
-        done: candidates that are enriched.
-        total: of so many.
+        done: number of enriched candidates.
+        total: number of candidates of the job.
     """
 
     done: int

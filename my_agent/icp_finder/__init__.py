@@ -1,1 +1,1 @@
-"""The ICP finder: from a company and its best customers to companies like those."""
+"""Graph `icp_finder`: find companies that resemble a company's best customers."""

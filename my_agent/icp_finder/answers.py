@@ -1,4 +1,4 @@
-"""Answers: what a reply to one of our questions chooses, or that it is unclear. Pure."""
+"""Answers: find the option that a reply to a question chooses. Pure functions."""
 
 import json
 import re
@@ -19,9 +19,9 @@ OPTIONS: dict[Kind, dict[str, str]] = {
     "rerun": {"rerun": "Search again", "keep": "No, keep what there is"},
     "enrich": {"enrich": "Enrich them", "later": "Not now"},
 }
-"""What each question offers: values, and what a button would say."""
+"""The options of each kind of question: value and label of a button."""
 
-# A longer message tells something, rather than choosing.
+# A longer message is taken for new information rather than for a choice.
 MAX_WORDS = 9
 
 _YES = re.compile(
@@ -52,9 +52,10 @@ class Question(TypedDict):
     """A question that waits for an answer; also the payload of its interrupt.
 
     Attributes:
-        question: in words.
-        options: values to answer with, each with a label.
-        details: what the client may need to show or do.
+        kind: the kind of question; decides the options.
+        question: the text of the question.
+        options: value and label of each option.
+        details: data that the client may show or need for its next request.
     """
 
     kind: Kind
@@ -64,17 +65,18 @@ class Question(TypedDict):
 
 
 def question(kind: Kind, text: str, **details: Any) -> Question:
-    """A question of a kind."""
+    """Build a question of a kind."""
     options = [{"value": value, "label": label} for value, label in OPTIONS[kind].items()]
     return {"kind": kind, "question": text, "options": options, "details": details}
 
 
 def parse(kind: Kind, reply: Any) -> str | None:
-    """The option that a reply chooses, or None where that is unclear.
+    """Return the option that a reply chooses, or None if the reply is unclear.
 
     Args:
+        kind: the kind of question.
         reply: free text, the value or label of an option, its number, true or false, or a
-            dictionary with one of those.
+            dictionary or a list with one of these.
     """
     options = list(OPTIONS[kind])
     if isinstance(reply, bool):
@@ -82,8 +84,8 @@ def parse(kind: Kind, reply: Any) -> str | None:
     if isinstance(reply, int):
         return options[reply - 1] if 0 < reply <= len(options) else None
     if not isinstance(reply, str):
-        inner = _inner(reply)
-        return None if inner is None else parse(kind, inner)
+        wrapped = _unwrap(reply)
+        return None if wrapped is None else parse(kind, wrapped)
     text = " ".join(reply.casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").split())
     text = text.strip(" .!")
     for value, label in OPTIONS[kind].items():
@@ -91,23 +93,23 @@ def parse(kind: Kind, reply: Any) -> str | None:
             return value
     if text.isascii() and text.isdigit() and len(text) == 1:
         return parse(kind, int(text))
-    return _meant(kind, text)
+    return _interpret(kind, text)
 
 
-def spoken(reply: Any) -> str:
-    """A reply as a message of the conversation."""
+def reply_text(reply: Any) -> str:
+    """Return a reply as the text of a message."""
     if isinstance(reply, str):
         return reply
-    inner = _inner(reply)
-    if inner is not None:
-        return spoken(inner)
+    wrapped = _unwrap(reply)
+    if wrapped is not None:
+        return reply_text(wrapped)
     if isinstance(reply, bool):
         return "Yes" if reply else "No"
     return json.dumps(reply, ensure_ascii=False, default=str)
 
 
-def _inner(reply: Any) -> Any:
-    """The reply inside of what a user interface wraps it in."""
+def _unwrap(reply: Any) -> Any:
+    """Return the reply inside the list or dictionary of a user interface, or None."""
     if isinstance(reply, list | tuple) and len(reply) == 1:
         return reply[0]
     if isinstance(reply, Mapping):
@@ -117,22 +119,22 @@ def _inner(reply: Any) -> Any:
     return None
 
 
-def _meant(kind: Kind, text: str) -> str | None:
-    """What a short text means; None if it says nothing of the kind, or two things."""
+def _interpret(kind: Kind, text: str) -> str | None:
+    """Return the option that a short text means; None if it means none or several."""
     yes, no = _YES.match(text), _NO.match(text)
     if _UNSURE.search(text) or (text.endswith("?") and not yes):
         return None
     if len(text.split()) > MAX_WORDS and not (yes or no):
         return None
-    named = [value for value, words in _WORDS[kind].items() if words.search(text)]
+    matched = [value for value, words in _WORDS[kind].items() if words.search(text)]
     refused = _NO.search(text) is not None
     if kind == "context_change":
-        return named[0] if len(named) == 1 and not refused else None
+        return matched[0] if len(matched) == 1 and not refused else None
     if no or (refused and not yes):
         return _yes_or_no(kind, yes=False)
-    if len(named) == 1:
-        return named[0]
-    return _yes_or_no(kind, yes=True) if _YES.search(text) and not named else None
+    if len(matched) == 1:
+        return matched[0]
+    return _yes_or_no(kind, yes=True) if _YES.search(text) and not matched else None
 
 
 def _yes_or_no(kind: Kind, *, yes: bool) -> str | None:

@@ -1,4 +1,4 @@
-"""The background: starting the graph `enrichment` on the server that this runs in, as its user."""
+"""Start the graph `enrichment` on the server of this process, on behalf of the run's user."""
 
 import sys
 from typing import TYPE_CHECKING, Literal
@@ -9,38 +9,38 @@ if TYPE_CHECKING:
     from langgraph_sdk.client import LangGraphClient
 
 GRAPH = "enrichment"
-# One step a candidate, and candidates may be added while it works.
+# Recursion limit: each candidate takes one step, and candidates may be added during the run.
 MOST_STEPS = 10_000
 UNDER_WAY = ("pending", "running")
 
 
 class JobError(RuntimeError):
-    """A job cannot be run; the message is a sentence for the user.
+    """A job cannot be run. The message is a sentence for the user.
 
     A RuntimeError, since the API hides from its callers the message of any class it does not know.
     """
 
 
 async def start(job_id: str, thread_id: str) -> str:
-    """Start a job's run on a thread of its own; its id.
+    """Start the run of a job on a new thread, and return the id of the run.
 
     Args:
-        job_id: what the run works on.
-        thread_id: of the thread, which is made.
+        job_id: the job.
+        thread_id: id of the thread to create.
 
     Raises:
-        JobError: there is no server, or it does not run this graph.
+        JobError: this process has no server, or the server does not serve the graph `enrichment`.
     """
     try:
         run = await _client().runs.create(
             thread_id,
             GRAPH,
             input={"job_id": job_id},
-            # By which its user finds the thread, to follow it or to cancel.
+            # The user can search threads by this, to follow or cancel the job.
             metadata={"job_id": job_id},
             config={"recursion_limit": MOST_STEPS},
             if_not_exists="create",
-            # Nothing that has been done is done again after a crash.
+            # Each step is stored before the next one starts: after a crash, no finished step repeats.
             durability="sync",
         )
     except httpx.HTTPError as error:
@@ -49,10 +49,10 @@ async def start(job_id: str, thread_id: str) -> str:
 
 
 async def state(thread_id: str, run_id: str) -> Literal["under way", "over", "unknown"]:
-    """Whether a run is still to be done; unknown where nobody says so.
+    """Return whether a run is unfinished; "unknown" if the server does not tell.
 
     Args:
-        thread_id: of its thread.
+        thread_id: the thread of the run.
         run_id: the run.
     """
     try:
@@ -65,9 +65,9 @@ async def state(thread_id: str, run_id: str) -> Literal["under way", "over", "un
 
 
 def _client() -> "LangGraphClient":
-    # Without a URL the SDK calls the server in this process, and would start to load one.
+    # Without a URL the SDK calls the server in this process. If none is loaded, it would load one.
     if "langgraph_api.server" not in sys.modules:
-        raise JobError("There is no server that could run it in the background.")
+        raise JobError("This process has no server that could run enrichments in the background.")
     from langgraph_sdk import get_client
 
     return get_client()

@@ -1,11 +1,11 @@
-"""Changes: what a message would change of a confirmed company, and how a new session starts. Pure."""
+"""Changes: what a message would change about a confirmed company. Pure functions."""
 
 from typing import Any
 
 from typing_extensions import TypedDict
 
 from my_agent.icp_finder.diffs import basis, changed
-from my_agent.icp_finder.heard import Heard, merged
+from my_agent.icp_finder.message_parser import ParsedMessage, merge_icp
 from my_agent.icp_finder.model import Site
 from my_agent.icp_finder.prompts import CUSTOMERS
 from my_agent.icp_finder.sites import domain, readable
@@ -13,65 +13,68 @@ from my_agent.icp_finder.state import State
 
 
 class Session(TypedDict):
-    """A session for what has changed.
+    """A proposed new session for the changed company or ICP.
 
     Attributes:
-        website: the domain of its company, as people write it.
-        request: method, path and body of the request that opens it.
+        website: domain of the company, readable (no punycode).
+        request: method, path and body of the request that opens the session.
     """
 
     website: str
     request: dict[str, Any]
 
 
-def new_website(state: State, heard: Heard) -> str | None:
-    """Another website of the company's own that a message tells, once the company is known."""
+def new_website(state: State, parsed: ParsedMessage) -> str | None:
+    """Return the new website of the company that a message names, or None.
+
+    None while the company is unknown. Websites of the company and its customers are not new.
+    """
     site = state.get("site")
     if site is None:
         return None
     known = {site["domain"], *(each["domain"] for each in state.get("customers", []))}
-    others = [] if heard["customers"] else heard["sites"]
-    told = [heard["website"], *others]
-    return next((each for each in told if each and domain(each) not in known), None)
+    others = [] if parsed["customers"] else parsed["sites"]
+    candidates = [parsed["website"], *others]
+    return next((each for each in candidates if each and domain(each) not in known), None)
 
 
-def replaces_all(heard: Heard) -> bool:
-    """Whether a message gives all customers anew."""
-    return heard["customers"] and len(heard["sites"]) >= CUSTOMERS
+def replaces_all(parsed: ParsedMessage) -> bool:
+    """Return whether a message lists a complete new set of customers."""
+    return parsed["customers"] and len(parsed["sites"]) >= CUSTOMERS
 
 
-def new_customers(customers: list[Site], heard: Heard) -> list[str]:
-    """The customers' websites after a message that replaces some of them, or all."""
-    if replaces_all(heard):
-        return heard["sites"][:CUSTOMERS]
-    swaps = {domain(old): new for old, new in heard["swaps"]}
+def new_customers(customers: list[Site], parsed: ParsedMessage) -> list[str]:
+    """Return the customers' websites after a message that replaces some or all of them."""
+    if replaces_all(parsed):
+        return parsed["sites"][:CUSTOMERS]
+    swaps = {domain(old): new for old, new in parsed["swaps"]}
     return [swaps.get(site["domain"], site["website"]) for site in customers]
 
 
-def changed_parts(state: State, heard: Heard) -> tuple[str, ...]:
-    """Which of `diffs.PARTS` a message would change."""
+def changed_parts(state: State, parsed: ParsedMessage) -> tuple[str, ...]:
+    """Return the `diffs.PARTS` that a message would change."""
     site, icp = state.get("site"), state.get("icp")
     if site is None or icp is None:
         return ()
     customers = state.get("customers", [])
-    website = new_website(state, heard)
+    website = new_website(state, parsed)
     old = basis({"site": site, "customers": customers}, icp)
-    new = basis({"site": site, "customers": []}, merged(icp, heard["icp"]))
+    new = basis({"site": site, "customers": []}, merge_icp(icp, parsed["icp"]))
     new["website"] = domain(website) if website else old["website"]
-    new["customers"] = sorted({domain(each) for each in new_customers(customers, heard)})
+    new["customers"] = sorted({domain(each) for each in new_customers(customers, parsed)})
     return changed(old, new)
 
 
-def next_session(state: State, heard: Heard) -> Session:
-    """The session that a user starts who does not want to go on here.
+def next_session(state: State, parsed: ParsedMessage) -> Session:
+    """Build the request that opens a new session for the change.
 
-    With another website it takes the place of this thread; with another ICP it is a new thread of
+    For another website, the request replaces this thread. For another ICP, it creates a thread for
     the same company, which closes this one.
     """
-    website = new_website(state, heard)
+    website = new_website(state, parsed)
     site = state.get("site")
-    payload: dict[str, Any] = {**heard["icp"]}
-    customers = new_customers(state.get("customers", []), heard)
+    payload: dict[str, Any] = {**parsed["icp"]}
+    customers = new_customers(state.get("customers", []), parsed)
     if customers != [each["website"] for each in state.get("customers", [])]:
         payload["customers"] = customers
     if website is not None:

@@ -1,4 +1,4 @@
-"""What a caller may choose for one run."""
+"""Options that a client may set for one run of the graph `icp_finder`."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from pydantic.dataclasses import dataclass
 
 @dataclass(kw_only=True, frozen=True, config=ConfigDict(extra="forbid"))
 class Context:
-    """Values of one run; a value given here wins over the environment."""
+    """Options of one run. A value given here overrides the environment."""
 
     model: Annotated[
         str | None, Field(min_length=1, description="Name of the model; none: OPENAI_MODEL")

@@ -1,4 +1,4 @@
-"""Decisions: go on with the candidates there are, or search again. Pure."""
+"""Decisions: use the stored candidates or search again. Pure functions."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,12 +11,12 @@ from my_agent.icp_finder.settings import IcpSettings
 
 
 class Decisions(TypedDict):
-    """What to do about candidates; at most one of the two, and why.
+    """The decision about candidates. At most one of the two flags is set.
 
     Attributes:
-        use_cached: go on with the ones that are stored.
+        use_cached: continue with the stored candidates.
         rerun_icp: search again, if the user agrees.
-        reason: a part of a sentence that fits after "because".
+        reason: a clause that fits after "because".
     """
 
     use_cached: bool
@@ -26,16 +26,16 @@ class Decisions(TypedDict):
 
 @dataclass(frozen=True)
 class Signals:
-    """What is known of a company when its user returns.
+    """The facts about a company that the decision depends on.
 
     Attributes:
-        profile_exists: its website is known.
-        icp_confirmed: the user has agreed to profile and ICP.
-        profile_stale: the profile is old.
-        discovery_stale: the last search is old.
-        rule_drift: ICP or search are of another rule than the one in force.
-        changes: what has changed since the last search, named as in `diffs.PARTS`.
-        recent_candidates: the last search found somebody, not long ago.
+        profile_exists: the company's website is stored.
+        icp_confirmed: the user has confirmed profile and ICP.
+        profile_stale: the profile is too old.
+        discovery_stale: the last search is too old.
+        rule_drift: the ICP or the last search belongs to a rule other than the one in force.
+        changes: what has changed since the last search; names of `diffs.PARTS`.
+        recent_candidates: the last search found candidates and is not stale.
     """
 
     profile_exists: bool = False
@@ -48,59 +48,60 @@ class Signals:
 
 
 def decide(signals: Signals) -> Decisions:
-    """The decision for what is known; every combination has one."""
+    """Return the decision; every combination of signals has one."""
     if not signals.profile_exists:
-        return _neither("nothing is known of this company yet")
+        return _no_action("nothing is known of this company yet")
     if not signals.icp_confirmed:
-        return _neither("the ideal customer profile is not confirmed yet")
-    reasons = list(_against(signals))
+        return _no_action("the ideal customer profile is not confirmed yet")
+    reasons = list(_reasons_to_search(signals))
     if reasons:
         return {"use_cached": False, "rerun_icp": True, "reason": _listed(reasons)}
     reason = "the candidates are recent and nothing has changed since"
     return {"use_cached": True, "rerun_icp": False, "reason": reason}
 
 
-def signals(snapshot: Snapshot, rule_name: str, settings: IcpSettings, moment: datetime) -> Signals:
-    """What a snapshot says at a moment.
+def signals(snapshot: Snapshot, rule_name: str, settings: IcpSettings, at: datetime) -> Signals:
+    """Derive the signals from a snapshot.
 
     Args:
+        snapshot: the stored data of the company.
         rule_name: the rule in force.
-        settings: how many days make something stale.
-        moment: aware.
+        settings: the limits of staleness, in days.
+        at: the current time, timezone-aware.
     """
     profile, rule, discovery = snapshot.profile, snapshot.rule, snapshot.discovery
     if profile is None:
         return Signals()
-    found_old = discovery is not None and _is_older(
-        discovery.at, moment, settings.discovery_staleness_days
+    is_stale = discovery is not None and _is_older(
+        discovery.at, at, settings.discovery_staleness_days
     )
     return Signals(
         profile_exists=True,
         icp_confirmed=profile.confirmed and rule is not None and rule.confirmed,
-        profile_stale=_is_older(profile.updated_at, moment, settings.profile_staleness_days),
-        discovery_stale=found_old,
+        profile_stale=_is_older(profile.updated_at, at, settings.profile_staleness_days),
+        discovery_stale=is_stale,
         rule_drift=any(each and each != rule_name for each in _rules(snapshot)),
         changes=(
             changed(discovery.basis, basis(profile.company, rule.icp))
             if discovery is not None and rule is not None
             else ()
         ),
-        recent_candidates=discovery is not None and discovery.candidates > 0 and not found_old,
+        recent_candidates=discovery is not None and discovery.candidates > 0 and not is_stale,
     )
 
 
-def _neither(reason: str) -> Decisions:
+def _no_action(reason: str) -> Decisions:
     return {"use_cached": False, "rerun_icp": False, "reason": reason}
 
 
-def _against(signals: Signals) -> list[str]:
-    """Why the stored candidates will not do."""
+def _reasons_to_search(signals: Signals) -> list[str]:
+    """Return the reasons against the stored candidates."""
     reasons = []
     if signals.changes:
         are = "has" if len(signals.changes) == 1 and signals.changes[0] == "website" else "have"
         reasons.append(f"the {_listed(list(signals.changes))} {are} changed since the last search")
     if signals.rule_drift:
-        reasons.append("the rule in force is another one")
+        reasons.append("a different rule is in force")
     if signals.discovery_stale:
         reasons.append("the last search is out of date")
     if signals.profile_stale:
@@ -114,11 +115,11 @@ def _listed(words: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def _is_older(then: datetime, moment: datetime, days: float) -> bool:
-    return moment - then > timedelta(days=days)
+def _is_older(then: datetime, at: datetime, days: float) -> bool:
+    return at - then > timedelta(days=days)
 
 
 def _rules(snapshot: Snapshot) -> tuple[str | None, str | None]:
-    """The rules that ICP and search are of."""
+    """Return the rules of the stored ICP and of the last search."""
     rule, discovery = snapshot.rule, snapshot.discovery
     return (rule.name if rule else None, discovery.rule_name if discovery else None)

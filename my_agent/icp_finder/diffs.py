@@ -1,4 +1,4 @@
-"""Diffs: what a discovery was done for, and how it differs from what is asked now. Pure."""
+"""Diffs: compare what a discovery was based on with what is asked now. Pure functions."""
 
 import hashlib
 import json
@@ -7,13 +7,13 @@ from my_agent.icp_finder.model import Basis, Company, Icp
 
 HASH_DIGITS = 16
 PARTS = ("website", "customers", "industries", "sizes", "regions", "keywords")
-"""What can differ, in the order in which people care."""
+"""The parts of a basis, the most important to users first."""
 
 
 def basis(company: Company, icp: Icp) -> Basis:
-    """What a discovery for this company and ICP depends on.
+    """Return what a discovery for this company and ICP depends on.
 
-    Neither order, case nor repetition in a list matters; nor does how a website was spelled.
+    Order, case and duplicates in lists are ignored, and so are different spellings of a website.
     """
     return {
         "website": company["site"]["domain"],
@@ -28,13 +28,13 @@ def basis(company: Company, icp: Icp) -> Basis:
 
 
 def icp_hash(of: Basis) -> str:
-    """The first digits of the SHA-256 of a basis; equal for equal ones."""
+    """Return the first digits of the SHA-256 of a basis. Equal bases have equal hashes."""
     text = json.dumps(of, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
 
 
 def changed(old: Basis, new: Basis) -> tuple[str, ...]:
-    """Which of `PARTS` differ; none exactly where the hashes are equal."""
+    """Return the `PARTS` that differ; none if and only if the hashes are equal."""
     before, after = _parts(old), _parts(new)
     return tuple(part for part in PARTS if before[part] != after[part])
 

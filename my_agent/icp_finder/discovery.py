@@ -1,6 +1,6 @@
-"""Discovery: candidates, and websites of candidates, by searching the web.
+"""Discovery: search the web for candidates and for the websites of candidates.
 
-Where there is no network, or the search engines refuse, nothing is found; the log says so.
+Without a network, or if the search engines refuse, nothing is found and the reason is logged.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from my_agent.icp_finder.website import line, name_in
 
 logger = logging.getLogger(__name__)
 
-# Seconds of one engine, and of everything that one call of this module asks.
+# Timeouts in seconds: of one engine, and of all queries of one call of this module.
 ENGINE_SECONDS, SEARCH_SECONDS = 5, 15.0
 QUERIES = 4
 RESULTS = 20
-# Sites about companies, of which none is one's own.
+# Sites about other companies; their pages are never a company's own website.
 NOT_COMPANIES = frozenset(
     (
         *("wikipedia.org", "linkedin.com", "facebook.com", "instagram.com", "youtube.com"),
@@ -35,7 +35,7 @@ NOT_COMPANIES = frozenset(
         *("companieshouse.gov.uk", "data.gov.sg", "acra.gov.sg", "statista.com"),
     )
 )
-# Pages that list companies.
+# Titles of pages that list several companies.
 _LIST = re.compile(r"^\W*(the\s+)?(top|best|leading|list|\d+)\b", re.IGNORECASE)
 _LEGAL_FORM = re.compile(
     r"\b(pte|private|limited|ltd|llp|lp|inc|corp|corporation|co|gmbh|company|plc|sdn|bhd)\b\.?",
@@ -46,12 +46,12 @@ Result = dict[str, Any]
 
 
 async def discover(company: Company, icp: Icp, *, limit: int) -> list[Candidate]:
-    """Candidates that the web knows, each company once.
+    """Search the web for candidates. Each company occurs once.
 
     Args:
-        company: the tenant's; neither it nor its customers are candidates.
-        icp: what is asked for.
-        limit: how many at most.
+        company: the tenant's company. Neither it nor its customers become candidates.
+        icp: the ideal customer profile to search for.
+        limit: maximum number of candidates.
     """
     known = {company["site"]["domain"], *(site["domain"] for site in company["customers"])}
     found: dict[str, Candidate] = {}
@@ -63,24 +63,24 @@ async def discover(company: Company, icp: Icp, *, limit: int) -> list[Candidate]
 
 
 async def website_of(name: str, region: str) -> str | None:
-    """A company's own website, if the web knows one whose domain is its name.
+    """Search for a company's own website: one whose domain matches the company's name.
 
     Args:
-        name: as the register has it.
-        region: where it is; may be empty.
+        name: the name in the register.
+        region: the company's region; may be empty.
     """
     plain = " ".join(_LEGAL_FORM.sub(" ", name).split())
-    squashed = _squashed(plain)
+    compact = _compact(plain)
     for result in await _search([f"{plain} {region}".strip()]):
         website, domain = _site(result)
-        label = _squashed(domain.partition(".")[0])
-        if len(label) > 3 and (label in squashed or squashed in label):
+        label = _compact(domain.partition(".")[0])
+        if len(label) > 3 and (label in compact or compact in label):
             return website
     return None
 
 
 def queries(company: Company, icp: Icp) -> list[str]:
-    """What is searched for: each industry in each region, with the first keywords."""
+    """Build the queries: each industry in each region, with the first keywords."""
     words = " ".join(icp["keywords"][:3])
     places = icp["regions"] or [""]
     asked = [
@@ -95,7 +95,7 @@ def queries(company: Company, icp: Icp) -> list[str]:
 
 
 async def _search(asked: Iterable[str]) -> list[Result]:
-    """The results of several queries, one after the other, until one fails."""
+    """Return the results of the queries, one after the other, until one fails."""
     found: list[Result] = []
     if not IcpSettings.from_environment().icp_web_search:
         return found
@@ -104,13 +104,17 @@ async def _search(asked: Iterable[str]) -> list[Result]:
             for query in asked:
                 found += await asyncio.to_thread(_ask, query)
     except (TimeoutError, ConnectionError) as error:
-        logger.info("No web search: %s", str(error) or "it takes too long")
+        logger.info("Web search failed: %s", str(error) or "timeout")
     return found
 
 
 def _ask(query: str) -> list[Result]:
-    """Blocks. Raises ConnectionError: no engine answers."""
-    # Here and not above: it takes its time, which a start would wait for.
+    """Send one query. Blocks.
+
+    Raises:
+        ConnectionError: no search engine answered.
+    """
+    # Imported late: the import is slow and would delay every start.
     from ddgs import DDGS
     from ddgs.exceptions import DDGSException
 
@@ -127,19 +131,19 @@ def _candidate(result: Result, regions: Iterable[str]) -> Candidate | None:
     website, domain = _site(result)
     if not domain or _LIST.match(title):
         return None
-    said = f"{title} {body}".casefold()
+    text = f"{title} {body}".casefold()
     return Candidate(
         key=f"domain:{domain}",
         name=name_in(title) or sites.readable(domain),
         source="web",
         website=website,
-        region=next((region for region in regions if region.casefold() in said), ""),
+        region=next((region for region in regions if region.casefold() in text), ""),
         about=body,
     )
 
 
 def _site(result: Result) -> tuple[str, str]:
-    """The website of a result and its domain; empty where it is none of a company."""
+    """Return URL and domain of a result; empty if it is not a company's website."""
     link = str(result.get("href") or "")
     try:
         url, domain = httpx.URL(link), sites.domain(link)
@@ -150,5 +154,5 @@ def _site(result: Result) -> tuple[str, str]:
     return f"{url.scheme}://{url.netloc.decode()}", domain
 
 
-def _squashed(name: str) -> str:
+def _compact(name: str) -> str:
     return re.sub(r"[\W_]+", "", name.casefold())

@@ -1,4 +1,4 @@
-"""Enriching: what can be found out about one candidate, from its website."""
+"""Enriching: read details of one candidate from its website."""
 
 import re
 from typing import Any
@@ -10,7 +10,7 @@ from my_agent.icp_finder.scoring import website_of
 MAX_CONTACTS = 5
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]+\.)+[a-zA-Z]{2,24}\b")
 _PHONE = re.compile(r"(?<![\w+])\+\d(?:[ ()-]{0,2}\d){7,13}(?!\d)")
-# A name of a picture, such as `logo@2x.png`.
+# File names of pictures, such as `logo@2x.png`, look like mail addresses.
 _PICTURE = re.compile(r"\.(png|jpe?g|gif|svg|webp)$", re.IGNORECASE)
 _EMPLOYEES = re.compile(
     r"(?:(?:team|staff|workforce) of (?:over |about |more than |some )?(\d[\d,]{0,6}))"
@@ -20,14 +20,14 @@ _EMPLOYEES = re.compile(
 
 
 async def enrich(candidate: Candidate) -> dict[str, Any]:
-    """What the web tells of a candidate.
+    """Read the details of a candidate from the web.
 
     Args:
-        candidate: whose details are to be found.
+        candidate: the candidate to enrich.
 
     Returns:
-        `status`: `read`, `unreadable` or `no_website`; `note`: why it was not read;
-        `website`, `about`, `emails`, `phones` and `size`, one of `SIZES`, as far as they are known.
+        `status`: `read`, `unreadable` or `no_website`; `note`: why the website was not read; and if
+            known `website`, `about`, `emails`, `phones` and `size`, one of `SIZES`.
     """
     site = website_of(candidate) or await discovery.website_of(candidate.name, candidate.region)
     if site is None:
@@ -42,7 +42,7 @@ async def enrich(candidate: Candidate) -> dict[str, Any]:
 
 
 def contacts(text: str) -> dict[str, list[str]]:
-    """Addresses and telephone numbers in a text, each once. Pure."""
+    """Extract mail addresses and telephone numbers from a text, each once. Pure."""
     mails = [each.rstrip(".").lower() for each in _EMAIL.findall(text)]
     phones = [" ".join(each.split()) for each in _PHONE.findall(text)]
     return {
@@ -52,7 +52,7 @@ def contacts(text: str) -> dict[str, list[str]]:
 
 
 def size(text: str) -> str | None:
-    """The one of `SIZES` that a company says of itself, if it does. Pure."""
+    """Return the range of `SIZES` that contains a company's stated number of employees. Pure."""
     found = _EMPLOYEES.search(text)
     if found is None:
         return None

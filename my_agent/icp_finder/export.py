@@ -1,4 +1,4 @@
-"""Export: a tenant's latest scores as lines of CSV."""
+"""Export: a tenant's latest scores as CSV."""
 
 import csv
 import io
@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from my_agent.icp_finder.records import Which, with_scores
+from my_agent.icp_finder.records import DiscoveryKey, with_scores
 from my_agent.icp_finder.scoring import WEIGHTS
 from my_agent.icp_finder.statements import run
 from my_agent.icp_finder.tables import candidates, discoveries, scores
@@ -18,47 +18,54 @@ COLUMNS = (
     *("source", "enrichment", "size", "emails", "phones", "scored_at"),
 )
 BATCH = 500
-# What a spreadsheet would take for the beginning of a formula.
+# Characters that begin a formula in a spreadsheet.
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 async def latest_scores(tenant_id: str) -> AsyncIterator[str]:
-    """Lines of CSV: the names of the columns, then the candidates of each company and rule.
+    """Yield CSV: the header, then the candidates of each company and rule, best first.
 
-    Those are the ones of the last search, best first. Each line is read in a short transaction of
-    its batch, so that a slow reader holds up nothing, and comes once whatever is written meanwhile.
+    The candidates are those of the last search. Each batch is read in a short transaction of its
+    own, so that a slow client blocks nothing. Each candidate occurs once, even if rows change
+    meanwhile.
 
     Args:
-        tenant_id: whose.
+        tenant_id: the tenant whose scores are exported.
     """
     yield _lines([COLUMNS])
-    for domain, which in await run(lambda connection: _latest(connection, tenant_id), tenant_id):
-        order = await run(lambda connection, of=which: _order(connection, of), tenant_id)  # type: ignore[misc]
+    for domain, discovery_key in await run(
+        lambda connection: _latest(connection, tenant_id), tenant_id
+    ):
+        order = await run(lambda connection, of=discovery_key: _order(connection, of), tenant_id)  # type: ignore[misc]
         for start in range(0, len(order), BATCH):
             keys = order[start : start + BATCH]
-            rows = await run(lambda c, of=which, some=keys: _rows(c, of, some), tenant_id)  # type: ignore[misc]
+            rows = await run(lambda c, of=discovery_key, batch=keys: _rows(c, of, batch), tenant_id)  # type: ignore[misc]
             ranked = ((start + at, rows[key]) for at, key in enumerate(keys, 1) if key in rows)
-            yield _lines(_cells(domain, which[1], rank, row) for rank, row in ranked)
+            yield _lines(_cells(domain, discovery_key[1], rank, row) for rank, row in ranked)
 
 
-def _latest(connection: Connection, tenant_id: str) -> list[tuple[str, Which]]:
-    """The last search of each company under each rule."""
-    mine = select(discoveries).where(discoveries.c.tenant_id == tenant_id)
-    found: dict[tuple[str, str], tuple[str, Which]] = {}
-    for row in connection.execute(mine.order_by(discoveries.c.discovered_at)):
-        which = (tenant_id, row.rule_name, row.icp_hash)
-        found[row.domain, row.rule_name] = (row.domain, which)
+def _latest(connection: Connection, tenant_id: str) -> list[tuple[str, DiscoveryKey]]:
+    """Return the last search of each company under each rule."""
+    of_tenant = select(discoveries).where(discoveries.c.tenant_id == tenant_id)
+    found: dict[tuple[str, str], tuple[str, DiscoveryKey]] = {}
+    for row in connection.execute(of_tenant.order_by(discoveries.c.discovered_at)):
+        discovery_key = (tenant_id, row.rule_name, row.icp_hash)
+        found[row.domain, row.rule_name] = (row.domain, discovery_key)
     return [found[key] for key in sorted(found)]
 
 
-def _order(connection: Connection, which: Which) -> list[str]:
-    ask = with_scores(which).with_only_columns(candidates.c.key)
+def _order(connection: Connection, discovery_key: DiscoveryKey) -> list[str]:
+    ask = with_scores(discovery_key).with_only_columns(candidates.c.key)
     best = (scores.c.total.desc(), candidates.c.name, candidates.c.key)
     return list(connection.scalars(ask.order_by(*best)))
 
 
-def _rows(connection: Connection, which: Which, keys: list[str]) -> dict[str, Row[Any]]:
-    ask = with_scores(which).add_columns(scores.c.scored_at).where(candidates.c.key.in_(keys))
+def _rows(
+    connection: Connection, discovery_key: DiscoveryKey, keys: list[str]
+) -> dict[str, Row[Any]]:
+    ask = (
+        with_scores(discovery_key).add_columns(scores.c.scored_at).where(candidates.c.key.in_(keys))
+    )
     return {row.key: row for row in connection.execute(ask)}
 
 
@@ -81,9 +88,10 @@ def _lines(rows: Iterable[Iterable[object]]) -> str:
 
 
 def harmless(cell: object) -> object:
-    """A cell that no spreadsheet takes for a formula: what looks like one begins with an apostrophe.
+    """Escape a cell that a spreadsheet would evaluate as a formula. Pure.
 
-    The text is a stranger's, from the web or a file. Pure.
+    Cells contain text from the web or from a file, which may be malicious. An apostrophe is put in
+    front of anything that looks like a formula.
     """
     if not isinstance(cell, str):
         return cell

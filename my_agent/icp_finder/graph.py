@@ -1,8 +1,8 @@
 """ingest -> return_user_probe -> profile_builder -> journey_guard -> normalize -> refresh_icp
 -> decide_strategy -> ssic_fallback -> progress_report -> enrich -> finalize.
 
-Where the user has to choose, a node goes to `choose`, which waits; the answer is read by `ingest`
-like any message. The other exits are in each node's return type.
+If the user has to choose, a node goes to `choose`, which interrupts the run. `ingest` then reads
+the answer like any message. The other exits of a node are in its return type.
 """
 
 from langgraph.graph import END, START, StateGraph
@@ -25,7 +25,7 @@ graph = (
     StateGraph(State, context_schema=Context, input_schema=Input)
     .add_node(ingest)
     .add_node(return_user_probe)
-    # langgraph takes a node with both config and runtime; its types know none.
+    # langgraph accepts a node with both config and runtime, but its types do not.
     .add_node(profile_builder)  # type: ignore[arg-type]
     .add_node(journey_guard)
     .add_node(choose)

@@ -1,9 +1,9 @@
-"""Jobs: candidates enriched while the user waits, and many more in a background run.
+"""Jobs: enrich candidates while the user waits, or in a background run.
 
-There is one job for what was asked for under one rule (`enrichment_jobs` has a unique key), however
-often it is asked for. The row says which thread works on it; a run on any other may not. Where the
-run has failed, was cancelled or is gone, whoever asks next starts the job again: what is enriched
-stays so.
+A rule and an ICP have at most one job, however often it is requested (`enrichment_jobs` has a
+unique key). The row names the thread that works on the job; runs on other threads must not. If the
+run has failed, was cancelled or is gone, the next request restarts the job. Candidates that are
+already enriched stay enriched.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from my_agent.icp_finder.background import JobError
 from my_agent.icp_finder.enriching import enrich
 from my_agent.icp_finder.model import Candidate, Job
 from my_agent.icp_finder.records import (
-    Which,
+    DiscoveryKey,
     asked_for,
     candidate,
     find_candidates,
@@ -37,21 +37,22 @@ from my_agent.user import User, caller
 
 __all__ = ["JobError", "enqueue", "enrich_now", "find"]
 
-# Websites that are read at a time while the user waits.
-AT_ONCE = 5
-# Starting a run takes a moment, in which the row names none.
-STARTING = timedelta(seconds=60)
-# Who may not see the run of another user can only see that the job goes on.
-SILENT = timedelta(minutes=10)
+# Websites that are read concurrently while the user waits.
+MAX_CONCURRENT = 5
+# Until the run is created, the row has no run id. After this time the start is considered failed.
+START_TIMEOUT = timedelta(seconds=60)
+# A user cannot see another user's run, only updates of the job's row. Without an update for this
+# time, the run is considered dead.
+SILENCE_TIMEOUT = timedelta(minutes=10)
 
 
 async def find(tenant_id: str, rule_name: str, icp_hash: str) -> Job | None:
-    """The job for what was asked for under a rule, as it is now.
+    """Return the job of a rule and an ICP, or None.
 
     Args:
-        tenant_id: whose.
+        tenant_id: the tenant.
         rule_name: the rule.
-        icp_hash: of what was asked for.
+        icp_hash: hash of the ICP.
     """
     row = await run(
         lambda connection: _find(connection, (tenant_id, rule_name, icp_hash)), tenant_id
@@ -62,137 +63,140 @@ async def find(tenant_id: str, rule_name: str, icp_hash: str) -> Job | None:
 async def enrich_now(
     tenant_id: str, rule_name: str, icp_hash: str, keys: Sequence[str]
 ) -> list[Candidate]:
-    """Enrich candidates, a few at a time; what is enriched already is not done again.
+    """Enrich candidates concurrently. Candidates that are already enriched are skipped.
 
     Args:
-        tenant_id: whose.
-        rule_name: the rule that they were found for.
-        icp_hash: of what was asked for.
-        keys: of the candidates; those that are not there are left out of the answer.
+        tenant_id: the tenant.
+        rule_name: the rule of the candidates.
+        icp_hash: hash of the ICP.
+        keys: keys of the candidates. Unknown keys are left out of the result.
     """
-    which = (tenant_id, rule_name, icp_hash)
-    rows = await run(lambda connection: find_candidates(connection, which, keys), tenant_id)
-    free = asyncio.Semaphore(AT_ONCE)
+    discovery_key = (tenant_id, rule_name, icp_hash)
+    rows = await run(lambda connection: find_candidates(connection, discovery_key, keys), tenant_id)
+    free = asyncio.Semaphore(MAX_CONCURRENT)
 
     async def one(row: Row[Any]) -> None:
         async with free:
-            await _enrich(which, candidate(row))
+            await _enrich(discovery_key, candidate(row))
 
     await asyncio.gather(*(one(row) for row in rows.values() if row.enriched_at is None))
-    rows = await run(lambda connection: find_candidates(connection, which, keys), tenant_id)
+    rows = await run(lambda connection: find_candidates(connection, discovery_key, keys), tenant_id)
     return [candidate(rows[key]) for key in dict.fromkeys(keys) if key in rows]
 
 
 async def enqueue(
     config: RunnableConfig, *, rule_name: str, icp_hash: str, keys: Sequence[str]
 ) -> Job:
-    """Have candidates enriched in the background; once, however often it is asked for.
+    """Enrich candidates in the background. Repeated calls use the same job.
 
-    Candidates that the job does not have yet are added to it. One that is done starts again where
-    any of them is not enriched.
+    New candidates are added to the job. A finished job restarts if any of the candidates is not
+    enriched.
 
     Args:
-        config: of the run that asks; the job is its user's.
-        rule_name: the rule that they were found for.
-        icp_hash: of what was asked for.
-        keys: of the candidates.
+        config: config of the calling run; the job belongs to its user.
+        rule_name: the rule of the candidates.
+        icp_hash: hash of the ICP.
+        keys: keys of the candidates.
 
     Returns:
-        The job; it is `created` if this call has started its run.
+        The job. `created` says whether this call started a run.
 
     Raises:
-        JobError: no run can be started here.
+        JobError: the run cannot be started.
     """
     user = caller(config)
-    which = (user.tenant_id, rule_name, icp_hash)
-    claim = await run(lambda c: _claim(c, which, user, keys, dead=None), user.tenant_id, write=True)
-    if not claim.mine and not await _is_alive(claim.row, user):
+    discovery_key = (user.tenant_id, rule_name, icp_hash)
+    claim = await run(
+        lambda c: _claim(c, discovery_key, user, keys, dead=None), user.tenant_id, write=True
+    )
+    if not claim.starts_run and not await _is_alive(claim.row, user):
         dead = claim.row
         claim = await run(
-            lambda c: _claim(c, which, user, keys, dead=dead), user.tenant_id, write=True
+            lambda c: _claim(c, discovery_key, user, keys, dead=dead), user.tenant_id, write=True
         )
-    if not claim.mine:
+    if not claim.starts_run:
         return _job(claim.row)
     row = claim.row
     try:
         run_id = await background.start(row.job_id, row.thread_id)
     except JobError as error:
-        await run(_setting(row, status="failed", reason=str(error)), row.tenant_id, write=True)
+        await run(_updating(row, status="failed", reason=str(error)), row.tenant_id, write=True)
         raise
-    await run(_setting(row, run_id=run_id), row.tenant_id, write=True)
+    await run(_updating(row, run_id=run_id), row.tenant_id, write=True)
     return _job(row, created=True)
 
 
-# --- what the background run does -------------------------------------------
+# --- steps of the background run ---------------------------------------------
 
 
 @dataclass(frozen=True)
 class Step:
-    """What is next in a job.
+    """The next step of a job.
 
     Attributes:
-        which: whose candidates.
-        candidate: the next one; None: all are done.
-        done: how many are, of `total`.
+        discovery_key: the discovery that the candidates belong to.
+        candidate: the next candidate; None if all are enriched.
+        done: number of enriched candidates.
+        total: number of candidates of the job.
     """
 
-    which: Which
+    discovery_key: DiscoveryKey
     candidate: Candidate | None
     done: int
     total: int
 
 
 async def next_step(tenant_id: str, job_id: str, thread_id: str, run_id: str | None) -> Step:
-    """What a job's run does next; where all is done, the job is.
+    """Return the next step of a job, and update the job's row. Without a step the job is done.
 
     Args:
-        tenant_id: whose.
+        tenant_id: the tenant.
         job_id: the job.
-        thread_id: of the run.
+        thread_id: the thread of the run.
         run_id: the run, if it has an id.
 
     Raises:
-        JobError: there is no such job, or it is another thread's.
+        JobError: the tenant has no such job, or the job belongs to another thread.
     """
 
     def work(connection: Connection) -> Step:
-        mine = (jobs.c.tenant_id == tenant_id, jobs.c.job_id == job_id)
-        row = connection.execute(select(jobs).where(*mine).with_for_update()).first()
+        filters = (jobs.c.tenant_id == tenant_id, jobs.c.job_id == job_id)
+        row = connection.execute(select(jobs).where(*filters).with_for_update()).first()
         if row is None or row.thread_id != thread_id:
-            raise JobError("There is no such job, or it has been started again elsewhere.")
-        which = (row.tenant_id, row.rule_name, row.icp_hash)
-        found = find_candidates(connection, which, row.candidate_keys)
-        # One that is not found any more was replaced by a new search, and counts as done.
+            raise JobError("The job does not exist, or another thread has restarted it.")
+        discovery_key = (row.tenant_id, row.rule_name, row.icp_hash)
+        found = find_candidates(connection, discovery_key, row.candidate_keys)
+        # A missing candidate was replaced by a newer search and counts as done.
         left = [
             key for key in row.candidate_keys if key in found and found[key].enriched_at is None
         ]
         done = len(row.candidate_keys) - len(left)
         status = "running" if left else "done"
-        # Who has started the run may have died before it could write down which it is.
-        _setting(row, status=status, done=done, reason=None, run_id=run_id)(connection)
+        # The process that started the run may have crashed before it stored the run's id.
+        _updating(row, status=status, done=done, reason=None, run_id=run_id)(connection)
         upcoming = candidate(found[left[0]]) if left else None
-        return Step(which, upcoming, done, len(row.candidate_keys))
+        return Step(discovery_key, upcoming, done, len(row.candidate_keys))
 
     return await run(work, tenant_id, write=True)
 
 
-async def take(step: Step) -> None:
-    """Enrich the step's candidate."""
+async def enrich_step(step: Step) -> None:
+    """Enrich the candidate of a step."""
     if step.candidate is not None:
-        await _enrich(step.which, step.candidate)
+        await _enrich(step.discovery_key, step.candidate)
 
 
 @asynccontextmanager
-async def noting_the_end(tenant_id: str, job_id: str, thread_id: str) -> AsyncIterator[None]:
-    """Has the job's row say that its run was cancelled or has failed, if it does so in here."""
+async def recording_the_end(tenant_id: str, job_id: str, thread_id: str) -> AsyncIterator[None]:
+    """Record in the job's row if the enclosed code fails or is cancelled."""
 
     async def note(status: str, reason: str | None) -> None:
-        mine = (
+        filters = (
             jobs.c.tenant_id == tenant_id,
             jobs.c.job_id == job_id,
             jobs.c.thread_id == thread_id,
         )
-        end = update(jobs).where(*mine).values(status=status, reason=reason, updated_at=now())
+        end = update(jobs).where(*filters).values(status=status, reason=reason, updated_at=now())
         await run(lambda connection: connection.execute(end), tenant_id, write=True)
 
     try:
@@ -210,68 +214,72 @@ async def noting_the_end(tenant_id: str, job_id: str, thread_id: str) -> AsyncIt
 
 @dataclass(frozen=True)
 class _Claim:
-    """A job's row, and whether its run is now mine to start."""
+    """A job's row, and whether the caller has to start its run."""
 
     row: Row[Any]
-    mine: bool
+    starts_run: bool
 
 
 def _claim(
-    connection: Connection, which: Which, user: User, keys: Sequence[str], dead: Row[Any] | None
+    connection: Connection,
+    discovery_key: DiscoveryKey,
+    user: User,
+    keys: Sequence[str],
+    dead: Row[Any] | None,
 ) -> _Claim:
-    """Make the job, or add to it; start it again if its run is over, or is `dead`.
+    """Create the job, or add to it. Restart it if its run is over or is the `dead` one.
 
-    Of several who find the same run dead only the first gets it.
+    If several callers find the same run dead, only the first one gets the claim.
     """
-    lock(connection, f"enrichment:{':'.join(which)}")
-    row = _find(connection, which)
+    lock(connection, f"enrichment:{':'.join(discovery_key)}")
+    row = _find(connection, discovery_key)
     if row is None:
-        connection.execute(insert(jobs).values(**_new(which, user, keys)))
-        return _Claim(_found(connection, which), mine=True)
+        connection.execute(insert(jobs).values(**_new(discovery_key, user, keys)))
+        return _Claim(_found(connection, discovery_key), starts_run=True)
     more = [key for key in dict.fromkeys(keys) if key not in row.candidate_keys]
     is_over = row.status in ("failed", "cancelled")
     if row.status == "done":
-        # New ones, and those that a later search has found again.
-        due = find_candidates(connection, which, keys).values()
+        # The job is due again for new candidates and for those that a later search has found again.
+        due = find_candidates(connection, discovery_key, keys).values()
         is_over = any(each.enriched_at is None for each in due)
         more = more if is_over else []
-    mine = is_over or (dead is not None and row.thread_id == dead.thread_id)
+    starts_run = is_over or (dead is not None and row.thread_id == dead.thread_id)
     changes: dict[str, Any] = {"candidate_keys": [*row.candidate_keys, *more]} if more else {}
-    if mine:
+    if starts_run:
         again = {"status": "queued", "thread_id": str(uuid4()), "run_id": None, "reason": None}
         changes = {**changes, **again, "user_id": user.user_id}
     if changes:
-        _setting(row, **changes)(connection)
-    return _Claim(_found(connection, which), mine=mine)
+        _updating(row, **changes)(connection)
+    return _Claim(_found(connection, discovery_key), starts_run=starts_run)
 
 
 async def _is_alive(row: Row[Any], user: User) -> bool:
-    """Whether a job is done, or somebody is at it."""
+    """Return whether a job is done or its run is still active."""
     if row.status == "done":
         return True
     silent = now() - row.updated_at
     if row.run_id is None:
-        return bool(silent < STARTING)
+        return bool(silent < START_TIMEOUT)
     if row.user_id != user.user_id:
-        return bool(silent < SILENT)
+        return bool(silent < SILENCE_TIMEOUT)
     return await background.state(row.thread_id, row.run_id) != "over"
 
 
-async def _enrich(which: Which, who: Candidate) -> None:
-    """Find a candidate's details and keep them, with the score that they make."""
-    details = await enrich(who)
-    known = replace(who, details=details)
+async def _enrich(discovery_key: DiscoveryKey, target: Candidate) -> None:
+    """Enrich a candidate, and store its details and its new score."""
+    details = await enrich(target)
+    known = replace(target, details=details)
 
     def work(connection: Connection) -> None:
-        asked = asked_for(connection, which)
+        asked = asked_for(connection, discovery_key)
         again = None if asked is None else score(known, *asked)
-        save_details(connection, which, who.key, details, again)
+        save_details(connection, discovery_key, target.key, details, again)
 
-    await run(work, which[0], write=True)
+    await run(work, discovery_key[0], write=True)
 
 
-def _new(which: Which, user: User, keys: Sequence[str]) -> dict[str, Any]:
-    tenant_id, rule_name, icp_hash = which
+def _new(discovery_key: DiscoveryKey, user: User, keys: Sequence[str]) -> dict[str, Any]:
+    tenant_id, rule_name, icp_hash = discovery_key
     return {
         "job_id": str(uuid4()),
         "tenant_id": tenant_id,
@@ -287,25 +295,25 @@ def _new(which: Which, user: User, keys: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _find(connection: Connection, which: Which) -> Row[Any] | None:
-    tenant_id, rule_name, icp_hash = which
-    mine = (
+def _find(connection: Connection, discovery_key: DiscoveryKey) -> Row[Any] | None:
+    tenant_id, rule_name, icp_hash = discovery_key
+    filters = (
         jobs.c.tenant_id == tenant_id,
         jobs.c.icp_hash == icp_hash,
         jobs.c.rule_name == rule_name,
     )
-    return connection.execute(select(jobs).where(*mine)).first()
+    return connection.execute(select(jobs).where(*filters)).first()
 
 
-def _found(connection: Connection, which: Which) -> Row[Any]:
-    row = _find(connection, which)
+def _found(connection: Connection, discovery_key: DiscoveryKey) -> Row[Any]:
+    row = _find(connection, discovery_key)
     if row is None:
-        raise LookupError("The job that was just written is not there")
+        raise LookupError("The job row is missing directly after it was written")
     return row
 
 
-def _setting(row: Row[Any], **changes: Any) -> Callable[[Connection], None]:
-    """Change a job, unless it has been started again since."""
+def _updating(row: Row[Any], **changes: Any) -> Callable[[Connection], None]:
+    """Return an update of the job's row that does nothing if the job has been restarted since."""
     same = (jobs.c.job_id == row.job_id, jobs.c.thread_id == row.thread_id)
     statement = update(jobs).where(*same).values(**changes, updated_at=now())
 

@@ -1,4 +1,4 @@
-"""What the ICP finder does, as log lines with an `action`."""
+"""Structured log lines of the ICP finder."""
 
 from typing import Any, Literal
 
@@ -30,6 +30,6 @@ Action = Literal[
 ]
 
 
-def noted(action: Action, thread_id: str | None, **particulars: Any) -> None:
-    """Log what was done in a thread."""
-    logger.info("ICP finder", action=action, thread_id=thread_id, **particulars)
+def log_action(action: Action, thread_id: str | None, **fields: Any) -> None:
+    """Log an action in a thread."""
+    logger.info("ICP finder", action=action, thread_id=thread_id, **fields)

@@ -1,8 +1,7 @@
-"""A register of companies that do not exist, in the format of the public one, to try things with.
+"""Generate a register of companies that do not exist, in the format of the public register.
 
-`python -m my_agent.icp_finder.made_up FILE` writes it; `reference/made_up_register.csv` is that.
-Neither names nor numbers can be a real company's: each name says that it is made up, and no UEN
-has `MU` in it.
+`python -m my_agent.icp_finder.made_up FILE` writes it; `reference/made_up_register.csv` is a copy.
+No real company can match: each name contains "(MADE UP)", and no real UEN contains `MU`.
 """
 
 import csv
@@ -23,7 +22,7 @@ NAMES = (
     *("PELICAN", "SAFFRON", "TIDEWAY", "JUNIPER", "COPPER", "STARLING", "BAMBOO", "HORIZON"),
     *("MANGROVE", "OTTER", "LOTUS", "CINNABAR", "DRIFTWOOD", "PIONEER", "CASCADE", "MARIGOLD"),
 )
-# A word for the name, the code, and what it is in our words.
+# A word for the name, the SSIC code, and the activity in our own words.
 ACTIVITIES = (
     ("SOFTWARE", "62011", "Software and application development"),
     ("SYSTEMS", "62021", "IT consultancy"),
@@ -85,10 +84,11 @@ STREETS = ("MADE UP ROAD", "NOWHERE LANE", "EXAMPLE AVENUE", "SAMPLE STREET")
 
 
 def rows() -> Iterator[tuple[str, ...]]:
-    """The companies, the same ones at each call."""
+    """Yield the companies, the same ones in each call."""
     for number in range(COUNT):
         word, code, activity = ACTIVITIES[number % len(ACTIVITIES)]
-        # Steps that share no factor with the lengths, so that combinations do not repeat.
+        # Step sizes without a common factor with the list lengths, so that combinations do not
+        # repeat.
         name = NAMES[(number * 7) % len(NAMES)]
         ending, kind = TYPES[number % 9 == 4]
         status = STATUSES[number % 11 % len(STATUSES)] if number % 11 > 6 else STATUSES[0]
@@ -110,7 +110,7 @@ def rows() -> Iterator[tuple[str, ...]]:
 
 
 def text() -> str:
-    """The whole file."""
+    """Return the content of the CSV file."""
     lines = io.StringIO(newline="")
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(COLUMNS)

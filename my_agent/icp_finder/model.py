@@ -1,6 +1,7 @@
-"""What the ICP finder talks about: companies, an ideal customer profile, candidates, jobs.
+"""Data types of the ICP finder: companies, ideal customer profiles, candidates, jobs.
 
-What a thread's state or a JSON column holds is a TypedDict; what the records return is frozen.
+Values in a thread's state or in a JSON column are TypedDicts; results of `records` are frozen
+dataclasses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +13,13 @@ from typing_extensions import TypedDict
 
 
 class Site(TypedDict):
-    """A company's website, and what could be read of it.
+    """A company's website and what could be read from it.
 
     Attributes:
         website: URL of its first page, such as `https://acme.example`.
-        domain: its registrable domain; tells companies apart.
-        name: what the page calls itself; the domain where it could not be read.
-        about: what the page says, shortened; empty where it could not be read.
+        domain: its registrable domain; identifies the company.
+        name: the name in the page's title; the domain if the page could not be read.
+        about: text of the page, shortened; empty if the page could not be read.
     """
 
     website: str
@@ -32,7 +33,7 @@ class Company(TypedDict):
 
     Attributes:
         site: its website.
-        customers: websites of customers that it would like more of.
+        customers: websites of its best customers, which candidates should resemble.
     """
 
     site: Site
@@ -40,13 +41,13 @@ class Company(TypedDict):
 
 
 class Icp(TypedDict):
-    """An ideal customer profile; an empty list: any.
+    """An ideal customer profile. An empty list means any.
 
     Attributes:
         industries: in words, such as `Freight transport by road`.
         sizes: ranges of `SIZES`.
         regions: countries or cities.
-        keywords: words that such a customer's website would have.
+        keywords: words that the website of such a customer contains.
     """
 
     industries: list[str]
@@ -56,15 +57,16 @@ class Icp(TypedDict):
 
 
 SIZES = ("1-10", "11-50", "51-200", "201-500", "501-1000", "1001+")
-"""Numbers of employees."""
+"""Ranges of numbers of employees."""
 
 
 class Basis(TypedDict):
-    """What a discovery depends on. A change of it makes the candidates those of another question.
+    """The input of a discovery. After a change of it, the stored candidates no longer fit.
 
     Attributes:
         website: domain of the tenant's company.
         customers: domains of the customers, sorted.
+        icp: the ideal customer profile, normalized.
     """
 
     website: str
@@ -74,7 +76,7 @@ class Basis(TypedDict):
 
 @dataclass(frozen=True)
 class Profile:
-    """A company as it was saved."""
+    """A stored company."""
 
     company: Company
     confirmed: bool
@@ -83,7 +85,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Rule:
-    """An ICP as it was saved, under the name of a rule."""
+    """A stored ICP, under the name of a rule."""
 
     name: str
     icp: Icp
@@ -96,10 +98,10 @@ class Discovery:
     """The last search for candidates of a company.
 
     Attributes:
-        rule_name: the rule that it was for.
-        basis: what it was done for.
-        candidates: how many it left.
-        at: when.
+        rule_name: the rule of the search.
+        basis: the input of the search.
+        candidates: number of stored candidates.
+        at: time of the search.
     """
 
     rule_name: str
@@ -110,11 +112,12 @@ class Discovery:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What is known of a tenant's company; None: not yet.
+    """The stored data of a tenant's company. None means that nothing is stored.
 
     Attributes:
-        rule: of the name that was asked for, or else the one saved last.
-        discovery: the last one of the company, for whatever rule.
+        profile: the company.
+        rule: the rule with the requested name, or else the one saved last.
+        discovery: the last search for the company under any rule.
     """
 
     profile: Profile | None = None
@@ -127,10 +130,10 @@ class Candidate:
     """A company that may become a customer.
 
     Attributes:
-        key: tells candidates of one discovery apart: `uen:...` or `domain:...`.
-        ssic: codes of its activities.
+        key: identifies the candidate in its discovery: `uen:...` or `domain:...`.
+        ssic: codes of its activities, the main one first.
         industry: its main activity in words.
-        details: what enrichment has found.
+        details: result of the enrichment.
     """
 
     key: str
@@ -150,7 +153,8 @@ class Score:
     """How well a candidate fits, from 0 to 1.
 
     Attributes:
-        parts: what each feature adds to the total.
+        total: sum of the parts.
+        parts: contribution of each feature to the total.
     """
 
     total: float
@@ -170,8 +174,9 @@ class Job:
     """An enrichment in the background.
 
     Attributes:
-        created: whether this call made it; else it was there already.
-        done: candidates that are enriched, of `total`.
+        created: whether this call started its run.
+        done: number of enriched candidates.
+        total: number of candidates of the job.
     """
 
     id: str

@@ -1,7 +1,7 @@
-"""Records: what is known of a tenant's company, its rules, and the candidates found for them.
+"""Records: store and load a tenant's company, its rules, and the candidates found for them.
 
-Each function is one transaction. A company is told apart by its domain; candidates belong to a rule
-and to the hash of what was asked for.
+Each function is one transaction. The domain identifies a company. Candidates belong to a rule and
+to the hash of the ICP that they were found for.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,12 +28,12 @@ from my_agent.icp_finder.tables import candidates, discoveries, profiles, rules,
 
 
 async def load_snapshot(tenant_id: str, *, domain: str | None, rule_name: str) -> Snapshot:
-    """What is known of a tenant's company.
+    """Load the stored data of a tenant's company.
 
     Args:
-        tenant_id: whose.
-        domain: of the company; None: the one saved last.
-        rule_name: of the rule that is looked for; where it is not there, the one saved last.
+        tenant_id: the tenant.
+        domain: domain of the company; None: the company saved last.
+        rule_name: the preferred rule; if it is not stored, the rule saved last is loaded.
     """
 
     def work(connection: Connection) -> Snapshot:
@@ -57,12 +57,12 @@ async def load_snapshot(tenant_id: str, *, domain: str | None, rule_name: str) -
 
 
 async def save_profile(tenant_id: str, company: Company, *, confirmed: bool) -> None:
-    """Save a tenant's company, in the place of what was known of its domain.
+    """Save a tenant's company, and replace the stored one of the same domain.
 
     Args:
-        tenant_id: whose.
+        tenant_id: the tenant.
         company: the company.
-        confirmed: whether the user has said that it is right.
+        confirmed: whether the user has confirmed it.
     """
     row = {
         "tenant_id": tenant_id,
@@ -75,14 +75,14 @@ async def save_profile(tenant_id: str, company: Company, *, confirmed: bool) -> 
 
 
 async def save_rule(tenant_id: str, domain: str, name: str, icp: Icp, *, confirmed: bool) -> None:
-    """Save an ICP of a tenant's company under the name of a rule, in the place of that rule.
+    """Save the ICP of a tenant's company under the name of a rule, and replace that rule.
 
     Args:
-        tenant_id: whose.
-        domain: of the company.
-        name: of the rule.
+        tenant_id: the tenant.
+        domain: domain of the company.
+        name: name of the rule.
         icp: the ICP.
-        confirmed: whether the user has said that it is right.
+        confirmed: whether the user has confirmed it.
     """
     row = {
         "tenant_id": tenant_id,
@@ -98,28 +98,32 @@ async def save_rule(tenant_id: str, domain: str, name: str, icp: Icp, *, confirm
 async def save_discovery(
     tenant_id: str, rule_name: str, icp_hash: str, basis: Basis, found: Sequence[Scored]
 ) -> None:
-    """Note a search for candidates, and keep what it found in the place of what the last one did.
+    """Save a search and replace the candidates of the previous one.
 
-    What enrichment has found of a candidate that is found again stays until it is enriched again,
-    for which it is due now.
+    Details of a candidate that is found again stay, but the candidate is due for enrichment again.
 
     Args:
-        tenant_id: whose.
-        rule_name: the rule that it was for.
-        icp_hash: of `basis`.
-        basis: what was asked for.
+        tenant_id: the tenant.
+        rule_name: the rule of the search.
+        icp_hash: hash of `basis`.
+        basis: the input of the search.
         found: the candidates.
     """
-    which = (tenant_id, rule_name, icp_hash)
+    discovery_key = (tenant_id, rule_name, icp_hash)
     keys = [each.candidate.key for each in found]
-    note = {**_named(which), "domain": basis["website"], "basis": basis, "discovered_at": now()}
+    row = {
+        **_named(discovery_key),
+        "domain": basis["website"],
+        "basis": basis,
+        "discovered_at": now(),
+    }
 
     def work(connection: Connection) -> None:
         for table in (scores, candidates):
             others = table.c.key.not_in(keys)
-            connection.execute(delete(table).where(*_of(table, which), others))
-        _keep(connection, which, found, keep=("details", "found_at"))
-        upsert(connection, discoveries, [note])
+            connection.execute(delete(table).where(*_of(table, discovery_key), others))
+        _keep(connection, discovery_key, found, keep=("details", "found_at"))
+        upsert(connection, discoveries, [row])
 
     await run(work, tenant_id, write=True)
 
@@ -127,32 +131,38 @@ async def save_discovery(
 async def add_candidates(
     tenant_id: str, rule_name: str, icp_hash: str, found: Sequence[Scored]
 ) -> None:
-    """Add candidates to a discovery's; one that is there already is brought up to date.
+    """Add candidates to a discovery, and update those that it already has.
 
     Args:
-        tenant_id: whose.
-        rule_name: the rule that they are for.
-        icp_hash: of what was asked for.
+        tenant_id: the tenant.
+        rule_name: the rule of the candidates.
+        icp_hash: hash of the ICP.
         found: the candidates.
     """
-    which = (tenant_id, rule_name, icp_hash)
+    discovery_key = (tenant_id, rule_name, icp_hash)
     stays = ("details", "found_at", "enriched_at")
-    await run(lambda connection: _keep(connection, which, found, keep=stays), tenant_id, write=True)
+    await run(
+        lambda connection: _keep(connection, discovery_key, found, keep=stays),
+        tenant_id,
+        write=True,
+    )
 
 
 async def best_candidates(
     tenant_id: str, rule_name: str, icp_hash: str, *, limit: int
 ) -> list[Scored]:
-    """The candidates of a discovery with their scores, best first, then by name.
+    """Return the candidates of a discovery with their scores, best first, then by name.
 
     Args:
-        tenant_id: whose.
-        rule_name: the rule that they are for.
-        icp_hash: of what was asked for.
-        limit: how many at most.
+        tenant_id: the tenant.
+        rule_name: the rule of the candidates.
+        icp_hash: hash of the ICP.
+        limit: maximum number of candidates.
     """
-    which = (tenant_id, rule_name, icp_hash)
-    ask = with_scores(which).order_by(scores.c.total.desc(), candidates.c.name, candidates.c.key)
+    discovery_key = (tenant_id, rule_name, icp_hash)
+    ask = with_scores(discovery_key).order_by(
+        scores.c.total.desc(), candidates.c.name, candidates.c.key
+    )
     return await run(
         lambda connection: [scored(row) for row in connection.execute(ask.limit(limit))],
         tenant_id,
@@ -160,30 +170,30 @@ async def best_candidates(
 
 
 async def count_candidates(tenant_id: str, rule_name: str, icp_hash: str) -> int:
-    """How many candidates a discovery has.
+    """Return the number of candidates of a discovery.
 
     Args:
-        tenant_id: whose.
-        rule_name: the rule that they are for.
-        icp_hash: of what was asked for.
+        tenant_id: the tenant.
+        rule_name: the rule of the candidates.
+        icp_hash: hash of the ICP.
     """
-    which = (tenant_id, rule_name, icp_hash)
-    return await run(lambda connection: _count(connection, which), tenant_id)
+    discovery_key = (tenant_id, rule_name, icp_hash)
+    return await run(lambda connection: _count(connection, discovery_key), tenant_id)
 
 
-# --- for the modules beside this one ----------------------------------------
+# --- shared with jobs and export ---------------------------------------------
 
-Which = tuple[str, str, str]
-"""Tenant, rule and hash: whose candidates."""
+DiscoveryKey = tuple[str, str, str]
+"""Tenant, rule and ICP hash: identify a discovery and its candidates."""
 
 
 def now() -> datetime:
-    """This moment."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
-def with_scores(which: Which) -> Select[Any]:
-    """Candidates with their scores."""
+def with_scores(discovery_key: DiscoveryKey) -> Select[Any]:
+    """Select the candidates of a discovery with their scores."""
     joined = candidates.join(
         scores,
         (candidates.c.tenant_id == scores.c.tenant_id)
@@ -192,16 +202,16 @@ def with_scores(which: Which) -> Select[Any]:
         & (candidates.c.key == scores.c.key),
     )
     columns = (candidates, scores.c.total, scores.c.parts)
-    return select(*columns).select_from(joined).where(*_of(candidates, which))
+    return select(*columns).select_from(joined).where(*_of(candidates, discovery_key))
 
 
 def scored(row: Row[Any]) -> Scored:
-    """A row of `with_scores`."""
+    """Convert a row of `with_scores`."""
     return Scored(candidate(row), Score(row.total, row.parts))
 
 
 def candidate(row: Row[Any]) -> Candidate:
-    """A row of candidates."""
+    """Convert a row of the candidates' table."""
     return Candidate(
         key=row.key,
         name=row.name,
@@ -217,32 +227,32 @@ def candidate(row: Row[Any]) -> Candidate:
 
 
 def find_candidates(
-    connection: Connection, which: Which, keys: Sequence[str]
+    connection: Connection, discovery_key: DiscoveryKey, keys: Sequence[str]
 ) -> dict[str, Row[Any]]:
-    """The rows of candidates by their keys; those that are not there are missing."""
-    ask = select(candidates).where(*_of(candidates, which), candidates.c.key.in_(keys))
+    """Return the rows of candidates by their keys; unknown keys are left out."""
+    ask = select(candidates).where(*_of(candidates, discovery_key), candidates.c.key.in_(keys))
     return {row.key: row for row in connection.execute(ask)}
 
 
 def save_details(
     connection: Connection,
-    which: Which,
+    discovery_key: DiscoveryKey,
     key: str,
     details: Mapping[str, Any],
     score: Score | None = None,
 ) -> None:
-    """Keep what enrichment has found of a candidate, and its new score if there is one."""
-    moment = now()
-    found = update(candidates).where(*_of(candidates, which), candidates.c.key == key)
-    connection.execute(found.values(details=dict(details), enriched_at=moment))
+    """Store what enrichment has found about a candidate, and its new score if given."""
+    timestamp = now()
+    found = update(candidates).where(*_of(candidates, discovery_key), candidates.c.key == key)
+    connection.execute(found.values(details=dict(details), enriched_at=timestamp))
     if score is not None:
-        again = update(scores).where(*_of(scores, which), scores.c.key == key)
+        again = update(scores).where(*_of(scores, discovery_key), scores.c.key == key)
         parts = dict(score.parts)
-        connection.execute(again.values(total=score.total, parts=parts, scored_at=moment))
+        connection.execute(again.values(total=score.total, parts=parts, scored_at=timestamp))
 
 
-def asked_for(connection: Connection, which: Which) -> tuple[Company, Icp] | None:
-    """The company and ICP that candidates were found for; None where nobody knows any more."""
+def asked_for(connection: Connection, discovery_key: DiscoveryKey) -> tuple[Company, Icp] | None:
+    """Return the company and ICP of a discovery; None if they are not stored any more."""
     found = connection.execute(
         select(discoveries.c.basis, profiles.c.company)
         .join(
@@ -250,24 +260,28 @@ def asked_for(connection: Connection, which: Which) -> tuple[Company, Icp] | Non
             (profiles.c.tenant_id == discoveries.c.tenant_id)
             & (profiles.c.domain == discoveries.c.domain),
         )
-        .where(*_of(discoveries, which))
+        .where(*_of(discoveries, discovery_key))
     ).first()
     return found and (found.company, found.basis["icp"])
 
 
 def _keep(
-    connection: Connection, which: Which, found: Iterable[Scored], *, keep: tuple[str, ...]
+    connection: Connection,
+    discovery_key: DiscoveryKey,
+    found: Iterable[Scored],
+    *,
+    keep: tuple[str, ...],
 ) -> None:
-    moment = now()
-    # Of two with one key the last counts.
+    timestamp = now()
+    # If two candidates have the same key, the last one counts.
     unique = {each.candidate.key: each for each in found}.values()
     rows = [
         {
-            **_named(which),
+            **_named(discovery_key),
             **asdict(each.candidate),
             "ssic": list(each.candidate.ssic),
             "details": dict(each.candidate.details),
-            "found_at": moment,
+            "found_at": timestamp,
             "enriched_at": None,
         }
         for each in unique
@@ -275,11 +289,11 @@ def _keep(
     upsert(connection, candidates, rows, keep=keep)
     totals = [
         {
-            **_named(which),
+            **_named(discovery_key),
             "key": each.candidate.key,
             "total": each.score.total,
             "parts": dict(each.score.parts),
-            "scored_at": moment,
+            "scored_at": timestamp,
         }
         for each in unique
     ]
@@ -287,10 +301,10 @@ def _keep(
 
 
 def _profile(tenant_id: str, domain: str | None) -> Select[Any]:
-    mine = select(profiles).where(profiles.c.tenant_id == tenant_id)
+    of_tenant = select(profiles).where(profiles.c.tenant_id == tenant_id)
     if domain is not None:
-        return mine.where(profiles.c.domain == domain)
-    return mine.order_by(profiles.c.updated_at.desc()).limit(1)
+        return of_tenant.where(profiles.c.domain == domain)
+    return of_tenant.order_by(profiles.c.updated_at.desc()).limit(1)
 
 
 def _profile_of(row: Row[Any]) -> Profile:
@@ -314,13 +328,13 @@ def _latest(connection: Connection, tenant_id: str, domain: str) -> Discovery | 
     return Discovery(row.rule_name, row.basis, candidates=count, at=row.discovered_at)
 
 
-def _count(connection: Connection, which: Which) -> int:
-    ask = select(func.count()).select_from(candidates).where(*_of(candidates, which))
+def _count(connection: Connection, discovery_key: DiscoveryKey) -> int:
+    ask = select(func.count()).select_from(candidates).where(*_of(candidates, discovery_key))
     return connection.execute(ask).scalar_one()
 
 
-def _of(table: Any, which: Which) -> tuple[Any, ...]:
-    tenant_id, rule_name, icp_hash = which
+def _of(table: Any, discovery_key: DiscoveryKey) -> tuple[Any, ...]:
+    tenant_id, rule_name, icp_hash = discovery_key
     return (
         table.c.tenant_id == tenant_id,
         table.c.rule_name == rule_name,
@@ -328,5 +342,5 @@ def _of(table: Any, which: Which) -> tuple[Any, ...]:
     )
 
 
-def _named(which: Which) -> dict[str, str]:
-    return dict(zip(("tenant_id", "rule_name", "icp_hash"), which, strict=True))
+def _named(discovery_key: DiscoveryKey) -> dict[str, str]:
+    return dict(zip(("tenant_id", "rule_name", "icp_hash"), discovery_key, strict=True))

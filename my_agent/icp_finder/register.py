@@ -1,7 +1,7 @@
-"""The register: companies of a CSV file as Singapore's ACRA publishes it, and finding them again.
+"""The register: load Singapore's company register (ACRA) from CSV, and search it.
 
-A file is read as a stream and written in short transactions: the server writes to the same
-database. Reading it again brings companies up to date by their UEN.
+The file is read as a stream and written in short transactions, because the server writes to the
+same database. Loading a file again updates companies by their UEN.
 """
 
 import csv
@@ -24,26 +24,26 @@ from my_agent.icp_finder.statements import run, upsert
 from my_agent.icp_finder.tables import SHARED, companies
 
 NEEDED = ("uen", "entity_name", "entity_status_description", "primary_ssic_code")
-"""Columns that a register has at least."""
+"""Columns that a register must have."""
 
-# Rows of one transaction: some ten milliseconds, in which the server waits.
+# Rows per transaction: it takes about ten milliseconds, during which the server waits.
 BATCH = 500
 MAX_CELL = 1000
-# Ways in which the register says that there is nothing.
+# Cell values that mean "no value" in the register.
 EMPTY = frozenset(("", "na", "n/a", "-", "null", "none"))
 
 
 class RegisterError(RuntimeError):
-    """A file is no register; the message says why."""
+    """A file is not a register. The message is the reason."""
 
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that was skipped.
+    """A skipped row.
 
     Attributes:
-        line: its last line in the file, from 1.
-        why: what is wrong with it.
+        line: number of its last line in the file, from 1.
+        why: the reason.
     """
 
     line: int
@@ -52,11 +52,11 @@ class BadRow:
 
 @dataclass
 class Ingested:
-    """What became of a file's rows.
+    """Number of rows by outcome.
 
     Attributes:
-        kept: how many are in the database now.
-        bad: those that were skipped.
+        kept: rows that were stored.
+        bad: rows that were skipped.
     """
 
     kept: int = 0
@@ -70,12 +70,12 @@ def ingest(
     report: Callable[[BadRow], None],
     progress: Callable[[int], None] = lambda _: None,
 ) -> Ingested:
-    """Bring a file into `companies`. Blocks.
+    """Load a file into the table `companies`. Blocks.
 
     Args:
-        path: the file, in UTF-8, with a line of column names in any order and case.
-        tenant_id: whose the companies are to be; shared by all tenants if empty.
-        report: called with each row that is skipped.
+        path: the file, in UTF-8; its first line names the columns, in any order and case.
+        tenant_id: the owner of the companies; empty: shared by all tenants.
+        report: called with each skipped row.
         progress: called with the number of bytes read since the last call.
 
     Raises:
@@ -106,21 +106,21 @@ def ingest(
 
 
 def _keep(rows: list[dict[str, Any]]) -> None:
-    # Of two rows of one company the last counts; a statement may not touch a row twice.
+    # If two rows have the same UEN, the last one counts: a statement must not touch a row twice.
     unique = list({row["uen"]: row for row in rows}.values())
-    # All of one tenant, or all shared.
+    # All rows of a file have the same tenant.
     with database().write(unique[0]["tenant_id"] if unique else None) as connection:
         upsert(connection, companies, unique)
 
 
 def parse(lines: Iterable[str]) -> Iterator[dict[str, Any] | BadRow]:
-    """The companies of a register, and the rows that are none, in the file's order.
+    """Yield the companies of a register, and its invalid rows, in the order of the file.
 
     Args:
-        lines: the file's, the column names first.
+        lines: lines of the file, the column names first.
 
     Raises:
-        RegisterError: there are no column names, or some are missing.
+        RegisterError: the column names are missing or incomplete.
     """
     reader = csv.reader(lines, strict=True)
     names = _header(reader)
@@ -132,7 +132,11 @@ def parse(lines: Iterable[str]) -> Iterator[dict[str, Any] | BadRow]:
         except StopIteration:
             return
         except (ValueError, csv.Error) as error:
-            why = "another number of cells than columns" if "zip()" in str(error) else str(error)
+            why = (
+                "the row has more or fewer cells than columns"
+                if "zip()" in str(error)
+                else str(error)
+            )
             yield BadRow(reader.line_num, why)
 
 
@@ -140,7 +144,7 @@ def _header(reader: Any) -> list[str]:
     try:
         names = [cell.strip().lower() for cell in next(reader, [])]
     except csv.Error as error:
-        raise RegisterError(f"The first line is no line of column names: {error}") from error
+        raise RegisterError(f"The first line must name the columns: {error}") from error
     if missing := [name for name in NEEDED if name not in names]:
         raise RegisterError(
             f"The first line lacks {', '.join(missing)}: a register has the columns of ACRA's "
@@ -150,11 +154,11 @@ def _header(reader: Any) -> list[str]:
 
 
 def _company(row: dict[str, str]) -> dict[str, Any]:
-    """A row of the table. Raises ValueError: it is no company; says why."""
+    """Convert a row of the file into a row of the table. Raises ValueError with the reason."""
     cells = {name: _cell(value) for name, value in row.items()}
     uen = cells["uen"].upper()
     if not (8 <= len(uen) <= 10 and uen.isascii() and uen.isalnum()):
-        raise ValueError(f"uen {uen[:20]!r} is none" if uen else "uen is missing")
+        raise ValueError(f"uen {uen[:20]!r} is invalid" if uen else "uen is missing")
     if not cells["entity_name"]:
         raise ValueError("entity_name is missing")
     status = cells["entity_status_description"]
@@ -178,7 +182,7 @@ def _company(row: dict[str, str]) -> dict[str, Any]:
 def _cell(value: str) -> str:
     text = " ".join(value.split())[:MAX_CELL]
     if "\0" in text:
-        raise ValueError("a cell has a zero byte")
+        raise ValueError("a cell contains a NUL byte")
     return "" if text.lower() in EMPTY else text
 
 
@@ -186,7 +190,7 @@ def _code(cells: dict[str, str], name: str) -> str:
     written = cells.get(name, "")
     code = ssic.normal(written)
     if written and not code:
-        raise ValueError(f"{name} {written[:20]!r} is none")
+        raise ValueError(f"{name} {written[:20]!r} is invalid")
     return code
 
 
@@ -194,10 +198,10 @@ def _date(written: str) -> str:
     try:
         return date.fromisoformat(written[:10]).isoformat() if written else ""
     except ValueError as error:
-        raise ValueError(f"registration_incorporation_date {written[:20]!r} is none") from error
+        raise ValueError(f"registration_incorporation_date {written[:20]!r} is invalid") from error
 
 
-# --- finding them again -----------------------------------------------------
+# --- search -------------------------------------------------------------------
 
 
 async def find(
@@ -208,27 +212,30 @@ async def find(
     limit: int,
     without: Collection[str] = (),
 ) -> list[Candidate]:
-    """Companies in business of these industries, by turns, those with the keywords first.
+    """Find active companies of the given industries, those with the keywords first.
+
+    The result alternates between the industries.
 
     Args:
-        tenant_id: who asks; its own companies are found, and those shared by all.
-        codes: of industries, surest first.
-        icp: its keywords count, and its regions: the companies are all in Singapore.
-        limit: how many at most.
-        without: keys of candidates that are known already.
+        tenant_id: the tenant; its own companies and the shared ones are searched.
+        codes: SSIC codes of the industries, best match first.
+        icp: its keywords rank the companies. If its regions exclude Singapore, nothing is found.
+        limit: maximum number of companies.
+        without: keys of candidates to leave out.
     """
     if not codes or limit < 1 or (icp["regions"] and not around_singapore(icp["regions"])):
         return []
     known, new = frozenset(without), dict[str, Candidate]()
 
     def work(connection: Connection) -> list[Candidate]:
-        # What a company does mainly before what others do beside it.
+        # Companies with a matching main activity come before those with a matching secondary one.
         for column in (companies.c.primary_ssic, companies.c.secondary_ssic):
             asks = [_search(tenant_id, column, code, icp["keywords"]) for code in codes]
-            # A company may be there twice, once for all tenants and once for this one.
+            # A company may occur twice: shared, and as the tenant's own.
             most = 2 * limit + len(without)
             found = [connection.execute(ask.limit(most)).all() for ask in asks]
-            # The first of each industry, then the second of each, so that a large one leaves room.
+            # The first company of each industry, then the second of each: a large industry must not
+            # fill the result alone.
             for row in itertools.chain.from_iterable(itertools.zip_longest(*found)):
                 if row is not None and f"uen:{row.uen}" not in known:
                     new.setdefault(f"uen:{row.uen}", _candidate(row))
@@ -240,15 +247,15 @@ async def find(
 
 
 def _search(tenant_id: str, column: Any, code: str, keywords: Sequence[str]) -> Select[Any]:
-    """Companies in business whose code in `column` is of an industry, most keywords first."""
+    """Select the active companies whose code in `column` is in an industry, most keywords first."""
     activities = companies.c.primary_activity + literal(" ") + companies.c.secondary_activity
-    said = companies.c.name + literal(" ") + activities
-    hits = [said.icontains(word, autoescape=True) for word in keywords if word.strip()]
+    text = companies.c.name + literal(" ") + activities
+    hits = [text.icontains(word, autoescape=True) for word in keywords if word.strip()]
     asked_for = sum((case((hit, 1), else_=0) for hit in hits), literal(0))
     prefixes = ssic.prefixes(code)
     return (
         select(companies)
-        # Between two codes and not LIKE: every collation orders digits alike, and an index is used.
+        # A range and not LIKE: every collation sorts digits alike, and the range can use an index.
         .where(
             companies.c.tenant_id.in_((SHARED, tenant_id)),
             companies.c.is_live,

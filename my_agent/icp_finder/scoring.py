@@ -1,4 +1,4 @@
-"""Scoring: how well a candidate fits an ICP, as a sum of features that can be explained. Pure."""
+"""Scoring: rate how well a candidate fits an ICP, as a sum of explainable features. Pure."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -14,35 +14,35 @@ WEIGHTS = {
     "size": 0.1,
     "website": 0.05,
 }
-"""What each feature adds to the total at most; together 1."""
+"""Maximum contribution of each feature to the total; the sum is 1."""
 
-# What is not known neither speaks for a candidate nor against it.
+# Fit of a feature that is unknown: counts neither for nor against a candidate.
 UNKNOWN = 0.5
-# What a company does beside its main activity.
-BESIDE = 0.7
-# A word that is shared says something if it is longer than this.
-SHORT = 3
-# So many words shared with the customers' sites are as alike as it gets.
-ALIKE = 12
+# Fit of a company whose secondary activity matches.
+SECONDARY = 0.7
+# Words up to this length are ignored in comparisons.
+SHORT_WORD = 3
+# Number of words shared with a customer's site that counts as a full match.
+FULL_OVERLAP = 12
 
 
 def score(candidate: Candidate, company: Company, icp: Icp) -> Score:
-    """How well a candidate fits.
+    """Rate a candidate.
 
-    The parts are the features' weights, each times how well the candidate fits in that: an empty
-    list of the ICP fits everybody, and what is not known of the candidate counts a half.
+    A part is the feature's weight times the fit from 0 to 1. An empty list of the ICP fits every
+    candidate. An unknown value counts as one half.
 
     Args:
         candidate: the candidate.
-        company: the tenant's company; its customers are what candidates should be like.
-        icp: what is asked for.
+        company: the tenant's company; candidates should resemble its customers.
+        icp: the ideal customer profile.
     """
     parts = {name: round(WEIGHTS[name] * fit, 4) for name, fit in fits(candidate, company, icp)}
     return Score(round(sum(parts.values()), 4), parts)
 
 
 def fits(candidate: Candidate, company: Company, icp: Icp) -> list[tuple[str, float]]:
-    """How well a candidate fits in each feature, from 0 to 1."""
+    """Return the fit of a candidate for each feature, from 0 to 1."""
     features: dict[str, Callable[[], float]] = {
         "industry": lambda: _industry(candidate, icp["industries"]),
         "keywords": lambda: _share(icp["keywords"], text_of(candidate)),
@@ -55,18 +55,18 @@ def fits(candidate: Candidate, company: Company, icp: Icp) -> list[tuple[str, fl
 
 
 def text_of(candidate: Candidate) -> str:
-    """Everything that is known of a candidate in words."""
+    """Join all known texts about a candidate."""
     known = (candidate.name, candidate.industry, candidate.about, candidate.details.get("about"))
     return " ".join(str(each) for each in known if each)
 
 
 def website_of(candidate: Candidate) -> str | None:
-    """Its website, or the one that enrichment has found."""
+    """Return the candidate's website, or the one that enrichment has found."""
     return candidate.website or candidate.details.get("website")
 
 
 def _industry(candidate: Candidate, wanted: list[str]) -> float:
-    """1 within the industry by its first code, less by another; half where only the division is."""
+    """Rate the industry: 1 if the main code matches, less for another code or the same division."""
     if not wanted:
         return 1.0
     codes = ssic.codes(wanted)
@@ -78,18 +78,18 @@ def _industry(candidate: Candidate, wanted: list[str]) -> float:
     if any(ssic.covers(code, known[:1]) for code in codes):
         return 1.0
     if any(ssic.covers(code, known) for code in codes):
-        return BESIDE
-    beside = {code[:2] for code in codes} & {code[:2] for code in known}
-    return max(UNKNOWN if beside else 0.0, _share(wanted, text_of(candidate)))
+        return SECONDARY
+    same_division = {code[:2] for code in codes} & {code[:2] for code in known}
+    return max(UNKNOWN if same_division else 0.0, _share(wanted, text_of(candidate)))
 
 
 def _likeness(candidate: Candidate, company: Company) -> float:
-    """How many words a candidate shares with the customers' sites."""
-    said = [words(f"{site['name']} {site['about']}") for site in company["customers"]]
-    if not any(said):
+    """Rate how many words a candidate shares with the site of a customer."""
+    site_words = [words(f"{site['name']} {site['about']}") for site in company["customers"]]
+    if not any(site_words):
         return UNKNOWN
-    shared = max(len(words(text_of(candidate)) & each) for each in said)
-    return min(1.0, shared / ALIKE)
+    shared = max(len(words(text_of(candidate)) & each) for each in site_words)
+    return min(1.0, shared / FULL_OVERLAP)
 
 
 def _region(candidate: Candidate, wanted: list[str]) -> float:
@@ -98,7 +98,7 @@ def _region(candidate: Candidate, wanted: list[str]) -> float:
     where = candidate.region or str(candidate.details.get("region") or "")
     if not where:
         return max(UNKNOWN, _any(wanted, text_of(candidate)))
-    # The register says where: in Singapore. Regions around it are wanted, too.
+    # Candidates of the register are in Singapore. They also match wider regions that contain it.
     return _any([*wanted, *(["Singapore"] if around_singapore(wanted) else [])], where)
 
 
@@ -126,23 +126,23 @@ AROUND_SINGAPORE = frozenset(
 
 
 def around_singapore(regions: Iterable[str]) -> bool:
-    """Whether one of these regions has Singapore in it."""
+    """Return whether one of the regions contains Singapore."""
     return any(" ".join(each.casefold().split()) in AROUND_SINGAPORE for each in regions)
 
 
 def words(text: str) -> set[str]:
-    """The words of a text that say something, compared as they are."""
-    return {word for word in re.findall(r"\w+", text.casefold()) if len(word) > SHORT}
+    """Return the longer words of a text, case-folded."""
+    return {word for word in re.findall(r"\w+", text.casefold()) if len(word) > SHORT_WORD}
 
 
 def _any(wanted: list[str], text: str) -> float:
-    return 1.0 if any(_says(text, each) for each in wanted) else 0.0
+    return 1.0 if any(_contains(text, each) for each in wanted) else 0.0
 
 
 def _share(wanted: list[str], text: str) -> float:
-    """The share of phrases that a text says; all of none."""
-    return sum(_says(text, each) for each in wanted) / len(wanted) if wanted else 1.0
+    """Return the share of phrases that a text contains; 1 if there are no phrases."""
+    return sum(_contains(text, each) for each in wanted) / len(wanted) if wanted else 1.0
 
 
-def _says(text: str, phrase: str) -> bool:
+def _contains(text: str, phrase: str) -> bool:
     return phrase.casefold() in text.casefold()

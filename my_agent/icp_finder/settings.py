@@ -1,4 +1,4 @@
-"""Settings of the ICP finder."""
+"""Settings of the graph `icp_finder`."""
 
 from ipaddress import IPv4Network, IPv6Network
 
@@ -10,7 +10,7 @@ Network = IPv4Network | IPv6Network
 
 
 class IcpSettings(EnvironmentSettings):
-    """When what is known is too old, and how much is enriched; each field a variable."""
+    """Limits of age, number and time; each field is an environment variable."""
 
     profile_staleness_days: float = Field(
         default=14.0, ge=0, description="A company's profile is stale after so many days"
@@ -54,5 +54,5 @@ class IcpSettings(EnvironmentSettings):
 
     @property
     def wanted(self) -> int:
-        """How many candidates are worth having."""
+        """Return the maximum number of candidates that are needed."""
         return self.run_now_limit + self.run_later_limit

@@ -1,4 +1,4 @@
-"""Websites as people write them: found in free text, told apart by their domain. Pure."""
+"""Websites in free text: find them, and identify each company by its domain. Pure functions."""
 
 import ipaddress
 import re
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tldextract import TLDExtract
 
 MAX_LENGTH = 2048
-# A scheme, or a name with periods, a port and a path: `acme.com`, `http://10.0.0.1:80/shop`.
+# Matches a scheme or a dotted name, with port and path: `acme.com`, `http://10.0.0.1:80/shop`.
 _WEBSITE = re.compile(
     r"""(?<![\w@.-])                            # no address of a mailbox
     (?P<scheme>https?:/*)?
@@ -31,9 +31,9 @@ class Mention:
     """A website in a text.
 
     Attributes:
-        website: as a URL.
-        start: where it begins.
-        end: where the text goes on.
+        website: the URL.
+        start: offset of the first character.
+        end: offset after the last character.
     """
 
     website: str
@@ -42,10 +42,10 @@ class Mention:
 
 
 def mentions(text: str) -> Iterator[Mention]:
-    """The websites in a text, in its order.
+    """Yield the websites in a text, in order.
 
-    A name without a scheme counts if it ends as names of the internet do, so that neither
-    `e.g.` nor `Node.js` is a website.
+    A name without a scheme counts only if it ends in a public suffix. So `e.g.` and `Node.js` are
+    not websites.
     """
     for found in _WEBSITE.finditer(text):
         website = _website(found)
@@ -54,12 +54,12 @@ def mentions(text: str) -> Iterator[Mention]:
 
 
 def websites(text: str) -> list[str]:
-    """The websites in a text, each company's once."""
+    """Return the websites in a text, one per company."""
     return distinct(mention.website for mention in mentions(text))
 
 
 def distinct(urls: Iterable[str]) -> list[str]:
-    """The first website of each company, in their order."""
+    """Return the first URL of each company, in order."""
     found: dict[str, str] = {}
     for url in urls:
         found.setdefault(domain(url), url)
@@ -67,15 +67,15 @@ def distinct(urls: Iterable[str]) -> list[str]:
 
 
 def domain(website: str) -> str:
-    """What tells a website's company from others: its registrable domain, in punycode.
+    """Return the domain that identifies a website's company: the registrable one, in punycode.
 
-    A host that has none (an address, a name of this machine) stands for itself, with its port.
+    A host without one (an IP address, a local name) stands for itself, with its port.
 
-    Threads are told apart by the same in `hooks/context_key.py`. Neither may import the other; a
-    test compares them.
+    `hooks/context_key.py` identifies threads by the same rule. Neither module may import the other;
+    a test compares them.
 
     Raises:
-        ValueError: there is no website in it.
+        ValueError: the text contains no website.
     """
     found = _WEBSITE.search(website)
     host = _host(found["host"]) if found and len(website) <= MAX_LENGTH else None
@@ -86,7 +86,7 @@ def domain(website: str) -> str:
 
 
 def readable(domain: str) -> str:
-    """A domain as people write it, without punycode."""
+    """Return a domain in Unicode instead of punycode."""
     try:
         return idna.decode(domain) if "xn--" in domain else domain
     except idna.IDNAError:
@@ -134,9 +134,9 @@ def _is_address(host: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _extract() -> "TLDExtract":
-    # Here and not above: the list of suffixes takes its time, which a start would wait for.
+    # Imported late: the suffix list is slow to load and would delay every start.
     from tldextract import TLDExtract
 
-    # The list inside the package: no network, no cache on disk. Private suffixes count, so that
-    # two shops on one platform are two companies.
+    # Use the list inside the package: no network, no cache on disk. Private suffixes count, so that
+    # two shops on one hosting platform are two companies.
     return TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)

@@ -1,8 +1,9 @@
-"""SSIC: from what people call an industry to codes of the Singapore Standard Industrial Classification.
+"""SSIC: map names of industries to codes of the Singapore Standard Industrial Classification.
 
-It follows ISIC Rev. 4: a section is a letter, a division two digits, then each further digit narrows
-it; a company has five. `reference/ssic.csv` has every section and division and the common groups and
-classes, each with other words for it. A shorter code covers all that begin with it. Pure.
+SSIC follows ISIC Rev. 4: a section is a letter, a division two digits, and each further digit
+narrows it; a company has five digits. `reference/ssic.csv` contains every section and division and
+the common groups and classes, each with synonyms. A short code covers all codes that begin with it.
+Pure functions.
 """
 
 import csv
@@ -14,14 +15,15 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 
-# How sure a way of matching is. What is below MINIMUM is a coincidence of words.
+# Scores of the ways of matching. A score below MINIMUM is a coincidence.
 WHOLE, PHRASE, WORD, PART = 1.0, 0.9, 0.8, 0.7
 MINIMUM = 0.4
-# What is less sure than a text's surest by more than this is not what the text means.
-CLOSE = 0.15
-# A site is about an industry whose words it says so often, and no less than half as often as others'.
-MENTIONS = 3.0
-# Saying one phrase again and again proves little.
+# Matches whose score is further than this below the best one are ignored.
+MAX_GAP = 0.15
+# A text is about an industry if the industry has this many points, and at least half as many as the
+# best one.
+MIN_POINTS = 3.0
+# Repetitions of one phrase beyond this number are ignored.
 REPETITIONS = 3
 
 _FILLERS = frozenset(
@@ -46,8 +48,8 @@ class Industry:
 
     Attributes:
         code: a section's letter, or two to five digits.
-        title: what it is.
-        phrases: words for it, the title first: as they are compared, and as they are written.
+        title: its name.
+        phrases: title and synonyms, each normalized for comparison and as written.
     """
 
     code: str
@@ -61,9 +63,9 @@ class Match:
 
     Attributes:
         code: its code; covers every code that begins with it.
-        title: what it is.
-        score: how sure that is, up to 1.
-        because: the words that it was found by.
+        title: its name.
+        score: confidence, up to 1.
+        because: the matching phrase.
     """
 
     code: str
@@ -73,15 +75,15 @@ class Match:
 
 
 def find(text: str, limit: int = 3) -> list[Match]:
-    """The industries that a text may mean, surest first; none where no word is known.
+    """Return the industries that a text may mean, best first; none if no word is known.
 
-    A text that is a phrase of an entry counts more than one that has it inside, more so the more of
-    the text it is; sharing some words with a phrase counts least. Of two that are equally sure, the
-    narrower comes first.
+    A text equal to a phrase scores highest. A text that contains a phrase scores higher the more of
+    the text the phrase covers. A text that only shares words with a phrase scores lowest. Of two
+    equal scores, the narrower industry comes first.
 
     Args:
         text: such as `SaaS for restaurants`, or a code.
-        limit: how many at most.
+        limit: maximum number of matches.
     """
     code = text.strip().upper()
     if _CODE.fullmatch(code):
@@ -90,51 +92,51 @@ def find(text: str, limit: int = 3) -> list[Match]:
 
 
 def codes(texts: Sequence[str], limit: int = 8) -> list[str]:
-    """Codes of the industries that several texts mean, each once, surest first; none if none fits.
+    """Return the codes of the industries that several texts mean, each once, best first.
 
     Args:
-        texts: industries as people call them.
-        limit: how many at most.
+        texts: names of industries.
+        limit: maximum number of codes.
     """
     best: dict[str, float] = {}
     for found in map(find, texts):
         for match in found:
-            if match.score >= found[0].score - CLOSE:
+            if match.score >= found[0].score - MAX_GAP:
                 best[match.code] = max(match.score, best.get(match.code, 0.0))
     return sorted(best, key=lambda code: -best[code])[:limit]
 
 
 def industries_in(text: str, *, limit: int = 3) -> list[str]:
-    """Titles of the divisions that a longer text, such as a website's, is about; none if unclear.
+    """Return the titles of the divisions that a longer text is about; none if unclear.
 
     Args:
-        text: in plain words.
-        limit: how many at most.
+        text: such as the text of a website.
+        limit: maximum number of titles.
     """
-    said = _phrases_of(_words(text))
+    phrase_counts = _phrases_of(_words(text))
     points: Counter[str] = Counter()
     for entry in industries():
         for phrase, _ in set(entry.phrases) if not entry.code.isalpha() else ():
-            points[entry.code[:2]] += len(phrase) * min(said[phrase], REPETITIONS)
-    enough = max(MENTIONS, max(points.values(), default=0) / 2)
+            points[entry.code[:2]] += len(phrase) * min(phrase_counts[phrase], REPETITIONS)
+    threshold = max(MIN_POINTS, max(points.values(), default=0) / 2)
     ranked = sorted(points, key=lambda code: (-points[code], code))
-    return [title(code) for code in ranked if points[code] >= enough][:limit]
+    return [title(code) for code in ranked if points[code] >= threshold][:limit]
 
 
 def prefixes(code: str) -> tuple[str, ...]:
-    """What a company's five digits begin with if it is of this industry."""
+    """Return the first digits of the codes of companies in this industry."""
     if not code.isalpha():
         return (code,)
     return tuple(f"{each:02}" for span, letter in _SECTIONS if letter == code for each in span)
 
 
 def covers(code: str, ssic: Iterable[str]) -> bool:
-    """Whether one of a company's codes is within an industry."""
+    """Return whether one of a company's codes belongs to an industry."""
     return any(each.startswith(prefixes(code)) for each in ssic)
 
 
 def lineage(code: str) -> list[Industry]:
-    """The entries that a code is within, the section first. Empty if it is no code."""
+    """Return the entries that contain a code, the section first; empty for an invalid code."""
     table = _by_code()
     if not _CODE.fullmatch(code) or code.isalpha():
         return [table[code]] if code in table else []
@@ -144,15 +146,15 @@ def lineage(code: str) -> list[Industry]:
 
 
 def title(code: str) -> str:
-    """What a code is, by the narrowest entry known; empty if it is no code."""
+    """Return the title of the narrowest known entry for a code; empty for an invalid code."""
     entries = lineage(code)
     return entries[-1].title if entries else ""
 
 
 def normal(code: str) -> str:
-    """A code of the register's files with all its five digits; empty if it is none.
+    """Return a code of a register file with all five digits; empty for an invalid code.
 
-    Spreadsheets take leading zeros off, and put decimals on.
+    Spreadsheets strip leading zeros and append decimals.
     """
     digits = code.strip().removesuffix(".0")
     full = digits.zfill(5)
@@ -161,7 +163,7 @@ def normal(code: str) -> str:
 
 @cache
 def industries() -> tuple[Industry, ...]:
-    """The whole table."""
+    """Return the whole table."""
     path = files("my_agent.icp_finder").joinpath("reference/ssic.csv")
     rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
     return tuple(
@@ -181,34 +183,36 @@ def _by_code() -> dict[str, Industry]:
 
 @lru_cache(maxsize=1024)
 def _found(words: Words) -> tuple[Match, ...]:
-    said = _phrases_of(words)
-    found = [match for entry in industries() if (match := _match(entry, words, said))]
+    phrase_counts = _phrases_of(words)
+    found = [match for entry in industries() if (match := _match(entry, words, phrase_counts))]
     return tuple(sorted(found, key=lambda match: (-match.score, -len(match.code), match.code)))
 
 
-def _match(entry: Industry, words: Words, said: Counter[Words]) -> Match | None:
-    score, because = max((_score(phrase, words, said), as_is) for phrase, as_is in entry.phrases)
+def _match(entry: Industry, words: Words, phrase_counts: Counter[Words]) -> Match | None:
+    score, because = max(
+        (_score(phrase, words, phrase_counts), as_is) for phrase, as_is in entry.phrases
+    )
     return Match(entry.code, entry.title, score, because) if score >= MINIMUM else None
 
 
-def _score(phrase: Words, words: Words, said: Counter[Words]) -> float:
+def _score(phrase: Words, words: Words, phrase_counts: Counter[Words]) -> float:
     if phrase == words:
         return WHOLE
-    telling, asked = _telling(phrase), _telling(words)
-    if not telling or not asked:
+    significant, asked = _significant(phrase), _significant(words)
+    if not significant or not asked:
         return 0.0
-    if said[phrase]:
-        surety = PHRASE if len(telling) > 1 else WORD
-        return round(surety + 0.05 * len(telling) / len(asked), 3)
-    return round(PART * len(telling & asked) / max(len(telling), len(asked)), 3)
+    if phrase_counts[phrase]:
+        certainty = PHRASE if len(significant) > 1 else WORD
+        return round(certainty + 0.05 * len(significant) / len(asked), 3)
+    return round(PART * len(significant & asked) / max(len(significant), len(asked)), 3)
 
 
-def _telling(words: Words) -> set[str]:
+def _significant(words: Words) -> set[str]:
     return set(words) - _FILLERS
 
 
 def _phrases_of(words: Words) -> Counter[Words]:
-    """How often each sequence of up to six words is in a text."""
+    """Count each sequence of up to six words in a text."""
     return Counter(
         words[at : at + length] for length in range(1, 7) for at in range(len(words) - length + 1)
     )

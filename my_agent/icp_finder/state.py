@@ -1,4 +1,4 @@
-"""What the graph takes and what it keeps. Whose it is comes from neither."""
+"""Input and state of the graph `icp_finder`. Neither determines the owner of the data."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,16 +8,16 @@ from typing_extensions import TypedDict
 
 from my_agent.icp_finder.answers import Kind, Question
 from my_agent.icp_finder.decisions import Decisions
-from my_agent.icp_finder.heard import Heard
+from my_agent.icp_finder.message_parser import ParsedMessage
 from my_agent.icp_finder.model import Icp, Site
 
 Asked = Literal["website", "customers", "industries", "icp"]
 
 
 class Input(TypedDict):
-    """What a caller may send."""
+    """The input that a client may send."""
 
-    # New messages only: they are appended to those of the thread, or replace one by its id.
+    # Messages are appended to the thread; a message with a known id replaces that message.
     messages: Annotated[list[AnyMessage], add_messages]
 
 
@@ -25,7 +25,8 @@ class Answer(TypedDict):
     """An answered question.
 
     Attributes:
-        value: the option that was chosen.
+        kind: the kind of question.
+        value: the chosen option.
     """
 
     kind: Kind
@@ -33,18 +34,18 @@ class Answer(TypedDict):
 
 
 class Found(TypedDict):
-    """Which candidates the thread works with: those of a rule and an ICP."""
+    """The discovery that the thread works with: its rule and the hash of its ICP."""
 
     rule_name: str
     icp_hash: str
 
 
 class Shown(TypedDict):
-    """A candidate as the conversation shows it.
+    """A candidate as shown in the conversation.
 
     Attributes:
         score: from 0 to 1.
-        parts: what each feature adds to the score.
+        parts: contribution of each feature to the score.
     """
 
     key: str
@@ -58,12 +59,12 @@ class Shown(TypedDict):
 
 
 class Enrichment(TypedDict):
-    """What has been enriched.
+    """The result of an enrichment.
 
     Attributes:
-        now: keys of the candidates enriched while the user waited.
-        job: the background job's id, if there is one.
-        queued: how many candidates the job has.
+        now: keys of the candidates that were enriched while the user waited.
+        job: id of the background job, if there is one.
+        queued: number of candidates of the job.
     """
 
     now: list[str]
@@ -72,33 +73,37 @@ class Enrichment(TypedDict):
 
 
 class State(Input, total=False):
-    """What a thread keeps.
+    """The stored state of a thread.
 
     Attributes:
-        tenant_id: of the authenticated user; written by each run, never read as a permission.
+        tenant_id: tenant of the authenticated user; written by each run, never used for
+            authorization.
+        thread_id: the thread.
         rule_name: the rule in force in this thread.
-        website: of the company that the thread was opened for, if its metadata says.
-        decisions: what to do about candidates, as the probe sees it.
-        site: the company's website, once it is known.
-        customers: its customers' websites, five in the end.
-        icp: the ideal customer profile, once there is a proposal.
-        confirmed: whether the user has agreed to all of that.
-        heard: what the run's messages say; taken by the first node that can use it.
-        seeded: whether that is what the thread was opened with.
-        change: what would change the confirmed company or ICP, until the user has chosen.
-        answer: the answered question; taken by the node that asked.
+        website: website from the thread's metadata, if any.
+        is_return_user: whether the company is confirmed, or was stored before this thread.
+        decisions: the decision of `return_user_probe` about candidates.
+        site: the company's website, once known.
+        customers: websites of its customers; five when complete.
+        icp: the ideal customer profile, once proposed.
+        confirmed: whether the user has confirmed company and ICP.
+        heard: the parsed messages of the run; used by the first node that can apply them.
+        seeded: whether `heard` comes from the payload that the thread was created with.
+        change: pending change of the confirmed company or ICP, until the user has chosen.
+        answer: the answered question; cleared by the node that asked it.
         asking: the question that waits for a choice.
-        asked: what was asked for last that is no choice.
+        asked: the item that was asked for last, if it is not a choice.
         unclear: whether the last reply answered nothing.
-        reply: what an interrupt was answered with, until it is read.
+        reply: the answer to an interrupt, until it is read.
         notes: sentences for the next answer.
-        declined: the reason of the search that the user did not want.
+        declined: reason of the search that the user has declined.
         consent: whether the user has agreed to search.
-        discovery_ready: whether there are candidates to go on with.
-        last: the candidates that the last search left.
-        found: the candidates that this run goes on with.
-        candidates: the best of them.
-        reported: which ones the user has seen.
+        discovery_ready: whether there are candidates to continue with.
+        last: the discovery of the last search.
+        found: the discovery that this run works with.
+        candidates: its best candidates.
+        reported: the discovery that the user has seen.
+        enrichment: the last enrichment.
     """
 
     tenant_id: str | None
@@ -111,9 +116,9 @@ class State(Input, total=False):
     customers: list[Site]
     icp: Icp | None
     confirmed: bool
-    heard: Heard
+    heard: ParsedMessage
     seeded: bool
-    change: Heard | None
+    change: ParsedMessage | None
     answer: Answer | None
     asking: Question | None
     asked: Asked | None

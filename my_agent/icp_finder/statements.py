@@ -1,4 +1,4 @@
-"""Statements that SQLite and Postgres write differently, and how they are run."""
+"""Statements that differ between SQLite and Postgres, and a helper to run transactions."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 async def run(work: Callable[[Connection], T], tenant_id: str, *, write: bool = False) -> T:
-    """What `work` returns, of one transaction of the product's database, from a thread.
+    """Run `work` in one transaction of the product database in a thread, and return its result.
 
     Args:
-        work: called with the connection; must not keep it.
-        tenant_id: whose rows it is about.
-        write: whether it writes.
+        work: called with the connection, which it must not keep.
+        tenant_id: the tenant whose rows the transaction may touch.
+        write: whether `work` writes.
     """
-    # Opening the database blocks, too, the first time.
+    # In a thread as well: the first call opens the database, which blocks.
     return await (await asyncio.to_thread(database)).run(work, tenant_id, write=write)
 
 
@@ -31,13 +31,13 @@ def upsert(
     *,
     keep: Collection[str] = (),
 ) -> None:
-    """Insert rows, or bring those up to date that are there by their primary key.
+    """Insert rows, or update the existing rows with the same primary key.
 
     Args:
         connection: in a transaction that writes.
-        table: where.
-        rows: with every column.
-        keep: columns that stay as they are in a row that is there.
+        table: the table.
+        rows: rows with all columns.
+        keep: columns that an update leaves unchanged.
     """
     if not rows:
         return

@@ -1,4 +1,4 @@
-"""The ICP finder's tables. Every row has a tenant; register rows that all tenants share have ''."""
+"""Tables of the ICP finder. Every row has a tenant; shared rows of the register have ''."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -21,11 +21,11 @@ from sqlalchemy import (
 from my_agent.database import metadata
 
 SHARED = ""
-"""The tenant of what is everybody's to read: no tenant has an empty name."""
+"""Tenant id of rows that every tenant may read: no tenant has an empty name."""
 
 
-class Moment(TypeDecorator[datetime]):
-    """An aware datetime. SQLite has no time zones, so it is kept in UTC."""
+class UtcDateTime(TypeDecorator[datetime]):
+    """A timezone-aware datetime. SQLite has no time zones, so values are stored in UTC."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -49,7 +49,7 @@ profiles = Table(
     # `model.Company`: its website, and its customers'.
     Column("company", JSON, nullable=False),
     Column("confirmed", Boolean, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
 )
 
 rules = Table(
@@ -60,7 +60,7 @@ rules = Table(
     _text("name", key=True),
     Column("icp", JSON, nullable=False),
     Column("confirmed", Boolean, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
 )
 
 discoveries = Table(
@@ -69,10 +69,10 @@ discoveries = Table(
     _text("tenant_id", key=True),
     _text("rule_name", key=True),
     _text("icp_hash", key=True),
-    # Of the tenant's company: it is in `basis`, too, and is looked for here.
+    # Domain of the tenant's company. Also in `basis`; a column of its own for queries.
     _text("domain"),
     Column("basis", JSON, nullable=False),
-    Column("discovered_at", Moment, nullable=False),
+    Column("discovered_at", UtcDateTime, nullable=False),
     Index("ix_icp_discoveries_latest", "tenant_id", "domain", "discovered_at"),
 )
 
@@ -91,10 +91,10 @@ candidates = Table(
     _text("industry"),
     _text("region"),
     _text("about"),
-    # What enrichment has found; until it has been there, `enriched_at` is NULL.
+    # Result of the enrichment. `enriched_at` is NULL until the candidate is enriched.
     Column("details", JSON, nullable=False),
-    Column("found_at", Moment, nullable=False),
-    Column("enriched_at", Moment, nullable=True),
+    Column("found_at", UtcDateTime, nullable=False),
+    Column("enriched_at", UtcDateTime, nullable=True),
 )
 
 scores = Table(
@@ -105,9 +105,9 @@ scores = Table(
     _text("icp_hash", key=True),
     _text("key", key=True),
     Column("total", Float, nullable=False),
-    # What each feature adds to the total, by its name.
+    # Contribution of each feature to the total, by name.
     Column("parts", JSON, nullable=False),
-    Column("scored_at", Moment, nullable=False),
+    Column("scored_at", UtcDateTime, nullable=False),
     Index("ix_icp_scores_best", "tenant_id", "rule_name", "icp_hash", "total"),
 )
 
@@ -120,15 +120,15 @@ jobs = Table(
     _text("rule_name"),
     _text("icp_hash"),
     _text("status"),
-    # Keys of the candidates, in the order in which they are enriched.
+    # Keys of the candidates, in the order of enrichment.
     Column("candidate_keys", JSON, nullable=False),
     Column("done", Integer, nullable=False),
-    # The thread that the job's run is on; a run on any other may not touch the job.
+    # The thread of the job's run; runs on other threads must not touch the job.
     _text("thread_id"),
     _text("run_id", null=True),
     _text("reason", null=True),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
     UniqueConstraint("tenant_id", "icp_hash", "rule_name", name="uq_enrichment_jobs_key"),
 )
 
@@ -139,18 +139,18 @@ companies = Table(
     _text("uen", key=True),
     _text("name"),
     _text("entity_type"),
-    # In the register's words, and whether they say that it is in business.
+    # The status in the register's words; `is_live` says whether the company is active.
     _text("status"),
     Column("is_live", Boolean, nullable=False),
     _text("registered_on"),
-    # Five digits, or nothing.
+    # Five digits, or empty.
     _text("primary_ssic"),
     _text("primary_activity"),
     _text("secondary_ssic"),
     _text("secondary_activity"),
     _text("address"),
     _text("postal_code"),
-    Column("updated_at", Moment, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
     Index("ix_companies_primary", "tenant_id", "is_live", "primary_ssic"),
     Index("ix_companies_secondary", "tenant_id", "is_live", "secondary_ssic"),
 )

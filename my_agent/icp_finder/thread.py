@@ -1,4 +1,4 @@
-"""The thread that a run is on, as its server knows it."""
+"""Metadata of the thread of a run, read and written through the server's API."""
 
 import sys
 from collections.abc import Mapping
@@ -12,21 +12,21 @@ from langgraph_sdk.errors import LangGraphError
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# Without a server around it, the SDK's client would start to import one.
+# If no server is loaded, the SDK's client would start to import one.
 _SERVER = "langgraph_api.server"
 READ_ONLY = ("locked", "archived")
 
 
 def thread_id(config: RunnableConfig) -> str | None:
-    """The thread's id; None outside of threads."""
+    """Return the id of the run's thread; None outside of threads."""
     found = (config.get("configurable") or {}).get("thread_id")
     return str(found) if found else None
 
 
 async def metadata(config: RunnableConfig) -> Mapping[str, Any]:
-    """The metadata of a run's thread; empty where there is no server, or no such thread.
+    """Return the metadata of the run's thread; empty without a server or such a thread.
 
-    The server is asked on behalf of the run's user, without a network in between.
+    The SDK calls the server in this process on behalf of the run's user, without a network.
     """
     thread = thread_id(config)
     if thread is None or _SERVER not in sys.modules:
@@ -35,18 +35,18 @@ async def metadata(config: RunnableConfig) -> Mapping[str, Any]:
         async with get_client() as client:
             found = await client.threads.get(thread)
     except (HTTPError, LangGraphError) as error:
-        # The server's own gate stands before every run; this look at it is a second one.
+        # The server itself rejects runs on read-only threads; this check is a second one.
         logger.warning(
-            "Thread not read", action="thread_unread", thread_id=thread, error=str(error)
+            "Thread request failed", action="thread_unread", thread_id=thread, error=str(error)
         )
         return {}
     return found.get("metadata") or {}
 
 
-async def tell_website(config: RunnableConfig, website: str) -> None:
-    """Write into a run's thread which company it is about.
+async def set_website(config: RunnableConfig, website: str) -> None:
+    """Write the company's website into the metadata of the run's thread.
 
-    What the server makes of it is its own policy: it may close other threads about the same one.
+    The server's thread policy may then close other threads of the same company.
     """
     thread = thread_id(config)
     if thread is None or _SERVER not in sys.modules:
@@ -55,14 +55,14 @@ async def tell_website(config: RunnableConfig, website: str) -> None:
         async with get_client() as client:
             await client.threads.update(thread, metadata={"website": website})
     except (HTTPError, LangGraphError) as error:
-        # The conversation goes on all the same; only its label is an older one.
-        _unreachable("thread_not_labelled", thread, error)
+        # The conversation can continue; only the thread's label is outdated.
+        _log_failure("thread_not_labelled", thread, error)
 
 
-def _unreachable(action: str, thread: str, error: Exception) -> None:
-    logger.warning("Thread", action=action, thread_id=thread, error=str(error))
+def _log_failure(action: str, thread: str, error: Exception) -> None:
+    logger.warning("Thread request failed", action=action, thread_id=thread, error=str(error))
 
 
 def is_read_only(of: Mapping[str, Any]) -> bool:
-    """Whether a thread of such metadata takes nothing new."""
+    """Return whether a thread with this metadata accepts no new messages."""
     return of.get("status") in READ_ONLY

@@ -1,7 +1,7 @@
-"""The way out: connections to public addresses only.
+"""HTTP transport that connects to public addresses only (protection against SSRF).
 
-Whoever names a website chooses what this server connects to. So each connection, those after
-redirects too, goes to an address that was looked up and found to be public just before.
+A user who names a website chooses the server that we connect to. So each connection, also after a
+redirect, goes to an address that was resolved and checked just before.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ Address = IPv4Address | IPv6Address
 
 
 class PrivateAddressError(RuntimeError):
-    """A host has an address that is not public.
+    """A host resolves to an address that is not public.
 
     Attributes:
-        host: its name.
+        host: name of the host.
     """
 
     def __init__(self, host: str) -> None:
@@ -32,32 +32,32 @@ class PrivateAddressError(RuntimeError):
 
 
 class CheckedTransport(httpx.AsyncBaseTransport):
-    """Connects to the very address that it has looked up and found to be public.
+    """Connect to exactly the address that was resolved and checked.
 
-    Looking a name up twice would let its owner answer differently the second time.
+    A second lookup could return a different address (DNS rebinding).
 
     Args:
-        tls: for https.
-        allowed: networks that may be connected to although they are not public.
+        tls: TLS settings for https.
+        allowed: networks that are allowed although they are not public.
     """
 
     def __init__(self, tls: ssl.SSLContext, allowed: Sequence[Network]) -> None:
         self._allowed = allowed
-        # A connection is not used again: another name may have the same address.
+        # Connections are not reused: another host name may have the same address.
         once = httpx.Limits(max_keepalive_connections=0)
         self._inner = httpx.AsyncHTTPTransport(verify=tls, limits=once)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """The answer of the first address that can be connected to.
+        """Return the response of the first address that accepts a connection.
 
         Raises:
             PrivateAddressError: the host has an address that is not public.
-            httpx.UnsupportedProtocol: it is not of the web.
+            httpx.UnsupportedProtocol: the scheme is neither http nor https.
             socket.gaierror: the host has no address.
-            httpx.TransportError: it does not answer.
+            httpx.TransportError: the host does not answer.
         """
         if request.url.scheme not in ("http", "https"):
-            raise httpx.UnsupportedProtocol(f"{request.url.scheme}: is not of the web")
+            raise httpx.UnsupportedProtocol(f"{request.url.scheme}: is not http or https")
         *others, last = await self._addresses(request.url)
         for address in others:
             try:
@@ -67,7 +67,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
         return await self._ask(request, last)
 
     async def aclose(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         await self._inner.aclose()
 
     async def _addresses(self, url: httpx.URL) -> list[Address]:
@@ -84,7 +84,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
         return is_public(address) or any(address in network for network in self._allowed)
 
     async def _ask(self, request: httpx.Request, address: Address) -> httpx.Response:
-        # The name stays in the header `Host`, and in what the certificate is checked for.
+        # The header `Host` and the certificate check still use the host name.
         pinned = httpx.Request(
             request.method,
             request.url.copy_with(host=str(address)),
@@ -96,13 +96,17 @@ class CheckedTransport(httpx.AsyncBaseTransport):
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is somebody's on the internet, rather than of this network or machine."""
-    inner = _inside(address)
-    return address.is_global and not address.is_multicast and (inner is None or is_public(inner))
+    """Return whether an address is on the public internet, not in a private network or on this
+    host.
+    """
+    embedded = _embedded_ipv4(address)
+    return (
+        address.is_global and not address.is_multicast and (embedded is None or is_public(embedded))
+    )
 
 
-def _inside(address: Address) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 address leads to by a gateway."""
+def _embedded_ipv4(address: Address) -> IPv4Address | None:
+    """Return the IPv4 address in an IPv6 address (NAT64, 6to4, Teredo, mapped), or None."""
     if isinstance(address, IPv4Address):
         return None
     if int(address) >> 32 == int(NAT64) >> 32:

@@ -1,4 +1,4 @@
-"""Understanding: from what websites say to an ideal customer profile, with a model or without."""
+"""Understanding: derive an ideal customer profile from websites, with a model or without."""
 
 import asyncio
 import re
@@ -10,15 +10,15 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field
 
 from my_agent.icp_finder import prompts, ssic
-from my_agent.icp_finder.heard import clean, values
+from my_agent.icp_finder.message_parser import clean, parse_values
 from my_agent.icp_finder.model import Company, Icp, Site
 from my_agent.models import chat_model
 from my_agent.offline import OfflineChatModel
 
 INDUSTRIES = 3
-# Words of an industry in a list; a longer piece is of a sentence.
+# Maximum number of words of a list item; a longer item is a sentence.
 LISTED_WORDS = 4
-# Characters of each website that a model reads.
+# Characters of each website that the model reads.
 EXCERPT = 2000
 _STAFF = re.compile(
     r"(\d[\d,.]*\s*(?:-|\u2013|to)\s*\d[\d,.]*|\d[\d,.]*\s*\+?)\s*(?:staff|employees|people|persons)\b",
@@ -35,16 +35,16 @@ COUNTRIES = {
     "cz": "Czechia", "ca": "Canada", "mx": "Mexico", "br": "Brazil", "us": "United States",
     "za": "South Africa", "ae": "United Arab Emirates", "in": "India",
 }
-"""Countries by the end of their companies' domains; those used as words (.io, .co) are left out."""
+"""Countries by top-level domain, without domains that are used as words (.io, .co)."""
 # fmt: on
 
 
 class ModelUnusableError(RuntimeError):
-    """The model gave no usable answer; the cause is why."""
+    """The model gave no usable answer. The cause is the reason."""
 
 
 class Reading(BaseModel):
-    """What a model makes of websites."""
+    """The model's answer about the websites."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -55,15 +55,15 @@ class Reading(BaseModel):
 
 
 async def by_model(company: Company, model: str | None, words: str = "") -> Icp | None:
-    """The ICP that the configured model sees in the websites; None where none is configured.
+    """Ask the configured model for the ICP of the websites; None if no model is configured.
 
     Args:
-        company: with its customers, read as far as possible.
+        company: the company and its customers, read as far as possible.
         model: name of the model; None: the configured one.
-        words: what the user says about it.
+        words: the user's own description of the ICP.
 
     Raises:
-        ModelUnusableError: it was not reached, or its answer is not what was asked for.
+        ModelUnusableError: the model was unreachable, or its answer does not match the schema.
     """
     chosen = await asyncio.to_thread(chat_model, model)
     if isinstance(chosen, OfflineChatModel):
@@ -85,7 +85,7 @@ async def _ask(model: BaseChatModel, material: str) -> Reading:
     from my_agent.endpoint import ModelCallError
 
     asked = model.with_structured_output(Reading, method="json_schema")
-    # Not streamed to the user: it is not an answer in the conversation.
+    # The tag keeps the answer out of the stream: it is not part of the conversation.
     messages = [SystemMessage(prompts.MODEL), HumanMessage(material)]
     try:
         found = await asked.ainvoke(messages, {"tags": ["nostream"]})
@@ -97,7 +97,7 @@ async def _ask(model: BaseChatModel, material: str) -> Reading:
 
 
 def by_words(company: Company) -> Icp:
-    """The ICP that can be told without a model: from words of industries, and from domains."""
+    """Derive the ICP without a model: from names of industries and from domains."""
     sites = company["customers"]
     industries = Counter(
         title for site in sites for title in ssic.industries_in(f"{site['name']}. {site['about']}")
@@ -106,19 +106,19 @@ def by_words(company: Company) -> Icp:
     return {
         "industries": _common(industries, INDUSTRIES),
         "sizes": [],
-        # Of one customer alone a country would be a guess.
+        # The country must be that of more than half of the customers.
         "regions": [name for name in _common(regions, 1) if 2 * regions[name] > len(sites)],
         "keywords": [],
     }
 
 
 def by_answer(words: str) -> dict[str, list[str]]:
-    """The fields of an ICP in an answer to the question for industries. Pure.
+    """Derive ICP fields from the answer to the question for industries. Pure.
 
-    A list is taken as it is. Of sentences it is what they are about: known industries, and the
-    countries and numbers of staff that they name.
+    A list is used as it is. From sentences, known industries, countries and numbers of staff are
+    extracted.
     """
-    listed = values("industries", words)
+    listed = parse_values("industries", words)
     if all(len(piece.split()) <= LISTED_WORDS for piece in listed):
         return {"industries": listed}
     found = {
@@ -132,7 +132,7 @@ def by_answer(words: str) -> dict[str, list[str]]:
 
 
 def _common(counted: Counter[str], limit: int) -> list[str]:
-    """The most frequent, of equals the one that came first."""
+    """Return the most frequent items; ties are in order of first occurrence."""
     return [name for name, _ in counted.most_common(limit)]
 
 

@@ -1,6 +1,6 @@
-"""Websites of companies: fetched where that is safe, and read.
+"""Read companies' websites: fetch a page safely and extract its text.
 
-A page is bounded in time and size, and only text is read.
+Time and size of a page are limited, and only text is read.
 """
 
 import asyncio
@@ -24,43 +24,43 @@ MAX_REDIRECTS = 5
 ABOUT_LENGTH = 2000
 TEXT_LENGTH = 200_000
 NAME_LENGTH = 120
-# A page whose main part is shorter has its text elsewhere, as many first pages do.
-ENOUGH = 200
-# No compression is asked for, but some servers know nothing else.
+# If the main part is shorter than this, the whole text is used, as many home pages need.
+MIN_MAIN_TEXT = 200
+# We ask for no compression, but some servers compress anyway.
 HEADERS = {
     "user-agent": "Mozilla/5.0 (compatible; Threadhold)",
     "accept": "text/html,application/xhtml+xml;q=0.9,text/plain;q=0.5",
     "accept-encoding": "identity",
 }
 READABLE = ("text/html", "application/xhtml+xml", "text/plain")
-# Between a page's own name and what it says of itself.
-_BETWEEN = re.compile(r"\s+[|\u00b7\u00bb\u2013\u2014-]\s+|: ")
+# Separates the parts of a page's title.
+_TITLE_SEPARATOR = re.compile(r"\s+[|\u00b7\u00bb\u2013\u2014-]\s+|: ")
 
 
 class SiteError(RuntimeError):
-    """A website cannot be read; the message is a sentence for the user.
+    """A website cannot be read. The message is a sentence for the user.
 
     A RuntimeError, since the API hides from its callers the message of any class it does not know.
     """
 
 
 class SiteRefused(SiteError):
-    """It is none that this server would connect to."""
+    """This server must not connect to the website."""
 
 
 class SiteUnreadable(SiteError):
-    """It could not be reached, or has nothing to read."""
+    """The website could not be reached, or has no text."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page as it was read.
+    """A page that was read.
 
     Attributes:
-        website: URL that it was asked for by.
-        name: what it calls itself, or else the domain.
+        website: the requested URL.
+        name: name in the title, or else the domain.
         about: its main text, shortened.
-        text: all of its text, up to a bound.
+        text: all of its text, up to `TEXT_LENGTH` characters.
     """
 
     website: str
@@ -70,14 +70,14 @@ class Page:
 
 
 async def read_site(website: str) -> Site:
-    """A company's website, and what its first page says.
+    """Read the first page of a company's website.
 
     Args:
         website: such as `https://acme.com`.
 
     Raises:
-        SiteRefused: it is at a private address, or is not of the web.
-        SiteUnreadable: it is down or too slow, or has no text.
+        SiteRefused: the address is private, or not http or https.
+        SiteUnreadable: the website is down, too slow, or has no text.
     """
     page = await read_page(website)
     domain = sites.domain(website)
@@ -85,7 +85,7 @@ async def read_site(website: str) -> Site:
 
 
 async def read_page(website: str) -> Page:
-    """What a page says. Raises as `read_site` does."""
+    """Read a page. Raises the same errors as `read_site`."""
     settings = IcpSettings.from_environment()
     try:
         async with asyncio.timeout(settings.icp_site_seconds):
@@ -97,7 +97,7 @@ async def read_page(website: str) -> Page:
 
 
 async def _fetch(website: str, allowed: Sequence[Network]) -> bytes:
-    """The page's bytes; from a site without https by http. Raises as `read_site` does."""
+    """Return the bytes of a page; try http if https fails. Raises the errors of `read_site`."""
     shown = _shown(website)
     try:
         tls = await asyncio.to_thread(_tls)
@@ -107,7 +107,7 @@ async def _fetch(website: str, allowed: Sequence[Network]) -> bytes:
             max_redirects=MAX_REDIRECTS,
             headers=HEADERS,
             timeout=None,
-            # A proxy would connect to what has not been checked.
+            # A proxy would connect to an address that has not been checked.
             trust_env=False,
         ) as client:
             try:
@@ -119,7 +119,7 @@ async def _fetch(website: str, allowed: Sequence[Network]) -> bytes:
     except PrivateAddressError as error:
         raise SiteRefused(f"{error.host} is at a private address, which is not read.") from error
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-        raise SiteRefused(f"{shown} is not an address of the web.") from error
+        raise SiteRefused(f"{shown} is not an http or https address.") from error
     except httpx.TooManyRedirects as error:
         raise SiteUnreadable(f"{shown} redirects again and again.") from error
     except socket.gaierror as error:
@@ -135,7 +135,7 @@ async def _get(client: httpx.AsyncClient, url: str) -> bytes:
             raise SiteUnreadable(f"{shown} answered with an error ({answer.status_code}).")
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in READABLE:
-            raise SiteUnreadable(f"{shown} is no page of text.")
+            raise SiteUnreadable(f"{shown} is not a page with text.")
         coding = answer.headers.get("content-encoding", "identity").lower()
         if coding not in ("identity", "gzip", "deflate"):
             raise SiteUnreadable(f"{shown} is compressed in an unknown way.")
@@ -144,15 +144,15 @@ async def _get(client: httpx.AsyncClient, url: str) -> bytes:
             content += part
             if len(content) > MAX_BYTES:
                 break
-        # By hand, because a small answer may be a large page.
+        # Decompressed by hand with a limit: a small response can expand to a huge page.
         if coding != "identity":
             return zlib.decompressobj(wbits=47).decompress(content[:MAX_BYTES], MAX_BYTES)
         return content[:MAX_BYTES]
 
 
 def _read(website: str, html: bytes) -> Page:
-    """Blocks: parses the page. Raises SiteUnreadable: it has no text."""
-    # Here and not above: it takes its time, which a start would wait for.
+    """Parse a page. Blocks. Raises SiteUnreadable if it has no text."""
+    # Imported late: the import is slow and would delay every start.
     from trafilatura import bare_extraction, html2txt, load_html
 
     found = bare_extraction(html, url=website, favor_recall=True, with_metadata=True)
@@ -160,7 +160,7 @@ def _read(website: str, html: bytes) -> Page:
     if found is not None and not isinstance(found, dict):
         main, description = line(found.text), line(found.description)
     text = line(html2txt(html))
-    about = main if len(main) >= ENOUGH else text or main
+    about = main if len(main) >= MIN_MAIN_TEXT else text or main
     if description and description not in about:
         about = f"{description} {about}"
     if not about.strip():
@@ -172,20 +172,22 @@ def _read(website: str, html: bytes) -> Page:
 
 
 def name_in(title: str) -> str:
-    """The company's part of a page's title, such as `Home | Acme`; empty if it has none."""
-    parts = [part.strip() for part in _BETWEEN.split(title)]
-    telling = [part for part in parts if part.lower() not in ("", "home", "homepage", "welcome")]
-    return telling[0][:NAME_LENGTH] if telling else ""
+    """Return the company's name in a title such as `Home | Acme`; empty if there is none."""
+    parts = [part.strip() for part in _TITLE_SEPARATOR.split(title)]
+    significant = [
+        part for part in parts if part.lower() not in ("", "home", "homepage", "welcome")
+    ]
+    return significant[0][:NAME_LENGTH] if significant else ""
 
 
 def line(text: str | None) -> str:
-    """A text on one line."""
-    # Postgres keeps no zero bytes.
+    """Return a text on one line."""
+    # Postgres cannot store NUL bytes.
     return " ".join((text or "").replace("\0", "").split())
 
 
 def _shown(website: str) -> str:
-    """What a sentence calls a website."""
+    """Return the host name for messages."""
     try:
         return httpx.URL(website).host or website[:80]
     except httpx.InvalidURL:
@@ -194,5 +196,5 @@ def _shown(website: str) -> str:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    # Once: it reads every certificate authority.
+    # Cached: creating it reads all certificate authorities.
     return httpx.create_ssl_context()

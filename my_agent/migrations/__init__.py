@@ -1,7 +1,7 @@
-"""Migrations: Alembic scripts that bring the graphs' tables to what each `tables.py` says.
+"""Migrations: Alembic scripts that create and change the tables in each graph's `tables.py`.
 
-Each graph that has tables has a branch of scripts of its own, named after it, so that they grow
-independently: `versions/chat_0001.py`, `versions/icp_finder_0001.py`.
+Each graph with tables has its own branch of scripts, named after the graph, so that the branches
+grow independently: `versions/chat_0001.py`, `versions/icp_finder_0001.py`.
 """
 
 import time
@@ -17,44 +17,44 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 HEADS: frozenset[str] = frozenset({"chat_0002", "icp_finder_0002"})
-"""The last script of each branch. Here, because reading the scripts would import Alembic."""
+"""The last script of each branch. Listed here, because reading the scripts would import Alembic."""
 
-# Whoever waits for a table to himself keeps all waiting who come after him. So a migration waits
-# shortly, lets them by, and tries again.
+# A transaction that waits for an exclusive table lock blocks all later ones. So a migration waits
+# only briefly, lets the others proceed, and retries until a deadline. All values in seconds.
 LOCK_SECONDS = 2
 PAUSE_SECONDS = 1.0
-PATIENCE_SECONDS = 600.0
-# A lock was not to be had, or two waited for each other.
-_IN_THE_WAY = ("55P03", "40P01")
+DEADLINE_SECONDS = 600.0
+# SQLSTATE of lock_not_available and deadlock_detected.
+_LOCK_CONFLICTS = ("55P03", "40P01")
 
-# The server's runtime has a version table of its own, in the same database.
+# The server's runtime has its own version table in the same database.
 VERSIONS = "product_version"
 _FOLDER = Path(__file__).parent
 
 
 def upgrade(engine: Engine) -> None:
-    """Bring the database to `HEADS`, in one transaction.
+    """Migrate the database to `HEADS`, in one transaction.
 
     Raises:
-        ProductDatabaseError: it has had a script that this code does not know, or others have been
-            migrating it, or using a table, for ten minutes.
+        ProductDatabaseError: the database has a migration that this code does not know, or another
+            process has migrated it or locked a table for ten minutes.
     """
     with engine.connect().execution_options(reads_only=True) as connection:
         if revisions(connection) == HEADS:
             return
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not _upgraded(engine):
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not _try_upgrade(engine):
         if time.monotonic() > deadline:
             raise ProductDatabaseError(
                 "The database was not migrated: another process has been migrating it, or using a "
-                f"table, for {PATIENCE_SECONDS:g} seconds. End it and try again."
+                f"table, for {DEADLINE_SECONDS:g} seconds. Stop that process and try again."
             )
         time.sleep(PAUSE_SECONDS)
 
 
-def _upgraded(engine: Engine) -> bool:
-    """Whether nobody was in the way."""
-    # Not in the transaction, which may be idle for some seconds only.
+def _try_upgrade(engine: Engine) -> bool:
+    """Migrate the database. Return False if a lock could not be taken."""
+    # Imported before the transaction starts: Postgres aborts transactions that are idle too long.
     import alembic.command  # noqa: F401
 
     try:
@@ -67,14 +67,14 @@ def _upgraded(engine: Engine) -> bool:
             if found != HEADS:
                 _migrate(connection, found)
     except OperationalError as error:
-        if getattr(error.orig, "sqlstate", None) not in _IN_THE_WAY:
+        if getattr(error.orig, "sqlstate", None) not in _LOCK_CONFLICTS:
             raise
         return False
     return True
 
 
 def revisions(connection: Connection) -> frozenset[str]:
-    """The last scripts that the database has had."""
+    """Return the last script of each branch that the database has run."""
     if not inspect(connection).has_table(VERSIONS):
         return frozenset()
     rows = connection.execute(text(f"SELECT version_num FROM {VERSIONS}"))
@@ -82,7 +82,7 @@ def revisions(connection: Connection) -> frozenset[str]:
 
 
 def scripts() -> frozenset[str]:
-    """Every script there is."""
+    """Return the ids of all scripts."""
     from alembic.script import ScriptDirectory
 
     found = ScriptDirectory.from_config(_config()).walk_revisions()
@@ -95,7 +95,7 @@ def _migrate(connection: Connection, found: frozenset[str]) -> None:
     config = _config()
     if unknown := sorted(found - scripts()):
         raise ProductDatabaseError(
-            f"The database has had {', '.join(unknown)}, which this version does not know. "
+            f"The database has migrations that this version does not know: {', '.join(unknown)}. "
             "Install the version that migrated it, or restore a backup."
         )
     config.attributes["connection"] = connection

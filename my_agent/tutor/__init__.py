@@ -1,4 +1,4 @@
-"""A conversation in English, with the mistakes in it corrected."""
+"""Graph `tutor`: talk with a learner of English and correct the learner's mistakes."""
 
 from my_agent.tutor.graph import graph
 

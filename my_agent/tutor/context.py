@@ -1,4 +1,4 @@
-"""What a caller may choose for one run."""
+"""Options that a client may set for one run of the graph `tutor`."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from my_agent.tutor import prompts
 
 @dataclass(kw_only=True, frozen=True, config=ConfigDict(extra="forbid"))
 class Context:
-    """Values of one run; a value given here wins over the environment."""
+    """Options of one run. A value given here overrides the environment."""
 
     model: Annotated[
         str | None,
@@ -18,8 +18,11 @@ class Context:
     ] = None
     correction_model: Annotated[
         str | None,
-        Field(min_length=1, description="Name of the one that corrects; none: as the settings say"),
+        Field(
+            min_length=1,
+            description="Name of the model that corrects; none: TUTOR_CORRECTION_MODEL",
+        ),
     ] = None
-    system_prompt: Annotated[
-        str, Field(description="What the model that answers is told first")
-    ] = prompts.SYSTEM
+    system_prompt: Annotated[str, Field(description="System prompt of the model that answers")] = (
+        prompts.SYSTEM
+    )

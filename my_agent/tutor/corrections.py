@@ -1,4 +1,4 @@
-"""Corrections: what is wrong in a message, who found it, and how it should read."""
+"""Corrections: the mistakes in a message, their sources, and the corrected text."""
 
 from collections.abc import Iterable
 from typing import Annotated, Literal
@@ -24,7 +24,7 @@ Source = Literal["harper", "model"]
 
 @with_config(ConfigDict(extra="forbid"))
 class Issue(TypedDict):
-    """One mistake; `start` and `end` count characters of the message."""
+    """One mistake. `start` and `end` are character offsets in the message."""
 
     type: IssueType
     start: Annotated[int, Field(ge=0)]
@@ -37,7 +37,7 @@ class Issue(TypedDict):
 
 @with_config(ConfigDict(extra="forbid"))
 class Correction(TypedDict):
-    """What is wrong in one message."""
+    """All mistakes in one message."""
 
     message_id: Annotated[str, Field(min_length=1)]
     original: str
@@ -50,10 +50,11 @@ _CORRECTIONS = TypeAdapter(list[Correction])
 
 
 def keep(kept: list[Correction], new: list[Correction]) -> list[Correction]:
-    """`kept` with `new` after it; a correction of a message that has one takes its place.
+    """Merge corrections: add `new` to `kept`. A new correction replaces the one of the same
+    message.
 
     Raises:
-        ValueError: something in `new` is no correction.
+        ValueError: an item of `new` is not a valid correction.
     """
     by_message = {each["message_id"]: each for each in kept}
     by_message |= {each["message_id"]: each for each in _CORRECTIONS.validate_python(new)}
@@ -61,10 +62,10 @@ def keep(kept: list[Correction], new: list[Correction]) -> list[Correction]:
 
 
 def merge(*found: Iterable[Issue]) -> list[Issue]:
-    """Issues of several finders in the order of the text, none overlapping another.
+    """Merge the issues of several checkers in text order, without overlaps.
 
-    Of those that overlap, the one of the earlier finder stays; where both say the same, it names
-    both sources.
+    If issues overlap, the one of the earlier checker stays. If both are the same, it lists both
+    sources.
     """
     merged: list[Issue] = []
     for issue in (each for issues in found for each in issues):
@@ -78,7 +79,7 @@ def merge(*found: Iterable[Issue]) -> list[Issue]:
 
 
 def _overlap(one: Issue, other: Issue) -> bool:
-    # What is inserted between two words touches no word, but only one thing goes in one place.
+    # Two insertions between the same words have no common character, but only one can be applied.
     return (one["start"] < other["end"] and other["start"] < one["end"]) or (
         one["start"] == other["start"]
     )
@@ -93,7 +94,7 @@ def _same(one: Issue, other: Issue) -> bool:
 
 
 def apply(text: str, issues: Iterable[Issue]) -> str:
-    """`text` with each of `issues`, which do not overlap, put right."""
+    """Return `text` with all `issues` corrected. The issues must not overlap."""
     for issue in sorted(issues, key=lambda issue: issue["start"], reverse=True):
         text = text[: issue["start"]] + issue["replacement"] + text[issue["end"] :]
     return text
@@ -102,22 +103,22 @@ def apply(text: str, issues: Iterable[Issue]) -> str:
 def correction(
     message_id: str, text: str, issues: list[Issue], explanation: str = ""
 ) -> Correction | None:
-    """The correction of a message, or None if nothing is wrong with it.
+    """Build the correction of a message, or return None if nothing is wrong with it.
 
     Args:
-        message_id: of the message.
-        text: of it.
+        message_id: id of the message.
+        text: text of the message.
         issues: as `merge` returns them.
-        explanation: for the learner; by default what the issues say.
+        explanation: for the learner; by default the messages of the issues.
     """
     corrected = apply(text, issues)
     if corrected == text:
         return None
-    said = " ".join(dict.fromkeys(issue["message"] for issue in issues))
+    messages = " ".join(dict.fromkeys(issue["message"] for issue in issues))
     return Correction(
         message_id=message_id,
         original=text,
         corrected=corrected,
         issues=issues,
-        explanation=explanation or said,
+        explanation=explanation or messages,
     )

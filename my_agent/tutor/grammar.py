@@ -1,4 +1,4 @@
-"""Harper: what a grammar checker finds in a text, without a model and without a network."""
+"""Harper: find mistakes with a local grammar checker, without a model and without a network."""
 
 import calendar
 import re
@@ -12,7 +12,7 @@ from my_agent.tutor.corrections import Issue, IssueType, merge
 if TYPE_CHECKING:
     from harper import Lint, Linter
 
-# What Harper calls a kind. Those that are missing are about style: what they find is no mistake.
+# Issue types by Harper's kinds. Missing kinds are about style: their findings are not mistakes.
 KINDS: dict[str, IssueType] = {
     "Agreement": "agreement",
     "BoundaryError": "spelling",
@@ -32,15 +32,15 @@ KINDS: dict[str, IssueType] = {
     "WordChoice": "word_choice",
     "WordOrder": "word_order",
 }
-# Rules that say more than their kind does.
+# Rules that are more specific than their kind.
 RULES: dict[str, IssueType] = {
     "AnA": "article",
     "MassNouns": "grammar",
     "SinceDuration": "preposition",
 }
-# The rule that names the forms of an irregular verb in any order.
+# Suggests the forms of an irregular verb in any order.
 IRREGULAR = "RegularIrregulars"
-# Rules that flag what is correct, if not what everybody would write, or that guess badly.
+# Rules that flag correct English, or that guess badly.
 UNWANTED = re.compile(
     r"Redundant\w+|Expand\w+|\w*Dash(es)?|\w*Ellipsis\w*|CompoundNouns|DisjointPrefixes|"
     r"InMyHumbleOpinion|OkToOkay|OxfordComma|SplitWords|TheProperNounPossessive|ToDoHyphen|"
@@ -52,14 +52,15 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Words of a chat that no dictionary has.
+# Informal words that no dictionary contains.
 INFORMAL = _words("ok lol omg btw haha hahaha hehe uni wow yay hmm hm")
-# Words with a capital that people misspell; any other unknown one in a sentence is a name.
+# Capitalized words that learners misspell. Any other unknown capitalized word inside a sentence is
+# taken for a name.
 CAPITALS = frozenset([*calendar.day_name, *calendar.month_name[1:]]) | _words(
     "English American British Portuguese Spanish French German Italian Christmas"
 )
 CONTRACTED = _words("it that what who where there here how he she let")
-# Frequent words of languages that learners write in; none is English.
+# Frequent words of languages that learners write in. None of them is English.
 FOREIGN = _words(
     """
     ich und nicht ist wie auf ein eine mit für wir bist heute
@@ -70,14 +71,15 @@ FOREIGN = _words(
     """
 )
 
-# How much alike a word and its correction are, from 0 to 1: what is further off is another word.
+# Minimum similarity, from 0 to 1, between a word and its correction. Below it the suggestion is a
+# different word.
 ALIKE = 0.8
-# Letters around a remedy that show whether it fits.
+# Characters around a suggestion that are checked together with it.
 CONTEXT = 60
 
 WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 BEGINNING = re.compile(r"(?:^|[.!?:]\s+|\n\s*)[\"'\u201c\u2018(]*$")
-# What a participle follows.
+# Words that a participle follows.
 PERFECT = re.compile(
     r"\b(?:have|has|had|having|be|been|being|am|is|are|was|were|n't|'ve|not|never|ever|just)\s+$",
     re.IGNORECASE,
@@ -85,23 +87,23 @@ PERFECT = re.compile(
 
 
 def check(text: str) -> list[Issue]:
-    """The mistakes in an English text; none in one of another language. Blocks for milliseconds.
+    """Return the mistakes in an English text; none for other languages. Blocks for milliseconds.
 
-    The first call in a process loads a dictionary, which takes the better part of a second.
+    The first call in a process loads a dictionary, which takes almost a second.
     """
     with _lock:
         american, british = _linters()
         lints = _lints(american, text)
         if _is_foreign(text, [lint.problem_text for lint in lints.values() if _is_unknown(lint)]):
             return []
-        # What is right on one side of the Atlantic is right.
+        # Only what is wrong in both American and British English counts as a mistake.
         others = _lints(british, text) if lints else {}
         lints = {key: lint for key, lint in lints.items() if key in others}
         issues = [_issue(american, text, rule, lint) for (rule, *_), lint in lints.items()]
     return merge(issue for issue in issues if issue is not None)
 
 
-# A linter refuses to be used by two threads at once.
+# A linter must not be used by two threads at once.
 _lock = Lock()
 
 
@@ -119,7 +121,7 @@ def _linters() -> "tuple[Linter, Linter]":
 
 
 def _lints(linter: "Linter", text: str) -> "dict[tuple[str, int, int], Lint]":
-    """What a linter finds, by rule and place."""
+    """Return the findings of a linter by rule and position."""
     return {
         (rule, lint.span.start, lint.span.end): lint
         for rule, lints in linter.organized_lints(text).items()
@@ -132,7 +134,7 @@ def _is_unknown(lint: "Lint") -> bool:
 
 
 def _issue(linter: "Linter", text: str, rule: str, lint: "Lint") -> Issue | None:
-    """What a lint means to a learner; None where it is no mistake or has no remedy."""
+    """Turn a lint into an issue; None if it is not a mistake or has no correction."""
     original, kind = lint.problem_text, RULES.get(rule) or KINDS.get(lint.lint_kind)
     if kind is None or original.lower() in INFORMAL:
         return None
@@ -153,9 +155,9 @@ def _issue(linter: "Linter", text: str, rule: str, lint: "Lint") -> Issue | None
 
 
 def _spelling(text: str, lint: "Lint") -> str | None:
-    """How a word is spelt, unless it is a name or one of another language."""
+    """Return the correct spelling of a word; None for names and foreign words."""
     word = lint.problem_text
-    # English is written in ASCII letters, and a capital in the middle is a product's.
+    # English words are ASCII; a capital letter inside a word suggests a product name.
     if not word.isascii() or word[1:] != word[1:].lower() or word.lower() in FOREIGN:
         return None
     is_name = word[:1].isupper() and not BEGINNING.search(text[: lint.span.start])
@@ -163,7 +165,7 @@ def _spelling(text: str, lint: "Lint") -> str | None:
         remedy = suggestion.replacement_text
         if not _are_alike(word.lower(), remedy.lower()):
             continue
-        # A plural that does not exist is no genitive.
+        # The suggestion for a wrong plural must not be a possessive.
         if remedy.endswith("'s") and remedy[:-2].lower() not in CONTRACTED:
             continue
         return None if is_name and remedy not in CAPITALS else remedy
@@ -171,12 +173,12 @@ def _spelling(text: str, lint: "Lint") -> str | None:
 
 
 def _are_alike(word: str, other: str) -> bool:
-    # Letters that changed places are one slip, however short the word.
+    # Swapped letters are a single typing error, however short the word is.
     return sorted(word) == sorted(other) or SequenceMatcher(None, word, other).ratio() >= ALIKE
 
 
 def _remedy(linter: "Linter", text: str, rule: str, lint: "Lint") -> str | None:
-    """What stands in the place of a mistake: the first suggestion that is not a mistake itself."""
+    """Return the replacement for a mistake: the first suggestion that is not itself a mistake."""
     start, end = lint.span.start, lint.span.end
     remedies = []
     for suggestion in lint.suggestions:
@@ -196,19 +198,19 @@ def _remedy(linter: "Linter", text: str, rule: str, lint: "Lint") -> str | None:
 
 
 def _in_tense(linter: "Linter", before: str, forms: list[str]) -> list[str]:
-    """Forms of an irregular verb, the one that belongs after `before` first."""
+    """Sort the forms of an irregular verb: those that fit after `before` first."""
     perfect = PERFECT.search(before) is not None
 
     def belongs(form: str) -> bool:
-        # Harper knows which form a perfect tense does not take.
+        # Harper flags the past tense after "have", so the unflagged forms are participles.
         return perfect == (not linter.lint(f"I have {form} there."))
 
     return sorted(forms, key=lambda form: (not belongs(form), form))
 
 
 def _is_foreign(text: str, unknown: list[str]) -> bool:
-    """Whether a text is in another language, going by its words and those that are unknown."""
-    # Names are in any language.
+    """Return whether a text is in another language, by its words and those unknown to Harper."""
+    # Capitalized words with non-ASCII letters may be names, which occur in any language.
     words = [word.lower() for word in WORD.findall(text) if word.isascii() or word.islower()]
     foreign = sum(word in FOREIGN or not word.isascii() for word in words)
     return len(unknown) > max(2, len(words) / 2) or foreign > max(1, len(words) / 4)

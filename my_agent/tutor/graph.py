@@ -1,4 +1,4 @@
-"""START -> admit -> reply and correct, side by side -> END; or admit -> refuse."""
+"""START -> admit -> reply and correct in parallel -> END; or admit -> refuse."""
 
 from langgraph.graph import START, StateGraph
 
@@ -13,7 +13,7 @@ graph = (
     .add_node(correct)
     .add_node(refuse)
     .add_edge(START, "admit")
-    # `admit` says where it goes.
+    # `admit` returns a Command that names the next nodes.
     .set_finish_point("reply")
     .set_finish_point("correct")
     .compile(name="tutor")

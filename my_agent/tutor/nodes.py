@@ -1,4 +1,4 @@
-"""The steps of a lesson: a message is let in, answered and corrected."""
+"""Nodes of the graph `tutor`: admit a message, answer it and correct it."""
 
 import asyncio
 from typing import Literal
@@ -25,52 +25,53 @@ from my_agent.tutor.settings import TutorSettings
 from my_agent.tutor.state import TIMESTAMP, State, now, unanswered
 from my_agent.tutor.window import window
 
-NOTHING = "There is nothing to answer: send a message of the user's with text"
-# Messages that the model corrects at the same time.
-AT_ONCE = 4
-# Characters of the answer before a message that the one who corrects it reads.
+NO_TEXT = "The run has no user message with text: send at least one"
+# Messages that the model corrects concurrently.
+MAX_CONCURRENT = 4
+# Characters of the preceding answer that the correcting model reads.
 CONTEXT = 1000
 
 
 def admit(
     state: State, runtime: Runtime[Context]
 ) -> Command[Literal["reply", "correct", "refuse"]]:
-    """Lets a message in, to be answered and corrected at the same time, or takes it out again."""
+    """Route a message to `reply` and `correct`, or remove it from the thread and go to `refuse`."""
     info = runtime.execution_info
-    named: State = {"messages": [], "thread_id": (info and info.thread_id) or ""}
+    base: State = {"messages": [], "thread_id": (info and info.thread_id) or ""}
     waiting = unanswered(state["messages"])
     wrong = [message for message in waiting if _problem(message)]
     if waiting and not wrong:
-        return Command(update=named, goto=["reply", "correct"])
+        return Command(update=base, goto=["reply", "correct"])
     removed = [RemoveMessage(id=str(message.id)) for message in wrong]
-    return Command(update={**named, "messages": removed}, goto=Send("refuse", {"messages": wrong}))
+    return Command(update={**base, "messages": removed}, goto=Send("refuse", {"messages": wrong}))
 
 
 def refuse(state: State) -> State:
-    """Fails the run, after the messages that it is about are out of the thread.
+    """Fail the run after the invalid messages have been removed from the thread.
 
     Raises:
-        ValueError: always, with what is wrong with them.
+        ValueError: always. The message is what is wrong with the messages.
     """
     problems = [problem for each in state["messages"] if (problem := _problem(each))]
-    raise ValueError(problems[0] if problems else NOTHING)
+    raise ValueError(problems[0] if problems else NO_TEXT)
 
 
 def _problem(message: AnyMessage) -> str | None:
-    """Why a message cannot be answered."""
+    """Return why a message cannot be answered, or None if it can."""
     longest = TutorSettings.from_environment().max_message_length
     if not message.text.strip():
-        return NOTHING
+        return NO_TEXT
     if len(message.text) > longest:
         return f"The message is too long: at most {longest} characters"
     return None
 
 
 async def reply(state: State, runtime: Runtime[Context]) -> State:
-    """Answers what the learner has written since the last answer.
+    """Answer what the learner has written since the last answer.
 
     Raises:
-        ModelCallError: the model was not reached, refused, or broke off; the run fails with it.
+        ModelCallError: the model was unreachable, refused the request, or its answer broke off. The
+            run fails with this error.
     """
     context = _context(runtime)
     settings = TutorSettings.from_environment()
@@ -84,22 +85,23 @@ async def reply(state: State, runtime: Runtime[Context]) -> State:
 
 
 async def correct(state: State, runtime: Runtime[Context]) -> State:
-    """Corrects what `reply` answers. Both are kept together or, if either fails, not at all.
+    """Correct the messages that `reply` answers.
 
-    A message whose run had failed is therefore still unanswered, and is corrected with the next.
+    The results of both nodes are stored together or, if either fails, not at all. A message of a
+    failed run therefore stays unanswered, and the next run corrects it.
     """
     context = _context(runtime)
     name = context.correction_model or TutorSettings.from_environment().correction_model
     model = await asyncio.to_thread(chat_model, name or context.model)
     waiting = unanswered(state["messages"])
-    before = _said_before(state["messages"], len(waiting))
-    turns = asyncio.Semaphore(AT_ONCE)
+    before = _previous_answer(state["messages"], len(waiting))
+    slots = asyncio.Semaphore(MAX_CONCURRENT)
 
-    async def in_turn(message: HumanMessage) -> Correction | None:
-        async with turns:
+    async def limited(message: HumanMessage) -> Correction | None:
+        async with slots:
             return await _correct(message, model, before)
 
-    corrected = await asyncio.gather(*map(in_turn, waiting))
+    corrected = await asyncio.gather(*map(limited, waiting))
     return {"messages": [], "corrections": [each for each in corrected if each is not None]}
 
 
@@ -113,12 +115,12 @@ async def _correct(message: HumanMessage, model: BaseChatModel, before: str) -> 
     return correction(str(message.id), text, merge(issues, harper), explanation)
 
 
-def _said_before(messages: list[AnyMessage], waiting: int) -> str:
-    """The end of the answer that the last `waiting` messages follow."""
+def _previous_answer(messages: list[AnyMessage], waiting: int) -> str:
+    """Return the end of the answer before the last `waiting` messages."""
     last = messages[-waiting - 1] if len(messages) > waiting else None
     return str(last.text)[-CONTEXT:] if isinstance(last, AIMessage) else ""
 
 
 def _context(runtime: Runtime[Context]) -> Context:
-    # langgraph's types deny it, but outside a server a run without a context has None here.
+    # langgraph's types exclude None, but a run without a context gets None outside a server.
     return runtime.context or Context()  # type: ignore[truthy-bool]

@@ -1,4 +1,4 @@
-"""What the tutor says where no model is configured."""
+"""The tutor's answers when no model is configured."""
 
 from langchain_core.messages import BaseMessage
 
@@ -6,13 +6,13 @@ from my_agent.offline import OfflineChatModel
 
 
 class OfflineTutor(OfflineChatModel):
-    """Says that it cannot talk, and what there is all the same."""
+    """Tell the learner that only the grammar check works."""
 
     def answer(self, messages: list[BaseMessage]) -> str:
-        """The same, whatever was said."""
+        """Return the same text for every conversation."""
         return (
-            "I am offline: no language model is configured, so I cannot talk with you. What you "
-            "write is checked by Harper all the same: where it finds mistakes, a correction stands "
-            "beside your message. Set OPENAI_API_KEY, or OPENAI_BASE_URL for any OpenAI-compatible "
-            "endpoint, and write again."
+            "I am offline: no language model is configured, so I cannot talk with you. Harper still "
+            "checks what you write: if it finds mistakes, a correction is shown next to your "
+            "message. Set OPENAI_API_KEY, or OPENAI_BASE_URL for any OpenAI-compatible endpoint, "
+            "and write again."
         )

@@ -1,4 +1,4 @@
-"""What the models are told."""
+"""Prompts of the graph `tutor`."""
 
 SYSTEM = (
     "You are a friendly English tutor who talks with a learner. Answer what the learner says in "

@@ -1,4 +1,4 @@
-"""Review: the mistakes that a model finds in a message, taken only in the form asked for."""
+"""Review: ask a model for the mistakes in a message, and validate its answer."""
 
 import logging
 import re
@@ -17,7 +17,7 @@ ATTEMPTS = 2
 
 
 class Finding(BaseModel):
-    """One mistake, as the model names it."""
+    """One mistake, as the model reports it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -26,17 +26,17 @@ class Finding(BaseModel):
     replacement: str = Field(description="What should stand in their place")
     message: str = Field(description="What is wrong, in one sentence")
 
-    # Not in the schema, which strict endpoints accept without lengths only.
+    # Checked here and not in the schema: strict endpoints reject schemas with length limits.
     @field_validator("text", "message")
     @classmethod
-    def _says_something(cls, text: str) -> str:
+    def _is_not_empty(cls, text: str) -> str:
         if not text.strip():
             raise ValueError("must not be empty")
         return text
 
 
 class Review(BaseModel):
-    """All that the model finds in a message."""
+    """The model's whole answer about a message."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -45,7 +45,7 @@ class Review(BaseModel):
 
 
 class InvalidReviewError(ValueError):
-    """What the model answered is no review of the message."""
+    """The model's answer is not a valid review of the message."""
 
 
 FORMAT = {
@@ -57,16 +57,17 @@ FORMAT = {
 async def review(
     model: BaseChatModel, text: str, *, before: str = ""
 ) -> tuple[list[Issue], str] | None:
-    """The issues that a model finds in a message, and what to learn from them.
+    """Ask a model for the issues in a message and a short explanation.
 
-    None if it cannot be asked or twice answers something else; the log says so.
+    Return None if the endpoint fails, or if its answer is invalid `ATTEMPTS` times. Both are
+    logged.
 
     Args:
-        model: an endpoint's.
-        text: of the message.
-        before: what the learner was told last, so that the model knows what is talked about.
+        model: the model of an endpoint.
+        text: text of the message.
+        before: the preceding answer, for context.
     """
-    # Here and not above: it brings the endpoint's client, which takes half a second to import.
+    # Imported late: the endpoint's client takes half a second to import.
     from my_agent.endpoint import ModelCallError
 
     asked: list[BaseMessage] = [SystemMessage(prompts.REVIEW)]
@@ -75,25 +76,27 @@ async def review(
     asked.append(HumanMessage(text))
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            # Its tokens are no part of the conversation.
+            # The review's tokens must not be streamed as part of the conversation.
             answer = await model.ainvoke(
                 asked, config={"tags": [TAG_NOSTREAM]}, response_format=FORMAT
             )
             return read(answer.text, text)
         except ModelCallError as error:
-            logger.warning("No review by the model, Harper goes on alone: %s", error)
+            logger.warning("Model review failed; used Harper alone: %s", error)
             return None
         except InvalidReviewError as error:
-            logger.warning("Review %s of %s is invalid: %s", attempt, ATTEMPTS, error)
-    logger.warning("No valid review by the model, Harper goes on alone")
+            logger.warning(
+                "Model review was invalid (attempt %s of %s): %s", attempt, ATTEMPTS, error
+            )
+    logger.warning("Model review gave up; used Harper alone")
     return None
 
 
 def read(answer: str, text: str) -> tuple[list[Issue], str]:
-    """The review in a model's answer.
+    """Parse the model's answer.
 
     Raises:
-        InvalidReviewError: it has another shape, or names words that are not in `text`.
+        InvalidReviewError: the answer does not match the schema, or quotes words that `text` lacks.
     """
     try:
         found = Review.model_validate_json(answer)
@@ -110,7 +113,7 @@ def read(answer: str, text: str) -> tuple[list[Issue], str]:
 def _issue(finding: Finding, text: str, *, after: int) -> Issue:
     start = _find(finding.text, text, after)
     if start is None:
-        raise InvalidReviewError("it names words that the message does not have")
+        raise InvalidReviewError("it quotes words that the message does not contain")
     return Issue(
         type=finding.type,
         start=start,
@@ -123,7 +126,7 @@ def _issue(finding: Finding, text: str, *, after: int) -> Issue:
 
 
 def _find(words: str, text: str, after: int) -> int | None:
-    """Where `words` are: after what was found before if they can be, and whole if they can be."""
+    """Find the position of `words`: whole words first, after the previous finding first."""
     whole = rf"(?<!\w){re.escape(words)}(?!\w)"
     for pattern in (whole, re.escape(words)):
         for start in (after, 0):

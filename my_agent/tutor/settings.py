@@ -1,4 +1,4 @@
-"""How the tutor works, wherever it runs."""
+"""Settings of the graph `tutor`."""
 
 from typing import ClassVar, Self
 

@@ -1,4 +1,4 @@
-"""What the graph takes and what it keeps."""
+"""Input and state of the graph `tutor`."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, cast
@@ -14,19 +14,21 @@ TIMESTAMP = "timestamp"
 
 
 def now() -> str:
-    """This moment, as messages carry it: ISO 8601, UTC."""
+    """Return the current time as stored in messages: ISO 8601, UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def keep_messages(kept: list[AnyMessage], new: Any) -> list[AnyMessage]:
-    """`add_messages`, with the time in `additional_kwargs["timestamp"]` of whatever has none.
+    """Merge messages like `add_messages`, and add a timestamp to each message that has none.
 
-    That is where a LangChain message has room for it: Studio and useStream go on reading the
-    messages they know.
+    The timestamp is in `additional_kwargs["timestamp"]`, which LangChain messages support: Studio
+    and useStream can still read them.
     """
-    moment = now()
+    timestamp = now()
     merged = cast(list[AnyMessage], add_messages(kept, new))  # type: ignore[arg-type]
-    return [message if _has_timestamp(message) else _stamped(message, moment) for message in merged]
+    return [
+        message if _has_timestamp(message) else _stamped(message, timestamp) for message in merged
+    ]
 
 
 def _has_timestamp(message: AnyMessage) -> bool:
@@ -37,28 +39,28 @@ def _has_timestamp(message: AnyMessage) -> bool:
         return False
 
 
-def _stamped(message: AnyMessage, moment: str) -> AnyMessage:
+def _stamped(message: AnyMessage, timestamp: str) -> AnyMessage:
     return message.model_copy(
-        update={"additional_kwargs": {**message.additional_kwargs, TIMESTAMP: moment}}
+        update={"additional_kwargs": {**message.additional_kwargs, TIMESTAMP: timestamp}}
     )
 
 
 class Input(TypedDict):
-    """What a caller may send."""
+    """The input that a client may send."""
 
-    # New messages only: they are appended to those of the thread, or replace one by its id.
+    # Messages are appended to the thread; a message with a known id replaces that message.
     messages: Annotated[list[AnyMessage], keep_messages]
 
 
 class State(Input, total=False):
-    """What a thread keeps."""
+    """The stored state of a thread."""
 
     corrections: Annotated[list[Correction], corrections.keep]
     thread_id: str
 
 
 def unanswered(messages: list[AnyMessage]) -> list[HumanMessage]:
-    """The learner's messages after the last answer: one, or more if a run before had failed."""
+    """Return the learner's messages after the last answer: several if an earlier run failed."""
     waiting: list[HumanMessage] = []
     for message in reversed(messages):
         if not isinstance(message, HumanMessage):

@@ -1,4 +1,4 @@
-"""Summary: what a learner's corrections say, taken together. Computed from them alone."""
+"""Summary: statistics of a learner's corrections, computed from the corrections alone."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ NOTHING = "There is nothing to correct so far. Go on writing."
 
 
 class Example(TypedDict):
-    """One mistake, in the message where it was made."""
+    """One mistake and the message that contains it."""
 
     message_id: str
     original: str
@@ -49,7 +49,7 @@ class TypeSummary(TypedDict):
 
 
 class Summary(TypedDict):
-    """What a thread's corrections say; the most frequent type comes first."""
+    """The summary of a thread's corrections, the most frequent type first."""
 
     corrections: int
     issues: int
@@ -58,7 +58,7 @@ class Summary(TypedDict):
 
 
 def summarize(corrections: Sequence[Correction]) -> Summary:
-    """Counts by type, the latest examples of each and advice."""
+    """Count the mistakes by type, with the latest examples and an advice for each type."""
     found = [(each["message_id"], issue) for each in corrections for issue in each["issues"]]
     counts = Counter(issue["type"] for _, issue in found)
     by_type: list[TypeSummary] = [
@@ -68,7 +68,7 @@ def summarize(corrections: Sequence[Correction]) -> Summary:
             "examples": _examples([pair for pair in found if pair[1]["type"] == kind]),
             "advice": ADVICE[kind],
         }
-        # Those as frequent as each other by name, so that the order is always the same.
+        # Equally frequent types are sorted by name, so that the order is stable.
         for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
     return {
@@ -80,7 +80,7 @@ def summarize(corrections: Sequence[Correction]) -> Summary:
 
 
 def _examples(found: list[tuple[str, Issue]]) -> list[Example]:
-    """The latest, each mistake once."""
+    """Return the latest examples, each mistake once."""
     latest: dict[tuple[str, str], Example] = {}
     for message_id, issue in reversed(found):
         example: Example = {

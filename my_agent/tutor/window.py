@@ -1,4 +1,4 @@
-"""The window: how much of a conversation the model reads. The thread itself is never cut."""
+"""The window: how much of a conversation the model reads. The thread keeps all messages."""
 
 from collections.abc import Sequence
 
@@ -6,16 +6,16 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 
 
 def window(messages: Sequence[AnyMessage], *, turns: int, length: int) -> list[BaseMessage]:
-    """The end of a conversation, from a message of the learner's on.
+    """Return the end of a conversation, starting with a message of the learner.
 
     Args:
-        messages: all of them; the last is to be answered.
-        turns: how many of the learner's messages before it, with their answers, at most.
-        length: characters, at most.
+        messages: all messages; the last one is to be answered.
+        turns: maximum number of the learner's earlier messages, with their answers.
+        length: maximum number of characters.
     """
-    talk = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
-    asked = [index for index, message in enumerate(talk) if isinstance(message, HumanMessage)]
-    recent = talk[asked[-1 - turns] :] if len(asked) > turns else talk
+    dialogue = [message for message in messages if isinstance(message, HumanMessage | AIMessage)]
+    asked = [index for index, message in enumerate(dialogue) if isinstance(message, HumanMessage)]
+    recent = dialogue[asked[-1 - turns] :] if len(asked) > turns else dialogue
     found: list[BaseMessage] = trim_messages(
         recent, max_tokens=length, token_counter=_length, strategy="last", start_on="human"
     )

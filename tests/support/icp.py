@@ -1,4 +1,4 @@
-"""What tests of the ICP finder share: companies' websites on loopback, a served finder, users."""
+"""Shared by tests of the ICP finder: customers' websites on loopback, a server, users."""
 
 import asyncio
 import socket
@@ -32,12 +32,11 @@ TEXT = (
 
 
 class Sites:
-    """Websites of wholesalers, each at a port of its own.
+    """Websites of wholesalers, each on its own port.
 
     Attributes:
         urls: their addresses.
-        held: set while pages are held back; clear it to let them go.
-        asked: set when a page is asked for while they are held.
+        asked: set when a page is requested.
     """
 
     def __init__(self, count: int = CUSTOMERS) -> None:
@@ -55,12 +54,12 @@ class Sites:
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def hold(self) -> None:
-        """Answer no request until `release`."""
+        """Delay all responses until `release`."""
         self._open.clear()
         self.asked.clear()
 
     def release(self) -> None:
-        """Answer again."""
+        """Send the delayed responses."""
         self._open.set()
 
     def __enter__(self) -> Self:
@@ -89,12 +88,12 @@ class Sites:
 def icp_server(
     folder: Path, config: Path = ROOT / "langgraph.json", **env: str
 ) -> Iterator[Running]:
-    """The project's own graphs, policy and all, on a database in `folder`; no network, no model."""
+    """Serve the project's graphs and policy on a database in `folder`, without network and model."""
     variables = {
         "JWT_SECRET": SECRET,
         "ICP_PRIVATE_NETWORKS": "127.0.0.0/8",
         "ICP_WEB_SEARCH": "false",
-        # The first page waits for a library to be imported, on a machine that may be busy.
+        # The first page takes long on a busy machine: it imports a library.
         "ICP_SITE_SECONDS": str(PATIENCE),
         "OPENAI_API_KEY": "",
         "OPENAI_BASE_URL": "",
@@ -108,13 +107,13 @@ def icp_server(
 
 
 def url(folder: Path) -> str:
-    """The database of a served finder."""
+    """Return the database URL of the server in `folder`."""
     return databases.url(folder / "data.db")
 
 
 @contextmanager
 def product(folder: Path) -> Iterator[ProductDatabase]:
-    """The same database, beside the server."""
+    """Open the same database next to the server."""
     opened = ProductDatabase(url(folder))
     try:
         yield opened
@@ -123,12 +122,12 @@ def product(folder: Path) -> Iterator[ProductDatabase]:
 
 
 class Person:
-    """A user, by default of a tenant of their own, in one thread of the finder.
+    """A user in one thread of the ICP finder; by default the only user of a tenant.
 
     Attributes:
-        sdk: a client of the server that is running.
+        sdk: a client of the running server.
         thread: the thread, once there is one.
-        values: the thread's state after what was said last.
+        values: the thread's state after the last run.
     """
 
     def __init__(self, sites: Sites, folder: Path, tenant: str = "", name: str = "ann") -> None:
@@ -143,44 +142,44 @@ class Person:
 
     @asynccontextmanager
     async def at(self, server: Running) -> AsyncIterator[None]:
-        """Talk to a server for a while."""
+        """Use this server in the enclosed code."""
         who = headers(self.tenant, self.name)
         async with get_client(url=server.url, headers=who, timeout=PATIENCE * 4) as self.sdk:
             yield
 
     async def open(self, **metadata: Any) -> str:
-        """Go on in a new thread."""
+        """Create a thread and continue there."""
         metadata = {"agent": AGENT, **metadata}
         self.thread = (await self.sdk.threads.create(metadata=metadata))["thread_id"]
         return self.thread
 
     async def say(self, text: str) -> str:
-        """What the finder answers to a message."""
+        """Send a message and return the answer."""
         message = {"messages": [{"role": "user", "content": text}]}
         return await self._run(input=message)
 
     async def answer(self, reply: Any) -> str:
-        """What it answers to the answer of an interrupt."""
+        """Answer an interrupt and return the next answer."""
         return await self._run(command={"resume": reply})
 
     @property
     def asked(self) -> str | None:
-        """The kind of question that waits."""
+        """Return the kind of the waiting question, or None."""
         waiting = self.values.get("__interrupt__") or []
         return waiting[0]["value"]["kind"] if waiting else None
 
     @property
     def question(self) -> Any:
-        """The payload of the interrupt that waits."""
+        """Return the payload of the waiting interrupt."""
         return self.values["__interrupt__"][0]["value"]
 
     @property
     def customers(self) -> str:
-        """Five websites of customers, as a message."""
+        """Return a message with five websites of customers."""
         return ", ".join(self.sites.urls)
 
     async def settle(self) -> None:
-        """Give everything a search needs, and agree to it: candidates are found."""
+        """Provide all data, confirm the search, and wait for the candidates."""
         if self.thread is None:
             await self.open()
         await self.say(f"Our website is {self.website}")
@@ -190,16 +189,16 @@ class Person:
         assert self.asked == "enrich", self.values["messages"][-1]
 
     async def metadata(self, thread: str | None = None) -> Any:
-        """A thread's metadata, of the current one by default."""
+        """Return the metadata of a thread; default: the current one."""
         return (await self.sdk.threads.get(thread or self.thread or ""))["metadata"]
 
     async def work(self, change: Callable[[Any], Any]) -> Any:
-        """Change the finder's own tables."""
+        """Change the ICP finder's tables."""
         with product(self.folder) as opened:
             return await opened.run(change, self.tenant, write=True)
 
     async def _run(self, **options: Any) -> str:
-        """Run to the end or the next question; what was said in it."""
+        """Run to the end or to the next question, and return the answer."""
         self.values = await self.sdk.runs.wait(self.thread, AGENT, **options)
         state = await self.sdk.threads.get_state(self.thread or "")
         said = state["values"]["messages"]  # type: ignore[call-overload]

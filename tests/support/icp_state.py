@@ -1,4 +1,4 @@
-"""States, companies and records that tests of the ICP finder's nodes share."""
+"""States, companies and records for tests of the ICP finder's nodes."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -9,7 +9,7 @@ from sqlalchemy import update
 from my_agent import database
 from my_agent.icp_finder import records
 from my_agent.icp_finder.diffs import basis, icp_hash
-from my_agent.icp_finder.heard import listen
+from my_agent.icp_finder.message_parser import parse_text
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site
 from my_agent.icp_finder.state import Found, State
 
@@ -19,10 +19,14 @@ ICP: Icp = {"industries": ["Road freight"], "sizes": [], "regions": [], "keyword
 
 
 def config(tenant: str = "acme", user: str = "ann", thread_id: str = "t") -> Any:
-    who = {"identity": user, "tenant_id": tenant}
-    # What a client can write says something else, and nobody listens.
+    user_fields = {"identity": user, "tenant_id": tenant}
+    # Values that a client can write name another tenant; they must be ignored.
     return {
-        "configurable": {"thread_id": thread_id, "langgraph_auth_user": who, "tenant_id": "other"},
+        "configurable": {
+            "thread_id": thread_id,
+            "langgraph_auth_user": user_fields,
+            "tenant_id": "other",
+        },
         "metadata": {"tenant_id": "other"},
     }
 
@@ -41,7 +45,7 @@ def state(text: str = "", **values: Any) -> State:
         "messages": [HumanMessage(text)] if text else [],
         "thread_id": "t",
         "rule_name": RULE,
-        "heard": listen(text),
+        "heard": parse_text(text),
         "notes": [],
     }
     found = base | values

@@ -1,4 +1,4 @@
-"""A server with the tutor, and what its clients do with it."""
+"""Shared by tests of the tutor: a server and its scripted model."""
 
 import json
 from collections.abc import Iterator
@@ -20,20 +20,20 @@ CONFIG: JSON = {
     "auth": {"path": "hooks.auth:auth"},
     "sql": {"hooks": "hooks.threads:policy"},
 }
-# Empty, so that neither the developer's environment nor their .env names a model.
+# Empty values, so that the developer's environment and .env file do not set a model.
 NO_MODEL = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": "", "OPENAI_MODEL": ""}
 WRONG, RIGHT = "I has a apple.", "I have an apple."
 
 
 def write_config(folder: Path) -> Path:
-    """A project with the tutor and another graph, and with users."""
+    """Write the config of a project with the tutor, another graph, and users."""
     path = folder / "langgraph.json"
     path.write_text(json.dumps(CONFIG))
     return path
 
 
 def of_endpoint(endpoint: OpenAIServer) -> dict[str, str]:
-    """The environment that says that this is the model."""
+    """Return the environment variables that configure this model."""
     return {
         "OPENAI_API_KEY": endpoint.api_key,
         "OPENAI_BASE_URL": endpoint.base_url,
@@ -43,19 +43,19 @@ def of_endpoint(endpoint: OpenAIServer) -> dict[str, str]:
 
 @contextmanager
 def tutoring(folder: Path, **env: str) -> Iterator[Running]:
-    """The tutor on a database in `folder`; without a model unless `env` names one."""
+    """Serve the tutor on a database in `folder`; without a model unless `env` names one."""
     variables = {**NO_MODEL, "JWT_SECRET": SECRET, **env}
     with served(folder, write_config(folder), **variables) as server:
         yield server
 
 
 def is_review(request: Received) -> bool:
-    """Whether the model is asked to correct, not to answer."""
+    """Return whether the request asks for a correction rather than an answer."""
     return "response_format" in request.body
 
 
 def found(*issues: tuple[str, str, str], explanation: str = "Mind it.") -> Answer:
-    """A review of the model's: type, wrong words, right words of each mistake."""
+    """Return a model's review; each mistake is a type, the wrong words and the right words."""
     named = [
         {"type": kind, "text": text, "replacement": new, "message": f"Not {text!r}."}
         for kind, text, new in issues
@@ -66,7 +66,7 @@ def found(*issues: tuple[str, str, str], explanation: str = "Mind it.") -> Answe
 def teach(
     endpoint: OpenAIServer, *, reply: Answer | None = None, review: Answer | None = None
 ) -> None:
-    """Have the model answer so, and find nothing wrong unless told otherwise."""
+    """Script the model's answer and review; by default it finds no mistakes."""
 
     def script(request: Received) -> Answer:
         return (review or found()) if is_review(request) else (reply or say("Well said."))
@@ -75,10 +75,10 @@ def teach(
 
 
 def asked(endpoint: OpenAIServer, *, review: bool = False) -> list[JSON]:
-    """What the model was asked, to answer or to correct."""
+    """Return the requests to the model: for answers, or for reviews."""
     return [each.body for each in endpoint.requests if is_review(each) == review]
 
 
 def data(event: Event) -> Any:
-    """What an event says."""
+    """Return the decoded data of an event."""
     return json.loads(event.data)

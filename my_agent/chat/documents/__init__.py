@@ -1,1 +1,1 @@
-"""What the chat answers from: documents, and how passages of them are found."""
+"""Documents of the graph `chat`: reading, ingestion, and search for passages."""

@@ -1,4 +1,4 @@
-"""Chunking: a document to passages, short enough to be found and quoted by themselves."""
+"""Chunking: split a document into passages that can be found and quoted on their own."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from my_agent.chat.documents.reading import Document
 
-# Characters: a few paragraphs, well below what the embedding model reads at a time.
+# Characters of one passage: a few paragraphs, well below the embedding model's limit.
 LENGTH = 900
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 _SENTENCES = re.compile(r"(?<=[.!?…])\s+|(?<=[.!?…][\"')\u201d\u2019])\s+|\n")
@@ -14,12 +14,13 @@ _SENTENCES = re.compile(r"(?<=[.!?…])\s+|(?<=[.!?…][\"')\u201d\u2019])\s+|\n
 
 @dataclass(frozen=True)
 class Passage:
-    """A part of a section.
+    """A part of one section of a document.
 
     Attributes:
-        number: its place in the document, from 1.
-        title: of the document.
-        section: headings that it is under; may be empty.
+        number: position in the document, from 1.
+        title: title of the document.
+        section: headings above the passage, joined by " > "; may be empty.
+        text: the text of the passage.
     """
 
     number: int
@@ -29,12 +30,12 @@ class Passage:
 
     @property
     def in_context(self) -> str:
-        """The text below what it is about, which it need not say again."""
+        """Return the text preceded by title and headings, which the text itself may not repeat."""
         return f"{' > '.join(filter(None, (self.title, self.section)))}\n{self.text}"
 
 
 def chunk(document: Document) -> list[Passage]:
-    """The passages of a document, none of which goes over the end of a section."""
+    """Split a document into passages. No passage crosses the end of a section."""
     texts = (
         (section.heading, text) for section in document.sections for text in _packed(section.text)
     )
@@ -45,12 +46,12 @@ def chunk(document: Document) -> list[Passage]:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, and the lines of lists."""
+    """Split a text into sentences; each line of a list counts as one."""
     return [found for part in _SENTENCES.split(text) if (found := part.strip())]
 
 
 def _packed(text: str) -> Iterator[str]:
-    """Paragraphs together as long as they fit; what is longer is cut between sentences, or words."""
+    """Join paragraphs while they fit into `LENGTH`. Cut longer ones between sentences or words."""
     packed = ""
     for piece in _pieces(text):
         joined = f"{packed}\n\n{piece}" if packed else piece
@@ -72,7 +73,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _cut(paragraph: str) -> Iterator[str]:
-    """A long paragraph in parts of `LENGTH` at most."""
+    """Cut a long paragraph into parts of at most `LENGTH` characters."""
     part = ""
     for sentence in sentences(paragraph):
         for bit in [sentence] if len(sentence) <= LENGTH else _words(sentence):
@@ -85,7 +86,7 @@ def _cut(paragraph: str) -> Iterator[str]:
 
 
 def _words(sentence: str) -> Iterator[str]:
-    """A sentence in parts between words; a word without end is cut wherever it is."""
+    """Cut a sentence between words. A single word longer than `LENGTH` is cut inside."""
     while len(sentence) > LENGTH:
         at = sentence.rfind(" ", 1, LENGTH + 1)
         at = at if at > 0 else LENGTH

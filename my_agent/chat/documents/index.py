@@ -1,6 +1,6 @@
-"""The index: what is written to it, and what is read of it by id.
+"""The document index: write it, and read from it by id.
 
-Plain functions of a connection; each statement names the tenant.
+These are plain functions of a connection. Each statement filters by tenant.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,14 +14,14 @@ from my_agent.chat.documents.embedding import Vectors, from_bytes, to_bytes
 from my_agent.chat.tables import SHARED, documents, files, passages, versions
 from my_agent.database import lock
 
-# Vectors that are read at a time: 6 MB.
+# Vectors per read: 6 MB.
 BLOCK = 4096
 
 Block = tuple[list[int], Vectors]
 
 
 def version(connection: Connection, tenant: str) -> str | None:
-    """What names the state of a tenant's index; None where there never was any."""
+    """Return the version of a tenant's index, or None if it never had a document."""
     found: str | None = connection.scalar(
         select(versions.c.version).where(versions.c.tenant_id == tenant)
     )
@@ -29,7 +29,7 @@ def version(connection: Connection, tenant: str) -> str | None:
 
 
 def is_empty(connection: Connection, tenant: str) -> bool:
-    """Whether there is no passage that the tenant may read."""
+    """Return whether the tenant can read no passage at all, own or shared."""
     readable = passages.c.tenant_id.in_({tenant, SHARED})
     return (
         connection.execute(select(passages.c.passage_id).where(readable).limit(1)).first() is None
@@ -37,7 +37,7 @@ def is_empty(connection: Connection, tenant: str) -> bool:
 
 
 def size(connection: Connection, tenant: str) -> int:
-    """How many passages of its own a tenant has."""
+    """Return the number of the tenant's own passages."""
     return (
         connection.scalar(
             select(func.count()).select_from(passages).where(passages.c.tenant_id == tenant)
@@ -47,7 +47,7 @@ def size(connection: Connection, tenant: str) -> int:
 
 
 def blocks(connection: Connection, tenant: str) -> Iterator[Block]:
-    """Ids and vectors of a tenant's own passages, `BLOCK` at a time."""
+    """Yield ids and vectors of the tenant's own passages, `BLOCK` at a time."""
     wanted = select(passages.c.passage_id, passages.c.vector).order_by(passages.c.passage_id)
     wanted = wanted.where(passages.c.tenant_id == tenant).limit(BLOCK)
     last = 0
@@ -57,7 +57,7 @@ def blocks(connection: Connection, tenant: str) -> Iterator[Block]:
 
 
 def fetch(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, Passage]:
-    """Passages by their ids, those that the tenant may read."""
+    """Return the passages with these ids that the tenant may read."""
     columns = passages.c
     wanted = select(
         columns.passage_id, columns.number, columns.title, columns.section, columns.text
@@ -66,7 +66,7 @@ def fetch(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, 
 
 
 def known_files(connection: Connection, tenant: str, root: str) -> dict[str, str]:
-    """Path to digest of what was ingested of a folder, or of one file."""
+    """Return the digest of each ingested file below a folder, by path. `root` may be one file."""
     wanted = (
         select(files.c.path, documents.c.digest)
         .join(documents, documents.c.document_id == files.c.document_id)
@@ -76,7 +76,7 @@ def known_files(connection: Connection, tenant: str, root: str) -> dict[str, str
 
 
 def point(connection: Connection, tenant: str, path: str, digest: str) -> bool:
-    """Say that a file has the content of a document that is here already; whether one is."""
+    """Link a file to the stored document with this digest. Return False if there is none."""
     _hold(connection, tenant)
     found = _document(connection, tenant, digest)
     if found is not None:
@@ -91,7 +91,15 @@ def add(
     digest: str,
     content: Mapping[Passage, Vectors],
 ) -> None:
-    """Say that a file has the content of a new document."""
+    """Store a document and link the file to it. If the digest is stored already, only link.
+
+    Args:
+        connection: in a transaction that writes.
+        tenant: the owner of the file.
+        path: the file.
+        digest: identifies the content of the document.
+        content: each passage with its vector.
+    """
     if point(connection, tenant, path, digest):
         return
     document_id = str(uuid4())
@@ -110,13 +118,13 @@ def add(
         }
         for passage, vector in content.items()
     )
-    while some := list(islice(rows, 100)):
-        connection.execute(insert(passages), some)
+    while batch := list(islice(rows, 100)):
+        connection.execute(insert(passages), batch)
     _assign(connection, tenant, path, document_id)
 
 
 def forget(connection: Connection, tenant: str, paths: Sequence[str]) -> None:
-    """Drop files, and documents that no file has any more."""
+    """Delete files, and the documents that no file refers to any more."""
     _hold(connection, tenant)
     for path in paths:
         held = _held(connection, tenant, path)
@@ -137,13 +145,13 @@ def _assign(connection: Connection, tenant: str, path: str, document_id: str) ->
 
 
 def _held(connection: Connection, tenant: str, path: str) -> str | None:
-    """The document that a file has the content of."""
+    """Return the id of the document that a file refers to."""
     found: str | None = connection.scalar(select(files.c.document_id).where(_is(tenant, path)))
     return found
 
 
 def _drop_unused(connection: Connection, tenant: str, document_id: str | None) -> None:
-    """Delete a document, its passages with it, unless a file has it."""
+    """Delete a document and its passages unless a file still refers to it."""
     used = select(files.c.path).where(files.c.document_id == documents.c.document_id)
     connection.execute(
         delete(documents).where(
@@ -155,7 +163,7 @@ def _drop_unused(connection: Connection, tenant: str, document_id: str | None) -
 
 
 def _renew(connection: Connection, tenant: str) -> None:
-    """Name the new state of the index."""
+    """Write a new version of the tenant's index, so that caches notice the change."""
     connection.execute(delete(versions).where(versions.c.tenant_id == tenant))
     connection.execute(insert(versions).values(tenant_id=tenant, version=uuid4().hex))
 

@@ -1,7 +1,7 @@
-"""Ingestion: a folder's documents into the index, and out of it what the folder no longer has.
+"""Ingestion: add a folder's documents to the index, and delete those that left the folder.
 
-Each document is one short transaction, after its passages are embedded. So the server goes on
-writing beside it, and what was cut off goes on where it was.
+Each document is written in one short transaction, after its passages are embedded. The server can
+therefore write in between, and an interrupted ingestion continues where it stopped.
 """
 
 import hashlib
@@ -17,20 +17,25 @@ from my_agent.chat.documents.reading import Unreadable
 from my_agent.chat.settings import ChatSettings
 from my_agent.database import database
 
-# Part of every digest: another number has everything read again, after a change of how it is.
+# Part of every digest. Increase it when documents are read or cut differently: the next ingestion
+# then reads all files again.
 READER = "1"
 
 Progress = Callable[[int, int], None]
-"""Told how many bytes are done, of how many."""
+"""Called with the bytes done so far and the bytes in total."""
 
 
 @dataclass
 class Report:
-    """What came of it, in files.
+    """Number of files by outcome.
 
     Attributes:
-        passages: that were embedded.
-        skipped: path and reason.
+        added: new files.
+        changed: files with new content.
+        unchanged: files that were stored already.
+        removed: files that were deleted from the index.
+        passages: passages that were embedded.
+        skipped: path and reason of each skipped file.
     """
 
     added: int = 0
@@ -42,21 +47,24 @@ class Report:
 
     def __str__(self) -> str:
         counts = ("added", "changed", "unchanged", "removed")
-        said = [f"{getattr(self, name)} {name}" for name in counts]
-        return f"{', '.join(said)}, {len(self.skipped)} skipped; {self.passages} passages embedded"
+        parts = [f"{getattr(self, name)} {name}" for name in counts]
+        return f"{', '.join(parts)}, {len(self.skipped)} skipped; {self.passages} passages embedded"
 
 
 def _silent(done: int, of: int) -> None:
-    """Progress that nobody watches."""
+    """Ignore progress reports."""
 
 
 def ingest(root: Path, tenant: str, progress: Progress = _silent) -> Report:
-    """Bring the documents of a folder, or one document, up to date. Blocks.
+    """Bring the index up to date with a folder or with one document. Blocks.
 
     Args:
-        root: the folder, or the document.
-        tenant: whose they are; empty: shared by all.
-        progress: told about each step.
+        root: the folder or the document.
+        tenant: the owner of the documents; empty: shared by all tenants.
+        progress: called after each step.
+
+    Raises:
+        ProductDatabaseError: the database cannot be used.
     """
     run = _Ingestion(root.resolve(), tenant)
     found = list(run.found())
@@ -71,7 +79,7 @@ def ingest(root: Path, tenant: str, progress: Progress = _silent) -> Report:
 
 
 class _Ingestion:
-    """One reading of a folder."""
+    """One pass over a folder."""
 
     def __init__(self, root: Path, tenant: str) -> None:
         self.report = Report()
@@ -82,7 +90,7 @@ class _Ingestion:
         self._gone = set(self._known)
 
     def found(self) -> Iterator[tuple[Path, int]]:
-        """Files that may be documents, and their sizes in bytes."""
+        """Yield the files that may be documents, with their sizes in bytes."""
         for path in [self._root] if self._root.is_file() else _walk(self._root, self._skip):
             if path.suffix.lower() not in reading.suffixes():
                 self._skip(path, "documents are " + ", ".join(sorted(reading.suffixes())))
@@ -95,7 +103,7 @@ class _Ingestion:
                     self._keep(path, error)
 
     def take(self, path: Path) -> Iterator[float]:
-        """Bring one file up to date; how much of it is done, from 0 to 1."""
+        """Bring one file up to date. Yield the fraction done, from 0 to 1."""
         try:
             content = reading.load(_real(path), self._largest)
             digest = hashlib.sha256(f"{READER}\n".encode() + content).hexdigest()
@@ -111,7 +119,7 @@ class _Ingestion:
             self._gone.discard(_key(path))
 
     def remove(self) -> None:
-        """Forget the files that are there no more, or say nothing any more."""
+        """Delete the files that are gone or contain no readable text any more."""
         if not self._gone:
             return
         with database().write(self._tenant) as connection:
@@ -136,18 +144,18 @@ class _Ingestion:
         else:
             self.report.added += 1
 
-    def _skip(self, path: Path, why: str) -> None:
-        self.report.skipped.append((_key(path.relative_to(self._root.parent)), why))
+    def _skip(self, path: Path, reason: str) -> None:
+        self.report.skipped.append((_key(path.relative_to(self._root.parent)), reason))
 
     def _keep(self, path: Path, error: OSError) -> None:
-        """Skip a file that is there; what was read of it before stays."""
+        """Skip an existing file that cannot be read now. Its stored content stays."""
         if not isinstance(error, FileNotFoundError):
             self._gone.discard(_key(path))
         self._skip(path, error.strerror or type(error).__name__)
 
 
 def _walk(folder: Path, skip: Callable[[Path, str], None]) -> Iterator[Path]:
-    """The files in a folder and below, in order; hidden ones and linked folders aside."""
+    """Yield the files below a folder in sorted order, without hidden files and linked folders."""
 
     def failed(error: OSError) -> None:
         skip(Path(error.filename), error.strerror or type(error).__name__)
@@ -161,10 +169,10 @@ def _walk(folder: Path, skip: Callable[[Path, str], None]) -> Iterator[Path]:
 
 
 def _key(path: Path) -> str:
-    """A path as the index names it: one that is no Unicode, with escapes."""
+    """Return a path as the index stores it. Bytes that are not valid UTF-8 are escaped."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _real(path: Path) -> Path:
-    """Where the links lead that a path has; a loop of them leads nowhere."""
+    """Resolve symbolic links. Unlike `Path.resolve`, a loop of links raises nothing."""
     return Path(os.path.realpath(path))

@@ -1,6 +1,6 @@
-"""Keywords: passages found by the words of a question, with each database's own full-text search.
+"""Keywords: find passages by the words of a question with the database's full-text search.
 
-All that differs between the databases is here.
+All code that differs between SQLite and Postgres is in this module.
 """
 
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from sqlalchemy import Connection, text
 
 from my_agent.chat.documents.words import content_words, words
 
-# A question has fewer; a text pasted in its place need not be searched for word by word.
+# Limits the query if a long text is pasted instead of a question.
 MOST_WORDS = 64
 
 _SQLITE = (
-    # The words alone: titles and texts stay in the table. Endings are cut as in English, which
-    # does well enough by Portuguese plurals.
+    # The index stores only words; titles and texts stay in the table. The stemmer is the English
+    # one, which also handles Portuguese plurals well enough.
     """CREATE VIRTUAL TABLE chat_passage_words USING fts5(
         title, section, text, content='chat_passage', content_rowid='passage_id',
         tokenize='porter unicode61 remove_diacritics 2')""",
@@ -35,7 +35,7 @@ _FIND_SQLITE = text(
 )
 
 _ACCENTED, _PLAIN = "áàâãäéèêëíìîïóòôõöúùûüçñ", "aaaaaeeeeiiiiooooouuuucn"
-# Of constants and immutable functions only, so that an index can hold it.
+# Only constants and immutable functions, so that an index can be built on the expression.
 _VECTOR = "to_tsvector('english', translate(lower({}), '{}', '{}'))"
 _TITLES = _VECTOR.format("title || ' ' || section", _ACCENTED, _PLAIN)
 _TEXT = _VECTOR.format("text", _ACCENTED, _PLAIN)
@@ -51,18 +51,19 @@ _FIND_POSTGRES = text(
 
 
 def create(connection: Connection) -> None:
-    """Make the full-text index of the passages; for their migration."""
+    """Create the full-text index of the passages. Called by the migration."""
     for statement in _SQLITE if connection.dialect.name == "sqlite" else _POSTGRES:
         connection.exec_driver_sql(statement)
 
 
 def find(connection: Connection, question: str, tenant: str, most: int) -> Sequence[int]:
-    """Ids of passages with words of the question, the best first.
+    """Return ids of passages that contain words of the question, best first.
 
     Args:
-        question: any text; nothing in it is an operator.
-        tenant: whose passages count, beside the shared ones.
-        most: so many at most.
+        connection: in any transaction of the tenant.
+        question: any text; it is never parsed as a query with operators.
+        tenant: the tenant whose passages are searched, besides the shared ones.
+        most: maximum number of ids.
     """
     wanted = (content_words(question) or words(question))[:MOST_WORDS]
     if not wanted:

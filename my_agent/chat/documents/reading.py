@@ -1,4 +1,4 @@
-"""Reading: a file to its title and the text of its sections."""
+"""Reading: parse a file into a title and sections of text."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-# Of text, in characters. What is longer is no document for anybody to read.
+# Maximum length of a document's text, in characters. Longer files are data rather than documents.
 LONGEST_TEXT = 20_000_000
 
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*")
@@ -19,12 +19,12 @@ _UNDERLINE = re.compile(r" {0,3}(?:=+|--+)[ \t]*")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _TITLE = re.compile(r"^title:[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE)
-# What text files do not have: control characters but for white space.
+# Control characters other than white space, which text files do not contain.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 class Unreadable(Exception):
-    """A file is no document; the message says why."""
+    """Raised when a file cannot be read as a document. The message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,9 @@ class Section:
     """A part of a document under one heading.
 
     Attributes:
-        heading: with those above it, up to the document's title; empty before the first.
+        heading: the heading and those above it, without the document's title; empty before the
+            first heading.
+        text: the text below the heading.
     """
 
     heading: str
@@ -41,29 +43,34 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """What a file says."""
+    """A parsed file."""
 
     title: str
     sections: tuple[Section, ...]
 
 
 def suffixes() -> frozenset[str]:
-    """Endings of the files that can be read."""
+    """Return the file suffixes that can be read."""
     return frozenset(_PARSERS)
 
 
 def load(path: Path, largest: int) -> bytes:
-    """The bytes of a regular file.
+    """Read the bytes of a regular file.
+
+    Args:
+        path: the file.
+        largest: maximum size in bytes.
 
     Raises:
-        Unreadable: it is something else, empty, or larger than `largest` bytes.
-        OSError: it cannot be read.
+        Unreadable: the path is not a regular file, is empty, or is larger than `largest` bytes.
+        OSError: the file cannot be opened or read.
     """
-    # Neither waits for the other end of a pipe nor goes where a link put here meanwhile leads.
+    # O_NONBLOCK: opening a named pipe must not wait for a writer. O_NOFOLLOW: a link that has
+    # replaced the file since the check must not be followed.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise Unreadable("it is no regular file")
+            raise Unreadable("it is not a regular file")
         content = file.read(largest + 1)
     if not content:
         raise Unreadable("it is empty")
@@ -73,10 +80,14 @@ def load(path: Path, largest: int) -> bytes:
 
 
 def parse(path: Path, content: bytes) -> Document:
-    """What a file says, which has this content.
+    """Parse the content of a file by the file's suffix.
+
+    Args:
+        path: the file, for its suffix and name; it is not read.
+        content: the bytes of the file.
 
     Raises:
-        Unreadable: it has no text that could be found.
+        Unreadable: the content has no text, too much text, or is damaged.
     """
     document = _PARSERS[path.suffix.lower()](content, path.stem)
     if sum(len(section.text) for section in document.sections) > LONGEST_TEXT:
@@ -88,10 +99,10 @@ def parse(path: Path, content: bytes) -> Document:
 
 
 def decode(content: bytes) -> str:
-    """The text in a text file.
+    """Decode the bytes of a text file.
 
     Raises:
-        Unreadable: it is binary.
+        Unreadable: the content is binary.
     """
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         text = content.decode("utf-16", "replace")
@@ -99,7 +110,7 @@ def decode(content: bytes) -> str:
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            # What older editors wrote; it has a letter for nearly every byte.
+            # Older Windows editors write cp1252, which maps nearly every byte to a letter.
             text = content.decode("cp1252", "replace")
     if _CONTROL.search(text):
         raise Unreadable("it is binary")
@@ -107,7 +118,7 @@ def decode(content: bytes) -> str:
 
 
 def markdown(text: str, name: str) -> Document:
-    """What Markdown says; its title is the first heading of the first rank, or else `name`."""
+    """Parse Markdown. Title: the front matter's, else the first level-1 heading, else `name`."""
     title, body = "", text
     if front := _FRONT_MATTER.match(text):
         title = found[1] if (found := _TITLE.search(front[1])) else ""
@@ -125,7 +136,7 @@ def markdown(text: str, name: str) -> Document:
 
 
 def _parts(text: str) -> Iterator[tuple[str, int, list[str]]]:
-    """Heading, its rank (0: none) and the lines below it."""
+    """Yield each heading, its level (0: no heading) and the lines below it."""
     heading, rank, lines, fence = "", 0, list[str](), ""
     for line in text.split("\n"):
         if found := _FENCE.match(line):
@@ -164,7 +175,7 @@ def _html(content: bytes, name: str) -> Document:
 
 @cache
 def _short_pages() -> ConfigParser:
-    """What has trafilatura keep the headings of pages that it would think too short."""
+    """Return a trafilatura configuration that keeps the headings of very short pages."""
     from trafilatura.settings import use_config
 
     config = use_config()
@@ -179,7 +190,7 @@ def _pdf(content: bytes, name: str) -> Document:
     from pypdf import PdfReader
     from pypdf.errors import FileNotDecryptedError
 
-    # It logs what it makes of each oddity, and there are many.
+    # pypdf logs a message for each irregularity, and real files have many.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:
         reader = PdfReader(BytesIO(content))
@@ -192,7 +203,8 @@ def _pdf(content: bytes, name: str) -> Document:
     except FileNotDecryptedError as error:
         raise Unreadable("it is encrypted") from error
     except Exception as error:
-        # Whatever a damaged file makes the parser do, the files after it are read.
+        # The parser can raise any exception on a damaged file. One bad file must not stop the
+        # ingestion.
         raise Unreadable(f"it is damaged ({type(error).__name__})") from error
     sections = (Section(f"p. {number}", _clean(page)) for number, page in enumerate(pages, 1))
     return Document(title or name, tuple(sections))
@@ -203,7 +215,7 @@ def _clean(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    # The name of a file may be no Unicode.
+    # A file name may contain bytes that are not valid Unicode.
     clean = _CONTROL.sub(" ", text).encode("utf-8", "replace").decode()
     return " ".join(clean.split())[:200]
 

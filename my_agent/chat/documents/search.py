@@ -1,4 +1,4 @@
-"""Search: the passages that a question is about, found by words and by meaning."""
+"""Search: find the passages that answer a question, by words and by meaning."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -11,18 +11,23 @@ from my_agent.chat.documents.vectors import VectorCache
 from my_agent.chat.settings import ChatSettings
 from my_agent.database import database
 
-# How far down a list still counts: what is first in one of two lists is above what is
-# far down in both.
+# Reciprocal rank fusion: a passage scores weight / (SMOOTHING + rank) in each list. With a small
+# value, the first place in one list beats low places in both.
 SMOOTHING = 5
-# A place in the list by words counts half: they are seldom those of the text. Both figures are
-# those with which `python -m bench.retrieval` finds most.
+# Weight of the keyword list: questions seldom use the words of the text. Both values score best in
+# `python -m bench.retrieval`.
 WORDS = 0.5
-# Of each list, so that a passage that is good in both shows.
+# Length of each list, so that a passage that is good in both can win.
 DEPTH = 30
 
 
 def fuse(by_words: Sequence[int], by_meaning: Sequence[int]) -> list[int]:
-    """One list of two, by the sum of what each place in them is worth; equals in their order."""
+    """Merge two ranked lists of ids by reciprocal rank fusion; ties keep their order.
+
+    Args:
+        by_words: ids from the keyword search, best first.
+        by_meaning: ids from the vector search, best first.
+    """
     worth: dict[int, float] = {}
     for ids, weight in ((by_meaning, 1.0), (by_words, WORDS)):
         for place, each in enumerate(ids, 1):
@@ -31,22 +36,22 @@ def fuse(by_words: Sequence[int], by_meaning: Sequence[int]) -> list[int]:
 
 
 def has_documents(tenant: str) -> bool:
-    """Whether a tenant may read any document. Blocks."""
+    """Return whether a tenant can read any document. Blocks."""
     with database().read(tenant) as connection:
         return not index.is_empty(connection, tenant)
 
 
 def search(question: str, tenant: str) -> list[Passage]:
-    """The passages that say most about a question, the best first. Blocks.
+    """Return the passages that match a question best, best first. Blocks.
 
     Args:
-        question: any text; without one nothing is found.
-        tenant: whose documents are searched, beside the shared ones.
+        question: any text; an empty one finds nothing.
+        tenant: the tenant whose documents are searched, besides the shared ones.
     """
     settings = ChatSettings.from_environment()
     if not question.strip() or not has_documents(tenant):
         return []
-    # Before the transaction: it takes longer than all the rest.
+    # Outside the transaction: embedding takes longer than all the rest.
     vector = embedding.of_question(question)
     cache = _cache(settings.vector_cache_bytes)
     with database().read(tenant) as connection:
@@ -61,7 +66,7 @@ def _passages(connection: Connection, tenant: str, ids: Sequence[int], most: int
 
 
 def _different(passages: Iterable[Passage]) -> list[Passage]:
-    """Each text once: a tenant may have a document that is shared, too."""
+    """Drop passages with equal text: a tenant may own a copy of a shared document."""
     first: dict[str, Passage] = {}
     for passage in passages:
         first.setdefault(passage.text, passage)
@@ -69,5 +74,5 @@ def _different(passages: Iterable[Passage]) -> list[Passage]:
 
 
 @lru_cache(maxsize=1)
-def _cache(most_bytes: int) -> VectorCache:
-    return VectorCache(most_bytes)
+def _cache(max_bytes: int) -> VectorCache:
+    return VectorCache(max_bytes)

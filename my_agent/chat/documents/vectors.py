@@ -1,4 +1,4 @@
-"""Vectors: passages that mean what a question means, whatever words they use."""
+"""Vectors: find the passages nearest in meaning to a question, even if they share no word."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -15,39 +15,42 @@ BYTES = embedding.DIMENSIONS * 4
 
 
 class VectorCache:
-    """The vectors of the tenants who asked last, as long as their indexes stay as they are.
+    """Cache of the vectors of the tenants that asked most recently.
+
+    An entry is dropped when the version of the tenant's index changes.
 
     Args:
-        most_bytes: what they take together; a tenant's that are more are read for each question.
+        max_bytes: total size of the cached vectors. A tenant with more vectors than that is never
+            cached: its vectors are read for each question.
     """
 
-    def __init__(self, most_bytes: int) -> None:
-        self.most_bytes = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
         self._held: OrderedDict[str, tuple[str, list[Block]]] = OrderedDict()
         self._lock = Lock()
 
     @property
     def bytes(self) -> int:
-        """What is held."""
+        """Return the size of the cached vectors in bytes."""
         return sum(_bytes(held) for _, held in self._held.values())
 
     def blocks(self, connection: Connection, tenant: str) -> Iterable[Block]:
-        """Ids and vectors of a tenant's own passages."""
+        """Return ids and vectors of a tenant's own passages, from the cache if possible."""
         version = index.version(connection, tenant)
         if version is None:
             return []
-        # One reads while others wait for what is read.
+        # The lock is held during the read, so that concurrent questions share one read.
         with self._lock:
             found = self._held.get(tenant)
             if found is not None and found[0] == version:
                 self._held.move_to_end(tenant)
                 return found[1]
             self._held.pop(tenant, None)
-            if index.size(connection, tenant) * BYTES > self.most_bytes:
+            if index.size(connection, tenant) * BYTES > self.max_bytes:
                 return index.blocks(connection, tenant)
             read = list(index.blocks(connection, tenant))
             self._held[tenant] = version, read
-            while self.bytes > self.most_bytes:
+            while self.bytes > self.max_bytes:
                 self._held.popitem(last=False)
             return read
 
@@ -55,11 +58,14 @@ class VectorCache:
 def nearest(
     connection: Connection, cache: VectorCache, question: Vectors, tenant: str, most: int
 ) -> list[int]:
-    """Ids of the passages nearest to a question's vector, the nearest first.
+    """Return ids of the passages nearest to a question's vector, nearest first.
 
     Args:
-        tenant: whose passages count, beside the shared ones.
-        most: so many at most.
+        connection: in a transaction of the tenant.
+        cache: the vectors of recent tenants.
+        question: the vector of the question.
+        tenant: the tenant whose passages are searched, besides the shared ones.
+        most: maximum number of ids.
     """
     best: list[tuple[float, int]] = []
     for each in dict.fromkeys((tenant, SHARED)):

@@ -1,4 +1,4 @@
-"""Words: what a text is made of, as searches and quotations compare it."""
+"""Words: tokenize, fold and stem texts for search and quotation."""
 
 import re
 import unicodedata
@@ -7,7 +7,7 @@ WORD = re.compile(r"\w+")
 
 
 def listed(words: str) -> frozenset[str]:
-    """Words with white space between them."""
+    """Split a text at white space into a set of words."""
     return frozenset(words.split())
 
 
@@ -30,23 +30,23 @@ FUNCTION_WORDS = listed(
     tal tambem te tem ter teve tinha toda todas todo todos tu um uma umas uns voce voces
     """
 )
-"""What asks or joins but names nothing, in English and Portuguese, without accents."""
+"""English and Portuguese words that name nothing (articles, pronouns, ...), without accents."""
 
 
 def fold(text: str) -> str:
-    """The text in lower case and without accents."""
+    """Return the text in lower case and without accents."""
     parts = unicodedata.normalize("NFKD", text.casefold())
     return "".join(letter for letter in parts if not unicodedata.combining(letter))
 
 
 def words(text: str) -> list[str]:
-    """The words of a text as they stand there, in order."""
-    # Composed, because an accent of its own would end a word.
+    """Return the words of a text unchanged and in order."""
+    # Normalized to NFC, because a combining accent would end a word.
     return WORD.findall(unicodedata.normalize("NFC", text))
 
 
 def content_words(text: str) -> list[str]:
-    """Those that name something, each once, in order."""
+    """Return the words of a text that are not function words, each once and in order."""
     return list(dict.fromkeys(each for each in words(text) if fold(each) not in FUNCTION_WORDS))
 
 
@@ -54,7 +54,7 @@ _ENDINGS = (("oes", "ao"), ("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("
 
 
 def stem(word: str) -> str:
-    """A folded word without the endings of plurals and such; equal for most forms of one word."""
+    """Strip plural and similar endings from a folded word: most forms of a word become equal."""
     for ending, rest in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word.removesuffix(ending) + rest

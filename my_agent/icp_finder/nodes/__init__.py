@@ -1,1 +1,1 @@
-"""The steps of the ICP finder, in the order of its graph."""
+"""Nodes of the graph `icp_finder`, in the order of the graph."""

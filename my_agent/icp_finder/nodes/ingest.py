@@ -1,4 +1,4 @@
-"""What has just been said, and whether this thread may still take it."""
+"""Node `ingest`: read the new messages, and refuse them in a read-only thread."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,8 +10,14 @@ from langgraph.types import Command
 
 from my_agent.icp_finder import prompts, thread
 from my_agent.icp_finder.answers import parse
-from my_agent.icp_finder.heard import MAX_TEXT, combined, listen, says_something, told
-from my_agent.icp_finder.log import noted
+from my_agent.icp_finder.log import log_action
+from my_agent.icp_finder.message_parser import (
+    MAX_TEXT,
+    combine,
+    has_content,
+    parse_reply,
+    parse_text,
+)
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.sites import websites
 from my_agent.icp_finder.state import State
@@ -21,19 +27,19 @@ from my_agent.user import caller
 async def ingest(
     state: State, config: RunnableConfig
 ) -> Command[Literal["return_user_probe", "__end__"]]:
-    """Reads what is new: messages, or the answer to an interrupt.
+    """Read the new messages or the answer to an interrupt.
 
-    A message that comes while a question waits is taken for its answer, if it is one. A thread
-    that is locked or archived is answered, and nothing is read.
+    A message that arrives while a question waits is parsed as its answer, if possible. In a locked
+    or archived thread, the user gets a fixed answer and nothing is read.
 
     Raises:
         NoTenantError: the user belongs to no tenant.
-        pydantic.ValidationError: a setting does not parse.
+        pydantic.ValidationError: a setting has an invalid value.
     """
     user, thread_id = caller(config), thread.thread_id(config)
     about = await thread.metadata(config)
     if thread.is_read_only(about):
-        noted("read_only", thread_id, status=about.get("status"))
+        log_action("read_only", thread_id, status=about.get("status"))
         answer = {"messages": [AIMessage(prompts.READ_ONLY)]}
         return Command(goto="__end__", update=answer)
     update = {
@@ -44,39 +50,39 @@ async def ingest(
         "consent": False,
         "reply": None,
         "asking": None,
-        # In a thread: the first time, the list of the internet's suffixes is read.
-        **await asyncio.to_thread(_said, state, about),
+        # Run in a thread: the first call reads the public suffix list.
+        **await asyncio.to_thread(_read_reply, state, about),
     }
     return Command(goto="return_user_probe", update=update)
 
 
-def _said(state: State, about: Mapping[str, Any]) -> dict[str, Any]:
-    """What the thread is about, what the user has said, and which option that chooses."""
+def _read_reply(state: State, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the thread's website, the parsed message, and the option that it chooses."""
     text = _new_text(state["messages"])
     reply = state.get("reply")
-    heard = told(reply) if isinstance(reply, Mapping) else listen(text)
-    is_news = says_something(heard)
+    parsed = parse_reply(reply) if isinstance(reply, Mapping) else parse_text(text)
+    is_new = has_content(parsed)
     seed = about.get("payload") if state.get("site") is None else None
     if isinstance(seed, Mapping):
-        # What the thread was opened with goes before its first message.
-        heard = combined({**told(seed), "website": None}, heard)
+        # The payload that the thread was created with comes before its first message.
+        parsed = combine({**parse_reply(seed), "website": None}, parsed)
     asking = state.get("asking")
     chosen = parse(asking["kind"], text if reply is None else reply) if asking else None
-    if chosen == "change" and is_news:
-        # It says what to change already.
+    if chosen == "change" and is_new:
+        # The message already contains the change.
         chosen = None
     answered = asking is not None and chosen is not None
     return {
         "website": next(iter(websites(_text(about.get("website")))), None),
-        "heard": heard,
-        "seeded": not is_news and (isinstance(seed, Mapping) or state.get("seeded", False)),
+        "heard": parsed,
+        "seeded": not is_new and (isinstance(seed, Mapping) or state.get("seeded", False)),
         "answer": {"kind": asking["kind"], "value": chosen} if asking and answered else None,
-        "unclear": asking is not None and not answered and not is_news,
+        "unclear": asking is not None and not answered and not is_new,
     }
 
 
 def _new_text(messages: list[AnyMessage]) -> str:
-    """What people have said since we last did."""
+    """Return the text of the user's messages since our last answer."""
     new: list[str] = []
     for message in reversed(messages):
         if not isinstance(message, HumanMessage):

@@ -1,4 +1,4 @@
-"""What is still missing, what the user has to agree to, and the waiting for it."""
+"""Nodes `journey_guard` and `choose`: ask for missing data and for consent."""
 
 from typing import Any, Literal
 
@@ -6,10 +6,10 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.types import Command, interrupt
 
 from my_agent.icp_finder import prompts
-from my_agent.icp_finder.answers import Kind, Question, question, spoken
+from my_agent.icp_finder.answers import Kind, Question, question, reply_text
 from my_agent.icp_finder.decisions import Decisions
-from my_agent.icp_finder.heard import NOTHING, says_something
-from my_agent.icp_finder.log import noted
+from my_agent.icp_finder.log import log_action
+from my_agent.icp_finder.message_parser import NO_CONTENT, has_content
 from my_agent.icp_finder.prompts import CUSTOMERS
 from my_agent.icp_finder.state import Asked, State
 
@@ -17,10 +17,10 @@ Exit = Literal["normalize", "choose", "__end__"]
 
 
 async def journey_guard(state: State) -> Command[Exit]:
-    """Asks for the next thing that is missing, or lets the journey go on.
+    """Ask for the next missing item, or route to the search.
 
-    Where the candidates there are will do, discovery is ready; where they will not, the user has
-    to agree to search again.
+    If the stored candidates are sufficient, discovery is ready. Otherwise the user has to agree to
+    a new search.
     """
     missing = _missing(state)
     if missing is not None:
@@ -29,9 +29,10 @@ async def journey_guard(state: State) -> Command[Exit]:
         return _confirm(state)
     decisions = state["decisions"]
     if _chosen(state, "enrich") is not None and state.get("last"):
-        # The answer is about candidates that were shown; they are not searched for again meanwhile.
+        # The answer is about the candidates that were shown, so they must not be replaced by a new
+        # search.
         return _cached(state, decisions["reason"])
-    if state.get("heard", NOTHING)["wish"] == "rerun" and not state.get("consent"):
+    if state.get("heard", NO_CONTENT)["wish"] == "rerun" and not state.get("consent"):
         asked_for: Decisions = {
             "use_cached": False,
             "rerun_icp": True,
@@ -46,14 +47,14 @@ async def journey_guard(state: State) -> Command[Exit]:
 
 
 async def choose(state: State) -> Command[Literal["ingest"]]:
-    """Waits for the answer to a question, and has it read like any message."""
+    """Interrupt until the question is answered; `ingest` reads the answer like any message."""
     reply = interrupt(state["asking"])
-    message = HumanMessage(spoken(reply))
+    message = HumanMessage(reply_text(reply))
     return Command(goto="ingest", update={"reply": reply, "messages": [message]})
 
 
 def _missing(state: State) -> tuple[Asked, str] | None:
-    """What to ask for next, and how."""
+    """Return the next missing item and the question for it, or None."""
     site, customers, icp = state.get("site"), state.get("customers", []), state.get("icp")
     if site is None:
         return "website", prompts.ASK_WEBSITE
@@ -65,19 +66,19 @@ def _missing(state: State) -> tuple[Asked, str] | None:
 
 
 def _request(state: State, what: Asked, words: str) -> Command[Exit]:
-    """Ask for something that is typed rather than chosen."""
-    noted("journey_asked", state.get("thread_id"), what=what)
-    heard = state.get("heard", NOTHING)
-    again = state.get("asked") == what and not says_something(heard) and heard["text"].strip()
+    """Ask for something that the user types rather than chooses."""
+    log_action("journey_asked", state.get("thread_id"), what=what)
+    parsed = state.get("heard", NO_CONTENT)
+    again = state.get("asked") == what and not has_content(parsed) and parsed["text"].strip()
     lead = [prompts.NO_WEBSITE] if again and what in ("website", "customers") else []
     return _say(state, [*lead, words], asked=what)
 
 
 def _confirm(state: State) -> Command[Exit]:
-    """Have the user agree to company and ICP; that is the consent to search, too."""
+    """Ask the user to confirm company and ICP. The confirmation is also the consent to search."""
     chosen = _chosen(state, "confirm_icp")
     if chosen == "confirm":
-        noted("icp_confirmed", state.get("thread_id"))
+        log_action("icp_confirmed", state.get("thread_id"))
         first: Decisions = {
             "use_cached": False,
             "rerun_icp": True,
@@ -95,14 +96,14 @@ def _rerun(state: State, decisions: Decisions) -> Command[Exit]:
     """Ask whether to search again, once for each reason."""
     chosen, thread_id, reason = _chosen(state, "rerun"), state.get("thread_id"), decisions["reason"]
     if chosen == "rerun" or state.get("consent"):
-        noted("rerun_confirmed", thread_id, reason=reason)
+        log_action("rerun_confirmed", thread_id, reason=reason)
         return _search(state, decisions)
     if chosen == "keep" or state.get("declined") == reason:
-        noted("rerun_declined", thread_id, reason=reason)
+        log_action("rerun_declined", thread_id, reason=reason)
         if state.get("last") is None:
             return _say(state, [prompts.NOT_SEARCHED], asked=None, declined=reason)
         return _cached(state, reason, declined=reason)
-    noted("rerun_asked", thread_id, reason=reason)
+    log_action("rerun_asked", thread_id, reason=reason)
     return _ask(state, question("rerun", prompts.rerun(reason), reason=reason))
 
 
@@ -114,18 +115,18 @@ def _search(state: State, decisions: Decisions) -> Command[Exit]:
         "declined": None,
         "discovery_ready": False,
     }
-    return Command(goto="normalize", update={**_settled(), **update})
+    return Command(goto="normalize", update={**_question_closed(), **update})
 
 
 def _cached(state: State, reason: str, **update: Any) -> Command[Exit]:
-    """Go on with what the last search left, without another one."""
-    noted("use_cached", state.get("thread_id"), reason=reason)
+    """Continue with the candidates of the last search."""
+    log_action("use_cached", state.get("thread_id"), reason=reason)
     ready = {"discovery_ready": True, "found": state.get("last"), "consent": False}
-    return Command(goto="normalize", update={**_settled(), **ready, **update})
+    return Command(goto="normalize", update={**_question_closed(), **ready, **update})
 
 
-def _settled() -> dict[str, Any]:
-    """Nothing is asked any more."""
+def _question_closed() -> dict[str, Any]:
+    """Return the update that removes the waiting question."""
     return {"asking": None, "asked": None, "unclear": False, "change": None}
 
 
@@ -135,14 +136,14 @@ def _chosen(state: State, kind: Kind) -> str | None:
 
 
 def _say(state: State, words: list[str], *, asked: Asked | None, **update: Any) -> Command[Exit]:
-    """Answer, and leave the next word to the user."""
+    """Answer and end the run."""
     text = "\n\n".join([*state.get("notes", []), *words]) or prompts.UNCHANGED
     said = {"messages": [AIMessage(text)], "notes": [], "asked": asked, "answer": None}
     return Command(goto="__end__", update={**said, **update})
 
 
 def _ask(state: State, asking: Question) -> Command[Exit]:
-    """Ask in the conversation, and wait for the answer."""
+    """Ask in the conversation and wait for the answer."""
     lead = [prompts.UNCLEAR] if state.get("unclear") else []
     text = "\n\n".join([*state.get("notes", []), *lead, asking["question"]])
     update = {

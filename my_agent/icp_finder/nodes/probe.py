@@ -1,4 +1,4 @@
-"""What is known of a returning user's company, and whether that still holds."""
+"""Node `return_user_probe`: load the stored company, and detect changes to it."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
@@ -12,8 +12,8 @@ from my_agent.icp_finder.answers import question
 from my_agent.icp_finder.changes import changed_parts, new_website, next_session
 from my_agent.icp_finder.decisions import Decisions, Signals, decide, signals
 from my_agent.icp_finder.diffs import icp_hash
-from my_agent.icp_finder.heard import NOTHING, Heard, combined
-from my_agent.icp_finder.log import noted
+from my_agent.icp_finder.log import log_action
+from my_agent.icp_finder.message_parser import NO_CONTENT, ParsedMessage, combine
 from my_agent.icp_finder.model import Snapshot
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.sites import domain
@@ -24,24 +24,24 @@ Exit = Literal["profile_builder", "choose", "__end__"]
 
 
 async def return_user_probe(state: State, config: RunnableConfig) -> Command[Exit]:
-    """Loads what is known, decides about candidates, and notices a change of website or ICP.
+    """Load the stored data, decide about candidates, and detect a change of website or ICP.
 
     Raises:
         ProductDatabaseError: the database cannot be used.
     """
     tenant_id = caller(config).tenant_id
-    update = _probed(await _snapshot(tenant_id, state), state)
+    update = _apply_snapshot(await _snapshot(tenant_id, state), state)
     known = cast("State", {**state, **update})
     change, parts = _change(known)
     if not parts:
         return Command(goto="profile_builder", update={**update, "change": None})
     if state.get("seeded"):
-        # The thread was opened for the change: nothing to choose but whether to search.
+        # The thread was created for this change, so the user need not confirm it, only the search.
         decided = {"change": change, "heard": change, "decisions": decide_changed(parts)}
         return Command(goto="profile_builder", update={**update, **decided})
     answer = state.get("answer")
     chosen = answer["value"] if answer and answer["kind"] == "context_change" else None
-    noted("context_change", state.get("thread_id"), parts=parts, chosen=chosen)
+    log_action("context_change", state.get("thread_id"), parts=parts, chosen=chosen)
     if chosen is None:
         return _ask(known, update, change, parts)
     update |= {"change": None, "answer": None}
@@ -49,50 +49,50 @@ async def return_user_probe(state: State, config: RunnableConfig) -> Command[Exi
         message = AIMessage(prompts.new_session(next_session(known, change)["website"]))
         return Command(goto="__end__", update={**update, "messages": [message]})
     if chosen == "keep":
-        update |= {"heard": NOTHING, "notes": [prompts.KEPT]}
+        update |= {"heard": NO_CONTENT, "notes": [prompts.KEPT]}
     else:
-        update |= await _continued(tenant_id, known, change, parts)
+        update |= await _continue_here(tenant_id, known, change, parts)
     return Command(goto="profile_builder", update=update)
 
 
 async def _snapshot(tenant_id: str, state: State) -> Snapshot:
-    """What is known of the company that the thread, or else the message, is about."""
+    """Load the data of the company of the thread, or else of the message."""
     site, rule_name = state.get("site"), state["rule_name"]
     opened_for = site["website"] if site else state.get("website")
     known = domain(opened_for) if opened_for else None
     snapshot = await records.load_snapshot(tenant_id, domain=known, rule_name=rule_name)
-    named = _named(state.get("heard", NOTHING))
+    named = _named(state.get("heard", NO_CONTENT))
     if known or named is None or snapshot.profile is None:
         return snapshot
     if named == snapshot.profile.company["site"]["domain"]:
         return snapshot
-    # A new thread, a company that is not the one saved last: perhaps another one that is known.
+    # A new thread names a company that is not the one saved last; it may also be stored.
     other = await records.load_snapshot(tenant_id, domain=named, rule_name=rule_name)
     return other if other.profile is not None or not snapshot.profile.confirmed else snapshot
 
 
-def _named(heard: Heard) -> str | None:
-    """The company that a first message is about."""
-    others = [] if heard["customers"] else heard["sites"]
-    website = heard["website"] or next(iter(others), None)
+def _named(parsed: ParsedMessage) -> str | None:
+    """Return the domain of the company that a first message names."""
+    others = [] if parsed["customers"] else parsed["sites"]
+    website = parsed["website"] or next(iter(others), None)
     return domain(website) if website else None
 
 
-def _probed(snapshot: Snapshot, state: State) -> dict[str, Any]:
-    """What a snapshot says, and the decision that follows; it is logged."""
+def _apply_snapshot(snapshot: Snapshot, state: State) -> dict[str, Any]:
+    """Return the state stored in a snapshot, and the decision for it. The decision is logged."""
     seen = signals(snapshot, state["rule_name"], IcpSettings.from_environment(), datetime.now(UTC))
-    update = {**_known(snapshot, state, seen), "decisions": decide(seen)}
+    update = {**_stored_state(snapshot, state, seen), "decisions": decide(seen)}
     returns, thread_id = update["is_return_user"], state.get("thread_id")
-    noted("return_user_probe", thread_id, is_return_user=returns, **update["decisions"])
+    log_action("return_user_probe", thread_id, is_return_user=returns, **update["decisions"])
     return update
 
 
-def _known(snapshot: Snapshot, state: State, seen: Signals) -> dict[str, Any]:
-    """The state as far as it is stored; a thread that knows more keeps it."""
+def _stored_state(snapshot: Snapshot, state: State, seen: Signals) -> dict[str, Any]:
+    """Return the stored part of the state. Values of the thread that are not stored stay."""
     discovery = snapshot.discovery
     known: dict[str, Any] = {
         "confirmed": seen.icp_confirmed,
-        # Of a profile in the making only a new thread's user has returned.
+        # For an unconfirmed profile, the user counts as returning only in a new thread.
         "is_return_user": state.get("is_return_user", False)
         or seen.icp_confirmed
         or (seen.profile_exists and state.get("site") is None),
@@ -108,17 +108,17 @@ def _known(snapshot: Snapshot, state: State, seen: Signals) -> dict[str, Any]:
     return known | ({"icp": snapshot.rule.icp} if snapshot.rule else {})
 
 
-def _change(state: State) -> tuple[Heard, tuple[str, ...]]:
-    """What would change a confirmed company: the message, and the change that waits."""
-    heard, waiting = state.get("heard", NOTHING), state.get("change")
-    change = heard if waiting is None else combined(waiting, heard)
+def _change(state: State) -> tuple[ParsedMessage, tuple[str, ...]]:
+    """Return the pending change combined with the message, and the parts that it would change."""
+    parsed, waiting = state.get("heard", NO_CONTENT), state.get("change")
+    change = parsed if waiting is None else combine(waiting, parsed)
     return change, changed_parts(state, change) if state.get("confirmed") else ()
 
 
-async def _continued(
-    tenant_id: str, state: State, change: Heard, parts: tuple[str, ...]
+async def _continue_here(
+    tenant_id: str, state: State, change: ParsedMessage, parts: tuple[str, ...]
 ) -> dict[str, Any]:
-    """The thread goes on with a change: of a company that is known, with what is known of it."""
+    """Apply a change in this thread. A company that is already stored is loaded."""
     website = new_website(state, change)
     if website is not None:
         snapshot = await records.load_snapshot(
@@ -126,18 +126,21 @@ async def _continued(
         )
         if snapshot.profile is not None:
             new = cast("State", {**state, "site": None})
-            return {**_probed(snapshot, new), "heard": {**change, "website": None, "sites": []}}
+            return {
+                **_apply_snapshot(snapshot, new),
+                "heard": {**change, "website": None, "sites": []},
+            }
     return {"heard": change, "consent": True, "decisions": decide_changed(parts)}
 
 
 def decide_changed(parts: tuple[str, ...]) -> Decisions:
-    """The decision about candidates that a change makes worthless."""
+    """Return the decision after a change: the stored candidates no longer fit."""
     reason = f"the {prompts.listed(parts)} changed"
     return {"use_cached": False, "rerun_icp": True, "reason": reason}
 
 
 def _ask(
-    state: State, update: dict[str, Any], change: Heard, parts: tuple[str, ...]
+    state: State, update: dict[str, Any], change: ParsedMessage, parts: tuple[str, ...]
 ) -> Command[Exit]:
     session = next_session(state, change)
     words = prompts.context_change(prompts.listed(parts))

@@ -1,4 +1,4 @@
-"""What was found, what becomes of it, and the last word of a run."""
+"""Nodes `progress_report`, `enrich` and `finalize`: show, enrich and close."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -9,8 +9,8 @@ from langgraph.types import Command
 
 from my_agent.icp_finder import jobs, prompts, records
 from my_agent.icp_finder.answers import question
-from my_agent.icp_finder.heard import NOTHING
-from my_agent.icp_finder.log import noted
+from my_agent.icp_finder.log import log_action
+from my_agent.icp_finder.message_parser import NO_CONTENT
 from my_agent.icp_finder.model import Scored
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.state import Enrichment, Shown, State
@@ -20,7 +20,7 @@ from my_agent.user import caller
 async def progress_report(
     state: State, config: RunnableConfig
 ) -> Command[Literal["choose", "enrich", "finalize"]]:
-    """Shows the best candidates, once, and asks whether to enrich them."""
+    """Show the best candidates once, and ask whether to enrich them."""
     found, settings = state.get("found"), IcpSettings.from_environment()
     best: list[Scored] = []
     tenant_id = caller(config).tenant_id
@@ -33,7 +33,7 @@ async def progress_report(
     update: dict[str, object] = {"candidates": [_shown(each) for each in best], "reported": found}
     answer = state.get("answer")
     chosen = answer["value"] if answer and answer["kind"] == "enrich" else None
-    if chosen == "enrich" or state.get("heard", NOTHING)["wish"] == "enrich":
+    if chosen == "enrich" or state.get("heard", NO_CONTENT)["wish"] == "enrich":
         return Command(goto="enrich", update={**update, "answer": None})
     job = await jobs.find(tenant_id, **found)
     if state.get("reported") != found:
@@ -56,12 +56,12 @@ async def progress_report(
 
 
 async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
-    """Enriches the best candidates at once, and hands the next ones to a background job.
+    """Enrich the best candidates at once, and queue the next ones in a background job.
 
-    What is enriched already is not done again, and for the same ICP and rule there is one job.
+    Enriched candidates are skipped. The same ICP and rule have one job.
 
     Raises:
-        ValueError: there are no candidates.
+        ValueError: no candidates were found.
     """
     found, settings = state.get("found"), IcpSettings.from_environment()
     if found is None:
@@ -69,13 +69,13 @@ async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
     keys = [each["key"] for each in state.get("candidates", [])]
     now, later = keys[: settings.run_now_limit], keys[settings.run_now_limit :]
     done = await jobs.enrich_now(caller(config).tenant_id, **found, keys=now)
-    noted("enriched", state.get("thread_id"), candidates=len(done), **found)
+    log_action("enriched", state.get("thread_id"), candidates=len(done), **found)
     enrichment: Enrichment = {"now": now, "job": None, "queued": 0}
     notes = [*state.get("notes", []), prompts.enriched(done)]
     later = later[: settings.run_later_limit]
     if later:
         notes.append(await _enqueue(state, config, later, enrichment))
-    # What enrichment has found counts in the scores.
+    # Loaded again, because the enrichment has changed the scores.
     best = await records.best_candidates(caller(config).tenant_id, **found, limit=settings.wanted)
     shown = [_shown(each) for each in best]
     return {"enrichment": enrichment, "notes": notes, "candidates": shown}
@@ -84,25 +84,25 @@ async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
 async def _enqueue(
     state: State, config: RunnableConfig, keys: Sequence[str], enrichment: Enrichment
 ) -> str:
-    """Queue the job, or find the one that is there; what to say about it."""
+    """Start or find the background job. Return the sentence about it."""
     found, thread_id = state.get("found"), state.get("thread_id")
     if found is None:
         raise ValueError("There is nothing to enrich: no candidates have been found")
     try:
         job = await jobs.enqueue(config, **found, keys=keys)
     except jobs.JobError as error:
-        # What was enriched at once is kept; the user can ask for the rest again.
-        noted("job_refused", thread_id, problem=str(error))
+        # The candidates enriched above stay enriched; the user can ask for the rest again.
+        log_action("job_refused", thread_id, problem=str(error))
         return prompts.not_queued(str(error))
-    noted("job_queued" if job.created else "job_merged", thread_id, job=job.id, **found)
+    log_action("job_queued" if job.created else "job_merged", thread_id, job=job.id, **found)
     enrichment["job"], enrichment["queued"] = job.id, job.total
     return prompts.queued(job)
 
 
 async def finalize(state: State) -> State:
-    """Says what is left to say."""
+    """Send the remaining notes."""
     notes = state.get("notes", []) or [prompts.UNCHANGED]
-    noted("finished", state.get("thread_id"), candidates=len(state.get("candidates", [])))
+    log_action("finished", state.get("thread_id"), candidates=len(state.get("candidates", [])))
     return {"messages": [AIMessage("\n\n".join(notes))], "notes": [], "consent": False}
 
 

@@ -1,4 +1,4 @@
-"""The search for candidates: on the web, and where that is too little in a register of companies."""
+"""Nodes of the search: on the web first, and in the register if the web finds too few companies."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from langgraph.types import Command
 from my_agent.icp_finder import prompts, records, register, scoring, ssic
 from my_agent.icp_finder.diffs import basis, icp_hash
 from my_agent.icp_finder.discovery import discover
-from my_agent.icp_finder.heard import clean
-from my_agent.icp_finder.log import noted
+from my_agent.icp_finder.log import log_action
+from my_agent.icp_finder.message_parser import clean
 from my_agent.icp_finder.model import Candidate, Company, Icp, Scored
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.state import Found, State
@@ -21,9 +21,9 @@ from my_agent.user import caller
 async def normalize(
     state: State, config: RunnableConfig
 ) -> Command[Literal["refresh_icp", "decide_strategy"]]:
-    """Brings the ICP into its usual form; saves what the user has agreed to search with.
+    """Normalize the ICP, and save what the user has agreed to search with.
 
-    Without a new search there is nothing to save, and the candidates are those of the last one.
+    Without a new search there is nothing to save, and the candidates are those of the last search.
     """
     if not state.get("consent"):
         return Command(goto="decide_strategy")
@@ -43,42 +43,42 @@ async def normalize(
 
 
 async def refresh_icp(state: State, config: RunnableConfig) -> dict[str, object]:
-    """Searches the web, scores what it finds, and keeps it in the place of what there was."""
+    """Search the web, score the results, and replace the stored candidates by them."""
     company, icp = _asked(state)
-    settings, which = IcpSettings.from_environment(), _which(state)
+    settings, discovery_key = IcpSettings.from_environment(), _discovery_key(state)
     candidates = await discover(company, icp, limit=settings.wanted)
     await records.save_discovery(
         caller(config).tenant_id,
-        which["rule_name"],
-        which["icp_hash"],
+        discovery_key["rule_name"],
+        discovery_key["icp_hash"],
         basis(company, icp),
         await _scored(candidates, company, icp),
     )
-    noted("icp_refreshed", state.get("thread_id"), candidates=len(candidates), **which)
-    return {"discovery_ready": True, "last": which, "reported": None}
+    log_action("icp_refreshed", state.get("thread_id"), candidates=len(candidates), **discovery_key)
+    return {"discovery_ready": True, "last": discovery_key, "reported": None}
 
 
 async def decide_strategy(
     state: State, config: RunnableConfig
 ) -> Command[Literal["ssic_fallback", "progress_report"]]:
-    """Whether the candidates are enough, or the register has to help."""
+    """Decide whether the candidates suffice or the register has to be searched."""
     found, settings = state.get("found"), IcpSettings.from_environment()
     if found is None:
         return Command(goto="progress_report")
     count = await records.count_candidates(caller(config).tenant_id, **found)
     company, icp = _asked(state)
-    # The candidates of another question get no companies of this one.
+    # Candidates of an older ICP must not be mixed with companies found for the current one.
     is_current = found["icp_hash"] == icp_hash(basis(company, icp))
     falls_back = is_current and count < settings.run_now_limit
-    noted("strategy", state.get("thread_id"), candidates=count, ssic_fallback=falls_back)
+    log_action("strategy", state.get("thread_id"), candidates=count, ssic_fallback=falls_back)
     return Command(goto="ssic_fallback" if falls_back else "progress_report")
 
 
 async def ssic_fallback(state: State, config: RunnableConfig) -> dict[str, object]:
-    """Finds companies of the ICP's industries in the register, by their SSIC codes."""
-    (company, icp), which = _asked(state), _which(state)
+    """Search the register for companies of the ICP's industries, by SSIC code."""
+    (company, icp), discovery_key = _asked(state), _discovery_key(state)
     tenant_id, settings = caller(config).tenant_id, IcpSettings.from_environment()
-    known = await records.best_candidates(tenant_id, **which, limit=settings.wanted)
+    known = await records.best_candidates(tenant_id, **discovery_key, limit=settings.wanted)
     codes = ssic.codes(icp["industries"])
     candidates = (
         await register.find(
@@ -93,26 +93,26 @@ async def ssic_fallback(state: State, config: RunnableConfig) -> dict[str, objec
     )
     if candidates:
         found = await _scored(candidates, company, icp)
-        await records.add_candidates(tenant_id, **which, found=found)
-    noted("ssic_fallback", state.get("thread_id"), codes=codes, candidates=len(candidates))
+        await records.add_candidates(tenant_id, **discovery_key, found=found)
+    log_action("ssic_fallback", state.get("thread_id"), codes=codes, candidates=len(candidates))
     notes = [*state.get("notes", []), prompts.fallback(len(candidates), codes)]
     return {"notes": notes, "reported": None if candidates else state.get("reported")}
 
 
 def _asked(state: State) -> tuple[Company, Icp]:
-    """What is searched for.
+    """Return the company and the ICP to search for.
 
     Raises:
-        ValueError: it is not known yet; the guard lets nothing through then.
+        ValueError: one of them is unknown, which `journey_guard` prevents.
     """
     site, icp = state.get("site"), state.get("icp")
     if site is None or icp is None:
-        raise ValueError("There is nothing to search for: website or ICP are missing")
+        raise ValueError("There is nothing to search for: website or ICP is missing")
     return {"site": site, "customers": state.get("customers", [])}, icp
 
 
-def _which(state: State) -> Found:
-    """Whose candidates. Raises ValueError: nothing was searched for."""
+def _discovery_key(state: State) -> Found:
+    """Return the key of the candidates. Raises ValueError if nothing was searched for."""
     found = state.get("found")
     if found is None:
         raise ValueError("There is nothing to search for: the ICP is not confirmed")
@@ -120,7 +120,7 @@ def _which(state: State) -> Found:
 
 
 async def _scored(candidates: Sequence[Candidate], company: Company, icp: Icp) -> list[Scored]:
-    """The candidates with their scores, from a thread: many of them take a while."""
+    """Score the candidates in a thread, because many of them take a while."""
 
     def score() -> list[Scored]:
         return [Scored(each, scoring.score(each, company, icp)) for each in candidates]

@@ -1,4 +1,4 @@
-"""Documents, their passages, and a full-text index over those."""
+"""Create the tables of documents and passages, and the full-text index of the passages."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Row-level security of the documents."""
+"""Enable row-level security for the documents."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""The ICP finder's first tables."""
+"""Create the tables of the ICP finder."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Row-level security of what is known of tenants' companies, and of the register."""
+"""Enable row-level security for the tables of the ICP finder."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""Asking documents through `POST /api/ask` and the plain API, of a server as it is shipped."""
+"""Questions to documents through `POST /api/ask` and the plain API of a served project."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ FIRST, SECOND = "How tall is Skarra Light?", "How many levels does it have?"
 
 
 def ingest(path: Path, folder: Path, *options: str) -> Result:
-    """`threadhold ingest`, into the database of the server in `folder`."""
+    """Run `threadhold ingest` on the database of the server in `folder`."""
     url = databases.url(folder / "data.db")
     done = CliRunner().invoke(main, ["ingest", str(path), "--database-url", url, *options])
     if done.exit_code == 0:
@@ -46,7 +46,7 @@ def ingest(path: Path, folder: Path, *options: str) -> Result:
 
 
 def echo(received: Received) -> Reply:
-    """A model that rewrites nothing, and answers with the question."""
+    """Answer as a model that rewrites nothing and repeats the question."""
     last = str(received.body["messages"][-1]["content"])
     asked = last.rpartition("Last question: ")[2]
     return say(asked if asked != last else f"About {last} [1].")
@@ -56,7 +56,7 @@ def echo(received: Received) -> Reply:
 def server(
     each_database: str, endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    """With documents that were ingested while it ran."""
+    """Start a server; the documents are ingested while it runs."""
     folder = tmp_path_factory.mktemp("ask")
     settings = {
         "APP_ENV": "production",
@@ -79,7 +79,7 @@ def server(
 
 @pytest.fixture
 def model(endpoint: OpenAIServer) -> OpenAIServer:
-    """The scripted endpoint behind the server, with nothing of an earlier test in it."""
+    """Return the server's scripted endpoint, reset for each test."""
     endpoint.reset()
     endpoint.fallback = echo
     return endpoint
@@ -98,17 +98,17 @@ async def someone(server: Running, tenant: str, user: str) -> AsyncIterator[Api]
 
 
 async def ask(api: Api, question: str, thread_id: str | None = None) -> Any:
-    """The answer to a question, which must be good."""
+    """Ask a question, check that it succeeds, and return the answer."""
     body = {"question": question, **({"thread_id": thread_id} if thread_id else {})}
     return await api.post("/api/ask", body)
 
 
 async def hear(api: Api, **body: Any) -> list[Event]:
-    """The events of an answer."""
+    """Return the events of a streamed answer."""
     return await api.events("POST", "/api/ask", body, EVENTS)
 
 
-async def test_a_question_begins_a_conversation_that_goes_on(ada: Api, model: OpenAIServer) -> None:
+async def test_question_starts_a_conversation(ada: Api, model: OpenAIServer) -> None:
     model.enqueue(say("Forty."), say("How many levels does Skarra Light have?"), say("Six [1]."))
     first = await ask(ada, FIRST)
     assert first.keys() == {"thread_id", "answer", "citations"}
@@ -129,15 +129,15 @@ async def test_a_question_begins_a_conversation_that_goes_on(ada: Api, model: Op
     assert [each["type"] for each in state["values"]["messages"]] == ["human", "ai"] * 2
 
 
-async def test_without_a_thread_each_question_is_alone(ada: Api, model: OpenAIServer) -> None:
+async def test_question_without_thread_has_no_history(ada: Api, model: OpenAIServer) -> None:
     one, two = await ask(ada, FIRST), await ask(ada, SECOND)
     assert one["thread_id"] != two["thread_id"]
     assert two["answer"] == f"About {SECOND} [1]."
-    # No rewrite, and nothing of the other question.
+    # No rewrite, and no history of the other question.
     assert [len(body["messages"]) for body in model.bodies] == [2, 2]
 
 
-async def test_an_answer_is_streamed(ada: Api, model: OpenAIServer) -> None:
+async def test_answer_is_streamed(ada: Api, model: OpenAIServer) -> None:
     model.enqueue(say("It has six levels [1]."))
     heard = await hear(ada, question=SECOND)
     assert [each.name for each in heard] == [
@@ -150,7 +150,7 @@ async def test_an_answer_is_streamed(ada: Api, model: OpenAIServer) -> None:
     assert "".join(each["content"] for each in data[1:6]) == "It has six levels [1]."
     assert [each["title"] for each in data[6]["citations"]] == ["Skarra Light"]
     assert data[7] == {"answer": "It has six levels [1]."}
-    # The conversation goes on where the first event says.
+    # The first event names the thread to continue with.
     model.enqueue(say("The rewrite"), say("Two words"))
     again = await hear(ada, question="And?", thread_id=data[0]["thread_id"])
     told = [json.loads(each.data) for each in again]
@@ -158,12 +158,13 @@ async def test_an_answer_is_streamed(ada: Api, model: OpenAIServer) -> None:
     assert [each["content"] for each in told[1:-2]] == ["Two ", "words"]
 
 
-async def test_the_thread_is_known_before_the_answer_is(ada: Api, model: OpenAIServer) -> None:
+async def test_thread_id_is_sent_before_the_answer(ada: Api, model: OpenAIServer) -> None:
     gate = model.gate()
     model.enqueue(say("one two", gate=gate))
     body = {"question": FIRST}
     async with asyncio.timeout(60), ada.stream("POST", "/api/ask", body, EVENTS) as stream:
-        # The model says nothing until its gate opens: had anything waited for it, so would this.
+        # The model sends nothing before its gate opens. If the server waited for it, this would
+        # time out.
         assert (await anext(stream)).name == "thread_id"
         gate.open()
         assert json.loads((await anext(stream)).data) == {"content": "one "}
@@ -174,7 +175,7 @@ async def test_the_thread_is_known_before_the_answer_is(ada: Api, model: OpenAIS
 @pytest.mark.parametrize(
     "reply", [Failure(status=404, message="No model x"), Answer(tokens=["half "], ending="closed")]
 )
-async def test_a_failed_run_says_why(ada: Api, model: OpenAIServer, reply: Reply) -> None:
+async def test_failed_run_reports_its_cause(ada: Api, model: OpenAIServer, reply: Reply) -> None:
     model.enqueue(reply, reply)
     heard = await hear(ada, question=FIRST)
     assert (heard[0].name, heard[-1].name) == ("thread_id", "error")
@@ -183,22 +184,20 @@ async def test_a_failed_run_says_why(ada: Api, model: OpenAIServer, reply: Reply
     answer = await ada.http.post("/api/ask", json={"question": FIRST})
     assert answer.status_code == 502
     assert answer.json()["detail"].startswith("The model")
-    # The conversation is not lost.
+    # The conversation is still usable.
     again = await ask(ada, SECOND, answer.json()["thread_id"])
     assert again["answer"] == f"About {SECOND} [1]."
 
 
 @pytest.mark.parametrize("action", ["interrupt", "rollback", "delete"])
-async def test_a_run_that_is_stopped_has_no_answer(
-    ada: Api, model: OpenAIServer, action: str
-) -> None:
+async def test_cancelled_run_has_no_answer(ada: Api, model: OpenAIServer, action: str) -> None:
     gate, thread = model.gate(), await ada.thread(graph_id="chat")
     model.fallback = say("one two", gate=gate)
     body = {"question": FIRST, "thread_id": thread}
     asking = asyncio.create_task(ada.http.post("/api/ask", json=body))
     hearing = asyncio.create_task(hear(ada, **body))
     async with asyncio.timeout(60):
-        # One runs, and one waits for it.
+        # The first run is executing, the second one is queued.
         while len(runs := await ada.get(f"/threads/{thread}/runs")) < 2 or not model.requests:
             await asyncio.sleep(0.02)
     if action == "delete":
@@ -227,7 +226,7 @@ BAD: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize("accept", [{}, EVENTS])
 @pytest.mark.parametrize(("body", "why"), BAD)
-async def test_a_bad_question_is_refused(
+async def test_invalid_question_is_rejected(
     ada: Api, model: OpenAIServer, body: Any, why: str, accept: dict[str, str]
 ) -> None:
     answer = await ada.http.post("/api/ask", json=body, headers=accept)
@@ -236,7 +235,7 @@ async def test_a_bad_question_is_refused(
     assert model.requests == []
 
 
-async def test_a_body_that_is_no_json_is_refused(ada: Api) -> None:
+async def test_body_that_is_not_json_is_rejected(ada: Api) -> None:
     for content in (b"", b"{", b"\xff", b'{"question": "\\ud800"}', b"[" * 5000):
         answer = await ada.http.post("/api/ask", content=content)
         assert answer.status_code == 422, content
@@ -244,7 +243,7 @@ async def test_a_body_that_is_no_json_is_refused(ada: Api) -> None:
 
 
 @pytest.mark.parametrize("accept", [{}, EVENTS])
-async def test_an_unknown_thread_is_no_new_one(
+async def test_unknown_thread_is_rejected(
     ada: Api, model: OpenAIServer, accept: dict[str, str]
 ) -> None:
     for thread_id in (str(uuid4()), "nonsense", "", "../threads"):
@@ -255,7 +254,7 @@ async def test_an_unknown_thread_is_no_new_one(
     assert len(await ada.post("/threads/search", {"ids": [str(uuid4())]})) == 0
 
 
-async def test_a_thread_of_somebody_else_is_unknown(
+async def test_thread_of_other_user_is_unknown(
     server: Running, ada: Api, model: OpenAIServer
 ) -> None:
     mine = (await ask(ada, FIRST))["thread_id"]
@@ -269,23 +268,21 @@ async def test_a_thread_of_somebody_else_is_unknown(
     assert len(state["values"]["messages"]) == 2
 
 
-async def test_a_conversation_with_another_graph_is_left_alone(ada: Api) -> None:
+async def test_thread_of_other_graph_stays_unchanged(ada: Api) -> None:
     thread = await ada.thread(graph_id="tutor")
     answer = await ada.http.post("/api/ask", json={"question": FIRST, "thread_id": thread})
     assert answer.status_code == 409
     assert "tutor" in answer.json()["detail"]
 
 
-async def test_without_a_token_nothing_is_answered(server: Running, model: OpenAIServer) -> None:
+async def test_missing_token_is_rejected(server: Running, model: OpenAIServer) -> None:
     async with client(server) as nobody:
         for body in ({"question": FIRST}, {"question": ""}, {}):
             assert (await nobody.http.post("/api/ask", json=body)).status_code == 401
     assert model.requests == []
 
 
-async def test_two_questions_at_once_are_answered_one_after_the_other(
-    ada: Api, model: OpenAIServer
-) -> None:
+async def test_concurrent_questions_are_answered_in_turn(ada: Api, model: OpenAIServer) -> None:
     thread = (await ask(ada, FIRST))["thread_id"]
     questions = [f"Question {number}?" for number in range(3)]
     answers = await asyncio.gather(*(ask(ada, question, thread) for question in questions))
@@ -296,9 +293,7 @@ async def test_two_questions_at_once_are_answered_one_after_the_other(
     assert sorted(pairs[1:]) == [(each, f"About {each} [1].") for each in questions]
 
 
-async def test_each_tenant_is_told_of_its_own_documents(
-    server: Running, model: OpenAIServer
-) -> None:
+async def test_answers_use_the_tenants_own_documents(server: Running, model: OpenAIServer) -> None:
     told = {}
     for tenant in ("acme", "globex", "initech"):
         async with someone(server, tenant, "ada") as api:
@@ -309,8 +304,8 @@ async def test_each_tenant_is_told_of_its_own_documents(
     assert all("It has six levels." in each for each in told.values())
 
 
-async def test_nobody_can_say_that_they_are_another_tenant(ada: Api, model: OpenAIServer) -> None:
-    """Neither in what they ask nor beside it."""
+async def test_client_cannot_choose_its_tenant(ada: Api, model: OpenAIServer) -> None:
+    """Neither in the body of the request nor in its config."""
     user = {"identity": "ada", "tenant_id": "globex"}
     run = {
         "assistant_id": "chat",
@@ -330,7 +325,7 @@ async def sdk(server: Running) -> AsyncIterator[LangGraphClient]:
         yield client
 
 
-async def test_the_plain_api_gives_the_same(server: Running, model: OpenAIServer) -> None:
+async def test_plain_api_gives_the_same_answer(server: Running, model: OpenAIServer) -> None:
     model.enqueue(say("Forty."), say("How many levels does Skarra Light have?"), say("Six [1]."))
     async with sdk(server) as api:
         thread = (await api.threads.create())["thread_id"]
@@ -342,7 +337,7 @@ async def test_the_plain_api_gives_the_same(server: Running, model: OpenAIServer
     assert values["messages"][-1]["additional_kwargs"]["citations"] == values["citations"]
 
 
-async def test_two_hundred_turns_are_answered_within_the_window(
+async def test_history_of_200_turns_is_cut_to_the_window(
     server: Running, ada: Api, model: OpenAIServer
 ) -> None:
     talk = [
@@ -357,7 +352,7 @@ async def test_two_hundred_turns_are_answered_within_the_window(
         assert (await ask(ada, question, thread))["answer"] == f"About {question} [1]."
     rewriting, answering = model.bodies[-2:]
     said = [each["content"] for each in answering["messages"][1:]]
-    # The last pair is the question just before this one.
+    # The last pair is the question directly before this one.
     turns = range(201 - PAIRS, 200)
     assert said == [
         *(f"{role} {turn}" for turn in turns for role in ("user", "assistant")),
@@ -370,7 +365,7 @@ async def test_two_hundred_turns_are_answered_within_the_window(
     assert len(state["values"]["messages"]) == 404
 
 
-async def test_offline_a_conversation_goes_on_after_kill_9(tmp_path: Path) -> None:
+async def test_offline_conversation_continues_after_sigkill(tmp_path: Path) -> None:
     (folder := tmp_path / "documents").mkdir()
     (folder / "skarra.md").write_text(DOCUMENTS[""]["skarra.md"])
     (folder / "binary.md").write_bytes(b"\x00")
@@ -396,7 +391,7 @@ async def test_offline_a_conversation_goes_on_after_kill_9(tmp_path: Path) -> No
     assert [each["text"] for each in answer["citations"]] == ["It has six levels."]
 
 
-def test_what_cannot_be_ingested_is_said_in_a_sentence(tmp_path: Path) -> None:
+def test_ingest_error_is_one_sentence(tmp_path: Path) -> None:
     gone = ingest(tmp_path / "gone", tmp_path)
     assert gone.exit_code == 2
     assert "does not exist" in gone.stderr

@@ -1,4 +1,4 @@
-"""The chat graph over documents, without a server: what the models are told, and what is cited."""
+"""The graph `chat` over documents, without a server: prompts, search and citations."""
 
 import logging
 from pathlib import Path
@@ -25,7 +25,7 @@ STANDING = "How many levels does Skarra Light have?"
 
 @pytest.fixture(scope="module", autouse=True)
 def documents(product_database: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Shared documents, in the database of this module."""
+    """Ingest shared documents into the database of this module."""
     folder = tmp_path_factory.mktemp("documents")
     for name, text in DOCUMENTS.items():
         (folder / name).write_text(text)
@@ -41,15 +41,15 @@ class Talk:
         self._config: Any = {"configurable": {"thread_id": "t", "langgraph_auth_user": user}}
 
     async def ask(self, question: str) -> Any:
-        """The state after it."""
+        """Ask a question and return the new state."""
         return await self._graph.ainvoke({"messages": [HumanMessage(question)]}, self._config)
 
     async def seed(self, messages: list[AnyMessage]) -> None:
-        """Have talked before."""
+        """Store earlier messages."""
         await self._graph.aupdate_state(self._config, {"messages": messages}, as_node="generate")
 
     async def tokens(self, question: str) -> list[str]:
-        """What a client hears meanwhile."""
+        """Ask a question and return the streamed tokens."""
         stream: Any = self._graph.astream(
             {"messages": [HumanMessage(question)]}, self._config, stream_mode="messages"
         )
@@ -57,11 +57,11 @@ class Talk:
 
 
 def told(body: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the model was told after the system's message."""
+    """Return the messages that the model got after the system message."""
     return [(each["role"], each["content"]) for each in body["messages"][1:]]
 
 
-async def test_the_first_question_is_searched_for_as_it_is(model_endpoint: OpenAIServer) -> None:
+async def test_first_question_is_searched_unchanged(model_endpoint: OpenAIServer) -> None:
     model_endpoint.enqueue(say("It has six [1]."))
     state = await Talk().ask(STANDING)
     assert state["main_question"] == STANDING
@@ -72,7 +72,7 @@ async def test_the_first_question_is_searched_for_as_it_is(model_endpoint: OpenA
     assert told(body) == [("user", STANDING)]
 
 
-async def test_the_answer_cites_its_passages(model_endpoint: OpenAIServer) -> None:
+async def test_answer_cites_its_passages(model_endpoint: OpenAIServer) -> None:
     model_endpoint.enqueue(say("It has six [1]."), say("Levels?"), say("I do not know."))
     talk = Talk()
     state = await talk.ask(STANDING)
@@ -85,7 +85,7 @@ async def test_the_answer_cites_its_passages(model_endpoint: OpenAIServer) -> No
         "text": "It has six levels.",
     }
     assert len(state["passages"]) == 3
-    # Citations belong to an answer: the next has none, and this one keeps its own.
+    # Citations belong to one answer: the next answer has none, and this one keeps its own.
     state = await talk.ask("And what else?")
     assert state["citations"] == []
     assert [each.additional_kwargs.get("citations") for each in state["messages"]] == [
@@ -94,7 +94,7 @@ async def test_the_answer_cites_its_passages(model_endpoint: OpenAIServer) -> No
     ]
 
 
-async def test_a_follow_up_is_made_to_stand_by_itself(
+async def test_follow_up_is_rewritten_to_stand_alone(
     model_endpoint: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_MODEL", "answering")
@@ -113,12 +113,12 @@ async def test_a_follow_up_is_made_to_stand_by_itself(
     lines = asked.splitlines()
     assert lines[1:3] == [f"User: {FIRST}", "Assistant: Forty metres."]
     assert lines[-1] == f"Last question: {SECOND}"
-    # What answers hears the question as it was asked, and what was said before it.
+    # The answering model gets the original question and the conversation before it.
     assert told(answering) == [("user", FIRST), ("assistant", "Forty metres."), ("user", SECOND)]
     assert "It has six levels." in answering["messages"][0]["content"]
 
 
-async def test_the_rewrite_has_a_model_of_its_own(
+async def test_rewrite_uses_its_own_model(
     model_endpoint: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHAT_REWRITE_MODEL", "small")
@@ -136,16 +136,16 @@ async def test_the_rewrite_has_a_model_of_its_own(
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (say(""), "the rewrite is empty"),
-        (say(" \n"), "the rewrite is empty"),
-        (Failure(status=404, message="No model gpt-4o-mini"), "no rewrite"),
-        (Failure(status=500, message="Down"), "no rewrite"),
-        (rate_limited(), "no rewrite"),
-        (Answer(tokens=["half "], ending="cut"), "no rewrite"),
-        (Answer(tokens=["half "], ending="closed"), "no rewrite"),
+        (say(""), "rewrite was empty"),
+        (say(" \n"), "rewrite was empty"),
+        (Failure(status=404, message="No model gpt-4o-mini"), "rewrite failed"),
+        (Failure(status=500, message="Down"), "rewrite failed"),
+        (rate_limited(), "rewrite failed"),
+        (Answer(tokens=["half "], ending="cut"), "rewrite failed"),
+        (Answer(tokens=["half "], ending="closed"), "rewrite failed"),
     ],
 )
-async def test_without_a_rewrite_the_question_is_searched_for_as_it_was_asked(
+async def test_failed_rewrite_searches_the_original_question(
     model_endpoint: OpenAIServer,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -162,10 +162,10 @@ async def test_without_a_rewrite_the_question_is_searched_for_as_it_was_asked(
     assert state["messages"][-1].text == "Six [1]."
     [record] = [each for each in caplog.records if each.name.startswith("my_agent.chat")]
     assert said in record.message
-    assert bool(record.exc_info) == ("no rewrite" in said)
+    assert bool(record.exc_info) == ("rewrite failed" in said)
 
 
-async def test_nobody_hears_the_rewrite(model_endpoint: OpenAIServer) -> None:
+async def test_rewrite_is_not_streamed(model_endpoint: OpenAIServer) -> None:
     model_endpoint.enqueue(say("Forty metres."), say("The rewritten question"), say("Six levels"))
     talk = Talk()
     assert await talk.tokens(FIRST) == ["Forty ", "metres."]
@@ -173,7 +173,7 @@ async def test_nobody_hears_the_rewrite(model_endpoint: OpenAIServer) -> None:
     assert len(model_endpoint.requests) == 3
 
 
-async def test_a_failed_answer_has_no_citations_of_another(model_endpoint: OpenAIServer) -> None:
+async def test_failed_answer_has_no_earlier_citations(model_endpoint: OpenAIServer) -> None:
     model_endpoint.enqueue(say("Six [1]."), say(STANDING), Answer(tokens=["half"], ending="cut"))
     talk = Talk()
     assert (await talk.ask(STANDING))["citations"] != []
@@ -184,7 +184,7 @@ async def test_a_failed_answer_has_no_citations_of_another(model_endpoint: OpenA
     assert state.values["citations"] == []
 
 
-async def test_two_hundred_turns_are_read_in_part(model_endpoint: OpenAIServer) -> None:
+async def test_model_reads_only_the_window_of_200_turns(model_endpoint: OpenAIServer) -> None:
     model_endpoint.enqueue(say(STANDING), say("Six [1]."))
     talk = Talk()
     before: list[AnyMessage] = []
@@ -208,8 +208,8 @@ async def test_two_hundred_turns_are_read_in_part(model_endpoint: OpenAIServer) 
     ]
 
 
-async def test_a_tenant_with_nothing_to_search_just_talks(model_endpoint: OpenAIServer) -> None:
-    """No call for a rewrite that nobody would use, and nothing but the conversation is told."""
+async def test_tenant_without_documents_gets_no_rewrite(model_endpoint: OpenAIServer) -> None:
+    """No model call for an unused rewrite, and no passages in the prompt."""
     from sqlalchemy import update
 
     from my_agent.chat.tables import passages
@@ -230,7 +230,7 @@ async def test_a_tenant_with_nothing_to_search_just_talks(model_endpoint: OpenAI
     assert {body["messages"][0]["content"] for body in model_endpoint.bodies} == {prompts.SYSTEM}
 
 
-async def test_offline_passages_are_quoted_and_references_resolved(
+async def test_offline_answer_quotes_passages_and_resolves_references(
     no_model: pytest.MonkeyPatch,
 ) -> None:
     talk = Talk()
@@ -249,20 +249,20 @@ async def test_offline_passages_are_quoted_and_references_resolved(
     assert state["citations"][0]["title"] == "Farol Velho"
 
 
-async def test_offline_the_quotations_are_streamed(no_model: pytest.MonkeyPatch) -> None:
+async def test_offline_quotations_are_streamed(no_model: pytest.MonkeyPatch) -> None:
     tokens = await Talk().tokens(STANDING)
     assert len(tokens) > 10
     assert "“It has six levels.” [1]" in "".join(tokens)
 
 
-async def test_what_is_no_question_in_words_is_answered(model_endpoint: OpenAIServer) -> None:
+async def test_message_without_text_is_answered(model_endpoint: OpenAIServer) -> None:
     model_endpoint.enqueue(say("Nothing to see."))
     state = await Talk().ask(" ")
     assert (state["main_question"], state["passages"]) == ("", [])
     assert state["messages"][-1].text == "Nothing to see."
 
 
-def test_importing_the_graph_brings_no_heavy_library(tmp_path: Path) -> None:
+def test_importing_the_graph_imports_no_heavy_library(tmp_path: Path) -> None:
     import subprocess
     import sys
 

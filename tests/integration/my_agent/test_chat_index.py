@@ -1,4 +1,4 @@
-"""The index of documents: what ingesting a folder does to it, and what is found in it."""
+"""The document index: ingestion of folders, and search."""
 
 import os
 import random
@@ -24,7 +24,7 @@ VELHO = "# Farol Velho\n\nO farol tem quatro níveis.\n"
 
 @pytest.fixture(autouse=True)
 def empty() -> Iterator[None]:
-    """An index with nothing in it, whatever the test before has left."""
+    """Clear the index before each test."""
     yield
     with database().write(SHARED) as connection:
         connection.execute(delete(documents))
@@ -41,12 +41,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def counts(report: Report) -> tuple[int, int, int, int, int]:
-    """Files added, changed, unchanged, removed; passages embedded."""
+    """Return the numbers of files added, changed, unchanged and removed, and of passages embedded."""
     return report.added, report.changed, report.unchanged, report.removed, report.passages
 
 
 def texts(tenant: str = SHARED) -> list[str]:
-    """Every passage of a tenant's own."""
+    """Return the tenant's own passages."""
     wanted = select(passages.c.text).where(passages.c.tenant_id == tenant)
     with database().read(SHARED) as connection:
         return sorted(connection.scalars(wanted))
@@ -57,14 +57,14 @@ def found(question: str, tenant: str = "acme") -> list[str]:
 
 
 def words(question: str, tenant: str = "acme") -> list[str]:
-    """What keywords alone find."""
+    """Return the passages that keyword search alone finds."""
     with database().read(SHARED) as connection:
         ids = keywords.find(connection, question, tenant, 10)
         known = index.fetch(connection, tenant, ids)
     return [known[each].text for each in ids]
 
 
-def test_a_folder_is_ingested_once(folder: Path) -> None:
+def test_unchanged_folder_is_ingested_once(folder: Path) -> None:
     seen: list[tuple[int, int]] = []
     report = ingest(folder, SHARED, lambda done, of: seen.append((done, of)))
     assert counts(report) == (2, 0, 0, 0, 3)
@@ -75,13 +75,13 @@ def test_a_folder_is_ingested_once(folder: Path) -> None:
     assert texts() == ["It burned paraffin.", "It has six levels.", "O farol tem quatro níveis."]
 
 
-def test_passages_keep_what_they_are_under(folder: Path) -> None:
+def test_passages_keep_title_and_section(folder: Path) -> None:
     ingest(folder, SHARED)
     [best, *_] = search("How many levels does Skarra have?", "acme")
     assert best == Passage(1, "Skarra Light", "Tower", "It has six levels.")
 
 
-def test_only_what_changed_is_read_again(folder: Path) -> None:
+def test_only_changed_files_are_embedded_again(folder: Path) -> None:
     ingest(folder, SHARED)
     with database().read(SHARED) as connection:
         before = index.version(connection, SHARED)
@@ -93,7 +93,7 @@ def test_only_what_changed_is_read_again(folder: Path) -> None:
         assert index.version(connection, SHARED) != before
 
 
-def test_what_the_folder_no_longer_has_goes(folder: Path) -> None:
+def test_deleted_files_are_removed(folder: Path) -> None:
     ingest(folder, SHARED)
     (folder / "skarra.md").unlink()
     assert counts(ingest(folder, SHARED)) == (0, 0, 1, 1, 0)
@@ -105,38 +105,38 @@ def test_what_the_folder_no_longer_has_goes(folder: Path) -> None:
     assert found("níveis") == []
 
 
-def test_other_folders_are_left_alone(folder: Path, tmp_path: Path) -> None:
+def test_other_folders_stay_unchanged(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "documents-2"
     other.mkdir()
     (other / "a.txt").write_text("Something else.")
     ingest(other, SHARED)
     ingest(folder, SHARED)
-    # A folder below has a say about its own files only, and one above about all.
+    # Ingesting a subfolder affects only its own files; ingesting its parent affects all.
     (folder / "skarra.md").unlink()
     assert counts(ingest(folder / "pt", SHARED)) == (0, 0, 1, 0, 0)
     assert len(texts()) == 4
     assert counts(ingest(tmp_path, SHARED)) == (0, 0, 2, 1, 0)
 
 
-def test_the_same_content_is_kept_once(folder: Path) -> None:
+def test_equal_content_is_stored_once(folder: Path) -> None:
     (folder / "copy.md").write_text(SKARRA)
     assert counts(ingest(folder, SHARED)) == (3, 0, 0, 0, 3)
     assert len(texts()) == 3
-    # It stays as long as one file has it, also under another name.
+    # The document stays as long as any file has its content, also after a rename.
     (folder / "skarra.md").rename(folder / "moved.md")
     (folder / "copy.md").unlink()
     assert counts(ingest(folder, SHARED)) == (1, 0, 1, 2, 0)
     assert len(texts()) == 3
 
 
-def test_one_file_is_ingested_alone(folder: Path) -> None:
+def test_single_file_can_be_ingested(folder: Path) -> None:
     assert counts(ingest(folder / "skarra.md", SHARED)) == (1, 0, 0, 0, 2)
     assert counts(ingest(folder, SHARED)) == (1, 0, 1, 0, 1)
     assert counts(ingest(folder / "skarra.md", SHARED)) == (0, 0, 1, 0, 0)
     assert len(texts()) == 3
 
 
-def test_what_cannot_be_read_is_reported_and_skipped(
+def test_unreadable_files_are_reported_and_skipped(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHAT_DOCUMENT_MAX_BYTES", "1000")
@@ -157,13 +157,13 @@ def test_what_cannot_be_read_is_reported_and_skipped(
         "binary.md": "it is binary",
         "broken.pdf": "it is damaged (PdfStreamError)",
         "empty.txt": "it is empty",
-        "pipe.txt": "it is no regular file",
+        "pipe.txt": "it is not a regular file",
         "\\xff.txt": "it is binary",
     }
     assert str(report).endswith("7 skipped; 3 passages embedded")
 
 
-def test_a_name_that_is_no_unicode_is_a_name(folder: Path) -> None:
+def test_file_name_that_is_not_unicode_is_ingested(folder: Path) -> None:
     (folder / "\udcff").mkdir()
     (folder / "\udcff" / "\udcfe.txt").write_text("Found all the same.")
     assert counts(ingest(folder, SHARED)) == (3, 0, 0, 0, 4)
@@ -172,7 +172,7 @@ def test_a_name_that_is_no_unicode_is_a_name(folder: Path) -> None:
     assert (best.title, best.text) == ("?", "Found all the same.")
 
 
-def test_links_out_of_the_folder_are_not_followed(folder: Path, tmp_path: Path) -> None:
+def test_links_out_of_the_folder_are_skipped(folder: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.md").write_text("# Secret\n\nNot for you.")
@@ -189,7 +189,7 @@ def test_links_out_of_the_folder_are_not_followed(folder: Path, tmp_path: Path) 
     assert "Not for you." not in texts()
 
 
-def test_a_file_that_says_nothing_any_more_is_forgotten(folder: Path) -> None:
+def test_file_that_became_empty_is_removed(folder: Path) -> None:
     ingest(folder, SHARED)
     (folder / "skarra.md").write_text("")
     report = ingest(folder, SHARED)
@@ -197,7 +197,7 @@ def test_a_file_that_says_nothing_any_more_is_forgotten(folder: Path) -> None:
     assert report.skipped == [("documents/skarra.md", "it is empty")]
 
 
-def test_a_file_that_cannot_be_read_now_is_kept(
+def test_file_with_io_error_keeps_its_stored_content(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ingest(folder, SHARED)
@@ -212,9 +212,7 @@ def test_a_file_that_cannot_be_read_now_is_kept(
     assert len(texts()) == 3
 
 
-def test_what_was_cut_off_goes_on_where_it_was(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_ingestion_continues(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of_passages = embedding.of_passages
 
     def dies(told: list[str]) -> Iterator[embedding.Vectors]:
@@ -230,7 +228,7 @@ def test_what_was_cut_off_goes_on_where_it_was(
     assert counts(ingest(folder, SHARED)) == (1, 0, 1, 0, 1)
 
 
-def test_nobody_reads_another_tenants_documents(folder: Path, tmp_path: Path) -> None:
+def test_tenants_cannot_read_each_others_documents(folder: Path, tmp_path: Path) -> None:
     ingest(folder, "acme")
     own = tmp_path / "own"
     own.mkdir()
@@ -259,7 +257,7 @@ def test_nobody_reads_another_tenants_documents(folder: Path, tmp_path: Path) ->
         assert len(index.fetch(connection, "initech", ids)) == 1
 
 
-def test_tenants_do_not_touch_each_others_documents(folder: Path) -> None:
+def test_ingestion_changes_only_its_own_tenant(folder: Path) -> None:
     ingest(folder, "acme")
     ingest(folder, "globex")
     assert texts("acme") == texts("globex") and len(texts("acme")) == 3
@@ -268,7 +266,7 @@ def test_tenants_do_not_touch_each_others_documents(folder: Path) -> None:
     assert (len(texts("acme")), len(texts("globex"))) == (3, 1)
 
 
-def test_what_is_shared_and_ones_own_is_found_once(folder: Path) -> None:
+def test_document_that_is_shared_and_own_is_found_once(folder: Path) -> None:
     ingest(folder, SHARED)
     ingest(folder, "acme")
     assert len(found("levels of Skarra")) == len(set(found("levels of Skarra"))) == 3
@@ -288,29 +286,29 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("question", HOSTILE)
-def test_no_question_is_an_operator(folder: Path, question: str) -> None:
+def test_operators_in_questions_are_plain_text(folder: Path, question: str) -> None:
     ingest(folder, SHARED)
     assert words(question) == ["It has six levels."] or "six" not in question
     assert "It has six levels." in found(question)
 
 
 @pytest.mark.parametrize("question", ["", " \n", "?!", "😀", "' \" * ( ) : -", "NOT"])
-def test_a_question_without_words_is_no_error(folder: Path, question: str) -> None:
+def test_question_without_words_finds_nothing_by_keyword(folder: Path, question: str) -> None:
     ingest(folder, SHARED)
     assert words(question) == []
     assert isinstance(found(question), list)
 
 
-def test_words_are_found_whatever_their_accents_and_endings(folder: Path) -> None:
+def test_keywords_ignore_accents_and_endings(folder: Path) -> None:
     ingest(folder, SHARED)
     assert words("NIVEIS") == words("níveis") == ["O farol tem quatro níveis."]
     assert words("level") == ["It has six levels."]
-    # Titles and sections count.
+    # Titles and sections are searched, too.
     assert words("lamp") == ["It burned paraffin."]
     assert words("word " * 5000 + "levels") == ["It has six levels."]
 
 
-def test_meaning_is_found_in_another_language(folder: Path) -> None:
+def test_question_in_another_language_finds_passage(folder: Path) -> None:
     ingest(folder, SHARED)
     question = "Qual era o combustível da lâmpada?"
     assert words(question) == []
@@ -337,10 +335,10 @@ def nearest_ids(cache: VectorCache, question: embedding.Vectors, tenant: str) ->
         return nearest(connection, cache, question, tenant, 5)
 
 
-def test_the_cache_answers_as_the_table_does(
+def test_cache_gives_same_results_as_table(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Read in blocks or at once, kept or not."""
+    """Vectors are read in blocks or at once, cached or not."""
     made = vectors(50, rng)
     fill("acme", "a", made[:30])
     fill(SHARED, "b", made[30:])
@@ -358,7 +356,7 @@ def test_the_cache_answers_as_the_table_does(
     assert (roomy.bytes, none.bytes) == (50 * BYTES, 0)
 
 
-def test_the_table_is_not_read_for_each_question(
+def test_cached_vectors_are_not_read_again(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill("acme", "a", vectors(3, rng))
@@ -373,26 +371,26 @@ def test_the_table_is_not_read_for_each_question(
     first = nearest_ids(cache, question, "acme")
     assert nearest_ids(cache, question, "acme") == first
     assert read == ["acme"]
-    # Until something changes, in this process or another.
+    # A change of the index, by this or another process, invalidates the cache.
     fill("acme", "b", [question])
     assert nearest_ids(cache, question, "acme")[0] not in first
     assert read == ["acme", "acme"]
-    # Others' changes are nothing to it.
+    # Changes of other tenants do not invalidate it.
     fill("globex", "c", [question])
     nearest_ids(cache, question, "acme")
     assert read == ["acme", "acme"]
 
 
-def test_the_cache_stays_within_its_bound(rng: random.Random) -> None:
+def test_cache_stays_within_its_size_limit(rng: random.Random) -> None:
     for tenant in ("a", "b", "c", "d"):
         fill(tenant, tenant, vectors(10, rng))
     cache, question = VectorCache(25 * BYTES), vectors(1, rng)[0]
     for tenant in ("a", "b", "a", "c", "d", "b"):
         assert len(nearest_ids(cache, question, tenant)) == 5
-        assert cache.bytes <= cache.most_bytes
+        assert cache.bytes <= cache.max_bytes
 
 
-def test_the_full_text_index_agrees_with_the_passages(folder: Path) -> None:
+def test_full_text_index_matches_the_passages(folder: Path) -> None:
     ingest(folder, SHARED)
     (folder / "skarra.md").write_text("# Other\n\nOther words.")
     ingest(folder, SHARED)

@@ -1,4 +1,4 @@
-"""The chat graph through the real OpenAI client, over HTTP, to a scripted endpoint."""
+"""The graph `chat` with the real OpenAI client, over HTTP, and a scripted endpoint."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -30,14 +30,14 @@ async def ask(context: Context | None = None) -> AIMessage:
 
 
 async def stream() -> AsyncGenerator[AIMessageChunk]:
-    """The answer as it comes; who leaves early ends the run."""
+    """Yield the answer in chunks; closing the generator ends the run."""
     parts: Any = graph.astream(HELLO, stream_mode="messages")
     async with aclosing(parts):
         async for token, _ in parts:
             yield token
 
 
-async def test_an_answer_with_its_usage(model_endpoint: OpenAIServer) -> None:
+async def test_answer_has_usage(model_endpoint: OpenAIServer) -> None:
     model_endpoint.enqueue(say("Good morning to you"))
     answer = await ask()
     assert answer.text == "Good morning to you"
@@ -52,15 +52,15 @@ async def test_an_answer_with_its_usage(model_endpoint: OpenAIServer) -> None:
     ]
 
 
-async def test_tokens_arrive_while_the_model_still_speaks(model_endpoint: OpenAIServer) -> None:
+async def test_tokens_arrive_before_the_answer_ends(model_endpoint: OpenAIServer) -> None:
     gate = model_endpoint.gate()
     model_endpoint.enqueue(say("one two three", gate=gate))
     heard: list[str] = []
     gate.open()
     async for chunk in stream():
         if chunk.text:
-            # The endpoint sends the next token only now: had anything collected them, this
-            # would wait for ever.
+            # The endpoint sends the next token only now. If any layer collected the tokens, this
+            # would time out.
             heard.append(chunk.text)
             gate.open()
     assert heard == ["one ", "two ", "three"]
@@ -69,13 +69,13 @@ async def test_tokens_arrive_while_the_model_still_speaks(model_endpoint: OpenAI
     assert request.body["stream_options"] == {"include_usage": True}
 
 
-async def test_usage_comes_with_a_stream_too(model_endpoint: OpenAIServer) -> None:
+async def test_stream_has_usage(model_endpoint: OpenAIServer) -> None:
     model_endpoint.enqueue(say("one two"))
     usages = [chunk.usage_metadata async for chunk in stream() if chunk.usage_metadata]
     assert [usage["output_tokens"] for usage in usages] == [2]
 
 
-async def test_usage_is_not_asked_for_where_it_is_refused(
+async def test_usage_request_can_be_disabled(
     model_endpoint: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_STREAM_USAGE", "false")
@@ -84,7 +84,7 @@ async def test_usage_is_not_asked_for_where_it_is_refused(
     assert "stream_options" not in model_endpoint.requests[0].body
 
 
-async def test_the_context_reaches_the_wire(
+async def test_context_is_sent_to_the_endpoint(
     model_endpoint: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_MODEL", "from-environment")
@@ -97,7 +97,7 @@ async def test_the_context_reaches_the_wire(
     assert default["model"] == "from-environment"
 
 
-async def test_an_endpoint_without_a_key(no_model: pytest.MonkeyPatch) -> None:
+async def test_endpoint_without_key_is_called(no_model: pytest.MonkeyPatch) -> None:
     with OpenAIServer(api_key="none") as server:
         no_model.setenv("OPENAI_BASE_URL", server.base_url)
         server.enqueue(say("fine"))
@@ -108,20 +108,20 @@ OVERLOADED = Failure(status=503, message="Overloaded", headers={"retry-after-ms"
 
 
 @pytest.mark.parametrize("busy", [rate_limited(), OVERLOADED])
-async def test_a_busy_endpoint_is_asked_again(model_endpoint: OpenAIServer, busy: Reply) -> None:
+async def test_busy_endpoint_is_retried(model_endpoint: OpenAIServer, busy: Reply) -> None:
     model_endpoint.enqueue(busy, busy, say("at last"))
     assert (await ask()).text == "at last"
     assert len(model_endpoint.requests) == 3
 
 
 async def failure() -> ModelCallError:
-    """What the run fails with."""
+    """Run the graph and return its error."""
     with pytest.raises(ModelCallError) as caught:
         await ask()
     return caught.value
 
 
-async def test_a_busy_endpoint_is_not_asked_for_ever(model_endpoint: OpenAIServer) -> None:
+async def test_retries_are_limited(model_endpoint: OpenAIServer) -> None:
     model_endpoint.fallback = rate_limited()
     error = await failure()
     assert "rate limit" in str(error)
@@ -129,7 +129,7 @@ async def test_a_busy_endpoint_is_not_asked_for_ever(model_endpoint: OpenAIServe
     assert len(model_endpoint.requests) == 3
 
 
-async def test_a_wrong_key_fails_the_run_at_once(
+async def test_wrong_key_fails_without_retry(
     model_endpoint: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "wrong")
@@ -142,18 +142,18 @@ async def test_a_wrong_key_fails_the_run_at_once(
 @pytest.mark.parametrize(
     ("refusal", "told", "withheld"),
     [
-        # About the request: passed on.
+        # Errors about the request are passed on.
         (Failure(status=400, message="Context is too long"), "(400): Context is too long", None),
         (Failure(status=404, message="No model x"), "(404): No model x", None),
         (Failure(status=422, message="y" * 9999), "(422): yyy", "y" * 501),
-        # About the endpoint or whose it is: in the log alone.
+        # Errors about the endpoint or its account are only logged.
         (Failure(status=401, message="Bad key sk-123"), "(401)", "sk-123"),
         (Failure(status=403, message="Project p-9 may not"), "(403)", "p-9"),
         (Failure(status=429, message="Organization org-5 is out"), "(429)", "org-5"),
         (Failure(status=500, message="db-7.internal is down"), "(500)", "db-7"),
     ],
 )
-async def test_a_refusal_is_explained(
+async def test_http_error_is_explained(
     model_endpoint: OpenAIServer,
     monkeypatch: pytest.MonkeyPatch,
     refusal: Failure,
@@ -175,7 +175,7 @@ async def test_a_refusal_is_explained(
         ("error", "in the middle of its answer", openai.APIError),
     ],
 )
-async def test_an_answer_that_breaks_off_fails_the_run(
+async def test_incomplete_answer_fails_the_run(
     model_endpoint: OpenAIServer, ending: Ending, told: str, cause: type[Exception]
 ) -> None:
     model_endpoint.enqueue(Answer(tokens=["The answer ", "is "], ending=ending))
@@ -185,11 +185,11 @@ async def test_an_answer_that_breaks_off_fails_the_run(
             heard.append(chunk.text)
     assert isinstance(caught.value.__cause__, cause)
     assert "".join(heard) == "The answer is "
-    # Repeating it would send the reader the same words twice.
+    # A retry would send the same tokens twice.
     assert len(model_endpoint.requests) == 1
 
 
-async def test_a_failed_run_leaves_no_answer(model_endpoint: OpenAIServer) -> None:
+async def test_failed_run_stores_no_answer(model_endpoint: OpenAIServer) -> None:
     talk = graph.copy(update={"checkpointer": InMemorySaver()})
     config: Any = {"configurable": {"thread_id": "t"}}
     model_endpoint.enqueue(Answer(tokens=["half"], ending="cut"), say("whole"))
@@ -199,12 +199,12 @@ async def test_a_failed_run_leaves_no_answer(model_endpoint: OpenAIServer) -> No
     state = await talk.aget_state(config)
     assert [message.type for message in state.values["messages"]] == ["human"]
     assert state.next == ("generate",)
-    # Going on from there asks the model again.
+    # Continuing the run calls the model again.
     again = await talk.ainvoke(None, config)
     assert [message.text for message in again["messages"]] == ["hello", "whole"]
 
 
-async def test_a_silent_endpoint_fails_the_run(
+async def test_endpoint_timeout_fails_the_run(
     model_endpoint: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_TIMEOUT", "0.2")
@@ -215,7 +215,7 @@ async def test_a_silent_endpoint_fails_the_run(
     assert "did not answer in time" in str(await failure())
 
 
-async def test_nobody_listening_fails_the_run(no_model: pytest.MonkeyPatch) -> None:
+async def test_unreachable_endpoint_fails_the_run(no_model: pytest.MonkeyPatch) -> None:
     with OpenAIServer() as server:
         address = server.base_url
     no_model.setenv("OPENAI_BASE_URL", address)
@@ -226,7 +226,7 @@ async def test_nobody_listening_fails_the_run(no_model: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("ending", ["cut", "closed", "error"])
-def test_a_stream_without_an_event_loop_fails_too(
+def test_incomplete_sync_stream_fails(
     openai_server: OpenAIServer, no_model: pytest.MonkeyPatch, ending: Ending
 ) -> None:
     no_model.setenv("OPENAI_API_KEY", openai_server.api_key)
@@ -238,7 +238,7 @@ def test_a_stream_without_an_event_loop_fails_too(
         list(model.stream("hi"))
 
 
-async def test_leaving_a_stream_hangs_up_on_the_model(model_endpoint: OpenAIServer) -> None:
+async def test_closing_a_stream_closes_the_model_connection(model_endpoint: OpenAIServer) -> None:
     gate = model_endpoint.gate()
     model_endpoint.enqueue(say("one two three", gate=gate))
     gate.open()

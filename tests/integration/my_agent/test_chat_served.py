@@ -1,4 +1,4 @@
-"""The chat graph as it is shipped: served by `threadhold serve`, asked through the SDK."""
+"""The graph `chat` served by `threadhold serve` and called with the SDK."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -18,13 +18,13 @@ from tests.support.processes import ROOT, Running, environment, free_port, runni
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
-# Empty, so that neither the developer's environment nor their .env names a model.
+# Empty values, so that the developer's environment and .env file do not set a model.
 NO_MODEL = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": "", "OPENAI_MODEL": ""}
 
 
 @contextmanager
 def served(folder: Path, **variables: str) -> Iterator[Running]:
-    """The project's own langgraph.json, on a database in `folder`."""
+    """Serve the project's own langgraph.json on a database in `folder`."""
     port = free_port()
     arguments = ("--config", ROOT / "langgraph.json", "--port", port)
     database = ("--database-url", databases.url(folder / "chat.db"))
@@ -48,7 +48,7 @@ def online(
 
 @pytest.fixture
 def model(endpoint: OpenAIServer) -> OpenAIServer:
-    """The scripted endpoint behind the server, with nothing of an earlier test in it."""
+    """Return the server's scripted endpoint, reset for each test."""
     endpoint.reset()
     return endpoint
 
@@ -64,12 +64,12 @@ def message(text: str) -> dict[str, Any]:
 
 
 async def settled(client: LangGraphClient, run: Run) -> Run:
-    """The run once it is over."""
+    """Wait for the end of the run and return it."""
     await client.runs.join(run["thread_id"], run["run_id"])
     return await client.runs.get(run["thread_id"], run["run_id"])
 
 
-async def test_offline_it_streams_keeps_the_conversation_and_says_what_it_is(
+async def test_offline_server_streams_and_keeps_the_conversation(
     tmp_path: Path,
 ) -> None:
     with served(tmp_path) as server:
@@ -91,7 +91,7 @@ async def test_offline_it_streams_keeps_the_conversation_and_says_what_it_is(
     assert "message 2 from you" in values["messages"][-1]["content"]
 
 
-async def test_tokens_arrive_while_the_model_still_speaks(
+async def test_tokens_arrive_before_the_answer_ends(
     client: LangGraphClient, model: OpenAIServer
 ) -> None:
     gate = model.gate()
@@ -103,14 +103,14 @@ async def test_tokens_arrive_while_the_model_still_speaks(
     ):
         assert part.event != "error", part.data
         if part.event == "messages" and part.data[0]["content"]:
-            # The endpoint sends the next token only now: had anything between it and here
-            # collected them, this would wait for ever.
+            # The endpoint sends the next token only now. If any layer collected the tokens, this
+            # would time out.
             heard.append(part.data[0]["content"])
             gate.open()
     assert heard == ["one ", "two ", "three"]
 
 
-async def test_the_context_of_run_and_assistant_reaches_the_wire(
+async def test_context_of_run_and_assistant_is_sent_to_the_endpoint(
     client: LangGraphClient, model: OpenAIServer
 ) -> None:
     model.fallback = say("yes")
@@ -128,7 +128,7 @@ async def test_the_context_of_run_and_assistant_reaches_the_wire(
     assert asked[2][0] == "gpt-4o-mini"
 
 
-async def test_the_history_goes_to_the_model(client: LangGraphClient, model: OpenAIServer) -> None:
+async def test_history_is_sent_to_the_model(client: LangGraphClient, model: OpenAIServer) -> None:
     model.enqueue(say("Ada."), say("In 1815."))
     thread_id = (await client.threads.create())["thread_id"]
     await client.runs.wait(thread_id, "chat", input=message("Who?"))
@@ -146,7 +146,7 @@ async def test_the_history_goes_to_the_model(client: LangGraphClient, model: Ope
         (Answer(tokens=["half "], ending="closed"), "broke off"),
     ],
 )
-async def test_a_failed_call_fails_the_run_with_its_cause(
+async def test_failed_model_call_fails_the_run_with_cause(
     client: LangGraphClient, model: OpenAIServer, reply: Answer | Failure, cause: str
 ) -> None:
     model.enqueue(reply, say("whole"))
@@ -163,12 +163,12 @@ async def test_a_failed_call_fails_the_run_with_its_cause(
     thread: Any = await client.threads.get(thread_id)
     assert thread["status"] == "error"
     assert [each["type"] for each in thread["values"]["messages"]] == ["human"]
-    # The thread is not lost: the next message is answered.
+    # The thread is still usable: the next message is answered.
     values: Any = await client.runs.wait(thread_id, "chat", input=message("again"))
     assert values["messages"][-1]["content"] == "whole"
 
 
-async def test_a_cancelled_run_hangs_up_on_the_model(
+async def test_cancelled_run_closes_the_model_connection(
     client: LangGraphClient, model: OpenAIServer
 ) -> None:
     gate = model.gate()
@@ -194,7 +194,7 @@ async def test_a_cancelled_run_hangs_up_on_the_model(
         ({"input": message("hi"), "context": {"model": 5}}, "valid string"),
     ],
 )
-async def test_bad_input_fails_with_its_cause(
+async def test_invalid_input_fails_with_cause(
     client: LangGraphClient, model: OpenAIServer, body: dict[str, Any], cause: str
 ) -> None:
     answer: Any = await client.runs.wait(None, "chat", raise_error=False, **body)
@@ -202,7 +202,7 @@ async def test_bad_input_fails_with_its_cause(
     assert model.requests == []
 
 
-async def test_clients_learn_what_to_send(client: LangGraphClient) -> None:
+async def test_schemas_describe_the_input(client: LangGraphClient) -> None:
     [assistant] = await client.assistants.search(graph_id="chat", metadata={"created_by": "system"})
     schemas: Any = await client.assistants.get_schemas(assistant["assistant_id"])
     assert list(schemas["input_schema"]["properties"]) == ["messages"]

@@ -1,4 +1,4 @@
-"""`GET /export/latest_scores.csv`: a tenant's latest scores, and nobody else's."""
+"""`GET /export/latest_scores.csv`: the latest scores of the caller's tenant."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ HOSTILE = ('=HYPERLINK("http://evil.example")', "+1+1", "-2", "@SUM(A1)", "\t=1"
 
 @pytest.fixture(scope="module")
 def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server of the ICP finder, whose database the tests write to as well."""
+    """Start a server of the ICP finder. The tests write to its database, too."""
     folder, port = tmp_path_factory.mktemp("export"), free_port()
     graphs = {"icp_finder": f"{ROOT}/my_agent/icp_finder/graph.py:graph"}
     config = {"graphs": graphs, "auth": {"path": "hooks.auth:auth"}}
@@ -54,7 +54,7 @@ async def ada(server: Running, tenant: str) -> AsyncIterator[Member]:
 async def keep(
     tenant: str, *names: str, of: str = "h1", domain: str = "acme.com", rule: str = RULE
 ) -> None:
-    """Have a search find these, the first ones better."""
+    """Save a search with these candidates, the best one first."""
     basis: Any = {"website": domain, "customers": [], "icp": {}}
     those = [
         Scored(
@@ -72,7 +72,7 @@ async def rows(client: Member) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(answer.text)))
 
 
-async def test_scores_come_best_first_with_their_parts(ada: Member, tenant: str) -> None:
+async def test_scores_are_sorted_and_have_parts(ada: Member, tenant: str) -> None:
     await keep(tenant, "BEST", "SECOND, LTD")
     answer = await ada.http.get(PATH)
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
@@ -90,15 +90,13 @@ async def test_scores_come_best_first_with_their_parts(ada: Member, tenant: str)
     assert {f"score_{name}" for name in WEIGHTS} <= set(first)
 
 
-async def test_nothing_found_is_no_lines(ada: Member) -> None:
+async def test_no_candidates_export_only_the_header(ada: Member) -> None:
     answer = await ada.http.get(PATH)
     assert answer.status_code == 200
     assert answer.text.strip() == ",".join(export.COLUMNS)
 
 
-async def test_only_the_last_search_of_each_company_and_rule_counts(
-    ada: Member, tenant: str
-) -> None:
+async def test_export_has_last_search_of_each_company_and_rule(ada: Member, tenant: str) -> None:
     await keep(tenant, "OLD", of="h1")
     await keep(tenant, "NEW", of="h2")
     await keep(tenant, "OTHER RULE", of="h3", rule="Another")
@@ -111,9 +109,7 @@ async def test_only_the_last_search_of_each_company_and_rule_counts(
     ]
 
 
-async def test_a_tenant_sees_its_own_and_a_colleague_the_same(
-    server: Running, ada: Member, tenant: str
-) -> None:
+async def test_export_is_per_tenant(server: Running, ada: Member, tenant: str) -> None:
     await keep(tenant, "OURS")
     await keep(f"{tenant}-2", "THEIRS")
     async with (
@@ -125,14 +121,14 @@ async def test_a_tenant_sees_its_own_and_a_colleague_the_same(
         assert [row["name"] for row in await rows(bob)] == ["OURS"]
         assert [row["name"] for row in await rows(eve)] == ["THEIRS"]
         assert await rows(admin) == []
-        # Nothing but the token says whose scores they are.
+        # Only the token determines the tenant.
         wanted = {"tenant_id": tenant, "x-tenant-id": tenant}
         answer = await eve.http.get(PATH, params=wanted, headers=wanted)
         assert "OURS" not in answer.text
         assert "THEIRS" in answer.text
 
 
-async def test_without_a_valid_token_there_is_nothing(server: Running) -> None:
+async def test_export_rejects_invalid_tokens(server: Running) -> None:
     async with httpx.AsyncClient(base_url=server.url, timeout=60) as http:
         headers = {"authorization": "Bearer nonsense", "origin": ORIGIN}
         answer = await http.get(PATH, headers=headers)
@@ -141,20 +137,20 @@ async def test_without_a_valid_token_there_is_nothing(server: Running) -> None:
         assert answer.headers["access-control-allow-origin"] == ORIGIN
 
 
-async def test_other_origins_are_let_in_as_the_platform_does(ada: Member) -> None:
+async def test_export_follows_the_platforms_cors(ada: Member) -> None:
     answer = await ada.http.get(PATH, headers={"origin": ORIGIN})
     assert answer.headers["access-control-allow-origin"] == ORIGIN
     answer = await ada.http.get(PATH, headers={"origin": "https://evil.example"})
     assert "access-control-allow-origin" not in answer.headers
 
 
-async def test_names_are_no_formulas(ada: Member, tenant: str) -> None:
+async def test_names_that_look_like_formulas_are_escaped(ada: Member, tenant: str) -> None:
     await keep(tenant, *HOSTILE)
     found = [row["name"] for row in await rows(ada)]
     assert found == [f"'{name}" for name in HOSTILE]
 
 
-async def test_thousands_come_in_pieces(ada: Member, tenant: str) -> None:
+async def test_large_export_is_streamed(ada: Member, tenant: str) -> None:
     names = [f"C{number:04}" for number in range(2 * export.BATCH + 7)]
     await keep(tenant, *names)
     pieces = [piece async for piece in export.latest_scores(tenant)]
@@ -165,7 +161,7 @@ async def test_thousands_come_in_pieces(ada: Member, tenant: str) -> None:
     assert [row["name"] for row in csv.DictReader(io.StringIO(text))] == names
 
 
-async def test_what_is_enriched_meanwhile_comes_once(server: Running, tenant: str) -> None:
+async def test_change_during_export_duplicates_no_row(server: Running, tenant: str) -> None:
     names = [f"C{number:04}" for number in range(export.BATCH + 3)]
     await keep(tenant, *names)
     text, changed = "", False
@@ -173,14 +169,14 @@ async def test_what_is_enriched_meanwhile_comes_once(server: Running, tenant: st
         text += piece
         if piece.count("\n") == export.BATCH and not changed:
             changed = True
-            # What was the best is the worst now.
+            # Reverse the ranking.
             await keep(tenant, *reversed(names))
     assert changed
     found = [row["name"] for row in csv.DictReader(io.StringIO(text))]
     assert found == names
 
 
-async def test_another_projects_graph_of_that_name_has_no_export(tmp_path: Path) -> None:
+async def test_foreign_graph_of_same_name_has_no_export(tmp_path: Path) -> None:
     from server.routes import offered
 
     route = f"GET {PATH}"
@@ -189,11 +185,11 @@ async def test_another_projects_graph_of_that_name_has_no_export(tmp_path: Path)
     assert route not in offered({})
 
 
-async def test_whose_scores_they_are_is_known_of_our_own_auth_only() -> None:
+async def test_tenant_is_known_only_with_our_auth() -> None:
     from server.routes.export import tenant_of
 
     scope = {"type": "http", "headers": []}
-    # Where nobody is told apart, as on one's own machine, everything is the local tenant's.
+    # Without authentication, as on a developer's machine, all data belongs to the local tenant.
     assert await tenant_of({}, scope) == "local"
     assert await tenant_of({"path": "./their_auth.py:auth"}, scope) is None
 
@@ -206,5 +202,5 @@ async def test_whose_scores_they_are_is_known_of_our_own_auth_only() -> None:
         *(("", ""), (None, None), (0.5, 0.5), (-1, -1), ("65 1234", "65 1234")),
     ],
 )
-def test_cells_are_harmless(cell: object, shown: object) -> None:
+def test_cells_are_escaped(cell: object, shown: object) -> None:
     assert export.harmless(cell) == shown

@@ -1,7 +1,7 @@
-"""The ICP finder's journeys as its users have them: through the HTTP API, by the SDK.
+"""User journeys of the ICP finder through the HTTP API, with the SDK.
 
-Each flow is written once, with a break in its middle: it is played on a server that goes on, and
-on one that is killed in the break.
+Each flow yields once in its middle. It runs on a server that keeps running, and on a server that is
+killed at that point.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ REGISTER = ROOT / "my_agent" / "icp_finder" / "reference" / "made_up_register.cs
 
 
 def ingested(folder: Path) -> None:
-    """Bring the made-up register into the database of a server to be."""
+    """Ingest the made-up register into the database of a server that starts later."""
     bad: list[Any] = []
     with using(url(folder)):
         register.ingest(REGISTER, report=bad.append)
@@ -66,7 +66,7 @@ async def ann(server: Running, sites: Sites, folder: Path) -> AsyncIterator[Pers
 
 
 async def new_user(ann: Person) -> AsyncIterator[None]:
-    """Asked step by step, from nothing to candidates."""
+    """A new user answers step by step until there are candidates."""
     await ann.open()
     assert "company's website" in await ann.say("Hello")
     assert not ann.values["is_return_user"]
@@ -97,7 +97,7 @@ async def new_user(ann: Person) -> AsyncIterator[None]:
 
 
 async def one_thread(ann: Person) -> AsyncIterator[None]:
-    """Who comes back without naming a thread goes on with the only one."""
+    """A user who names no thread continues with the only one."""
     await ann.settle()
     await ann.answer("later")
     thread, discovered = ann.thread, await _discovered(ann)
@@ -109,12 +109,12 @@ async def one_thread(ann: Person) -> AsyncIterator[None]:
     assert values["decisions"]["use_cached"]
     assert values["discovery_ready"]
     assert "__interrupt__" not in values
-    # Nothing was searched for.
+    # There was no new search.
     assert await _discovered(ann) == discovered
 
 
 async def several_threads(ann: Person) -> AsyncIterator[None]:
-    """Who has several chooses one, and goes on with what is known of it."""
+    """A user with several threads chooses one and continues with its data."""
     await ann.settle()
     thread = ann.thread
     await ann.open(website="http://other.example")
@@ -132,7 +132,7 @@ async def several_threads(ann: Person) -> AsyncIterator[None]:
 
 
 async def new_thread_for_the_same(ann: Person) -> AsyncIterator[None]:
-    """A new thread locks the earlier one, and knows what that knew."""
+    """A new thread locks the earlier one and loads its data."""
     await ann.settle()
     old = ann.thread or ""
     new = await ann.open(website=ann.website)
@@ -148,7 +148,7 @@ async def new_thread_for_the_same(ann: Person) -> AsyncIterator[None]:
 
 
 async def change_and_continue(ann: Person) -> AsyncIterator[None]:
-    """A change in the middle of a thread, which goes on with it."""
+    """A user changes the website in a thread and continues there."""
     await ann.settle()
     await ann.answer("later")
     said = await ann.say("We sell to others now. Industries: software development")
@@ -169,7 +169,7 @@ async def change_and_continue(ann: Person) -> AsyncIterator[None]:
 
 
 async def change_and_new_session(ann: Person) -> AsyncIterator[None]:
-    """A change in the middle of a thread, for which the user starts another one."""
+    """A user changes the website in a thread and starts a new session."""
     await ann.settle()
     await ann.answer("later")
     await ann.say(f"Our website is now http://new-{ann.tenant}.example")
@@ -185,14 +185,14 @@ async def change_and_new_session(ann: Person) -> AsyncIterator[None]:
     assert opened["action"] == "create"
     assert (await ann.metadata(old))["status"] == "locked"
     ann.thread = opened["thread_id"]
-    # A new company: nothing but its website is known.
+    # Only the website of the new company is known.
     assert "5 best customers" in await ann.say("Hello")
     assert ann.values["site"]["domain"] == f"new-{ann.tenant}.example"
     await _is_locked(ann, old)
 
 
 async def change_of_icp_and_new_session(ann: Person) -> AsyncIterator[None]:
-    """Another ICP of the same company: the new session knows it, and asks only for the search."""
+    """A user changes the ICP; the new session knows it and asks only for consent to search."""
     await ann.settle()
     await ann.answer("later")
     await ann.say("Industries: software development")
@@ -211,7 +211,7 @@ async def change_of_icp_and_new_session(ann: Person) -> AsyncIterator[None]:
 
 
 async def stale_discovery(ann: Person) -> AsyncIterator[None]:
-    """What is out of date is searched for again, if the user agrees."""
+    """A stale discovery is repeated if the user agrees."""
     await ann.settle()
     await ann.answer("later")
     await ann.work(lambda c: c.execute(_aged(ann, discoveries, "discovered_at")))
@@ -221,7 +221,7 @@ async def stale_discovery(ann: Person) -> AsyncIterator[None]:
     discovered = await _discovered(ann)
     yield
     assert await _discovered(ann) == discovered
-    # A plain message answers just as well.
+    # A plain message also answers the question.
     await ann.say("yes, please")
     assert ann.asked == "enrich"
     assert await _discovered(ann) > discovered
@@ -231,7 +231,9 @@ async def stale_discovery(ann: Person) -> AsyncIterator[None]:
 
 
 async def enrichment(ann: Person) -> AsyncIterator[None]:
-    """The best ones at once, the next ones by a job; and no second job for the same."""
+    """The best candidates are enriched at once, the next ones by a job; repeating creates no second
+    job.
+    """
     await ann.settle()
     candidates = ann.values["candidates"]
     yield
@@ -270,9 +272,7 @@ async def test_flow(flow: Flow, ann: Person) -> None:
 
 
 @pytest.mark.timeout(600)
-async def test_every_flow_goes_on_after_the_server_was_killed_in_its_middle(
-    tmp_path: Path, sites: Sites
-) -> None:
+async def test_flows_continue_after_server_is_killed(tmp_path: Path, sites: Sites) -> None:
     ingested(tmp_path)
     people = [Person(sites, tmp_path) for _ in FLOWS]
     middles = [flow(person) for flow, person in zip(FLOWS, people, strict=True)]
@@ -281,14 +281,14 @@ async def test_every_flow_goes_on_after_the_server_was_killed_in_its_middle(
         server = stack.enter_context(icp_server(tmp_path))
         for person in (*people, reader):
             await stack.enter_async_context(person.at(server))
-        # All at once: nobody's journey depends on another's.
+        # The flows run concurrently: they are independent.
         assert await _steps(middles) == [None] * len(FLOWS)
         run = await _cut_off(reader, server)
     async with AsyncExitStack() as stack:
         server = stack.enter_context(icp_server(tmp_path))
         for person in (*people, reader):
             await stack.enter_async_context(person.at(server))
-        # The run that was cut off reads the websites after all.
+        # The interrupted run reads the websites after the restart.
         values: Any = await reader.sdk.runs.join(reader.thread or "", run)
         assert len(values["customers"]) == 5
         assert values["icp"]["industries"]
@@ -296,12 +296,12 @@ async def test_every_flow_goes_on_after_the_server_was_killed_in_its_middle(
 
 
 async def _steps(flows: list[AsyncIterator[None]]) -> list[Any]:
-    """Each flow up to its middle, or to its end."""
+    """Run each flow up to its middle, or to its end."""
     return await asyncio.gather(*(anext(each, "end") for each in flows))
 
 
 async def _cut_off(reader: Person, server: Running) -> str:
-    """A run that reads websites while its server is killed."""
+    """Start a run that reads websites, and kill its server meanwhile. Return the id of the run."""
     await reader.open(website=reader.website)
     await reader.say("Hello")
     reader.sites.hold()
@@ -314,10 +314,10 @@ async def _cut_off(reader: Person, server: Running) -> str:
     return run["run_id"]
 
 
-# --- whose it is ---------------------------------------------------------------
+# --- tenants -------------------------------------------------------------------
 
 
-async def test_a_colleague_knows_the_company_and_a_stranger_does_not(
+async def test_company_is_visible_only_within_its_tenant(
     ann: Person, server: Running, sites: Sites, folder: Path
 ) -> None:
     await ann.settle()
@@ -327,11 +327,11 @@ async def test_a_colleague_knows_the_company_and_a_stranger_does_not(
         await bob.open()
         assert "Welcome back" in await bob.say("Hello")
         assert bob.asked == "enrich"
-        # Naming somebody's website tells nothing of what is known of it.
+        # Naming another tenant's website reveals no stored data.
         await eve.open(website=ann.website)
         assert "5 best customers" in await eve.say("Hello")
         assert not eve.values["is_return_user"]
-    # A colleague's session locks nobody else's.
+    # A session of a colleague does not lock the user's thread.
     assert (await ann.metadata())["status"] == "open"
 
 
@@ -347,10 +347,10 @@ async def _is_locked(ann: Person, thread: str) -> None:
 
 
 async def _discovered(ann: Person) -> datetime:
-    """When candidates were last searched for."""
-    moment = select(func.max(discoveries.c.discovered_at))
+    """Return the time of the last search."""
+    latest = select(func.max(discoveries.c.discovered_at))
     found: datetime = await ann.work(
-        lambda c: c.scalar(moment.where(discoveries.c.tenant_id == ann.tenant))
+        lambda c: c.scalar(latest.where(discoveries.c.tenant_id == ann.tenant))
     )
     return found
 
@@ -361,6 +361,6 @@ def _aged(ann: Person, table: Any, column: str) -> Any:
 
 
 def _companies(ann: Person) -> Any:
-    """The company that the tenant has besides the first one."""
+    """Select the second company of the tenant."""
     new = f"new-{ann.tenant}.example"
     return select(profiles.c.domain).where(profiles.c.domain == new)

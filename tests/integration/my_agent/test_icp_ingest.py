@@ -1,4 +1,4 @@
-"""`threadhold ingest FILE.csv`, and finding the companies again."""
+"""`threadhold ingest FILE.csv`, and searching the ingested companies."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ HEADER = "uen,entity_name,entity_status_description,primary_ssic_code,secondary_
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[Path]:
-    """What the database goes by."""
+    """Yield the path that identifies the database."""
     path = tmp_path / "data.db"
     with using(databases.url(path)):
         yield path
@@ -51,7 +51,7 @@ def write(path: Path, *rows: str, header: str = HEADER, encoding: str = "utf-8")
     return path
 
 
-def test_the_made_up_register_is_brought_in_and_again(file: Path) -> None:
+def test_ingesting_twice_stores_the_register_once(file: Path) -> None:
     for _ in range(2):
         done = ingest(MADE_UP, file)
         assert done.exit_code == 0, done.output
@@ -59,7 +59,7 @@ def test_the_made_up_register_is_brought_in_and_again(file: Path) -> None:
         assert count(file) == made_up.COUNT
 
 
-def test_doing_it_again_brings_companies_up_to_date(file: Path, tmp_path: Path) -> None:
+def test_ingesting_again_updates_companies(file: Path, tmp_path: Path) -> None:
     csv = write(
         tmp_path / "r.csv", "201912345K,OLD NAME,Live,62011,na", "53012345X,B,Live,56111,na"
     )
@@ -70,7 +70,7 @@ def test_doing_it_again_brings_companies_up_to_date(file: Path, tmp_path: Path) 
     assert count(file, "name = 'NEW NAME' AND NOT is_live AND primary_ssic = '62021'") == 1
 
 
-def test_bad_rows_are_reported_by_line_and_skipped(file: Path, tmp_path: Path) -> None:
+def test_bad_rows_are_reported_with_line_and_skipped(file: Path, tmp_path: Path) -> None:
     csv = write(
         tmp_path / "r.csv",
         *("201912345K,A,Live,62011,na", "na,B,Live,62011,na", "201912346K,C,Live,nonsense,na"),
@@ -80,14 +80,14 @@ def test_bad_rows_are_reported_by_line_and_skipped(file: Path, tmp_path: Path) -
     assert done.exit_code == 0
     assert [line for line in done.stderr.splitlines() if line.startswith("skipped")] == [
         "skipped line 3: uen is missing",
-        "skipped line 4: primary_ssic_code 'nonsense' is none",
-        "skipped line 5: another number of cells than columns",
+        "skipped line 4: primary_ssic_code 'nonsense' is invalid",
+        "skipped line 5: the row has more or fewer cells than columns",
     ]
     assert "2 companies, 3 lines skipped" in done.stdout
     assert count(file) == 2
 
 
-def test_many_bad_rows_are_only_counted(file: Path, tmp_path: Path) -> None:
+def test_bad_rows_beyond_a_limit_are_only_counted(file: Path, tmp_path: Path) -> None:
     csv = write(tmp_path / "r.csv", *["na,B,Live,62011,na"] * 1200)
     done = ingest(csv, file)
     assert done.exit_code == 0
@@ -96,7 +96,7 @@ def test_many_bad_rows_are_only_counted(file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
-def test_encodings(file: Path, tmp_path: Path, encoding: str) -> None:
+def test_utf8_with_and_without_bom_is_read(file: Path, tmp_path: Path, encoding: str) -> None:
     csv = write(tmp_path / "r.csv", "201912345K,CAF\u00c9 \u65b0,Live,56111,na", encoding=encoding)
     assert ingest(csv, file).exit_code == 0
     assert count(file, "name = 'CAF\u00c9 \u65b0'") == 1
@@ -113,7 +113,7 @@ def test_encodings(file: Path, tmp_path: Path, encoding: str) -> None:
         ),
     ],
 )
-def test_what_is_no_register_is_a_clear_error(
+def test_invalid_register_is_a_clear_error(
     file: Path, tmp_path: Path, content: bytes, sentence: str
 ) -> None:
     (tmp_path / "r.csv").write_bytes(content)
@@ -124,15 +124,15 @@ def test_what_is_no_register_is_a_clear_error(
     assert "Traceback" not in done.output
 
 
-def test_twenty_thousand_rows(file: Path, tmp_path: Path) -> None:
+def test_twenty_thousand_rows_are_ingested(file: Path, tmp_path: Path) -> None:
     rows = (f"2019{number:05}K,COMPANY {number},Live Company,62011,na" for number in range(20_000))
     done = ingest(write(tmp_path / "r.csv", *rows), file)
     assert "20,000 companies, 0 lines skipped" in done.stdout
     assert count(file) == 20_000
 
 
-def test_others_can_write_in_between(file: Path, tmp_path: Path) -> None:
-    """The server writes to the same file, and waits for each transaction to end."""
+def test_other_writers_are_not_blocked_between_batches(file: Path, tmp_path: Path) -> None:
+    """The server writes to the same database and waits for each transaction to end."""
     csv = write(tmp_path / "r.csv", *(f"2019{n:05}K,C,Live,62011,na" for n in range(1200)))
     database.database()
     kept: list[int] = []
@@ -145,7 +145,7 @@ def test_others_can_write_in_between(file: Path, tmp_path: Path) -> None:
     assert kept == [500, 1000, 1200]
 
 
-async def test_companies_are_found_by_industry_in_business_only(file: Path) -> None:
+async def test_only_live_companies_of_the_industry_are_found(file: Path) -> None:
     assert ingest(MADE_UP, file).exit_code == 0
     found = await register.find("t1", ssic.codes(["restaurants"]), icp(), limit=100)
     assert found
@@ -162,7 +162,7 @@ async def test_companies_are_found_by_industry_in_business_only(file: Path) -> N
     assert await register.find("t1", ["56"], icp(), limit=0) == []
 
 
-async def test_what_a_company_does_mainly_comes_first_and_industries_take_turns(
+async def test_main_activity_ranks_first_and_industries_alternate(
     file: Path, tmp_path: Path
 ) -> None:
     rows = (
@@ -175,7 +175,9 @@ async def test_what_a_company_does_mainly_comes_first_and_industries_take_turns(
     assert names == ["A", "D", "B", "C", "A BESIDE"]
 
 
-async def test_keywords_come_first_and_what_is_known_not_again(file: Path, tmp_path: Path) -> None:
+async def test_keyword_matches_rank_first_and_known_ones_are_left_out(
+    file: Path, tmp_path: Path
+) -> None:
     rows = ("201900001A,ALPHA,Live,62011,na", "201900002B,ROBOT 100%,Live,62011,na")
     assert ingest(write(tmp_path / "r.csv", *rows), file).exit_code == 0
     found = await register.find("t1", ["62"], icp(keywords=["robot", " "]), limit=10)
@@ -187,13 +189,13 @@ async def test_keywords_come_first_and_what_is_known_not_again(file: Path, tmp_p
     assert uens(found) == ["201900002B"]
 
 
-async def test_the_register_is_of_singapore(file: Path) -> None:
+async def test_register_matches_only_regions_around_singapore(file: Path) -> None:
     assert ingest(MADE_UP, file).exit_code == 0
     assert await register.find("t1", ["62"], icp(regions=["Germany"]), limit=10) == []
     assert await register.find("t1", ["62"], icp(regions=["Germany", "asia"]), limit=10)
 
 
-async def test_a_tenants_own_register_is_its_own(file: Path, tmp_path: Path) -> None:
+async def test_register_of_a_tenant_is_private(file: Path, tmp_path: Path) -> None:
     shared = write(tmp_path / "s.csv", "201900001A,SHARED,Live,62011,na")
     own = write(tmp_path / "o.csv", "201900002B,OWN,Live,62011,na", "201900001A,S2,Live,62011,na")
     assert ingest(shared, file).exit_code == 0

@@ -1,4 +1,4 @@
-"""Enrichment: at once, and in the background of a real server that is killed in the middle."""
+"""Enrichment: while the user waits, and in the background of a server that is killed meanwhile."""
 
 import asyncio
 import json
@@ -38,10 +38,10 @@ ICP: Icp = {"industries": [], "sizes": ["11-50"], "regions": [], "keywords": ["w
 
 @dataclass
 class World:
-    """A server that runs enrichments, and websites that it reads.
+    """A server that runs enrichments, and the websites that it reads.
 
     Attributes:
-        folder: where its files are.
+        folder: the folder of its files.
         web: the websites.
     """
 
@@ -52,7 +52,7 @@ class World:
     server: Running | None = None
 
     def start(self) -> None:
-        """Start the server, with the database as it is."""
+        """Start the server on the existing database."""
         command = threadhold("serve", "--config", self.folder / "langgraph.json")
         command += ["--port", str(self.port), "--database-url", self.url]
         env = environment(
@@ -65,7 +65,7 @@ class World:
         self.server = self._up.enter_context(running(command, self.port, self.folder, env))
 
     def kill(self) -> None:
-        """End it without a warning."""
+        """Kill the server with SIGKILL."""
         assert self.server is not None
         self.server.process.send_signal(signal.SIGKILL)
         self.server.process.wait(PATIENCE)
@@ -101,7 +101,7 @@ def world(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 async def ada(world: World) -> AsyncIterator[Member]:
     assert world.server is not None
-    # A tenant that no other test knows.
+    # A tenant of this test alone.
     async with member(world.server, "ada", f"tenant-{uuid4().hex[:8]}") as client:
         yield client
 
@@ -114,7 +114,7 @@ def tenant_of(client: Member) -> str:
 
 
 async def found(world: World, tenant: str, count: int, of: str = "h1") -> list[str]:
-    """Candidates of a tenant with websites of their own; their keys."""
+    """Save candidates of a tenant, each with a website. Return their keys."""
     those = []
     for number in range(count):
         path = f"/{tenant}/{number}"
@@ -132,7 +132,7 @@ async def found(world: World, tenant: str, count: int, of: str = "h1") -> list[s
 
 
 def reads(world: World, tenant: str) -> list[int]:
-    """Which candidates' websites were asked for, in order."""
+    """Return the candidates whose websites were requested, in order."""
     asked = [path for path in world.web.asked if path.startswith(f"/{tenant}/")]
     return [int(path.rpartition("/")[2]) for path in asked]
 
@@ -143,7 +143,7 @@ async def row(tenant: str, of: str = "h1") -> Any:
 
 
 async def until(tenant: str, status: str) -> Any:
-    """The job's row, once it says that."""
+    """Wait until the job has this status. Return its row."""
     async with asyncio.timeout(PATIENCE):
         while (job := await row(tenant)).status != status:
             await asyncio.sleep(0.02)
@@ -151,21 +151,21 @@ async def until(tenant: str, status: str) -> Any:
 
 
 async def reading(world: World, tenant: str, count: int) -> None:
-    """Wait until so many websites were asked for."""
+    """Wait until this many websites were requested."""
     async with asyncio.timeout(PATIENCE):
         while len(reads(world, tenant)) < count:
             await asyncio.sleep(0.02)
 
 
 async def ask(client: Member, keys: list[str], of: str = "h1") -> Any:
-    """Ask for the enrichment through the API; the job."""
+    """Request the enrichment through the API. Return the job."""
     body = {"rule_name": RULE, "icp_hash": of, "keys": keys}
     answer = await client.post("/runs/wait", {"assistant_id": "asker", "input": body})
     return answer["job"]
 
 
 async def runs(client: Member) -> list[str]:
-    """The status of every enrichment of a user."""
+    """Return the status of each enrichment run of a user."""
     threads = await client.found(metadata={"graph_id": "enrichment"})
     return [
         each["status"]
@@ -174,10 +174,10 @@ async def runs(client: Member) -> list[str]:
     ]
 
 
-# --- at once ----------------------------------------------------------------
+# --- while the user waits ---------------------------------------------------
 
 
-async def test_details_are_found_and_kept_with_the_score_that_they_make(world: World) -> None:
+async def test_enrichment_stores_details_and_new_score(world: World) -> None:
     tenant = uuid4().hex
     [key] = await found(world, tenant, 1)
     [done] = await jobs.enrich_now(tenant, RULE, "h1", [key])
@@ -187,11 +187,11 @@ async def test_details_are_found_and_kept_with_the_score_that_they_make(world: W
     assert done.details["size"] == "11-50"
     [best] = await records.best_candidates(tenant, RULE, "h1", limit=1)
     assert best.candidate == done
-    # What it says of itself fits in size and keywords.
+    # The size and the keywords of the website match.
     assert (best.score.parts["size"], best.score.parts["keywords"]) == (0.1, 0.2)
 
 
-async def test_doing_it_again_reads_nothing_again(world: World) -> None:
+async def test_enriching_again_reads_nothing(world: World) -> None:
     tenant = uuid4().hex
     keys = await found(world, tenant, 7)
     first = await jobs.enrich_now(tenant, RULE, "h1", [keys[3]])
@@ -201,7 +201,7 @@ async def test_doing_it_again_reads_nothing_again(world: World) -> None:
     assert sorted(reads(world, tenant)) == list(range(7))
 
 
-async def test_what_a_new_search_finds_again_is_enriched_again(world: World) -> None:
+async def test_candidate_found_again_is_enriched_again(world: World) -> None:
     tenant = uuid4().hex
     [key] = await found(world, tenant, 1)
     [first] = await jobs.enrich_now(tenant, RULE, "h1", [key])
@@ -213,7 +213,7 @@ async def test_what_a_new_search_finds_again_is_enriched_again(world: World) -> 
     assert (first.details["size"], second.details["size"]) == ("11-50", "501-1000")
 
 
-async def test_what_cannot_be_read_is_noted(world: World) -> None:
+async def test_unreadable_website_is_recorded(world: World) -> None:
     tenant = uuid4().hex
     keys = await found(world, tenant, 3)
     world.web.pages[f"/{tenant}/1"] = Page(b"gone", 410)
@@ -227,7 +227,7 @@ async def test_what_cannot_be_read_is_noted(world: World) -> None:
 # --- in the background ------------------------------------------------------
 
 
-async def test_a_job_enriches_all_and_says_so(world: World, ada: Member) -> None:
+async def test_job_enriches_all_candidates_and_ends_done(world: World, ada: Member) -> None:
     tenant = tenant_of(ada)
     keys = await found(world, tenant, 5)
     job = await ask(ada, keys)
@@ -241,13 +241,13 @@ async def test_a_job_enriches_all_and_says_so(world: World, ada: Member) -> None
     seen = await jobs.find(tenant, RULE, "h1")
     assert seen is not None
     assert (seen.id, seen.status, seen.done, seen.created) == (job["id"], "done", 5, False)
-    # Asking again is asking for what is done.
+    # A repeated request returns the finished job.
     again = await ask(ada, [*keys, "domain:unknown.com"])
     assert (again["status"], again["created"], again["total"]) == ("done", False, 5)
     assert len(await runs(ada)) == 1
 
 
-async def test_fifty_requests_at_once_make_one_job(world: World, ada: Member) -> None:
+async def test_fifty_concurrent_requests_create_one_job(world: World, ada: Member) -> None:
     tenant = tenant_of(ada)
     keys = await found(world, tenant, 3)
     asked = await asyncio.gather(*(ask(ada, keys) for _ in range(50)))
@@ -259,7 +259,7 @@ async def test_fifty_requests_at_once_make_one_job(world: World, ada: Member) ->
     assert reads(world, tenant) == [0, 1, 2]
 
 
-async def test_another_question_is_another_job(world: World, ada: Member) -> None:
+async def test_other_icp_gets_its_own_job(world: World, ada: Member) -> None:
     tenant = tenant_of(ada)
     keys = await found(world, tenant, 1, "h1")
     await found(world, tenant, 1, "h2")
@@ -268,7 +268,7 @@ async def test_another_question_is_another_job(world: World, ada: Member) -> Non
     assert second["created"]
 
 
-async def test_more_candidates_are_added_to_the_job(world: World, ada: Member) -> None:
+async def test_new_candidates_are_added_to_the_job(world: World, ada: Member) -> None:
     tenant = tenant_of(ada)
     keys = await found(world, tenant, 4)
     world.web.gate.clear()
@@ -280,7 +280,7 @@ async def test_more_candidates_are_added_to_the_job(world: World, ada: Member) -
         world.web.gate.set()
     assert (second["id"], second["created"], second["total"]) == (first["id"], False, 3)
     assert (await until(tenant, "done")).done == 3
-    # A job that is done starts again for what it has not done, and only then.
+    # A finished job restarts only if a candidate is not enriched.
     assert not (await ask(ada, keys[:3]))["created"]
     third = await ask(ada, keys)
     assert (third["id"], third["created"], third["total"]) == (first["id"], True, 4)
@@ -288,9 +288,7 @@ async def test_more_candidates_are_added_to_the_job(world: World, ada: Member) -
     assert reads(world, tenant) == [0, 1, 2, 3]
 
 
-async def test_a_cancelled_job_says_so_and_goes_on_when_it_is_asked_for(
-    world: World, ada: Member
-) -> None:
+async def test_cancelled_job_continues_when_requested_again(world: World, ada: Member) -> None:
     tenant = tenant_of(ada)
     keys = await found(world, tenant, 4)
     world.web.gate.clear()
@@ -298,7 +296,7 @@ async def test_a_cancelled_job_says_so_and_goes_on_when_it_is_asked_for(
         first = await ask(ada, keys)
         await reading(world, tenant, 1)
         await until(tenant, "running")
-        # As its user, who knows the job's id from the thread that asked.
+        # The user finds the job's thread by its id.
         [thread] = await ada.found(metadata={"job_id": first["id"]})
         [work] = await ada.get(f"/threads/{thread['thread_id']}/runs")
         cancel = f"/threads/{thread['thread_id']}/runs/{work['run_id']}/cancel?wait=true"
@@ -314,8 +312,8 @@ async def test_a_cancelled_job_says_so_and_goes_on_when_it_is_asked_for(
     assert done.thread_id != job.thread_id
 
 
-async def test_a_job_whose_run_is_gone_is_started_again(world: World, ada: Member) -> None:
-    """As where its run never began to work before it was cancelled, or its thread was deleted."""
+async def test_job_without_run_is_restarted(world: World, ada: Member) -> None:
+    """The run may be missing because it was cancelled before it started, or its thread was deleted."""
     tenant = tenant_of(ada)
     keys = await found(world, tenant, 2)
     world.web.gate.clear()
@@ -338,9 +336,7 @@ async def test_a_job_whose_run_is_gone_is_started_again(world: World, ada: Membe
     assert (await until(tenant, "done")).done == 2
 
 
-async def test_a_colleague_shares_the_job_and_another_tenant_has_its_own(
-    world: World, ada: Member
-) -> None:
+async def test_job_is_shared_within_its_tenant_only(world: World, ada: Member) -> None:
     tenant = tenant_of(ada)
     keys = await found(world, tenant, 2)
     first = await ask(ada, keys)
@@ -355,15 +351,15 @@ async def test_a_colleague_shares_the_job_and_another_tenant_has_its_own(
         own = await ask(eve, keys)
         assert own["created"]
         await until(tenant, "done")
-        # A job's id opens nothing: neither to another tenant nor to another thread.
+        # The id of a job gives no access to other tenants or threads.
         body = {"assistant_id": "enrichment", "input": {"job_id": first["id"]}}
         for client in (bob, eve):
             answer = await client.http.post("/runs/wait", json=body)
-            assert "There is no such job" in answer.text
+            assert "The job does not exist" in answer.text
     assert (await row(tenant)).status == "done"
 
 
-async def test_a_job_goes_on_after_its_process_was_killed(world: World, ada: Member) -> None:
+async def test_job_continues_after_its_process_is_killed(world: World, ada: Member) -> None:
     tenant = tenant_of(ada)
     keys = await found(world, tenant, 6)
     seen: list[int] = []
@@ -387,23 +383,23 @@ async def test_a_job_goes_on_after_its_process_was_killed(world: World, ada: Mem
     done = await until(tenant, "done")
     assert (done.job_id, done.done) == (first["id"], 6)
     assert await ada.ended(done.thread_id, done.run_id) == "success"
-    # Only the one that was being read is read again.
+    # Only the candidate that was being read is read again.
     assert reads(world, tenant) == [0, 1, 2, 3, 3, 4, 5]
     assert len(await runs(ada)) == 1
 
 
-# --- where the run does not start, or ends before its time ------------------
+# --- runs that fail to start or end early -----------------------------------
 
 
 async def enqueue(tenant: str, keys: list[str], user: str = "ada") -> Any:
-    """Ask for the enrichment without a server."""
+    """Request the enrichment without a server."""
     known = {"identity": user, "tenant_id": tenant}
     config: Any = {"configurable": {"langgraph_auth_user": known}}
     return await jobs.enqueue(config, rule_name=RULE, icp_hash="h1", keys=keys)
 
 
 def starting(patch: pytest.MonkeyPatch, outcome: str | Exception) -> list[str]:
-    """Have runs start as that id, or not; the threads that they were started on."""
+    """Replace the start of runs by this result. Return the threads of the started runs."""
     threads: list[str] = []
 
     async def start(_: str, thread_id: str) -> str:
@@ -417,19 +413,19 @@ def starting(patch: pytest.MonkeyPatch, outcome: str | Exception) -> list[str]:
 
 
 async def aged(tenant: str, **by: float) -> None:
-    """Have nothing been heard of the job for so long."""
+    """Move the last update of the job into the past."""
     when = {"updated_at": records.now() - timedelta(**by)}
     change = table.update().where(table.c.tenant_id == tenant).values(when)
     await run(lambda c: c.execute(change), tenant, write=True)
 
 
-async def test_a_job_goes_on_after_a_shutdown(world: World, ada: Member) -> None:
+async def test_job_continues_after_shutdown(world: World, ada: Member) -> None:
     tenant = tenant_of(ada)
     keys = await found(world, tenant, 4)
     world.web.gate.clear()
     first = await ask(ada, keys)
     await reading(world, tenant, 1)
-    # In a thread, since the websites of this process have to let go of the server meanwhile.
+    # In a thread, because the websites run on this event loop and must close their connections.
     await asyncio.to_thread(world.stop)
     world.web.gate.set()
     await asyncio.to_thread(world.start)
@@ -438,7 +434,7 @@ async def test_a_job_goes_on_after_a_shutdown(world: World, ada: Member) -> None
     assert len(await runs(ada)) == 1
 
 
-async def test_where_no_run_can_be_started_the_job_says_so_and_can_be_asked_for_again(
+async def test_failed_start_is_recorded_and_can_be_retried(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant = uuid4().hex
@@ -453,9 +449,7 @@ async def test_where_no_run_can_be_started_the_job_says_so_and_can_be_asked_for_
     assert (job.id, job.created) == (failed.job_id, True)
 
 
-async def test_without_a_server_there_is_no_job(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_enqueue_without_server_raises(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = uuid4().hex
     keys = await found(world, tenant, 1)
     monkeypatch.delitem(sys.modules, "langgraph_api.server", raising=False)
@@ -463,7 +457,7 @@ async def test_without_a_server_there_is_no_job(
         await enqueue(tenant, keys)
 
 
-async def test_a_process_that_dies_between_job_and_run_leaves_a_job_that_can_be_started(
+async def test_job_without_run_id_is_restarted_after_timeout(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant = uuid4().hex
@@ -472,14 +466,14 @@ async def test_a_process_that_dies_between_job_and_run_leaves_a_job_that_can_be_
     with pytest.raises(ZeroDivisionError):
         await enqueue(tenant, keys)
     starting(monkeypatch, "run-1")
-    # Whoever comes at once does not know that it died.
+    # An immediate second request cannot know that the process died.
     assert not (await enqueue(tenant, keys)).created
-    await aged(tenant, seconds=jobs.STARTING.total_seconds() + 1)
+    await aged(tenant, seconds=jobs.START_TIMEOUT.total_seconds() + 1)
     assert (await enqueue(tenant, keys)).created
     assert not (await enqueue(tenant, keys)).created
 
 
-async def test_the_run_of_a_colleague_counts_as_over_after_a_long_silence(
+async def test_silent_run_of_colleague_is_replaced_after_timeout(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant = uuid4().hex
@@ -487,20 +481,20 @@ async def test_the_run_of_a_colleague_counts_as_over_after_a_long_silence(
     threads = starting(monkeypatch, "run-1")
     assert (await enqueue(tenant, keys, "ada")).created
     assert not (await enqueue(tenant, keys, "bob")).created
-    await aged(tenant, seconds=jobs.SILENT.total_seconds() + 1)
+    await aged(tenant, seconds=jobs.SILENCE_TIMEOUT.total_seconds() + 1)
     assert (await enqueue(tenant, keys, "bob")).created
     job = await row(tenant)
     assert (job.user_id, job.thread_id) == ("bob", threads[1])
-    # What was taken for over may do nothing any more.
-    with pytest.raises(jobs.JobError, match="started again elsewhere"):
+    # The run that was considered dead must not continue.
+    with pytest.raises(jobs.JobError, match="another thread has restarted it"):
         await jobs.next_step(tenant, job.job_id, threads[0], None)
     with pytest.raises(asyncio.CancelledError):
-        async with jobs.noting_the_end(tenant, job.job_id, threads[0]):
+        async with jobs.recording_the_end(tenant, job.job_id, threads[0]):
             raise asyncio.CancelledError
     assert (await row(tenant)).status == "queued"
 
 
-async def test_the_graph_works_without_a_server(
+async def test_enrichment_graph_runs_without_server(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant = uuid4().hex
@@ -514,7 +508,7 @@ async def test_the_graph_works_without_a_server(
     assert (await row(tenant)).status == "done"
 
 
-async def test_what_fails_is_noted_with_its_reason(
+async def test_failure_is_recorded_with_its_reason(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant = uuid4().hex
@@ -522,11 +516,11 @@ async def test_what_fails_is_noted_with_its_reason(
     await enqueue(tenant, await found(world, tenant, 1))
     job = await row(tenant)
     with pytest.raises(ValueError, match="broken"):
-        async with jobs.noting_the_end(tenant, job.job_id, job.thread_id):
+        async with jobs.recording_the_end(tenant, job.job_id, job.thread_id):
             raise ValueError("it is broken")
     failed = await row(tenant)
     assert (failed.status, failed.reason) == ("failed", "it is broken")
-    # A run that is tried again takes the job up again.
+    # A retried run continues the job.
     step = await jobs.next_step(tenant, job.job_id, job.thread_id, "run-2")
     assert (step.done, step.total) == (0, 1)
     going_on = await row(tenant)

@@ -1,4 +1,4 @@
-"""What the ICP finder keeps of companies, rules and candidates, in a real database."""
+"""Stored companies, rules and candidates of the ICP finder, in a real database."""
 
 import asyncio
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ RULE = "Default ICP"
 
 @pytest.fixture(autouse=True)
 def empty(product_database: str) -> Iterator[None]:
-    """Nothing of one test is left to the next."""
+    """Clear the tables after each test."""
     yield
     with database.database().write(database.SHARED) as connection:
         for table in reversed(database.metadata.sorted_tables):
@@ -55,12 +55,12 @@ async def names(tenant: str, of: str, limit: int = 10) -> list[str]:
     return [each.candidate.name for each in best]
 
 
-async def test_nothing_is_known_of_who_is_new() -> None:
+async def test_new_tenant_has_empty_snapshot() -> None:
     assert await records.load_snapshot("t1", domain=None, rule_name=RULE) == Snapshot()
     assert await records.load_snapshot("t1", domain="acme.com", rule_name=RULE) == Snapshot()
 
 
-async def test_what_was_saved_is_found_again() -> None:
+async def test_saved_data_is_loaded() -> None:
     await records.save_profile("t1", company("acme.com", "one.com"), confirmed=True)
     await records.save_rule("t1", "acme.com", RULE, icp("Hotels"), confirmed=False)
     of = await discover("t1", company("acme.com"), icp("Hotels"), found("a", 0.5), found("b", 0.7))
@@ -77,7 +77,7 @@ async def test_what_was_saved_is_found_again() -> None:
     assert known.profile.updated_at <= known.discovery.at
 
 
-async def test_what_is_saved_again_takes_the_place_of_what_was() -> None:
+async def test_saving_again_replaces_stored_data() -> None:
     await records.save_profile("t1", company("acme.com"), confirmed=True)
     first = await records.load_snapshot("t1", domain=None, rule_name=RULE)
     await records.save_profile("t1", company("acme.com", "new.com"), confirmed=False)
@@ -89,7 +89,7 @@ async def test_what_is_saved_again_takes_the_place_of_what_was() -> None:
     assert second.profile.updated_at > first.profile.updated_at
 
 
-async def test_the_company_saved_last_is_meant_where_none_is_named() -> None:
+async def test_snapshot_without_domain_has_last_saved_company() -> None:
     for domain in ("one.com", "two.com", "one.com"):
         await records.save_profile("t1", company(domain), confirmed=True)
         await records.save_rule("t1", domain, RULE, icp(domain), confirmed=True)
@@ -100,7 +100,7 @@ async def test_the_company_saved_last_is_meant_where_none_is_named() -> None:
     assert known.rule.icp == icp("one.com")
 
 
-async def test_another_rule_is_found_where_the_one_asked_for_is_not() -> None:
+async def test_missing_rule_falls_back_to_last_saved() -> None:
     await records.save_profile("t1", company(), confirmed=True)
     await records.save_rule("t1", "acme.com", "Old", icp("x"), confirmed=True)
     await records.save_rule("t1", "acme.com", "Newer", icp("y"), confirmed=True)
@@ -112,7 +112,7 @@ async def test_another_rule_is_found_where_the_one_asked_for_is_not() -> None:
     assert known.rule.name == "Newer"
 
 
-async def test_tenants_know_nothing_of_each_other() -> None:
+async def test_tenants_are_isolated() -> None:
     await records.save_profile("t1", company(), confirmed=True)
     await records.save_rule("t1", "acme.com", RULE, icp("x"), confirmed=True)
     of = await discover("t1", company(), icp("x"), found("a", 0.5))
@@ -123,7 +123,7 @@ async def test_tenants_know_nothing_of_each_other() -> None:
     assert await names("t1", of) == ["a"]
 
 
-async def test_candidates_come_best_first_then_by_name() -> None:
+async def test_candidates_are_sorted_by_score_then_name() -> None:
     those = [found("c", 0.5), found("a", 0.5), found("b", 0.9), found("d", 0.1)]
     of = await discover("t1", company(), icp("x"), *those)
     assert await names("t1", of) == ["b", "a", "c", "d"]
@@ -132,7 +132,7 @@ async def test_candidates_come_best_first_then_by_name() -> None:
     assert best == found("b", 0.9)
 
 
-async def test_a_new_discovery_replaces_the_last_but_keeps_what_enrichment_found() -> None:
+async def test_new_discovery_replaces_candidates_but_keeps_details() -> None:
     of = await discover("t1", company(), icp("x"), found("a", 0.5), found("b", 0.6))
     which = ("t1", RULE, of)
     details = {"emails": ["hello@a.com"]}
@@ -151,7 +151,7 @@ async def test_a_new_discovery_replaces_the_last_but_keeps_what_enrichment_found
     assert await records.count_candidates("t1", RULE, of) == 2
 
 
-async def test_an_empty_discovery_is_one_too() -> None:
+async def test_empty_discovery_is_stored() -> None:
     of = await discover("t1", company(), icp("x"), found("a", 0.5))
     await discover("t1", company(), icp("x"))
     known = await records.load_snapshot("t1", domain="acme.com", rule_name=RULE)
@@ -160,7 +160,7 @@ async def test_an_empty_discovery_is_one_too() -> None:
     assert await names("t1", of) == []
 
 
-async def test_adding_candidates_again_changes_nothing() -> None:
+async def test_adding_candidates_is_idempotent() -> None:
     of = await discover("t1", company(), icp("x"), found("a", 0.5))
     for _ in range(2):
         await records.add_candidates("t1", RULE, of, [found("b", 0.6), found("a", 0.5)])
@@ -170,7 +170,7 @@ async def test_adding_candidates_again_changes_nothing() -> None:
     assert await names("t1", of) == ["a", "b"]
 
 
-async def test_the_last_discovery_of_a_company_counts_whatever_its_rule() -> None:
+async def test_snapshot_has_last_discovery_under_any_rule() -> None:
     await discover("t1", company("one.com"), icp("x"))
     await discover("t1", company("one.com"), icp("y"), found("a", 1.0), rule="Other")
     await discover("t1", company("two.com"), icp("z"))
@@ -180,7 +180,7 @@ async def test_the_last_discovery_of_a_company_counts_whatever_its_rule() -> Non
     assert known.discovery.candidates == 1
 
 
-async def test_what_candidates_were_found_for() -> None:
+async def test_asked_for_returns_company_and_icp() -> None:
     of = await discover("t1", company("acme.com"), icp("Hotels"))
     assert await run(lambda c: records.asked_for(c, ("t1", RULE, of)), "t1") is None
     await records.save_profile("t1", company("acme.com"), confirmed=True)
@@ -190,13 +190,13 @@ async def test_what_candidates_were_found_for() -> None:
     assert asked[1]["industries"] == ["hotels"]
 
 
-def test_a_register_is_brought_in_again() -> None:
+def test_register_can_be_ingested_again() -> None:
     shipped = ROOT / "my_agent/icp_finder/reference/made_up_register.csv"
     for _ in range(2):
         assert register.ingest(shipped, report=print) == register.Ingested(made_up.COUNT, 0)
 
 
-async def test_the_registers_companies_are_found_by_their_codes() -> None:
+async def test_register_companies_are_found_by_code() -> None:
     shipped = ROOT / "my_agent/icp_finder/reference/made_up_register.csv"
     await asyncio.to_thread(register.ingest, shipped, report=print)
     best = await register.find("t1", ["62", "I"], icp() | {"keywords": ["catering"]}, limit=6)
@@ -209,7 +209,7 @@ async def test_the_registers_companies_are_found_by_their_codes() -> None:
     assert best[0].key not in {each.key for each in again}
 
 
-async def test_fifty_who_ask_at_once_get_one_job(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_fifty_concurrent_enqueues_create_one_job(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
 
     async def start(job_id: str, _: str) -> str:

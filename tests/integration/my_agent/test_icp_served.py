@@ -1,6 +1,6 @@
 """The ICP finder on a server without authentication and policy, with a scripted model.
 
-Threads are opened for a website of their own, so that no test knows another's company.
+Each thread has its own website, so that tests do not share companies.
 """
 
 import json
@@ -50,7 +50,7 @@ def server(folder: Path, endpoint: OpenAIServer) -> Iterator[Running]:
 
 @pytest.fixture
 def model(endpoint: OpenAIServer) -> OpenAIServer:
-    """The scripted endpoint, with nothing of an earlier test in it."""
+    """Return the server's scripted endpoint, reset for each test."""
     endpoint.reset()
     return endpoint
 
@@ -63,7 +63,7 @@ async def ann(server: Running, sites: Sites, folder: Path) -> AsyncIterator[Pers
         yield person
 
 
-async def test_a_model_reads_the_websites_and_understands_a_correction(
+async def test_model_reads_websites_and_applies_correction(
     ann: Person, model: OpenAIServer
 ) -> None:
     model.enqueue(say_json(READING))
@@ -81,11 +81,11 @@ async def test_a_model_reads_the_websites_and_understands_a_correction(
     await ann.answer("yes")
     assert ann.values["confirmed"]
     assert ann.values["icp"]["industries"] == ["Hospitals"]
-    # Nothing else is a model's to say.
+    # The model determines nothing else.
     assert len(model.requests) == 2
 
 
-async def test_a_model_that_fails_is_replaced_and_the_user_is_told(
+async def test_failed_model_falls_back_and_user_is_told(
     ann: Person, model: OpenAIServer, server: Running
 ) -> None:
     model.enqueue(Failure(status=500, message="The server had an error"))
@@ -93,7 +93,7 @@ async def test_a_model_that_fails_is_replaced_and_the_user_is_told(
     assert ann.asked == "confirm_icp"
     assert "read the websites without it" in said
     assert "Wholesale trade" in said
-    # So is one that does not understand a correction, which loses nothing.
+    # The same happens if the model cannot apply a correction. The ICP stays unchanged.
     model.enqueue(say_json({"industries": "hospitals"}))
     said = await ann.answer("It is rather hospitals that buy from us")
     assert "did not understand" in said
@@ -102,7 +102,7 @@ async def test_a_model_that_fails_is_replaced_and_the_user_is_told(
 
 
 @pytest.mark.parametrize("status", ["locked", "archived"])
-async def test_a_closed_thread_that_is_reached_all_the_same_says_so(
+async def test_run_on_read_only_thread_gets_fixed_answer(
     ann: Person, model: OpenAIServer, server: Running, status: str
 ) -> None:
     await ann.say("Hello")
@@ -117,7 +117,7 @@ async def test_a_closed_thread_that_is_reached_all_the_same_says_so(
     assert "5 best customers" in await ann.say("And now?")
 
 
-async def test_a_thread_that_is_closed_while_a_question_waits_takes_no_answer(
+async def test_thread_locked_during_question_accepts_no_answer(
     ann: Person, model: OpenAIServer
 ) -> None:
     model.enqueue(say_json(READING))
@@ -127,16 +127,14 @@ async def test_a_thread_that_is_closed_while_a_question_waits_takes_no_answer(
     assert not ann.values["confirmed"]
 
 
-async def test_a_thread_learns_its_website_from_the_conversation(
-    ann: Person, model: OpenAIServer
-) -> None:
+async def test_conversation_sets_the_threads_website(ann: Person, model: OpenAIServer) -> None:
     await ann.open()
     website = ann.website.replace("tenant", "told")
     await ann.say(f"Our website is {website}")
     assert (await ann.metadata())["website"] == website
 
 
-async def test_nobody_says_whose_the_run_is_but_the_server(
+async def test_only_the_server_determines_tenant_and_thread(
     ann: Person, model: OpenAIServer
 ) -> None:
     forged: Any = {
@@ -167,22 +165,20 @@ async def test_nobody_says_whose_the_run_is_but_the_server(
     ],
     ids=["none", "empty", "assistant's", "parts", "image", "long"],
 )
-async def test_whatever_is_sent_first_is_answered_with_the_next_question(
+async def test_any_first_message_is_answered_with_the_next_question(
     ann: Person, model: OpenAIServer, messages: Any
 ) -> None:
     values: Any = await ann.sdk.runs.wait(ann.thread or "", AGENT, input={"messages": messages})
     assert "5 best customers" in values["messages"][-1]["content"]
 
 
-async def test_the_probe_s_outcome_is_in_the_log(
-    ann: Person, model: OpenAIServer, server: Running
-) -> None:
+async def test_probe_result_is_logged(ann: Person, model: OpenAIServer, server: Running) -> None:
     await ann.say("Hello")
     assert {"return_user_probe", "journey_asked"} <= set(actions(server, ann))
 
 
 def actions(server: Running, ann: Person) -> list[str]:
-    """What the log says that was done in a thread."""
+    """Return the logged actions of the person's thread."""
     text = server.log.read_text()
     lines = [json.loads(line) for line in text.splitlines() if (line[:1], line[-1:]) == ("{", "}")]
     return [str(line.get("action")) for line in lines if line.get("thread_id") == ann.thread]

@@ -173,7 +173,7 @@ async def test_a_migration_lets_others_by_and_says_what_it_waits_for(
     with psycopg.connect(url) as another:
         another.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (migrations.VERSIONS,))
         with monkeypatch.context() as patch:
-            patch.setattr(migrations, "PATIENCE_SECONDS", 0.0)
+            patch.setattr(migrations, "DEADLINE_SECONDS", 0.0)
             with pytest.raises(ProductDatabaseError, match="another process has been migrating"):
                 await asyncio.to_thread(ProductDatabase, url)
         migrating = asyncio.create_task(asyncio.to_thread(ProductDatabase, url))

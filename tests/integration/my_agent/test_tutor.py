@@ -1,4 +1,4 @@
-"""The tutor through its own routes: what a web client of it sees."""
+"""The graph `tutor` through its product routes, as a web client uses them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -41,7 +41,7 @@ def online(
 
 @pytest.fixture
 def model(endpoint: OpenAIServer) -> OpenAIServer:
-    """The scripted endpoint behind the server, with nothing of an earlier test in it."""
+    """Return the server's scripted endpoint, reset for each test."""
     endpoint.reset()
     teach(endpoint)
     return endpoint
@@ -54,13 +54,13 @@ async def ada(online: Running, model: OpenAIServer) -> AsyncIterator[Member]:
 
 
 async def chat(client: Member, message: str, thread: str | None = None) -> list[Event]:
-    """All events of a message's answer."""
+    """Send a message and return all events of the answer."""
     body = {"message": message} | ({"thread_id": thread} if thread else {})
     return await client.events("POST", "/tutor/chat", body)
 
 
 async def lesson(client: Member, message: str, thread: str | None = None) -> str:
-    """A message that is answered; its thread."""
+    """Send a message, wait for the answer, and return the thread."""
     events = await chat(client, message, thread)
     assert events[-1].name == "end", events
     return str(data(events[0])["thread_id"])
@@ -71,7 +71,7 @@ async def view(client: Member, thread: str, what: str) -> Any:
 
 
 async def talk(client: Member, thread: str) -> list[tuple[str, str]]:
-    """Who said what."""
+    """Return role and text of each message."""
     kept = (await view(client, thread, "messages"))["messages"]
     return [(each["role"], each["content"]) for each in kept]
 
@@ -84,9 +84,7 @@ async def corrections(client: Member, thread: str) -> list[Any]:
 # --- one message
 
 
-async def test_the_answer_streams_and_its_correction_comes_last(
-    ada: Member, model: OpenAIServer
-) -> None:
+async def test_answer_streams_before_its_correction(ada: Member, model: OpenAIServer) -> None:
     teach(model, reply=say("What colour is it?"), review=found(HAS, explanation="I have."))
     events = await chat(ada, WRONG)
     names = [event.name for event in events]
@@ -138,21 +136,21 @@ async def test_the_answer_streams_and_its_correction_comes_last(
     assert await ada.status(thread, began["run_id"]) == "success"
 
 
-async def test_tokens_arrive_while_the_model_still_speaks(ada: Member, model: OpenAIServer) -> None:
+async def test_tokens_arrive_before_the_answer_ends(ada: Member, model: OpenAIServer) -> None:
     gate = model.gate()
     teach(model, reply=say("one two three", gate=gate))
     heard = []
     async with asyncio.timeout(60), ada.stream("POST", "/tutor/chat", {"message": "Hi."}) as events:
         async for event in events:
             if event.name != "end":
-                # The endpoint sends the next token only now: had anything collected them, this
-                # would wait for ever.
+                # The endpoint sends the next token only now. If any layer collected the tokens,
+                # this would time out.
                 gate.open()
             heard.append((event.name, data(event).get("content")))
     assert heard[1:4] == [("token", "one "), ("token", "two "), ("token", "three")]
 
 
-async def test_a_correct_message_has_no_correction(ada: Member) -> None:
+async def test_correct_message_has_no_correction(ada: Member) -> None:
     events = await chat(ada, "I have an apple.")
     assert "correction" not in {event.name for event in events}
     thread = data(events[0])["thread_id"]
@@ -160,15 +158,13 @@ async def test_a_correct_message_has_no_correction(ada: Member) -> None:
     assert (await view(ada, thread, "summary"))["issues"] == 0
 
 
-async def test_a_conversation_goes_on_and_the_model_knows_it(
-    ada: Member, model: OpenAIServer
-) -> None:
+async def test_model_reads_the_earlier_conversation(ada: Member, model: OpenAIServer) -> None:
     thread = await lesson(ada, "I am Ada.")
     teach(model, reply=say("Ada."), review=found(("spelling", "nam", "name")))
     assert await lesson(ada, "What is my nam?", thread) == thread
     said = [(each["role"], each["content"]) for each in asked(model)[-1]["messages"][1:]]
     assert said == [("user", "I am Ada."), ("assistant", "Well said."), ("user", "What is my nam?")]
-    # The one that corrects reads the message alone, and what it answers.
+    # The correcting model reads only the message and the answer before it.
     said = [
         (each["role"], each["content"]) for each in asked(model, review=True)[-1]["messages"][1:]
     ]
@@ -177,7 +173,7 @@ async def test_a_conversation_goes_on_and_the_model_knows_it(
     assert [each["corrected"] for each in await corrections(ada, thread)] == ["What is my name?"]
 
 
-async def test_the_summary_is_of_all_corrections_of_the_thread(
+async def test_summary_covers_all_corrections_of_the_thread(
     ada: Member, model: OpenAIServer
 ) -> None:
     thread = await lesson(ada, WRONG)
@@ -195,10 +191,10 @@ async def test_the_summary_is_of_all_corrections_of_the_thread(
     assert len(model.requests) == calls
 
 
-# --- what the model may do wrong
+# --- failures of the model
 
 
-async def test_an_invalid_review_is_asked_for_once_more(ada: Member, model: OpenAIServer) -> None:
+async def test_invalid_review_is_retried_once(ada: Member, model: OpenAIServer) -> None:
     reviews = [say("All fine!"), found(("word_choice", "thing", "fruit"))]
     model.fallback = lambda request: reviews.pop(0) if is_review(request) else say("Yes.")
     thread = await lesson(ada, "It is a thing.")
@@ -216,7 +212,7 @@ async def test_an_invalid_review_is_asked_for_once_more(ada: Member, model: Open
         (Failure(status=400, message="response_format is not supported"), 1),
     ],
 )
-async def test_without_a_valid_review_harper_corrects_alone(
+async def test_harper_corrects_alone_without_valid_review(
     ada: Member, model: OpenAIServer, online: Running, review: Answer | Failure, calls: int
 ) -> None:
     model.fallback = lambda request: review if is_review(request) else say("Yes.")
@@ -226,10 +222,10 @@ async def test_without_a_valid_review_harper_corrects_alone(
     assert {source for each in correction["issues"] for source in each["sources"]} == {"harper"}
     assert len(asked(model, review=True)) == calls
     log = [line for line in online.log.read_text().splitlines() if thread in line]
-    assert [line for line in log if "Harper goes on alone" in line]
+    assert [line for line in log if "used Harper alone" in line]
 
 
-async def test_a_failed_answer_is_said_and_its_message_is_answered_with_the_next(
+async def test_message_of_failed_answer_is_answered_with_the_next(
     ada: Member, model: OpenAIServer
 ) -> None:
     model.fallback = lambda request: (
@@ -253,12 +249,10 @@ async def test_a_failed_answer_is_said_and_its_message_is_answered_with_the_next
     ]
 
 
-# --- what a client may do
+# --- requests of clients
 
 
-async def test_two_messages_at_once_are_both_answered_in_their_order(
-    ada: Member, model: OpenAIServer
-) -> None:
+async def test_concurrent_messages_are_answered_in_order(ada: Member, model: OpenAIServer) -> None:
     thread = await lesson(ada, "Hello.")
     gate = model.gate()
     teach(model, reply=say("Yes.", gate=gate))
@@ -267,7 +261,7 @@ async def test_two_messages_at_once_are_both_answered_in_their_order(
         assert (await anext(one)).name == "thread_id"
         second = {"message": "He have a cat.", "thread_id": thread}
         async with ada.stream("POST", "/tutor/chat", second) as two:
-            # Taken, while the first is not answered yet.
+            # The second message is accepted before the first one is answered.
             assert (await anext(two)).name == "thread_id"
             gate.open(2)
             assert [event.name async for event in one][-1] == "end"
@@ -282,12 +276,12 @@ async def test_two_messages_at_once_are_both_answered_in_their_order(
         "I has a dog.",
         "He have a cat.",
     ]
-    # Each has the time when it was sent, not when its turn came.
+    # Timestamps are the times of sending, not of processing.
     kept = (await view(ada, thread, "messages"))["messages"]
     assert kept[4]["timestamp"] <= kept[3]["timestamp"]
 
 
-async def test_who_leaves_finds_the_answer_in_the_thread(ada: Member, model: OpenAIServer) -> None:
+async def test_run_continues_after_client_disconnects(ada: Member, model: OpenAIServer) -> None:
     gate = model.gate()
     teach(model, reply=say("one two", gate=gate))
     gate.open()
@@ -300,7 +294,7 @@ async def test_who_leaves_finds_the_answer_in_the_thread(ada: Member, model: Ope
     assert [each["corrected"] for each in await corrections(ada, began["thread_id"])] == [RIGHT]
 
 
-async def test_a_cancelled_answer_is_said_not_to_be_one(ada: Member, model: OpenAIServer) -> None:
+async def test_cancelled_answer_is_reported_as_error(ada: Member, model: OpenAIServer) -> None:
     gate = model.gate()
     teach(model, reply=say("one two", gate=gate))
     gate.open()
@@ -329,7 +323,7 @@ async def test_a_cancelled_answer_is_said_not_to_be_one(ada: Member, model: Open
         ('{"message": "\\ud800"}', "body: Invalid JSON"),
     ],
 )
-async def test_a_bad_message_is_refused_and_leaves_nothing(
+async def test_invalid_message_is_rejected_and_not_stored(
     ada: Member, model: OpenAIServer, body: Any, problem: str
 ) -> None:
     content = {"content": body} if isinstance(body, str) else {"json": body}
@@ -340,12 +334,10 @@ async def test_a_bad_message_is_refused_and_leaves_nothing(
     assert model.requests == []
 
 
-async def test_the_longest_message_and_the_strangest_are_answered(
-    ada: Member, model: OpenAIServer
-) -> None:
+async def test_longest_and_unusual_messages_are_answered(ada: Member, model: OpenAIServer) -> None:
     strange = "Null \x00, emoji 😂, accents é, “quotes”, <b>tags</b> and \u202eothers."
     for text in ("A word. " * 500, strange):
-        # The platform keeps no text with a null character.
+        # The platform stores no text with a NUL character.
         kept = text.replace("\x00", "\ufffd")
         assert (await talk(ada, await lesson(ada, text)))[0] == ("user", kept)
         assert asked(model)[-1]["messages"][-1]["content"] == kept
@@ -356,9 +348,7 @@ NOWHERE = ["x", "", "0", "../secret", "None", UNKNOWN, UNKNOWN + "0", "thread_" 
 
 
 @pytest.mark.parametrize("thread", NOWHERE)
-async def test_an_unknown_thread_is_never_a_new_one(
-    ada: Member, model: OpenAIServer, thread: str
-) -> None:
+async def test_unknown_thread_is_not_created(ada: Member, model: OpenAIServer, thread: str) -> None:
     answer = await ada.http.post("/tutor/chat", json={"message": "hi", "thread_id": thread})
     assert answer.status_code == 404
     assert "not found" in answer.json()["detail"]
@@ -368,14 +358,14 @@ async def test_an_unknown_thread_is_never_a_new_one(
     assert model.requests == []
 
 
-async def test_a_deleted_thread_is_unknown(ada: Member) -> None:
+async def test_deleted_thread_is_unknown(ada: Member) -> None:
     thread = await lesson(ada, "Hello.")
     await ada.http.delete(f"/threads/{thread}")
     answer = await ada.http.post("/tutor/chat", json={"message": "hi", "thread_id": thread})
     assert answer.status_code == 404
 
 
-async def test_another_graphs_thread_is_not_taken_over(ada: Member, model: OpenAIServer) -> None:
+async def test_thread_of_other_graph_is_rejected(ada: Member, model: OpenAIServer) -> None:
     thread = await ada.thread()
     await ada.ended(thread, await ada.run(thread, "echo", {"value": 1}))
     before = await ada.get(f"/threads/{thread}/state")
@@ -388,14 +378,14 @@ async def test_another_graphs_thread_is_not_taken_over(ada: Member, model: OpenA
     assert model.requests == []
 
 
-async def test_a_thread_that_is_meant_for_another_agent_is_not_taken_over(ada: Member) -> None:
+async def test_thread_of_other_agent_is_rejected(ada: Member) -> None:
     thread = await ada.thread(agent="echo")
     answer = await ada.http.post("/tutor/chat", json={"message": "hi", "thread_id": thread})
     assert answer.status_code == 409
     assert "'echo'" in answer.json()["detail"]
 
 
-async def test_a_thread_without_runs_is_an_empty_conversation(ada: Member) -> None:
+async def test_thread_without_runs_is_empty(ada: Member) -> None:
     thread = await ada.thread(topic="fruit")
     assert await view(ada, thread, "messages") == {"thread_id": thread, "messages": []}
     assert await corrections(ada, thread) == []
@@ -403,11 +393,11 @@ async def test_a_thread_without_runs_is_an_empty_conversation(ada: Member) -> No
     assert len(await talk(ada, thread)) == 2
 
 
-# --- whose it is
+# --- users and tenants
 
 
 @pytest.mark.parametrize(("tenant", "roles"), [("t1", ()), ("t2", ()), ("t2", ("tenant_admin",))])
-async def test_a_conversation_is_its_users_alone(
+async def test_conversation_is_private_to_its_user(
     ada: Member, online: Running, model: OpenAIServer, tenant: str, roles: tuple[str, ...]
 ) -> None:
     thread, nothing = await lesson(ada, WRONG), str(uuid4())
@@ -434,22 +424,20 @@ async def test_a_conversation_is_its_users_alone(
     assert model.requests == []
 
 
-async def test_the_same_name_in_another_tenant_is_another_user(
-    ada: Member, online: Running
-) -> None:
+async def test_same_user_name_in_other_tenant_is_another_user(ada: Member, online: Running) -> None:
     thread = await lesson(ada, WRONG)
     async with member(online, ada.name, "t2") as namesake:
         answer = await namesake.http.get(f"/tutor/threads/{thread}/messages")
     assert answer.status_code == 404
 
 
-async def test_an_administrator_of_the_tenant_reads_it(ada: Member, online: Running) -> None:
+async def test_tenant_administrator_reads_the_conversation(ada: Member, online: Running) -> None:
     thread = await lesson(ada, WRONG)
     async with member(online, None, "t1", "tenant_admin") as admin:
         assert await talk(admin, thread) == await talk(ada, thread)
 
 
-async def test_a_token_that_is_none_opens_nothing(ada: Member) -> None:
+async def test_invalid_token_is_rejected(ada: Member) -> None:
     thread = await lesson(ada, WRONG)
     ada.http.headers["authorization"] = "Bearer nonsense"
     refused = [
@@ -469,7 +457,7 @@ async def test_a_token_that_is_none_opens_nothing(ada: Member) -> None:
 # --- without a model
 
 
-async def test_offline_harper_corrects_and_everything_is_kept(tmp_path: Path) -> None:
+async def test_offline_harper_corrects_and_thread_is_kept(tmp_path: Path) -> None:
     with tutoring(tmp_path) as server:
         async with member(server) as client:
             events = await chat(client, WRONG)
@@ -479,7 +467,7 @@ async def test_offline_harper_corrects_and_everything_is_kept(tmp_path: Path) ->
             said = "".join(data(event)["content"] for event in events if event.name == "token")
             assert "no language model is configured" in said
             await lesson(client, "All is well.", thread)
-            # The plain API goes on with the same conversation.
+            # The plain API continues the same conversation.
             input = {"messages": [{"role": "user", "content": "He have a dog."}]}
             run = await client.run(thread, "tutor", input)
             assert await client.ended(thread, run) == "success"

@@ -1,4 +1,4 @@
-"""The tutor through the plain LangGraph API, as Studio and useStream use it."""
+"""The graph `tutor` through the plain LangGraph API, as Studio and useStream use it."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
@@ -39,7 +39,7 @@ def online(
 
 @pytest.fixture
 def model(endpoint: OpenAIServer) -> OpenAIServer:
-    """The scripted endpoint behind the server, with nothing of an earlier test in it."""
+    """Return the server's scripted endpoint, reset for each test."""
     endpoint.reset()
     teach(endpoint)
     return endpoint
@@ -64,12 +64,12 @@ async def values(client: LangGraphClient, thread: str) -> Any:
 
 
 async def failed(client: LangGraphClient, thread: str, input: Any) -> str:
-    """What a run that fails says."""
+    """Start a run that fails, and return its error message."""
     answer: Any = await client.runs.wait(thread, "tutor", input=input, raise_error=False)
     return str(answer["__error__"]["message"])
 
 
-async def test_a_run_keeps_messages_corrections_and_the_threads_id(
+async def test_run_stores_messages_corrections_and_thread_id(
     client: LangGraphClient, model: OpenAIServer
 ) -> None:
     teach(model, review=found(HAS))
@@ -83,14 +83,16 @@ async def test_a_run_keeps_messages_corrections_and_the_threads_id(
     [correction] = kept["corrections"]
     assert correction["message_id"] == kept["messages"][0]["id"]
     assert correction["corrected"] == RIGHT
-    # What a model is sent says nothing of times.
+    # The model gets no timestamps.
     assert asked(model)[0]["messages"] == [
         {"role": "system", "content": prompts.SYSTEM},
         {"role": "user", "content": WRONG},
     ]
 
 
-async def test_only_the_answers_tokens_stream(client: LangGraphClient, model: OpenAIServer) -> None:
+async def test_only_tokens_of_the_answer_are_streamed(
+    client: LangGraphClient, model: OpenAIServer
+) -> None:
     teach(model, reply=say("one two three"), review=found(HAS))
     parts = [
         part
@@ -107,9 +109,7 @@ async def test_only_the_answers_tokens_stream(client: LangGraphClient, model: Op
     assert (schema["name"], schema["strict"]) == ("review", True)
 
 
-async def test_the_context_chooses_models_and_prompt(
-    client: LangGraphClient, model: OpenAIServer
-) -> None:
+async def test_context_sets_models_and_prompt(client: LangGraphClient, model: OpenAIServer) -> None:
     context = {"model": "talker", "correction_model": "checker", "system_prompt": "Rhyme."}
     await client.runs.wait(None, "tutor", input=message("Hi."), context=context)
     await client.runs.wait(None, "tutor", input=message("Hi."), context={"model": "both"})
@@ -121,12 +121,12 @@ async def test_the_context_chooses_models_and_prompt(
 @pytest.mark.parametrize(
     ("input", "cause"),
     [
-        ({"messages": []}, "nothing to answer"),
-        (message(""), "nothing to answer"),
+        ({"messages": []}, "no user message with text"),
+        (message(""), "no user message with text"),
         (message("x" * 4001), "too long: at most 4000"),
     ],
 )
-async def test_what_is_refused_leaves_nothing_in_the_thread(
+async def test_rejected_message_leaves_thread_unchanged(
     client: LangGraphClient, model: OpenAIServer, input: Any, cause: str
 ) -> None:
     thread = await new_thread(client)
@@ -141,7 +141,7 @@ async def test_what_is_refused_leaves_nothing_in_the_thread(
     assert [each["type"] for each in kept["messages"]] == ["human", "ai"] * 2
 
 
-async def test_a_run_that_goes_on_after_a_failure_doubles_nothing(
+async def test_continued_run_duplicates_nothing(
     client: LangGraphClient, model: OpenAIServer
 ) -> None:
     model.fallback = lambda request: (
@@ -154,12 +154,12 @@ async def test_a_run_that_goes_on_after_a_failure_doubles_nothing(
     for _ in range(2):
         assert [each["type"] for each in kept["messages"]] == ["human", "ai"]
         assert [each["message_id"] for each in kept["corrections"]] == ["m1"]
-        # There is nothing left to do.
+        # No node is left to run.
         await client.runs.wait(thread, "tutor", input=None)
         kept = await values(client, thread)
 
 
-async def test_an_answer_that_is_made_anew_replaces_its_correction(
+async def test_regenerated_answer_replaces_its_correction(
     client: LangGraphClient, model: OpenAIServer
 ) -> None:
     teach(model, review=found(HAS))
@@ -178,7 +178,7 @@ async def test_an_answer_that_is_made_anew_replaces_its_correction(
     assert [each["corrected"] for each in kept["corrections"]] == ["I have an pear."]
 
 
-async def test_several_messages_at_once_are_each_corrected(
+async def test_each_message_of_one_input_is_corrected(
     client: LangGraphClient, model: OpenAIServer
 ) -> None:
     sent = [{"role": "user", "content": text} for text in (WRONG, "Yes.", "He have a dog.")]
@@ -188,7 +188,7 @@ async def test_several_messages_at_once_are_each_corrected(
 
 
 @pytest.mark.parametrize("wrong", [{"a": 1}, {"message_id": "m1"}, "text", 5])
-async def test_a_state_that_is_no_correction_is_refused(
+async def test_invalid_corrections_state_is_rejected(
     client: LangGraphClient, model: OpenAIServer, wrong: Any
 ) -> None:
     thread = await new_thread(client)
@@ -203,7 +203,7 @@ async def test_a_state_that_is_no_correction_is_refused(
 TURNS, LONG = 200, 1200
 
 
-async def test_a_thread_of_200_turns_is_answered_within_the_window(
+async def test_thread_of_200_turns_is_cut_to_the_window(
     client: LangGraphClient, model: OpenAIServer, online: Running
 ) -> None:
     thread = await new_thread(client)
@@ -212,7 +212,7 @@ async def test_a_thread_of_200_turns_is_answered_within_the_window(
         for turn in range(TURNS)
         for role in ("user", "assistant")
     ]
-    # Which graph's thread it is, is written by its first run.
+    # The first run of a thread sets its graph id.
     await client.runs.wait(thread, "tutor", input=message("Hello."))
     await client.threads.update_state(thread, {"messages": seed}, as_node="reply")
     model.reset()
@@ -226,16 +226,16 @@ async def test_a_thread_of_200_turns_is_answered_within_the_window(
         assert system["role"] == "system"
         assert read[-1] == {"role": "user", "content": f"Question {number}."}
         assert read[0]["role"] == "user"
-        # 20 turns before this one, if they are no longer than 24,000 characters together.
+        # The 20 turns before this message, if they have at most 24,000 characters.
         assert 20 < len(read) <= 41
         assert sum(len(each["content"]) for each in read) <= 24_000
         earlier = [each["content"] for each in kept["messages"][: 2 + 2 * TURNS + 2 * number]]
         assert [each["content"] for each in read[:-1]] == earlier[-(len(read) - 1) :]
-    # The one that corrects reads no history at all.
+    # The correcting model reads no history.
     assert all(len(each["messages"]) <= 3 for each in asked(model, review=True))
 
 
-async def test_clients_learn_what_to_send(client: LangGraphClient) -> None:
+async def test_schemas_describe_the_input(client: LangGraphClient) -> None:
     [assistant] = await client.assistants.search(
         graph_id="tutor", metadata={"created_by": "system"}
     )

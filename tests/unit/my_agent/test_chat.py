@@ -1,4 +1,4 @@
-"""The chat graph without any service: the offline model answers."""
+"""The graph `chat` with the offline model."""
 
 from typing import Any
 
@@ -17,13 +17,13 @@ from my_agent.chat.nodes import generate
 pytestmark = pytest.mark.usefixtures("no_model", "product_file")
 
 
-def test_the_package_exports_the_graph_alone() -> None:
+def test_package_exports_only_the_graph() -> None:
     assert my_agent.chat.__all__ == ["graph"]
     assert isinstance(graph, Pregel)
     assert graph.name == "chat"
 
 
-def test_the_graph_is_a_line() -> None:
+def test_graph_is_linear() -> None:
     drawn = graph.get_graph()
     assert {(edge.source, edge.target) for edge in drawn.edges} == {
         ("__start__", "rewrite"),
@@ -33,7 +33,7 @@ def test_the_graph_is_a_line() -> None:
     }
 
 
-def test_schemas_tell_a_client_what_to_send() -> None:
+def test_input_and_context_schemas() -> None:
     assert list(graph.get_input_jsonschema()["properties"]) == ["messages"]
     context = graph.get_context_jsonschema()
     assert context is not None
@@ -42,14 +42,14 @@ def test_schemas_tell_a_client_what_to_send() -> None:
     assert context["properties"]["system_prompt"]["default"] == prompts.SYSTEM
 
 
-async def test_the_node_answers_offline() -> None:
+async def test_node_answers_offline() -> None:
     update = await generate({"messages": [HumanMessage("Olá?")]}, Runtime(context=Context()))
     [answer] = update["messages"]
     assert isinstance(answer, AIMessage)
     assert "“Olá?”" in answer.text
 
 
-async def test_a_conversation_is_kept() -> None:
+async def test_thread_keeps_the_conversation() -> None:
     talk = graph.copy(update={"checkpointer": InMemorySaver()})
     config: Any = {"configurable": {"thread_id": "t"}}
     await talk.ainvoke({"messages": [HumanMessage("one")]}, config)
@@ -58,7 +58,7 @@ async def test_a_conversation_is_kept() -> None:
     assert "message 2 from you" in state["messages"][-1].text
 
 
-async def test_tokens_arrive_one_by_one() -> None:
+async def test_tokens_are_streamed_one_by_one() -> None:
     stream = graph.astream({"messages": [HumanMessage("hi")]}, stream_mode=["messages", "values"])
     seen = [(mode, part) async for mode, part in stream]
     parts: list[Any] = [part for mode, part in seen if mode == "messages"]
@@ -67,11 +67,11 @@ async def test_tokens_arrive_one_by_one() -> None:
     assert len(tokens) > 10
     final: Any = seen[-1][1]
     assert "".join(token.text for token in tokens) == final["messages"][-1].text
-    # A client that saw the tokens must recognise the message they became.
+    # The streamed tokens have the id of the final message, so that clients can match them.
     assert {token.id for token in tokens} == {final["messages"][-1].id}
 
 
-async def test_nothing_to_answer_fails() -> None:
+async def test_run_without_messages_fails() -> None:
     with pytest.raises(ValueError, match="at least one message"):
         await graph.ainvoke({"messages": []})
 
@@ -79,7 +79,7 @@ async def test_nothing_to_answer_fails() -> None:
 @pytest.mark.parametrize(
     "context", [{"model": ""}, {"model": 5}, {"temperature": 1}, {"system_prompt": None}]
 )
-async def test_a_bad_context_fails(context: dict[str, Any]) -> None:
+async def test_invalid_context_fails(context: dict[str, Any]) -> None:
     untyped: Any = context
     with pytest.raises(ValidationError):
         await graph.ainvoke({"messages": [HumanMessage("hi")]}, context=untyped)

@@ -1,4 +1,4 @@
-"""Files to text: Markdown, text, HTML and PDF, and what is none of them."""
+"""Parsing files: Markdown, text, HTML and PDF, and files that are rejected."""
 
 import os
 from io import BytesIO
@@ -22,7 +22,7 @@ def said(document: Document) -> list[tuple[str, str]]:
     return [(section.heading, section.text) for section in document.sections]
 
 
-def test_markdown_has_headings_but_not_in_code() -> None:
+def test_markdown_headings_in_code_are_ignored() -> None:
     text = b"intro\n# Light #\n\n## Tower\nstone\n```sh\n# no heading\n```\n#hash\n##  Lamp\nbright"
     page = read("a.md", text)
     assert page.title == "Light"
@@ -33,7 +33,7 @@ def test_markdown_has_headings_but_not_in_code() -> None:
     ]
 
 
-def test_markdown_has_underlined_headings() -> None:
+def test_markdown_underlined_headings_are_parsed() -> None:
     page = read("a.md", b"Light\n=====\n\nTower\n---\nstone\n\n---\n| a | b |\n|---|---|\n")
     assert page.title == "Light"
     assert said(page) == [("Tower", "stone\n\n---\n| a | b |\n|---|---|")]
@@ -49,7 +49,7 @@ def test_markdown_has_underlined_headings() -> None:
         ("--- \nno end", "name"),
     ],
 )
-def test_the_title_of_markdown(text: str, title: str) -> None:
+def test_title_of_markdown(text: str, title: str) -> None:
     page = read("name.md", text.encode())
     assert page.title == title
     assert "title:" not in str(page.sections)
@@ -59,15 +59,15 @@ def test_the_title_of_markdown(text: str, title: str) -> None:
     "content",
     ["níveis".encode(), b"\xef\xbb\xbfn\xc3\xadveis", "níveis".encode("utf-16"), b"n\xedveis"],
 )
-def test_text_in_the_encodings_there_are(content: bytes) -> None:
+def test_text_encodings_are_detected(content: bytes) -> None:
     assert said(read("a.txt", content)) == [("", "níveis")]
 
 
-def test_text_is_composed_and_has_one_kind_of_line_end() -> None:
+def test_text_is_normalized() -> None:
     assert said(read("a.txt", "ni\u0301veis\r\nb\rc".encode())) == [("", "níveis\nb\nc")]
 
 
-def test_html_is_its_main_text_under_its_headings() -> None:
+def test_html_gives_main_text_with_headings() -> None:
     page = read(
         "a.html",
         b"""<html><head><title>The tax</title><script>var x</script></head><body>
@@ -81,11 +81,11 @@ def test_html_is_its_main_text_under_its_headings() -> None:
     assert "All pages" not in str(page) and "var x" not in str(page)
 
 
-def test_a_fragment_of_html() -> None:
+def test_html_fragment_is_parsed() -> None:
     assert said(read("a.htm", "<p>Só um parágrafo.</p>".encode())) == [("", "Só um parágrafo.")]
 
 
-def test_pdf_has_pages() -> None:
+def test_pdf_pages_become_sections() -> None:
     page = read("name.pdf", pdf("Page one.", "Page two."))
     assert page.title == "name"
     assert said(page) == [("p. 1", "Page one."), ("p. 2", "Page two.")]
@@ -99,7 +99,7 @@ def encrypted(user: str) -> bytes:
     return written.getvalue()
 
 
-def test_a_pdf_that_anybody_may_open_is_read() -> None:
+def test_pdf_with_empty_password_is_read() -> None:
     assert said(read("a.pdf", encrypted(""))) == [("p. 1", "Secret words.")]
 
 
@@ -119,18 +119,18 @@ def test_a_pdf_that_anybody_may_open_is_read() -> None:
         ("a.html", b"\x00\x01", "no text"),
     ],
 )
-def test_what_is_no_document_is_refused(name: str, content: bytes, why: str) -> None:
+def test_invalid_document_is_rejected_with_reason(name: str, content: bytes, why: str) -> None:
     with pytest.raises(Unreadable, match=why):
         read(name, content)
 
 
-def test_too_much_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_much_text_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "LONGEST_TEXT", 10)
     with pytest.raises(Unreadable, match="more than 10 characters"):
         read("a.txt", b"eleven eleven")
 
 
-def test_loading_a_file(tmp_path: Path) -> None:
+def test_load_reads_bytes_and_checks_size(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"12345")
     assert load(path, 5) == b"12345"
@@ -141,9 +141,9 @@ def test_loading_a_file(tmp_path: Path) -> None:
         load(path, 5)
 
 
-def test_what_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
+def test_non_regular_file_is_rejected(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
-    with pytest.raises(Unreadable, match="no regular file"):
+    with pytest.raises(Unreadable, match="not a regular file"):
         load(tmp_path / "pipe.txt", LARGEST)
     (tmp_path / "link.txt").symlink_to(tmp_path / "pipe.txt")
     with pytest.raises(OSError, match="symbolic links"):

@@ -1,4 +1,4 @@
-"""Candidates from the web, as a search engine gives them."""
+"""Web search for candidates, with a fake search engine."""
 
 import asyncio
 import logging
@@ -15,11 +15,11 @@ LOG = "my_agent.icp_finder.discovery"
 
 
 class Engine:
-    """Stands for the search engines.
+    """A fake search engine.
 
     Attributes:
         asked: the queries, in order.
-        answers: what each gives; the last one again and again.
+        answers: the results of each query; the last one repeats.
     """
 
     def __init__(self, *answers: Any) -> None:
@@ -63,7 +63,7 @@ def icp(*industries: str, regions: tuple[str, ...] = (), keywords: tuple[str, ..
     }
 
 
-async def test_companies_are_found_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_company_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     engine(
         monkeypatch,
         [
@@ -95,7 +95,7 @@ async def test_companies_are_found_once_each(monkeypatch: pytest.MonkeyPatch) ->
         {},
     ],
 )
-async def test_what_is_no_new_company_is_left_out(
+async def test_known_companies_and_lists_are_left_out(
     monkeypatch: pytest.MonkeyPatch, wrong: Any
 ) -> None:
     engine(monkeypatch, [wrong])
@@ -112,11 +112,11 @@ async def test_what_is_no_new_company_is_left_out(
         (icp(), "companies like one.com"),
     ],
 )
-def test_what_is_searched_for(ask: Icp, first: str) -> None:
+def test_first_query(ask: Icp, first: str) -> None:
     assert discovery.queries(ACME, ask)[0] == first
 
 
-def test_no_more_is_searched_for_than_a_bound() -> None:
+def test_number_of_queries_is_limited() -> None:
     many = icp(*"abcdefg", regions=("x", "y"))
     assert len(discovery.queries(ACME, many)) == discovery.QUERIES
 
@@ -124,29 +124,29 @@ def test_no_more_is_searched_for_than_a_bound() -> None:
 @pytest.mark.parametrize(
     "error", [DDGSException("DNSError"), TimeoutException("timed out"), RatelimitException("202")]
 )
-async def test_without_a_network_nothing_is_found_and_the_log_says_so(
+async def test_search_failure_finds_nothing_and_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     asked = engine(monkeypatch, error).asked
     with caplog.at_level(logging.INFO, LOG):
         assert await discovery.discover(ACME, icp("a", "b", "c"), limit=10) == []
     assert len(asked) == 1
-    assert [record.getMessage() for record in caplog.records] == [f"No web search: {error}"]
+    assert [record.getMessage() for record in caplog.records] == [f"Web search failed: {error}"]
 
 
-async def test_what_was_found_before_a_failure_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_results_before_a_failure_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     engine(monkeypatch, [result("https://widgets.com")], DDGSException("down"))
     found = await discovery.discover(ACME, icp("a", "b", "c"), limit=10)
     assert [each.key for each in found] == ["domain:widgets.com"]
 
 
-async def test_no_results_are_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_results_do_not_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = engine(monkeypatch, DDGSException("No results found."), []).asked
     assert await discovery.discover(ACME, icp("a", "b"), limit=10) == []
     assert len(asked) == 2
 
 
-async def test_a_search_ends_in_time(
+async def test_search_times_out(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(discovery, "SEARCH_SECONDS", 0.2)
@@ -156,10 +156,10 @@ async def test_a_search_ends_in_time(
         async with asyncio.timeout(60):
             assert await discovery.discover(ACME, icp("a"), limit=10) == []
     late.set()
-    assert "it takes too long" in caplog.text
+    assert "Web search failed: timeout" in caplog.text
 
 
-async def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_web_search_can_be_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ICP_WEB_SEARCH", "false")
     asked = engine(monkeypatch, [result("https://widgets.com")]).asked
     assert await discovery.discover(ACME, icp("a"), limit=10) == []
@@ -178,7 +178,7 @@ async def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
         ("https://sg.com", None),
     ],
 )
-async def test_a_website_is_a_companys_if_its_domain_is_its_name(
+async def test_website_of_company_must_match_its_name(
     monkeypatch: pytest.MonkeyPatch, href: str, website: str | None
 ) -> None:
     asked = engine(monkeypatch, [result(href)]).asked

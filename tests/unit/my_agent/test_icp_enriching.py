@@ -1,11 +1,11 @@
-"""What a company's page tells of it."""
+"""Details that are extracted from a company's page."""
 
 import pytest
 
 from my_agent.icp_finder.enriching import MAX_CONTACTS, contacts, size
 
 
-def test_addresses_and_numbers_are_found_once() -> None:
+def test_contacts_are_found_once() -> None:
     text = (
         "Write to Sales@Acme.com or sales@acme.com. See logo@2x.png, a@b and info+sg@mail.acme.co.uk. "
         "Call +65 6123 4567, +65 6123 4567 or +49 (30) 123-4567; since 1990, 12345678."
@@ -17,7 +17,7 @@ def test_addresses_and_numbers_are_found_once() -> None:
     assert contacts("nothing") == {"emails": [], "phones": []}
 
 
-def test_there_are_no_more_than_a_few() -> None:
+def test_number_of_contacts_is_limited() -> None:
     text = " ".join(f"person{number}@acme.com" for number in range(50))
     assert len(contacts(text)["emails"]) == MAX_CONTACTS
 

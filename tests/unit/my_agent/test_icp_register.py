@@ -1,4 +1,4 @@
-"""Rows of the register: what is taken from them, and which are skipped."""
+"""Rows of the register: parsed values, and rows that are skipped."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ def read(*lines: str) -> Sequence[Any]:
     return list(parse(lines))
 
 
-def test_a_whole_row() -> None:
+def test_complete_row_is_parsed() -> None:
     line = (
         '201912345k,"ACME, AND  SONS",Local Company,Live Company,2019-03-01,62011,SOFTWARE,na,na,'
         "12,HIGH STREET,na,3\n"
@@ -45,7 +45,7 @@ def test_a_whole_row() -> None:
     }
 
 
-def test_columns_come_in_any_order_and_case_and_others_need_not_come() -> None:
+def test_columns_may_have_any_order_and_case_and_optional_ones_may_be_missing() -> None:
     [row] = read(SHORT, GOOD)
     assert (row["name"], row["primary_ssic"], row["is_live"]) == ("ACME", "62011", True)
 
@@ -54,7 +54,7 @@ def test_columns_come_in_any_order_and_case_and_others_need_not_come() -> None:
     ("status", "live"),
     [("Live", True), ("LIVE COMPANY", True), ("Struck Off", False), ("na", False)],
 )
-def test_who_is_in_business(status: str, live: bool) -> None:
+def test_status_determines_is_live(status: str, live: bool) -> None:
     [row] = read(SHORT, f"62011,201912345K,{status},ACME\n")
     assert row["is_live"] is live
 
@@ -63,17 +63,17 @@ def test_who_is_in_business(status: str, live: bool) -> None:
     ("line", "why"),
     [
         ("62011,na,Live,ACME\n", "uen is missing"),
-        ("62011,12-45678X,Live,ACME\n", "uen '12-45678X' is none"),
+        ("62011,12-45678X,Live,ACME\n", "uen '12-45678X' is invalid"),
         ("62011,201912345K,Live,na\n", "entity_name is missing"),
-        ("xyz,201912345K,Live,ACME\n", "primary_ssic_code 'XYZ' is none"),
-        ("99999999,201912345K,Live,ACME\n", "primary_ssic_code '99999999' is none"),
-        ("62011,201912345K,Live\n", "another number of cells than columns"),
-        ("62011,201912345K,Live,ACME,more\n", "another number of cells than columns"),
-        ("62011,201912345K,Live,AC\0ME\n", "a cell has a zero byte"),
+        ("xyz,201912345K,Live,ACME\n", "primary_ssic_code 'XYZ' is invalid"),
+        ("99999999,201912345K,Live,ACME\n", "primary_ssic_code '99999999' is invalid"),
+        ("62011,201912345K,Live\n", "the row has more or fewer cells than columns"),
+        ("62011,201912345K,Live,ACME,more\n", "the row has more or fewer cells than columns"),
+        ("62011,201912345K,Live,AC\0ME\n", "a cell contains a NUL byte"),
         ('62011,201912345K,Live,"ACME"X"\n', "',' expected after '\"'"),
     ],
 )
-def test_a_bad_row_is_told_by_its_line_and_the_rest_is_read(line: str, why: str) -> None:
+def test_bad_row_is_reported_with_line_and_others_are_read(line: str, why: str) -> None:
     found = read(SHORT, GOOD, line, GOOD)
     assert [isinstance(row, dict) for row in found] == [True, False, True]
     assert isinstance(found[1], BadRow)
@@ -81,30 +81,30 @@ def test_a_bad_row_is_told_by_its_line_and_the_rest_is_read(line: str, why: str)
     assert found[1].why.lower() == why.lower()
 
 
-def test_lines_are_counted_as_an_editor_counts_them() -> None:
+def test_line_numbers_match_an_editors() -> None:
     found = read(SHORT, '62011,201912345K,Live,"TWO\n', 'LINES"\n', "\n", "62011,na,Live,X\n")
     assert found[0]["name"] == "TWO LINES"
     assert found[1] == BadRow(5, "uen is missing")
 
 
-def test_a_date_that_is_none_makes_a_row_bad() -> None:
+def test_invalid_date_makes_row_bad() -> None:
     line = "201912345K,ACME,na,Live,31/12/2019,62011,na,na,na,na,na,na,na\n"
     [bad] = read(FULL, line)
-    assert "registration_incorporation_date '31/12/2019' is none" in bad.why
+    assert "registration_incorporation_date '31/12/2019' is invalid" in bad.why
 
 
 @pytest.mark.parametrize("lines", [[], ["\n"], ["a,b\n"], ["uen,entity_name\n"]])
-def test_what_is_no_register_is_refused_by_its_columns(lines: list[str]) -> None:
+def test_missing_columns_are_rejected(lines: list[str]) -> None:
     with pytest.raises(RegisterError, match="primary_ssic_code"):
         read(*lines)
 
 
-def test_the_made_up_register_is_what_its_script_writes() -> None:
+def test_made_up_register_equals_script_output() -> None:
     shipped = ROOT / "my_agent/icp_finder/reference/made_up_register.csv"
     assert shipped.read_text(encoding="utf-8") == made_up.text()
 
 
-def test_the_made_up_register_is_good_and_says_that_it_is_made_up(tmp_path: Path) -> None:
+def test_made_up_register_is_valid_and_marked_as_made_up(tmp_path: Path) -> None:
     found = read(*made_up.text().splitlines(keepends=True))
     assert len(found) == made_up.COUNT
     assert all(isinstance(row, dict) for row in found)

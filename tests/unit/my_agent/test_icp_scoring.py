@@ -1,4 +1,4 @@
-"""How well candidates fit, and why."""
+"""Scores of candidates and their parts."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,12 +21,12 @@ def company(*customers: str) -> Company:
 
 
 def part(name: str, candidate: Candidate, of: Company | None = None, **asked: list[str]) -> float:
-    """How well a candidate fits in one feature, from 0 to 1."""
+    """Return the fit of a candidate in one feature, from 0 to 1."""
     ask: Icp = {**ANY, **asked}  # type: ignore[typeddict-item]
     return round(score(candidate, of or company(), ask).parts[name] / WEIGHTS[name], 2)
 
 
-def test_the_weights_are_one_together_and_the_parts_the_total() -> None:
+def test_weights_sum_to_one_and_parts_to_total() -> None:
     assert sum(WEIGHTS.values()) == pytest.approx(1)
     found = score(PLAIN, company(), ANY)
     assert found.parts.keys() == WEIGHTS.keys()
@@ -34,7 +34,7 @@ def test_the_weights_are_one_together_and_the_parts_the_total() -> None:
     assert 0 <= found.total <= 1
 
 
-def test_a_candidate_that_fits_in_all_has_the_whole_score() -> None:
+def test_perfect_candidate_scores_one() -> None:
     words = "alpha1 bravo charlie delta1 echo1 foxtrot golf1 hotel1 india juliet kilo1 lima1"
     best = replace(
         PLAIN, website="https://x.com", region="Singapore", about=words, details={"size": "11-50"}
@@ -66,13 +66,13 @@ def test_industry(more: dict[str, Any], industries: list[str], fit: float) -> No
     assert part("industry", replace(PLAIN, **more), industries=industries) == fit
 
 
-def test_keywords_count_by_their_share() -> None:
+def test_keywords_score_by_share() -> None:
     told = replace(PLAIN, about="Robots and drones", details={"about": "and lasers"})
     assert part("keywords", told, keywords=["ROBOTS", "lasers", "ships", "sails"]) == 0.5
     assert part("keywords", told) == 1
 
 
-def test_likeness_is_with_the_most_alike_customer() -> None:
+def test_likeness_uses_most_similar_customer() -> None:
     told = replace(PLAIN, about="widgets handmade robots")
     assert part("customers", told) == 0.5
     assert part("customers", told, company("nothing here", "handmade widgets robots")) == 0.25
@@ -100,12 +100,12 @@ def test_size(size: str | None, fit: float) -> None:
     assert part("size", known, sizes=["11-50", "51-200"]) == fit
 
 
-def test_a_website_found_later_counts() -> None:
+def test_website_found_by_enrichment_counts() -> None:
     assert part("website", PLAIN) == 0
     assert part("website", replace(PLAIN, details={"website": "https://x.com"})) == 1
 
 
-def test_regions_with_singapore_in_them() -> None:
+def test_regions_that_contain_singapore() -> None:
     assert around_singapore(["Germany", "  South East  Asia "])
     assert not around_singapore(["Germany"])
     assert not around_singapore([])

@@ -1,4 +1,4 @@
-"""Industries as people call them, and the codes of the classification."""
+"""Names of industries, and the codes of the SSIC."""
 
 import pytest
 
@@ -7,11 +7,11 @@ from my_agent.icp_finder import ssic
 SECTIONS = "ABCDEFGHIJKLMNOPQRSTU"
 
 
-def test_every_section_and_division_is_there() -> None:
+def test_table_has_every_section_and_division() -> None:
     held = {entry.code for entry in ssic.industries()}
     divisions = {prefix for section in SECTIONS for prefix in ssic.prefixes(section)}
     assert set(SECTIONS) <= held
-    # ISIC Rev. 4 has 88, and every one of them is in one section.
+    # ISIC Rev. 4 has 88 divisions, each in exactly one section.
     assert len(divisions) == 88
     assert divisions == {code for code in held if code.isdigit() and len(code) == 2}
     assert all(len(ssic.lineage(code)) >= 2 for code in held if code.isdigit())
@@ -36,17 +36,17 @@ def test_every_section_and_division_is_there() -> None:
         ("j", "J"),
     ],
 )
-def test_what_a_text_means_first(text: str, code: str) -> None:
+def test_best_match_of_a_text(text: str, code: str) -> None:
     assert ssic.find(text)[0].code == code
 
 
 @pytest.mark.parametrize("text", ["", "zebra", "make it better", "00", "0", "²²", "W", "123456"])
-def test_what_means_nothing(text: str) -> None:
+def test_text_without_known_words_matches_nothing(text: str) -> None:
     assert ssic.find(text) == []
     assert ssic.codes([text]) == []
 
 
-def test_a_match_says_which_words_it_was_found_by() -> None:
+def test_match_names_its_phrase() -> None:
     [saas, food] = ssic.find("SaaS for restaurants", limit=2)
     assert (saas.code, saas.because) == ("582", "saas")
     assert (food.code, food.because) == ("56", "restaurants")
@@ -54,7 +54,7 @@ def test_a_match_says_which_words_it_was_found_by() -> None:
     assert ssic.MINIMUM <= saas.score < ssic.WHOLE
 
 
-def test_titles_mean_themselves() -> None:
+def test_titles_match_themselves() -> None:
     wrong = [
         entry.code
         for entry in ssic.industries()
@@ -63,7 +63,7 @@ def test_titles_mean_themselves() -> None:
     assert wrong == []
 
 
-def test_several_industries_give_each_code_once_surest_first() -> None:
+def test_codes_are_unique_and_best_first() -> None:
     codes = ssic.codes(["Software", "B2B software for hotels", "software"])
     assert codes[0] == "62"
     assert "55" in codes
@@ -71,7 +71,7 @@ def test_several_industries_give_each_code_once_surest_first() -> None:
     assert ssic.codes(["software", "hotels", "banks"], limit=2) == ["62", "55"]
 
 
-def test_a_code_covers_those_that_begin_with_it() -> None:
+def test_code_covers_codes_that_begin_with_it() -> None:
     assert ssic.covers("62", ["62011"])
     assert ssic.covers("J", ["46900", "62011"])
     assert not ssic.covers("63", ["62011"])
@@ -97,11 +97,11 @@ def test_a_code_covers_those_that_begin_with_it() -> None:
         ("٦٢٠١١", ""),
     ],
 )
-def test_codes_of_files_have_five_digits(written: str, code: str) -> None:
+def test_register_codes_are_padded_to_five_digits(written: str, code: str) -> None:
     assert ssic.normal(written) == code
 
 
-def test_a_sites_text_is_about_the_industries_whose_words_it_says() -> None:
+def test_industries_in_text_are_those_whose_words_it_contains() -> None:
     text = (
         "We are a freight forwarder. Our logistics services include warehousing, cold storage and "
         "customs. Customers trust our freight forwarding, and so do restaurants."

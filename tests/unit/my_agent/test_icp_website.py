@@ -1,4 +1,4 @@
-"""Reading websites: what is read, and what is not connected to."""
+"""Reading websites: extracted text, and addresses that are refused."""
 
 import asyncio
 import gzip
@@ -27,7 +27,7 @@ TEXT = "We sell handmade widgets to hotels. " * 10
 
 @pytest.fixture
 def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Websites]:
-    """Websites at 127.0.0.1, which alone of all private addresses may be read."""
+    """Start websites at 127.0.0.1, the only private address that may be read."""
     monkeypatch.setenv("ICP_PRIVATE_NETWORKS", "127.0.0.1/32")
     monkeypatch.setenv("ICP_SITE_SECONDS", "60")
     with websites() as served:
@@ -36,7 +36,7 @@ def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Websites]:
 
 
 def resolving(patch: pytest.MonkeyPatch, **names: list[str]) -> list[str]:
-    """Have these hosts these addresses; which were looked up."""
+    """Fake the DNS: map host names to addresses. The returned list contains the lookups."""
     asked: list[str] = []
 
     async def look_up(_: Any, host: str, port: int, **__: Any) -> list[Any]:
@@ -49,7 +49,7 @@ def resolving(patch: pytest.MonkeyPatch, **names: list[str]) -> list[str]:
 
 
 def certified(folder: Path, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """What a server of that name shows, and what a client trusts that trusts it alone."""
+    """Return the TLS context of a server of this name, and a client context that trusts only it."""
     key = ec.generate_private_key(ec.SECP256R1())
     who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
@@ -74,7 +74,7 @@ def certified(folder: Path, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     return server, ssl.create_default_context(cafile=str(shown))
 
 
-async def test_a_site_is_read(web: Websites) -> None:
+async def test_site_is_read(web: Websites) -> None:
     site = await read_site(f"{web.url}/")
     assert site["name"] == "Acme Widgets"
     assert site["about"].startswith(("Acme Widgets We sell handmade", "We sell handmade"))
@@ -100,7 +100,7 @@ async def test_redirects_are_followed(web: Websites) -> None:
         "//192.168.0.1/",
     ],
 )
-async def test_a_redirect_to_a_private_address_is_refused(web: Websites, target: str) -> None:
+async def test_redirect_to_private_address_is_refused(web: Websites, target: str) -> None:
     web.pages["/leak"] = redirect(target)
     with pytest.raises(SiteRefused, match="private address"):
         await read_site(f"{web.url}/leak")
@@ -108,13 +108,13 @@ async def test_a_redirect_to_a_private_address_is_refused(web: Websites, target:
 
 
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://example.com/", "gopher://x.com/"])
-async def test_a_redirect_out_of_the_web_is_refused(web: Websites, target: str) -> None:
+async def test_redirect_to_other_scheme_is_refused(web: Websites, target: str) -> None:
     web.pages["/leak"] = redirect(target)
-    with pytest.raises(SiteRefused, match="not an address of the web"):
+    with pytest.raises(SiteRefused, match="not an http or https address"):
         await read_site(f"{web.url}/leak")
 
 
-async def test_private_addresses_are_refused_unless_they_are_allowed(
+async def test_private_addresses_are_refused_unless_allowed(
     web: Websites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ICP_PRIVATE_NETWORKS")
@@ -133,16 +133,16 @@ async def test_private_addresses_are_refused_unless_they_are_allowed(
         *("64:ff9b::7f00:1", "64:ff9b::a00:1", "2002:7f00:1::", "2002:a00:1::1"),
     ],
 )
-def test_addresses_that_are_nobodys_on_the_internet(address: str) -> None:
+def test_non_public_addresses(address: str) -> None:
     assert not is_public(ip_address(address))
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "64:ff9b::808:808"])
-def test_addresses_of_the_internet(address: str) -> None:
+def test_public_addresses(address: str) -> None:
     assert is_public(ip_address(address))
 
 
-async def test_a_name_of_a_private_address_is_refused(
+async def test_name_that_resolves_to_private_address_is_refused(
     web: Websites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolving(monkeypatch, inside_example=["93.184.216.34", "10.0.0.5"])
@@ -150,19 +150,19 @@ async def test_a_name_of_a_private_address_is_refused(
         await read_site("http://inside.example")
 
 
-async def test_the_address_that_was_checked_is_the_one_connected_to(
+async def test_connection_uses_the_checked_address(
     web: Websites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a name could lead elsewhere the second time that it is looked up."""
+    """A second lookup could return a different address (DNS rebinding)."""
     asked = resolving(monkeypatch, rebinding_example=["127.0.0.1"])
     site = await read_site(f"http://rebinding.example:{web.port}/")
     assert site["name"] == "Acme Widgets"
-    # What connects is given the address, which it need not look up; the site sees its name.
+    # The connection gets the address and looks nothing up; the site sees the host name.
     assert asked.count("rebinding.example") == 1
     assert web.hosts == [f"rebinding.example:{web.port}"]
 
 
-async def test_a_certificate_is_checked_for_the_name_and_not_for_the_address(
+async def test_certificate_is_checked_against_host_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("ICP_PRIVATE_NETWORKS", "127.0.0.1/32")
@@ -178,7 +178,7 @@ async def test_a_certificate_is_checked_for_the_name_and_not_for_the_address(
         assert web.hosts == [f"secure.example:{web.port}"]
 
 
-async def test_another_address_is_tried_where_one_does_not_answer(
+async def test_next_address_is_tried_if_one_does_not_answer(
     web: Websites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ICP_PRIVATE_NETWORKS", "127.0.0.0/8")
@@ -186,7 +186,7 @@ async def test_another_address_is_tried_where_one_does_not_answer(
     assert (await read_site(f"http://two.example:{web.port}/"))["name"] == "Acme Widgets"
 
 
-async def test_a_site_without_https_is_read_by_http(
+async def test_site_without_https_is_read_over_http(
     web: Websites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -206,8 +206,8 @@ async def test_a_site_without_https_is_read_by_http(
     ("page", "sentence"),
     [
         (Page(b"gone", 404), r"answered with an error \(404\)"),
-        (Page(b"%PDF", headers={"content-type": "application/pdf"}), "no page of text"),
-        (Page(TEXT.encode(), headers={}), "no page of text"),
+        (Page(b"%PDF", headers={"content-type": "application/pdf"}), "is not a page with text"),
+        (Page(TEXT.encode(), headers={}), "is not a page with text"),
         (Page(b""), "has no text"),
         (Page(b"<html><body><script>x()</script></body></html>"), "has no text"),
         (Page(b"x", headers={**HTML, "content-encoding": "br"}), "compressed in an unknown way"),
@@ -215,7 +215,7 @@ async def test_a_site_without_https_is_read_by_http(
         (redirect("/page"), "redirects again and again"),
     ],
 )
-async def test_what_cannot_be_read_is_said_in_a_sentence(
+async def test_unreadable_site_raises_readable_error(
     web: Websites, page: Page, sentence: str
 ) -> None:
     web.pages["/page"] = page
@@ -223,21 +223,21 @@ async def test_what_cannot_be_read_is_said_in_a_sentence(
         await read_site(f"{web.url}/page")
 
 
-async def test_a_site_that_nothing_answers_at(web: Websites) -> None:
+async def test_unreachable_site_is_unreadable(web: Websites) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         with pytest.raises(SiteUnreadable, match="could not be read"):
             await read_site(f"http://127.0.0.1:{closed.getsockname()[1]}")
 
 
-async def test_a_site_that_takes_too_long(web: Websites, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_site_is_unreadable(web: Websites, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ICP_SITE_SECONDS", "0.2")
     web.gate.clear()
     with pytest.raises(SiteUnreadable, match=r"took more than 0\.2 seconds"):
         await read_site(web.url)
 
 
-async def test_a_large_page_is_read_up_to_a_bound(web: Websites) -> None:
+async def test_large_page_is_truncated(web: Websites) -> None:
     head = company_page("Acme", TEXT).body
     assert isinstance(head, bytes)
     web.pages["/large"] = Page(head + b"<p>more</p>" * (website.MAX_BYTES // 5))
@@ -246,7 +246,7 @@ async def test_a_large_page_is_read_up_to_a_bound(web: Websites) -> None:
     assert len(page.text) <= website.MAX_BYTES
 
 
-async def test_a_small_answer_that_is_a_large_page_is_read_up_to_the_same_bound(
+async def test_decompressed_page_is_truncated(
     web: Websites,
 ) -> None:
     head = company_page("Acme", TEXT).body
@@ -268,7 +268,7 @@ async def test_a_small_answer_that_is_a_large_page_is_read_up_to_the_same_bound(
         ("", "127.0.0.1"),
     ],
 )
-async def test_what_a_page_calls_itself(web: Websites, title: str, name: str) -> None:
+async def test_name_is_taken_from_the_title(web: Websites, title: str, name: str) -> None:
     html = f"<html><head><title>{title}</title></head><body><p>{TEXT}</p></body></html>"
     web.pages["/named"] = Page(html.encode())
     found = (await read_page(f"{web.url}/named")).name
@@ -283,6 +283,6 @@ async def test_what_a_page_calls_itself(web: Websites, title: str, name: str) ->
         *("two.myshopify.com", "192.168.0.1", "localhost", "www.xn--bcher-kva.de"),
     ],
 )
-def test_threads_and_the_graph_tell_companies_apart_alike(written: str) -> None:
-    """`hooks` and `my_agent` may not import each other, so that each has a way of its own."""
+def test_thread_policy_and_graph_agree_on_domains(written: str) -> None:
+    """`hooks` and `my_agent` must not import each other, so each has its own implementation."""
     assert sites.domain(written) == context_key.domain(written)

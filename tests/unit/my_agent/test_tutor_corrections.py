@@ -1,4 +1,4 @@
-"""Corrections: merging what several found, applying it, keeping it, and summing it up."""
+"""Corrections: merging issues, applying, storing and summarizing them."""
 
 from itertools import pairwise
 from typing import Any
@@ -16,7 +16,7 @@ TEXT = "I has a apple and she go home."
 def issue(
     original: str, replacement: str, source: Source = "model", *, text: str = TEXT, **more: Any
 ) -> Issue:
-    """An issue at the first place where `original` stands."""
+    """Return an issue at the first occurrence of `original`."""
     start = text.index(original)
     found: Issue = {
         "type": "grammar",
@@ -30,31 +30,31 @@ def issue(
     return {**found, **more}  # type: ignore[typeddict-item]
 
 
-def test_what_both_find_is_one_issue_of_both() -> None:
+def test_issue_found_by_both_has_both_sources() -> None:
     [found] = merge([issue("has", "have")], [issue("has", "have", "harper", message="Agree!")])
     assert found["sources"] == ["model", "harper"]
     assert found["message"] == "Not has."
 
 
-def test_of_two_that_overlap_the_first_finder_is_believed() -> None:
+def test_first_checker_wins_on_overlap() -> None:
     model = issue("a apple", "an apple")
     assert merge([model], [issue("a ", "an ", "harper"), issue("apple", "pear", "harper")]) == [
         model
     ]
 
 
-def test_what_only_one_finds_stays_in_the_order_of_the_text() -> None:
+def test_merged_issues_are_in_text_order() -> None:
     merged = merge([issue("go", "goes")], [issue("has", "have", "harper")])
     assert [found["original"] for found in merged] == ["has", "go"]
     assert [found["start"] for found in merged] == [2, 22]
     assert apply(TEXT, merged) == "I have a apple and she goes home."
 
 
-def test_issues_side_by_side_do_not_overlap() -> None:
+def test_adjacent_issues_do_not_overlap() -> None:
     assert len(merge([issue("has ", "have ")], [issue("a apple", "an apple", "harper")])) == 2
 
 
-def test_merging_changes_nothing_of_what_it_was_given() -> None:
+def test_merge_does_not_change_its_input() -> None:
     model, harper = [issue("has", "have")], [issue("has", "have", "harper")]
     merge(model, harper)
     assert (model, harper) == ([issue("has", "have")], [issue("has", "have", "harper")])
@@ -79,13 +79,13 @@ def test_merged_issues_never_overlap_and_can_be_applied(
     merged = merge(issues(first, "model"), issues(second, "harper"))
     for one, next_one in pairwise(merged):
         assert one["end"] <= next_one["start"]
-    # Each went where it belongs: what is between them is as it was.
+    # The text between the issues is unchanged.
     size = len(text) - sum(found["end"] - found["start"] for found in merged)
     assert len(apply(text, merged)) == size + len(merged)
     assert apply(text, merged).count("X") == len(merged)
 
 
-def test_a_correction_says_how_the_message_should_read() -> None:
+def test_correction_contains_corrected_text() -> None:
     issues = [issue("has", "have"), issue("a ", "an ", message="An before a vowel.")]
     assert correction("m1", TEXT, issues) == {
         "message_id": "m1",
@@ -100,7 +100,7 @@ def test_a_correction_says_how_the_message_should_read() -> None:
 
 
 @pytest.mark.parametrize("issues", [[], [issue("has", "has")]])
-def test_what_needs_no_change_gets_no_correction(issues: list[Issue]) -> None:
+def test_unchanged_text_gets_no_correction(issues: list[Issue]) -> None:
     assert correction("m1", TEXT, issues) is None
 
 
@@ -110,7 +110,7 @@ def made(message_id: str, *issues: Issue) -> Correction:
     return found
 
 
-def test_a_message_has_one_correction_however_often_it_is_corrected() -> None:
+def test_new_correction_replaces_the_old_one() -> None:
     kept = keep([], [made("m1"), made("m2")])
     again = made("m1", issue("go", "goes"))
     assert keep(kept, [again, made("m3")]) == [again, made("m2"), made("m3")]
@@ -131,12 +131,12 @@ def test_a_message_has_one_correction_however_often_it_is_corrected() -> None:
         "no correction",
     ],
 )
-def test_nothing_else_is_kept_for_a_correction(wrong: Any) -> None:
+def test_invalid_correction_raises(wrong: Any) -> None:
     with pytest.raises(ValueError, match="validation error"):
         keep([], [wrong])
 
 
-def test_a_summary_counts_and_shows_the_most_frequent_first() -> None:
+def test_summary_counts_most_frequent_type_first() -> None:
     corrections = [
         made("m1", issue("has", "have", type="agreement"), issue("a ", "an ", type="article")),
         made("m2", issue("go", "goes", type="agreement")),
@@ -154,7 +154,7 @@ def test_a_summary_counts_and_shows_the_most_frequent_first() -> None:
     assert summary["advice"] == summary["by_type"][0]["advice"] == ADVICE["agreement"]
 
 
-def test_a_summary_shows_each_mistake_once_and_only_the_latest() -> None:
+def test_summary_shows_latest_example_of_each_mistake() -> None:
     words = ["I", "has", "a", "apple", "and", "she"]
     corrections = [made(f"m{n}", issue(word, "X")) for n, word in enumerate([*words, "has"])]
     [summary] = summarize(corrections)["by_type"]
@@ -163,5 +163,5 @@ def test_a_summary_shows_each_mistake_once_and_only_the_latest() -> None:
     assert len(summary["examples"]) == EXAMPLES
 
 
-def test_a_summary_of_nothing_is_encouraging() -> None:
+def test_empty_summary_is_encouraging() -> None:
     assert summarize([]) == {"corrections": 0, "issues": 0, "by_type": [], "advice": NOTHING}

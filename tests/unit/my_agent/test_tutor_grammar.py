@@ -1,4 +1,4 @@
-"""What Harper finds in real sentences, and what it leaves alone."""
+"""Harper's findings in real sentences, and correct sentences without findings."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -38,7 +38,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("text", "corrected", "types"), MISTAKES)
-def test_a_mistake_is_found_where_it_is(text: str, corrected: str, types: list[str]) -> None:
+def test_mistake_is_found_and_corrected(text: str, corrected: str, types: list[str]) -> None:
     issues = grammar.check(text)
     assert apply(text, issues) == corrected
     assert [issue["type"] for issue in issues] == types
@@ -63,11 +63,11 @@ CORRECT = [
     "IMHO it takes 30 ms, and my co-worker is sure of her re-election.",
     "lol that's so funny 😂",
     "No worries, mate! I'll see you at uni tomorrow.",
-    # Either side of the Atlantic.
+    # American and British spelling.
     "My favourite colour is grey.",
     "My favorite color is gray.",
     "We realised that the organisation had travelled to the theatre.",
-    # Lists with one comma or two.
+    # Lists with and without the Oxford comma.
     "I bought bread, milk and eggs.",
     "I bought bread, milk, and eggs.",
     # Names.
@@ -75,7 +75,7 @@ CORRECT = [
     "I work with Kubernetes and FastAPI at Nubank.",
     "See https://example.com/foo_bar?x=1 or mail me at ana.b@foo.io",
     "Call me at 555-1234.",
-    # Words of other languages in a sentence, and other languages.
+    # Foreign words in a sentence, and texts in other languages.
     "In Portuguese we say saudade.",
     "He said “hola” to me.",
     'Como se diz "saudade" em inglês?',
@@ -87,7 +87,7 @@ CORRECT = [
     "Bonjour, je voudrais apprendre l'anglais.",
     "こんにちは、元気ですか",
     "Merhaba, bugün nasılsın?",
-    # Nothing to read.
+    # Texts without words.
     "",
     "   ",
     "😂😂",
@@ -98,17 +98,17 @@ CORRECT = [
 
 
 @pytest.mark.parametrize("text", CORRECT)
-def test_what_is_correct_is_left_alone(text: str) -> None:
+def test_correct_text_has_no_issues(text: str) -> None:
     assert grammar.check(text) == []
 
 
-def test_many_may_ask_at_once() -> None:
+def test_check_is_thread_safe() -> None:
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(grammar.check, ["I has a apple."] * 40))
     assert found == [grammar.check("I has a apple.")] * 40
 
 
-def test_a_long_message_is_checked_whole() -> None:
+def test_long_message_is_checked_completely() -> None:
     sentence = "I has a apple. "
     issues = grammar.check(sentence * 250)
     assert apply(sentence * 250, issues) == "I have an apple. " * 250

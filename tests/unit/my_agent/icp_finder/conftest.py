@@ -1,4 +1,4 @@
-"""What tests of the ICP finder's nodes stand on: a database, a log, a thread and the web."""
+"""Fixtures of the ICP finder's nodes: a database, captured logs, thread metadata and websites."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,19 +30,19 @@ def logged() -> Iterator[list[Any]]:
 
 @pytest.fixture
 def metadata(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The thread's metadata, as the server would tell them."""
+    """Replace the metadata of the thread by a dictionary that the test can change."""
     found: dict[str, Any] = {}
 
-    async def told(config: Any) -> dict[str, Any]:
+    async def metadata_of(config: Any) -> dict[str, Any]:
         return found
 
-    monkeypatch.setattr(thread, "metadata", told)
+    monkeypatch.setattr(thread, "metadata", metadata_of)
     return found
 
 
 @pytest.fixture
 def web(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Reads websites without a network; which ones is in the list."""
+    """Read websites without a network. The list contains the domains that were read."""
     read: list[str] = []
 
     async def read_site(website: str) -> Site:

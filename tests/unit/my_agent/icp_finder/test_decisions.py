@@ -1,4 +1,4 @@
-"""The decision matrix of the ICP finder, combination by combination."""
+"""The decision about candidates for every combination of signals."""
 
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -16,10 +16,10 @@ NAMES = [field.name for field in fields(Signals)]
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 RULE = "Default ICP"
 
-# Which signal speaks against stored candidates, and with which words.
-AGAINST = {
+# The reason that each signal gives against the stored candidates.
+REASONS = {
     "changes": "the website has changed since the last search",
-    "rule_drift": "the rule in force is another one",
+    "rule_drift": "a different rule is in force",
     "discovery_stale": "the last search is out of date",
     "profile_stale": "the company's profile is out of date",
 }
@@ -32,24 +32,24 @@ def combination(values: tuple[bool, ...]) -> dict[str, bool]:
 ALL = [combination(values) for values in product((False, True), repeat=len(NAMES))]
 
 
-def made(said: dict[str, bool]) -> Signals:
-    values: dict[str, Any] = {**said, "changes": ("website",) if said["changes"] else ()}
+def signals_of(flags: dict[str, bool]) -> Signals:
+    values: dict[str, Any] = {**flags, "changes": ("website",) if flags["changes"] else ()}
     return Signals(**values)
 
 
 @pytest.mark.parametrize(
-    "said", ALL, ids=lambda said: "+".join(n for n, v in said.items() if v) or "-"
+    "flags", ALL, ids=lambda flags: "+".join(n for n, v in flags.items() if v) or "-"
 )
-def test_every_combination_has_its_decision(said: dict[str, bool]) -> None:
-    decisions = decide(made(said))
-    reasons = [words for name, words in AGAINST.items() if said[name]]
-    if not said["profile_exists"]:
+def test_each_combination_of_signals_gives_its_decision(flags: dict[str, bool]) -> None:
+    decisions = decide(signals_of(flags))
+    reasons = [words for name, words in REASONS.items() if flags[name]]
+    if not flags["profile_exists"]:
         expected = (False, False, "nothing is known of this company yet")
-    elif not said["icp_confirmed"]:
+    elif not flags["icp_confirmed"]:
         expected = (False, False, "the ideal customer profile is not confirmed yet")
     elif reasons:
         expected = (False, True, reasons[0])
-    elif said["recent_candidates"]:
+    elif flags["recent_candidates"]:
         expected = (True, False, "recent")
     else:
         expected = (False, True, "there are no candidates yet")
@@ -59,7 +59,7 @@ def test_every_combination_has_its_decision(said: dict[str, bool]) -> None:
         assert all(words in decisions["reason"] for words in reasons)
 
 
-def test_the_table_is_complete() -> None:
+def test_combinations_cover_all_signals() -> None:
     assert len(ALL) == 2**7
     assert NAMES == [
         "profile_exists",
@@ -81,7 +81,7 @@ def test_the_table_is_complete() -> None:
         (PARTS, "the website, customers, industries, sizes, regions and keywords have changed"),
     ],
 )
-def test_a_change_is_called_by_its_name(changes: tuple[str, ...], words: str) -> None:
+def test_reason_names_the_changed_parts(changes: tuple[str, ...], words: str) -> None:
     decisions = decide(Signals(profile_exists=True, icp_confirmed=True, changes=changes))
     assert words in decisions["reason"]
 
@@ -121,7 +121,7 @@ def seen(snapshot: Snapshot, **settings: float) -> Signals:
 GOOD = Signals(profile_exists=True, icp_confirmed=True, recent_candidates=True)
 
 
-def test_what_is_fresh_and_unchanged_has_nothing_against_it() -> None:
+def test_fresh_unchanged_snapshot_gives_good_signals() -> None:
     assert seen(known()) == GOOD
 
 
@@ -146,12 +146,12 @@ def test_what_is_fresh_and_unchanged_has_nothing_against_it() -> None:
         ),
     ],
 )
-def test_a_snapshot_says_what_is_wrong_with_it(snapshot: Snapshot, expected: Any) -> None:
+def test_snapshot_gives_its_signals(snapshot: Snapshot, expected: Any) -> None:
     values = {name: getattr(GOOD, name) for name in NAMES} | expected
     assert seen(snapshot) == Signals(**values)
 
 
-def test_staleness_is_a_matter_of_settings() -> None:
+def test_settings_define_staleness() -> None:
     old = known(days=20, found_days=20)
     assert seen(old, profile_staleness_days=30, discovery_staleness_days=30) == GOOD
     assert seen(known(), profile_staleness_days=0.5).profile_stale

@@ -1,4 +1,4 @@
-"""Hashes and differences of what a discovery was done for."""
+"""Hashes and differences of a discovery's basis, and the effect of messages on it."""
 
 from typing import Any, cast
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from my_agent.icp_finder.changes import changed_parts, new_customers, next_session
 from my_agent.icp_finder.diffs import HASH_DIGITS, PARTS, basis, changed, icp_hash
-from my_agent.icp_finder.heard import NOTHING, listen
+from my_agent.icp_finder.message_parser import NO_CONTENT, parse_text
 from my_agent.icp_finder.model import SIZES, Basis, Company, Icp
 from my_agent.icp_finder.state import State
 
@@ -36,7 +36,7 @@ def asked(draw: st.DrawFn) -> tuple[Company, Icp]:
 
 
 @given(asked(), asked())
-def test_hashes_are_equal_exactly_where_nothing_differs(one: Any, two: Any) -> None:
+def test_hashes_are_equal_iff_nothing_differs(one: Any, two: Any) -> None:
     old, new = basis(*one), basis(*two)
     assert (icp_hash(old) == icp_hash(new)) == (changed(old, new) == ())
     assert changed(old, new) == changed(new, old)
@@ -44,7 +44,7 @@ def test_hashes_are_equal_exactly_where_nothing_differs(one: Any, two: Any) -> N
 
 
 @given(asked(), st.randoms(use_true_random=False))
-def test_order_case_and_repetition_do_not_matter(one: Any, random: Any) -> None:
+def test_basis_ignores_order_case_and_duplicates(one: Any, random: Any) -> None:
     company, icp = one
 
     def shuffled(words: list[str]) -> list[str]:
@@ -61,7 +61,7 @@ def test_order_case_and_repetition_do_not_matter(one: Any, random: Any) -> None:
 
 
 @given(asked())
-def test_a_hash_is_short_and_does_not_depend_on_what_is_read(one: Any) -> None:
+def test_hash_is_short_and_ignores_website_text(one: Any) -> None:
     company, icp = one
     of = basis(company, icp)
     site = {**company["site"], "name": "other", "about": "text"}
@@ -70,7 +70,7 @@ def test_a_hash_is_short_and_does_not_depend_on_what_is_read(one: Any) -> None:
     assert icp_hash(basis(renamed, icp)) == icp_hash(of)
 
 
-def test_each_part_is_seen() -> None:
+def test_change_of_each_part_is_detected() -> None:
     company: Company = {"site": site("a.com"), "customers": [site("b.com")]}
     icp: Icp = {"industries": ["x"], "sizes": [], "regions": [], "keywords": []}
     old = basis(company, icp)
@@ -87,7 +87,7 @@ def test_each_part_is_seen() -> None:
     ]
 
 
-# --- what a message would change ---------------------------------------------
+# --- changes by a message ----------------------------------------------------
 
 STATE: State = {
     "messages": [],
@@ -99,10 +99,10 @@ STATE: State = {
 
 
 def parts(text: str) -> tuple[str, ...]:
-    return changed_parts(STATE, listen(text))
+    return changed_parts(STATE, parse_text(text))
 
 
-def test_a_message_changes_what_it_says_and_nothing_else() -> None:
+def test_message_changes_only_the_parts_it_names() -> None:
     assert parts("hello") == ()
     assert parts("our website is acme.com/about") == ()
     assert parts("c2.com") == ()
@@ -113,18 +113,18 @@ def test_a_message_changes_what_it_says_and_nothing_else() -> None:
     assert parts("replace c1.com with d.com") == ("customers",)
     assert parts("replace x.com with d.com") == ()
     assert parts("customers: d.com e.com f.com g.com h.com") == ("customers",)
-    assert changed_parts({"messages": []}, listen("acme.org")) == ()
-    assert changed_parts(STATE, NOTHING) == ()
+    assert changed_parts({"messages": []}, parse_text("acme.org")) == ()
+    assert changed_parts(STATE, NO_CONTENT) == ()
 
 
-def test_customers_keep_their_places() -> None:
+def test_swapped_customer_keeps_its_position() -> None:
     customers = STATE.get("customers", [])
-    assert new_customers(customers, listen("replace c1.com by d.com"))[1] == "https://d.com"
-    assert len(new_customers(customers, listen("d.com"))) == 5
+    assert new_customers(customers, parse_text("replace c1.com by d.com"))[1] == "https://d.com"
+    assert len(new_customers(customers, parse_text("d.com"))) == 5
 
 
-def test_another_website_takes_the_place_of_the_thread() -> None:
-    session = next_session(STATE, listen("our website is now acme.org; industries: steel"))
+def test_new_website_requests_thread_resume() -> None:
+    session = next_session(STATE, parse_text("our website is now acme.org; industries: steel"))
     assert session["request"] == {
         "method": "POST",
         "path": "/threads/t/resume",
@@ -132,8 +132,8 @@ def test_another_website_takes_the_place_of_the_thread() -> None:
     }
 
 
-def test_another_icp_is_a_new_thread_of_the_same_company() -> None:
-    session = next_session(STATE, listen("industries: steel. Replace c0.com with d.com"))
+def test_new_icp_requests_new_thread_of_same_company() -> None:
+    session = next_session(STATE, parse_text("industries: steel. Replace c0.com with d.com"))
     metadata = session["request"]["body"]["metadata"]
     assert session["request"]["path"] == "/threads"
     assert (metadata["agent"], metadata["website"]) == ("icp_finder", "https://acme.com")

@@ -1,4 +1,4 @@
-"""What has been said, and whether the thread takes it."""
+"""Node `ingest`: which messages it reads, and from which threads."""
 
 from typing import Any
 
@@ -17,19 +17,19 @@ from tests.support.icp_state import (
 )
 
 
-async def test_tenant_and_thread_are_the_server_s_to_say(metadata: dict[str, Any]) -> None:
+async def test_server_determines_tenant_and_thread(metadata: dict[str, Any]) -> None:
     found = updates(await ingest(state("hello", tenant_id="forged"), config()))
     assert (found["tenant_id"], found["thread_id"], found["rule_name"]) == ("acme", "t", RULE)
 
 
-async def test_a_user_of_no_tenant_is_refused() -> None:
+async def test_user_without_tenant_is_rejected() -> None:
     nobody: Any = {"configurable": {"langgraph_auth_user": {"identity": "studio"}}}
     with pytest.raises(NoTenantError):
         await ingest(state("hello"), nobody)
 
 
 @pytest.mark.parametrize("status", ["locked", "archived"])
-async def test_a_closed_thread_is_answered_and_changed_in_nothing(
+async def test_read_only_thread_gets_fixed_answer_and_stays_unchanged(
     metadata: dict[str, Any], logged: list[Any], status: str
 ) -> None:
     metadata["status"] = status
@@ -41,25 +41,25 @@ async def test_a_closed_thread_is_answered_and_changed_in_nothing(
 
 
 @pytest.mark.parametrize("status", ["open", "pending_lock", None])
-async def test_an_open_thread_goes_on(metadata: dict[str, Any], status: str | None) -> None:
+async def test_open_thread_continues(metadata: dict[str, Any], status: str | None) -> None:
     metadata["status"] = status
     assert (await ingest(state("hello"), config())).goto == "return_user_probe"
 
 
-async def test_everything_said_since_the_last_answer_is_heard(metadata: dict[str, Any]) -> None:
+async def test_all_messages_since_last_answer_are_parsed(metadata: dict[str, Any]) -> None:
     messages = [HumanMessage("a.com"), AIMessage("?"), HumanMessage("b.com"), HumanMessage("c.com")]
     found = updates(await ingest(state(messages=messages), config()))
     assert found["heard"]["sites"] == ["https://b.com", "https://c.com"]
 
 
-async def test_a_message_answers_the_question_that_waits(metadata: dict[str, Any]) -> None:
+async def test_message_answers_waiting_question(metadata: dict[str, Any]) -> None:
     asking = {"kind": "rerun"}
     found = updates(await ingest(state("yes please", asking=asking), config()))
     assert found["answer"] == {"kind": "rerun", "value": "rerun"}
     assert (found["asking"], found["unclear"]) == (None, False)
 
 
-async def test_a_reply_that_chooses_nothing_is_unclear_unless_it_tells_something(
+async def test_reply_without_choice_is_unclear_unless_it_has_content(
     metadata: dict[str, Any],
 ) -> None:
     asking = {"kind": "rerun"}
@@ -70,17 +70,17 @@ async def test_a_reply_that_chooses_nothing_is_unclear_unless_it_tells_something
     assert found["heard"]["icp"] == {"industries": ["steel"]}
 
 
-async def test_a_structured_reply_is_heard(metadata: dict[str, Any]) -> None:
+async def test_structured_reply_is_parsed(metadata: dict[str, Any]) -> None:
     asking = {"kind": "confirm_icp"}
     reply = {"choice": "change", "icp": {"regions": ["Asia"]}}
     found = updates(await ingest(state("x", asking=asking, reply=reply), config()))
-    # It says already what to change.
+    # The reply already contains the change.
     assert found["answer"] is None
     assert found["heard"]["icp"] == {"regions": ["Asia"]}
     assert found["reply"] is None
 
 
-async def test_a_thread_is_about_what_it_was_opened_with(metadata: dict[str, Any]) -> None:
+async def test_thread_payload_seeds_the_first_message(metadata: dict[str, Any]) -> None:
     metadata |= {
         "website": "WWW.Acme.com/",
         "rule_name": "Big ones",
@@ -96,13 +96,13 @@ async def test_a_thread_is_about_what_it_was_opened_with(metadata: dict[str, Any
 
 
 @pytest.mark.parametrize("value", [5, None, "", "nonsense", ["a.com"]])
-async def test_odd_metadata_says_nothing(metadata: dict[str, Any], value: Any) -> None:
+async def test_invalid_metadata_is_ignored(metadata: dict[str, Any], value: Any) -> None:
     metadata |= {"website": value, "payload": value, "rule_name": None}
     found = updates(await ingest(state("hello"), config()))
     assert (found["website"], found["rule_name"]) == (None, RULE)
 
 
-async def test_the_environment_names_the_rule(
+async def test_environment_sets_the_default_rule(
     metadata: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ICP_RULE_NAME", "House rule")

@@ -1,4 +1,4 @@
-"""What is asked, and when."""
+"""Nodes `journey_guard` and `choose`: the questions and their order."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ RERUN: Decisions = {"use_cached": False, "rerun_icp": True, "reason": "it is old
         ({**COMPANY, "icp": {**ICP, "industries": []}}, "industries", "Which ones"),
     ],
 )
-async def test_what_is_missing_is_asked_for_step_by_step(
+async def test_missing_items_are_asked_for_one_by_one(
     known: Any, asked: str, words: str, logged: list[Any]
 ) -> None:
     command = await journey_guard(state("hello", decisions=NEITHER, **known))
@@ -47,12 +47,12 @@ async def test_what_is_missing_is_asked_for_step_by_step(
     assert [line["what"] for line in logged] == [asked]
 
 
-async def test_a_reply_without_a_website_is_asked_again_with_what_is_wrong() -> None:
+async def test_reply_without_website_is_asked_again_with_reason() -> None:
     command = await journey_guard(state("what?", decisions=NEITHER, asked="website"))
     assert said(command).startswith(prompts.NO_WEBSITE)
 
 
-async def test_company_and_icp_are_confirmed_first() -> None:
+async def test_company_and_icp_need_confirmation() -> None:
     command = await journey_guard(state(decisions=NEITHER, icp=ICP, **COMPANY))
     assert command.goto == "choose"
     assert updates(command)["asking"]["kind"] == "confirm_icp"
@@ -66,7 +66,7 @@ async def test_company_and_icp_are_confirmed_first() -> None:
     assert (command.goto, updates(command)["asked"]) == ("__end__", "icp")
 
 
-async def test_cached_candidates_make_discovery_ready_without_a_question(
+async def test_cached_candidates_skip_the_question(
     logged: list[Any],
 ) -> None:
     command = await journey_guard(confirmed(decisions=CACHED, last=LAST))
@@ -77,7 +77,7 @@ async def test_cached_candidates_make_discovery_ready_without_a_question(
     assert [line["action"] for line in logged] == ["use_cached"]
 
 
-async def test_a_rerun_is_asked_about_and_waits(logged: list[Any]) -> None:
+async def test_rerun_waits_for_consent(logged: list[Any]) -> None:
     command = await journey_guard(confirmed(decisions=RERUN, last=LAST))
     assert command.goto == "choose"
     assert said(command) == "Re-run discovery, because it is old?"
@@ -85,14 +85,14 @@ async def test_a_rerun_is_asked_about_and_waits(logged: list[Any]) -> None:
     assert [line["action"] for line in logged] == ["rerun_asked"]
 
 
-async def test_a_rerun_that_is_agreed_to_is_done(logged: list[Any]) -> None:
+async def test_confirmed_rerun_searches_again(logged: list[Any]) -> None:
     answer = {"kind": "rerun", "value": "rerun"}
     command = await journey_guard(confirmed(decisions=RERUN, last=LAST, answer=answer))
     assert (command.goto, updates(command)["consent"]) == ("normalize", True)
     assert [line["action"] for line in logged] == ["rerun_confirmed"]
 
 
-async def test_a_rerun_that_is_declined_is_not_asked_about_again(logged: list[Any]) -> None:
+async def test_declined_rerun_is_not_asked_again_for_same_reason(logged: list[Any]) -> None:
     answer = {"kind": "rerun", "value": "keep"}
     command = await journey_guard(confirmed(decisions=RERUN, last=LAST, answer=answer))
     assert updates(command)["found"] == LAST
@@ -106,18 +106,18 @@ async def test_a_rerun_that_is_declined_is_not_asked_about_again(logged: list[An
     assert (nothing.goto, said(nothing)) == ("__end__", prompts.NOT_SEARCHED)
 
 
-async def test_who_asks_for_a_rerun_is_not_asked_back() -> None:
+async def test_requested_rerun_needs_no_confirmation() -> None:
     command = await journey_guard(confirmed("re-run discovery", decisions=CACHED, last=LAST))
     assert updates(command)["decisions"]["rerun_icp"]
     assert updates(command)["consent"]
 
 
-async def test_an_unclear_answer_is_asked_again() -> None:
+async def test_unclear_answer_repeats_the_question() -> None:
     command = await journey_guard(confirmed(decisions=RERUN, last=LAST, unclear=True))
     assert command.goto == "choose"
     assert said(command).startswith(prompts.UNCLEAR)
 
 
-async def test_where_nothing_is_to_be_done_the_notes_are_said() -> None:
+async def test_notes_are_sent_if_nothing_is_to_be_done() -> None:
     command = await journey_guard(confirmed(decisions=NEITHER, notes=["It cannot be used."]))
     assert (command.goto, said(command)) == ("__end__", "It cannot be used.")

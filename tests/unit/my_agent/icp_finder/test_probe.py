@@ -1,4 +1,4 @@
-"""What is known of who returns, and whether it still holds."""
+"""Node `return_user_probe`: stored data of a returning user, and changes to it."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from my_agent.icp_finder import prompts, records
 from my_agent.icp_finder.diffs import basis, icp_hash
-from my_agent.icp_finder.heard import NOTHING, listen
+from my_agent.icp_finder.message_parser import NO_CONTENT, parse_text
 from my_agent.icp_finder.model import Company, Icp
 from my_agent.icp_finder.nodes.probe import return_user_probe
 from my_agent.icp_finder.state import State
@@ -26,7 +26,7 @@ from tests.support.icp_state import (
 )
 
 
-async def test_nobody_is_known_at_first(logged: list[Any]) -> None:
+async def test_new_user_is_not_a_return_user(logged: list[Any]) -> None:
     command = await return_user_probe(state("hello"), config())
     found = updates(command)
     assert command.goto == "profile_builder"
@@ -37,7 +37,7 @@ async def test_nobody_is_known_at_first(logged: list[Any]) -> None:
     assert (line["thread_id"], line["use_cached"], line["rerun_icp"]) == ("t", False, False)
 
 
-async def test_a_returning_user_is_known_and_goes_on_with_the_candidates() -> None:
+async def test_return_user_continues_with_stored_candidates() -> None:
     await saved()
     found = updates(await return_user_probe(state("hello"), config()))
     assert found["is_return_user"]
@@ -48,7 +48,7 @@ async def test_a_returning_user_is_known_and_goes_on_with_the_candidates() -> No
     assert "Welcome back" in found["notes"][0]
 
 
-async def test_another_tenant_knows_nothing_of_it() -> None:
+async def test_other_tenant_does_not_see_the_company() -> None:
     await saved()
     found = updates(await return_user_probe(state("hello"), config(tenant="other")))
     assert not found["is_return_user"]
@@ -62,7 +62,9 @@ async def test_another_tenant_knows_nothing_of_it() -> None:
         (discoveries, "discovered_at", "last search is out of date"),
     ],
 )
-async def test_what_is_stale_is_searched_for_again(table: Any, column: str, words: str) -> None:
+async def test_stale_profile_or_discovery_triggers_rerun(
+    table: Any, column: str, words: str
+) -> None:
     await saved()
     await age(table, column, 15)
     decisions = updates(await return_user_probe(state("hello"), config()))["decisions"]
@@ -70,7 +72,7 @@ async def test_what_is_stale_is_searched_for_again(table: Any, column: str, word
     assert words in decisions["reason"]
 
 
-async def test_another_rule_is_drift() -> None:
+async def test_other_rule_counts_as_drift() -> None:
     await saved()
     found = updates(await return_user_probe(state("hello", rule_name="Other"), config()))
     assert found["decisions"]["rerun_icp"]
@@ -78,7 +80,7 @@ async def test_another_rule_is_drift() -> None:
     assert found["icp"] == ICP
 
 
-async def test_an_icp_that_was_saved_since_the_search_is_a_difference() -> None:
+async def test_icp_saved_after_search_counts_as_change() -> None:
     await saved()
     changed: Icp = {**ICP, "industries": ["Steel"]}
     await records.save_rule("acme", "acme.com", RULE, changed, confirmed=True)
@@ -86,7 +88,7 @@ async def test_an_icp_that_was_saved_since_the_search_is_a_difference() -> None:
     assert decisions["reason"] == "the industries have changed since the last search"
 
 
-async def test_the_thread_s_company_is_loaded_and_not_the_last_one() -> None:
+async def test_company_of_thread_or_message_wins_over_last_saved() -> None:
     await saved()
     other: Company = {"site": site("b.com"), "customers": []}
     await records.save_profile("acme", other, confirmed=False)
@@ -97,7 +99,7 @@ async def test_the_thread_s_company_is_loaded_and_not_the_last_one() -> None:
     assert updates(await return_user_probe(state("hello"), config()))["site"] == other["site"]
 
 
-async def test_a_change_of_a_confirmed_company_is_the_user_s_to_decide(logged: list[Any]) -> None:
+async def test_change_of_confirmed_company_asks_the_user(logged: list[Any]) -> None:
     await saved()
     command = await return_user_probe(confirmed("our website is now acme.org"), config())
     found = updates(command)
@@ -118,12 +120,12 @@ async def test_a_change_of_a_confirmed_company_is_the_user_s_to_decide(logged: l
 
 
 def answered(value: str, **values: Any) -> State:
-    change = listen("our website is now acme.org")
+    change = parse_text("our website is now acme.org")
     answer = {"kind": "context_change", "value": value}
     return confirmed("x", change=change, answer=answer, **values)
 
 
-async def test_continuing_takes_the_change_and_agrees_to_search() -> None:
+async def test_continue_applies_change_and_consents_to_search() -> None:
     await saved()
     command = await return_user_probe(answered("continue"), config())
     found = updates(command)
@@ -137,7 +139,7 @@ async def test_continuing_takes_the_change_and_agrees_to_search() -> None:
     }
 
 
-async def test_a_new_session_changes_nothing_here() -> None:
+async def test_new_session_leaves_this_thread_unchanged() -> None:
     await saved()
     command = await return_user_probe(answered("new"), config())
     assert command.goto == "__end__"
@@ -148,40 +150,40 @@ async def test_a_new_session_changes_nothing_here() -> None:
     assert snapshot.profile.company == COMPANY
 
 
-async def test_keeping_forgets_the_change() -> None:
+async def test_keep_discards_the_change() -> None:
     await saved()
     command = await return_user_probe(answered("keep"), config())
     assert command.goto == "profile_builder"
-    assert updates(command)["heard"] == NOTHING
+    assert updates(command)["heard"] == NO_CONTENT
     assert updates(command)["decisions"]["use_cached"]
 
 
-async def test_an_unclear_answer_asks_again_and_keeps_the_change() -> None:
+async def test_unclear_answer_repeats_question_and_keeps_pending_change() -> None:
     await saved()
-    change = listen("our website is now acme.org")
+    change = parse_text("our website is now acme.org")
     command = await return_user_probe(confirmed("hm", change=change, unclear=True), config())
     assert command.goto == "choose"
     assert updates(command)["change"]["website"] == "https://acme.org"
     assert said(command).startswith(prompts.UNCLEAR)
 
 
-async def test_another_change_is_added_to_the_one_that_waits() -> None:
+async def test_second_change_is_combined_with_pending_change() -> None:
     await saved()
-    change = listen("our website is now acme.org")
+    change = parse_text("our website is now acme.org")
     command = await return_user_probe(confirmed("industries: steel", change=change), config())
     assert updates(command)["asking"]["details"]["changed"] == ["website", "industries"]
 
 
-async def test_a_thread_that_was_opened_for_a_change_is_not_asked_about_it() -> None:
+async def test_thread_created_for_a_change_applies_it_unasked() -> None:
     await saved()
-    heard = listen("industries: steel")
+    heard = parse_text("industries: steel")
     command = await return_user_probe(state("hi", heard=heard, seeded=True), config())
     assert command.goto == "profile_builder"
     assert updates(command)["decisions"]["reason"] == "the industries changed"
     assert not updates(command).get("consent")
 
 
-async def test_continuing_with_a_company_that_is_known_takes_what_is_known_of_it() -> None:
+async def test_continue_with_stored_company_loads_it() -> None:
     await saved()
     known: Company = {**COMPANY, "site": site("acme.org"), "customers": COMPANY["customers"][:5]}
     steel: Icp = {**ICP, "industries": ["Steel"]}
@@ -191,6 +193,6 @@ async def test_continuing_with_a_company_that_is_known_takes_what_is_known_of_it
     found = updates(await return_user_probe(of_thread, config()))
     assert (found["site"], found["icp"]) == (known["site"], steel)
     assert found["decisions"]["reason"] == "there are no candidates yet"
-    # Nothing was searched for it yet, so the guard still asks.
+    # There was no search for this company yet, so the guard still asks.
     assert not found.get("consent")
     assert found["heard"]["website"] is None

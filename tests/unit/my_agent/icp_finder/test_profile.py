@@ -1,4 +1,4 @@
-"""The profile as the user tells it."""
+"""Node `profile_builder`: websites, customers and ICP from the user's messages."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ async def build(of: State) -> State:
     return await profile_builder(of, config(), Runtime(context=Context()))
 
 
-async def test_the_first_website_is_the_company_s(web: list[str]) -> None:
+async def test_first_website_becomes_the_companys(web: list[str]) -> None:
     found = await build(state("acme.com"))
     assert found["site"] is not None
     assert found["site"]["domain"] == "acme.com"
@@ -32,7 +32,7 @@ async def test_the_first_website_is_the_company_s(web: list[str]) -> None:
     assert web == ["acme.com"]
 
 
-async def test_customers_come_one_by_one_or_at_once(web: list[str]) -> None:
+async def test_customers_are_added_one_by_one_or_all_at_once(web: list[str]) -> None:
     one = await build(state("b.com", site=site("acme.com")))
     more = await build(state("c.com, d.com", site=site("acme.com"), customers=one["customers"]))
     assert [each["domain"] for each in more["customers"]] == ["b.com", "c.com", "d.com"]
@@ -42,7 +42,7 @@ async def test_customers_come_one_by_one_or_at_once(web: list[str]) -> None:
     assert len(all_["customers"]) == 5
 
 
-async def test_what_is_wrong_is_said_and_the_rest_is_kept(
+async def test_rejected_websites_are_noted_and_others_kept(
     web: list[str], logged: list[Any]
 ) -> None:
     found = await build(
@@ -57,7 +57,7 @@ async def test_what_is_wrong_is_said_and_the_rest_is_kept(
     assert {line["action"] for line in logged} == {"site_refused", "site_unreadable"}
 
 
-async def test_a_customer_is_not_taken_twice_and_there_are_five(web: list[str]) -> None:
+async def test_duplicate_and_sixth_customers_are_rejected(web: list[str]) -> None:
     known = [site("b.com")]
     found = await build(state("b.com", site=site("acme.com"), customers=known))
     assert found["notes"] == ["I have b.com already."]
@@ -67,7 +67,7 @@ async def test_a_customer_is_not_taken_twice_and_there_are_five(web: list[str]) 
     assert web == []
 
 
-async def test_customers_are_exchanged_and_kept_if_the_new_one_will_not_do(
+async def test_customer_is_swapped_unless_replacement_is_rejected(
     web: list[str],
 ) -> None:
     found = await build(state("replace c1.com with d.com", **COMPANY))
@@ -75,18 +75,18 @@ async def test_customers_are_exchanged_and_kept_if_the_new_one_will_not_do(
     found = await build(state("replace c1.com with http://10.0.0.1", **COMPANY))
     assert found["customers"] == COMPANY["customers"]
     found = await build(state("replace x.com with d.com", **COMPANY))
-    assert found["notes"] == ["x.com is none of your customers."]
+    assert found["notes"] == ["x.com is not one of your customers."]
     found = await build(state("replace c1.com with c2.com", **COMPANY))
     assert found["customers"] == COMPANY["customers"]
 
 
-async def test_an_icp_is_proposed_from_what_the_websites_say(web: list[str]) -> None:
+async def test_icp_is_proposed_from_websites(web: list[str]) -> None:
     found = await build(state("b.com c.com d.com e.com f.com", site=site("acme.com")))
     assert found["icp"] is not None
     assert "Land transport" in found["icp"]["industries"][0]
 
 
-async def test_what_the_user_has_said_of_the_icp_is_stronger(web: list[str]) -> None:
+async def test_users_icp_fields_override_the_proposal(web: list[str]) -> None:
     partly: Icp = {"industries": [], "sizes": [], "regions": ["Asia"], "keywords": []}
     found = await build(
         state("f.com", icp=partly, **{**COMPANY, "customers": COMPANY["customers"][:4]})
@@ -99,13 +99,13 @@ async def test_what_the_user_has_said_of_the_icp_is_stronger(web: list[str]) -> 
     assert told["icp"]["industries"] == ["steel"]
 
 
-async def test_industries_that_were_asked_for_need_no_label(web: list[str]) -> None:
+async def test_requested_industries_need_no_label(web: list[str]) -> None:
     found = await build(state("steel and food", asked="industries", **COMPANY))
     assert found["icp"] is not None
     assert found["icp"]["industries"] == ["steel", "food"]
 
 
-async def test_a_correction_needs_no_label_where_changes_were_asked_for(web: list[str]) -> None:
+async def test_requested_correction_needs_no_label(web: list[str]) -> None:
     found = await build(state("food manufacturing", asked="icp", icp=ICP, **COMPANY))
     assert found["icp"] is not None
     assert found["icp"]["industries"] == ["food manufacturing"]
@@ -113,7 +113,7 @@ async def test_a_correction_needs_no_label_where_changes_were_asked_for(web: lis
     assert (vague["icp"], vague["unclear"]) == (ICP, True)
 
 
-async def test_what_is_not_confirmed_is_saved_as_it_comes(web: list[str]) -> None:
+async def test_unconfirmed_data_is_saved_at_once(web: list[str]) -> None:
     await build(state("acme.com b.com"))
     snapshot = await records.load_snapshot("acme", domain="acme.com", rule_name=RULE)
     assert snapshot.profile is not None
@@ -121,7 +121,7 @@ async def test_what_is_not_confirmed_is_saved_as_it_comes(web: list[str]) -> Non
     assert len(snapshot.profile.company["customers"]) == 1
 
 
-async def test_a_change_that_is_not_possible_leaves_everything(web: list[str]) -> None:
+async def test_impossible_change_leaves_company_unchanged(web: list[str]) -> None:
     of = confirmed("our website is now http://10.0.0.1", consent=True)
     found = await build(of)
     assert found["site"] == COMPANY["site"]
@@ -130,10 +130,10 @@ async def test_a_change_that_is_not_possible_leaves_everything(web: list[str]) -
     assert "private address" in found["notes"][0]
 
 
-async def test_a_confirmed_website_changes_once_the_user_agrees(web: list[str]) -> None:
+async def test_confirmed_website_changes_after_consent(web: list[str]) -> None:
     found = await build(confirmed("our website is now acme.org", consent=True))
     assert found["site"] is not None
     assert found["site"]["domain"] == "acme.org"
     assert found["customers"] == COMPANY["customers"]
-    # It is saved with the consent to search, and not before.
+    # The company is saved only with the consent to search.
     assert (await records.load_snapshot("acme", domain="acme.org", rule_name=RULE)).profile is None

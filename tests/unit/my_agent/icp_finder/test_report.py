@@ -1,4 +1,4 @@
-"""What was found, and what becomes of it."""
+"""Nodes `progress_report`, `enrich` and `finalize`."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -23,7 +23,7 @@ from tests.support.icp_state import (
 
 @pytest.fixture
 def job(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The one background job, once it has been queued; no run is started."""
+    """Replace the background job; no run is started. The dictionary contains the queued job."""
     known: dict[str, Any] = {}
 
     async def find(tenant_id: str, rule_name: str, icp_hash: str) -> Job | None:
@@ -52,7 +52,7 @@ async def found_some(count: int) -> None:
     await records.add_candidates("acme", **WHICH, found=many)
 
 
-async def test_the_best_are_shown_with_what_speaks_for_them_and_enrichment_is_asked_for(
+async def test_report_shows_best_candidates_and_asks_for_enrichment(
     job: dict[str, Any],
 ) -> None:
     await found_some(60)
@@ -70,14 +70,14 @@ async def test_the_best_are_shown_with_what_speaks_for_them_and_enrichment_is_as
     assert "the best 10 now, and the next 40 in the background" in text
 
 
-async def test_without_candidates_there_is_nothing_to_ask(job: dict[str, Any]) -> None:
+async def test_no_candidates_skip_the_enrichment_question(job: dict[str, Any]) -> None:
     for found in (WHICH, None):
         command = await progress_report(confirmed(found=found), config())
         assert command.goto == "finalize"
         assert updates(command)["notes"] == [prompts.NO_CANDIDATES]
 
 
-async def test_candidates_are_shown_once_and_asked_about_once(job: dict[str, Any]) -> None:
+async def test_candidates_are_shown_and_asked_about_once(job: dict[str, Any]) -> None:
     await found_some(3)
     later = {"kind": "enrich", "value": "later"}
     command = await progress_report(confirmed(found=WHICH, reported=WHICH, answer=later), config())
@@ -89,7 +89,7 @@ async def test_candidates_are_shown_once_and_asked_about_once(job: dict[str, Any
     assert "1. " not in said(again)
 
 
-async def test_a_job_that_is_there_is_reported_and_not_asked_for(job: dict[str, Any]) -> None:
+async def test_running_job_is_reported_without_question(job: dict[str, Any]) -> None:
     await found_some(3)
     job["job"] = Job("j1", "running", False, 2, 40)
     command = await progress_report(confirmed(found=WHICH), config())
@@ -97,7 +97,7 @@ async def test_a_job_that_is_there_is_reported_and_not_asked_for(job: dict[str, 
     assert "is running: 2 of 40 companies" in updates(command)["notes"][-1]
 
 
-async def test_a_job_that_has_failed_is_offered_again(job: dict[str, Any]) -> None:
+async def test_failed_job_is_offered_again(job: dict[str, Any]) -> None:
     await found_some(3)
     job["job"] = Job("j1", "failed", False, 2, 40)
     command = await progress_report(confirmed(found=WHICH), config())
@@ -106,14 +106,14 @@ async def test_a_job_that_has_failed_is_offered_again(job: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("how", [{"answer": {"kind": "enrich", "value": "enrich"}}, {"wish": 1}])
-async def test_enrichment_is_done_when_it_is_asked_for(how: Any, job: dict[str, Any]) -> None:
+async def test_requested_enrichment_starts_unasked(how: Any, job: dict[str, Any]) -> None:
     await found_some(3)
     text = "run enrichment" if "wish" in how else ""
     of = confirmed(text, found=WHICH, **({} if "wish" in how else how))
     assert (await progress_report(of, config())).goto == "enrich"
 
 
-async def test_ten_are_enriched_at_once_and_forty_by_a_job(
+async def test_ten_candidates_are_enriched_now_and_forty_by_job(
     job: dict[str, Any], logged: list[Any]
 ) -> None:
     await found_some(60)
@@ -128,7 +128,7 @@ async def test_ten_are_enriched_at_once_and_forty_by_a_job(
     assert actions == ["enriched", "job_queued", "enriched", "job_merged"]
 
 
-async def test_the_environment_says_how_many(
+async def test_environment_limits_enrichment(
     job: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RUN_NOW_LIMIT", "2")
@@ -141,7 +141,7 @@ async def test_the_environment_says_how_many(
     assert "keys" not in job
 
 
-async def test_a_job_that_cannot_be_started_is_said_so_and_costs_nothing(
+async def test_failed_job_start_is_reported_and_keeps_results(
     job: dict[str, Any], logged: list[Any]
 ) -> None:
     job["error"] = "No runs can be started here."
@@ -152,7 +152,7 @@ async def test_a_job_that_cannot_be_started_is_said_so_and_costs_nothing(
     assert "job_refused" in [line["action"] for line in logged]
 
 
-async def test_the_last_word_is_said_once() -> None:
+async def test_finalize_sends_notes_once() -> None:
     found = await finalize(confirmed(notes=["One.", "Two."]))
     assert found["messages"][0].text == "One.\n\nTwo."
     assert found["notes"] == []
@@ -160,7 +160,7 @@ async def test_the_last_word_is_said_once() -> None:
     assert nothing["messages"][0].text == prompts.UNCHANGED
 
 
-def test_the_graph_has_its_nodes_in_order() -> None:
+def test_graph_has_its_nodes_in_order() -> None:
     assert list(graph.nodes) == [
         "__start__",
         "ingest",
@@ -187,5 +187,5 @@ def test_the_graph_has_its_nodes_in_order() -> None:
     }
 
 
-def test_a_caller_may_send_messages_alone() -> None:
+def test_input_schema_allows_messages_only() -> None:
     assert list(graph.get_input_jsonschema()["properties"]) == ["messages"]

@@ -1,4 +1,4 @@
-"""The search for candidates."""
+"""Nodes of the search for candidates."""
 
 from typing import Any
 
@@ -27,13 +27,13 @@ from tests.support.icp_state import (
 )
 
 
-async def test_without_consent_nothing_is_saved_or_searched() -> None:
+async def test_without_consent_nothing_is_saved_or_searched_for() -> None:
     command = await normalize(confirmed(consent=False), config())
     assert command.goto == "decide_strategy"
     assert (await records.load_snapshot("acme", domain=None, rule_name=RULE)).profile is None
 
 
-async def test_what_is_agreed_to_is_saved_in_its_usual_form() -> None:
+async def test_confirmed_icp_is_saved_normalized() -> None:
     messy = {
         **ICP,
         "industries": [" Road  freight. ", "road freight"],
@@ -54,7 +54,7 @@ async def test_what_is_agreed_to_is_saved_in_its_usual_form() -> None:
     assert updates(command)["found"]["icp_hash"] == icp_hash(basis(COMPANY, icp))
 
 
-async def test_a_search_is_kept_with_its_scores(
+async def test_search_result_is_saved_with_scores(
     monkeypatch: pytest.MonkeyPatch, logged: list[Any]
 ) -> None:
     async def discover(company: Company, icp: Icp, *, limit: int) -> list[Candidate]:
@@ -73,7 +73,9 @@ async def test_a_search_is_kept_with_its_scores(
 @pytest.mark.parametrize(
     ("count", "goto"), [(0, "ssic_fallback"), (9, "ssic_fallback"), (10, "progress_report")]
 )
-async def test_few_candidates_ask_the_register(count: int, goto: str, logged: list[Any]) -> None:
+async def test_few_candidates_fall_back_to_register(
+    count: int, goto: str, logged: list[Any]
+) -> None:
     await records.add_candidates(
         "acme", **WHICH, found=[scored(f"domain:{n}.com") for n in range(count)]
     )
@@ -81,12 +83,12 @@ async def test_few_candidates_ask_the_register(count: int, goto: str, logged: li
     assert [line["candidates"] for line in logged] == [count]
 
 
-async def test_candidates_of_another_question_get_no_companies_of_this_one() -> None:
+async def test_outdated_candidates_do_not_fall_back_to_register() -> None:
     assert (await decide_strategy(confirmed(found=LAST), config())).goto == "progress_report"
     assert (await decide_strategy(confirmed(found=None), config())).goto == "progress_report"
 
 
-async def test_the_register_is_asked_by_ssic_codes(
+async def test_register_is_searched_by_ssic_codes(
     monkeypatch: pytest.MonkeyPatch, logged: list[Any]
 ) -> None:
     await records.add_candidates("acme", **WHICH, found=[scored("uen:1")])
@@ -105,7 +107,7 @@ async def test_the_register_is_asked_by_ssic_codes(
     assert [line["action"] for line in logged] == ["ssic_fallback"]
 
 
-async def test_industries_without_a_code_are_said_so() -> None:
+async def test_industries_without_ssic_code_are_reported() -> None:
     icp = {**ICP, "industries": ["xyzzy"]}
     of = {"rule_name": RULE, "icp_hash": "1" * 16}
     found = await ssic_fallback(confirmed(icp=icp, found=of), config())

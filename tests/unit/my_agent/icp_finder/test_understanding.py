@@ -1,4 +1,4 @@
-"""From websites to an ideal customer profile, with a model and without."""
+"""Derive an ideal customer profile from websites, with a model and without."""
 
 import json
 from typing import Any
@@ -25,24 +25,24 @@ def company(*about: str, ends: str = "com") -> Company:
     }
 
 
-async def test_without_a_model_there_is_none_to_ask(no_model: Any) -> None:
+async def test_without_model_by_model_returns_none(no_model: Any) -> None:
     assert await by_model(company(HAULIER), None) is None
 
 
-def test_words_tell_industries() -> None:
+def test_words_determine_industries() -> None:
     icp = by_words(company(HAULIER, HAULIER, BAKER))
     assert "Land transport" in icp["industries"][0]
     assert icp["sizes"] == icp["keywords"] == []
 
 
-def test_domains_tell_a_region_that_most_customers_share() -> None:
+def test_domains_of_most_customers_determine_region() -> None:
     assert by_words(company("", "", "", ends="com.sg"))["regions"] == ["Singapore"]
     mixed = company("", "")
     mixed["customers"] += company("", "", ends="de")["customers"]
     assert by_words(mixed)["regions"] == []
 
 
-def test_what_could_not_be_read_tells_nothing() -> None:
+def test_unreadable_websites_give_empty_icp() -> None:
     assert by_words(company("", "")) == {
         "industries": [],
         "sizes": [],
@@ -59,7 +59,7 @@ READING = {
 }
 
 
-async def test_a_model_reads_the_websites(model_endpoint: OpenAIServer) -> None:
+async def test_model_reads_the_websites(model_endpoint: OpenAIServer) -> None:
     model_endpoint.enqueue(say_json(READING))
     icp = await by_model(company(HAULIER), "reader", "mostly in the north")
     assert icp == {
@@ -89,7 +89,7 @@ async def test_a_model_reads_the_websites(model_endpoint: OpenAIServer) -> None:
     ],
     ids=["fails", "refuses", "prose", "nothing", "too little", "too much", "another type"],
 )
-async def test_an_unusable_answer_is_no_icp(
+async def test_unusable_model_answer_raises(
     model_endpoint: OpenAIServer, no_model: pytest.MonkeyPatch, reply: Reply
 ) -> None:
     no_model.setenv("OPENAI_MAX_RETRIES", "0")
@@ -117,5 +117,5 @@ async def test_an_unusable_answer_is_no_icp(
         ),
     ],
 )
-def test_an_answer_is_a_list_or_sentences(words: str, fields: dict[str, list[str]]) -> None:
+def test_answer_is_parsed_as_list_or_sentences(words: str, fields: dict[str, list[str]]) -> None:
     assert by_answer(words) == fields

@@ -1,4 +1,4 @@
-"""What people write: websites, the ICP's fields, wishes, and answers to questions."""
+"""Parsing of free text: websites, ICP fields, requested actions, and answers to questions."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from my_agent.icp_finder import answers
-from my_agent.icp_finder.answers import OPTIONS, Kind, parse, question, spoken
-from my_agent.icp_finder.heard import clean, listen, says_something, told
+from my_agent.icp_finder.answers import OPTIONS, Kind, parse, question, reply_text
+from my_agent.icp_finder.message_parser import clean, has_content, parse_reply, parse_text
 from my_agent.icp_finder.sites import domain, mentions, readable, websites
 
 
@@ -34,23 +34,23 @@ from my_agent.icp_finder.sites import domain, mentions, readable, websites
         ("a..com", []),
     ],
 )
-def test_websites_are_found_in_what_people_write(text: str, found: list[str]) -> None:
+def test_websites_are_found_in_free_text(text: str, found: list[str]) -> None:
     assert websites(text) == found
 
 
 @given(st.text(max_size=200))
-def test_no_text_is_too_strange(text: str) -> None:
+def test_any_text_can_be_parsed(text: str) -> None:
     for mention in mentions(text):
         assert domain(mention.website)
         assert 0 <= mention.start < mention.end <= len(text)
-    listen(text)
+    parse_text(text)
     for kind in OPTIONS:
         assert parse(kind, text) in (None, *OPTIONS[kind])
 
 
-def test_a_long_text_is_read_in_no_time() -> None:
+def test_long_text_is_parsed_quickly() -> None:
     for text in ("a-" * 50_000, "a." * 50_000, "http://" * 20_000, "our " * 30_000):
-        listen(text)
+        parse_text(text)
 
 
 @pytest.mark.parametrize(
@@ -62,23 +62,23 @@ def test_a_long_text_is_read_in_no_time() -> None:
         ("anna.github.io", "anna.github.io"),
     ],
 )
-def test_companies_are_told_apart_by_domain(website: str, found: str) -> None:
+def test_domain_identifies_company(website: str, found: str) -> None:
     assert domain(website) == found
 
 
 @pytest.mark.parametrize("text", ["", "   ", "acme,", "a" * 3000 + ".com"])
-def test_what_is_no_website_has_no_domain(text: str) -> None:
+def test_domain_of_non_website_raises(text: str) -> None:
     with pytest.raises(ValueError, match=r"example\.com"):
         domain(text)
 
 
-def test_domains_are_shown_as_people_write_them() -> None:
+def test_readable_domain_has_no_punycode() -> None:
     assert readable("xn--mnchen-3ya.de") == "münchen.de"
     assert readable("acme.com") == "acme.com"
     assert readable("xn--a.com") == "xn--a.com"
 
 
-# --- heard -------------------------------------------------------------------
+# --- message parser ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -95,22 +95,22 @@ def test_domains_are_shown_as_people_write_them() -> None:
         ("a.com is our client", None, ["a.com"], True),
     ],
 )
-def test_own_and_customers_websites_are_told_apart(
+def test_own_and_customers_websites_are_distinguished(
     text: str, own: str | None, others: list[str], customers: bool
 ) -> None:
-    heard = listen(text)
-    assert heard["website"] == (own and f"https://{own}")
-    assert heard["sites"] == [f"https://{each}" for each in others]
-    assert heard["customers"] is customers
+    parsed = parse_text(text)
+    assert parsed["website"] == (own and f"https://{own}")
+    assert parsed["sites"] == [f"https://{each}" for each in others]
+    assert parsed["customers"] is customers
 
 
 @pytest.mark.parametrize(
     "text", ["replace a.com with b.com", "b.com instead of a.com", "please swap a.com for b.com"]
 )
-def test_customers_can_be_exchanged(text: str) -> None:
-    heard = listen(text)
-    assert heard["swaps"] == [["https://a.com", "https://b.com"]]
-    assert heard["sites"] == []
+def test_customer_swap_is_parsed(text: str) -> None:
+    parsed = parse_text(text)
+    assert parsed["swaps"] == [["https://a.com", "https://b.com"]]
+    assert parsed["sites"] == []
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_customers_can_be_exchanged(text: str) -> None:
         ("we sell to hospitals", {}),
     ],
 )
-def test_fields_of_the_icp_are_read_by_their_labels(text: str, icp: dict[str, list[str]]) -> None:
-    assert listen(text)["icp"] == icp
+def test_labelled_icp_fields_are_parsed(text: str, icp: dict[str, list[str]]) -> None:
+    assert parse_text(text)["icp"] == icp
 
 
 @pytest.mark.parametrize(
@@ -145,21 +145,23 @@ def test_fields_of_the_icp_are_read_by_their_labels(text: str, icp: dict[str, li
         ("hello", None),
     ],
 )
-def test_wishes_are_heard(text: str, wish: str | None) -> None:
-    assert listen(text)["wish"] == wish
+def test_requested_action_is_parsed(text: str, wish: str | None) -> None:
+    assert parse_text(text)["wish"] == wish
 
 
-def test_small_talk_says_nothing() -> None:
-    assert not says_something(listen("Hello, how are you?"))
-    assert not says_something(listen("what about customers?"))
+def test_small_talk_has_no_content() -> None:
+    assert not has_content(parse_text("Hello, how are you?"))
+    assert not has_content(parse_text("what about customers?"))
 
 
-def test_a_structured_reply_says_the_same() -> None:
-    heard = told({"website": "a.com", "customers": ["b.com", "c.com"], "icp": {"regions": "Asia"}})
-    assert heard["website"] == "https://a.com"
-    assert heard["sites"] == ["https://b.com", "https://c.com"]
-    assert heard["icp"] == {"regions": ["Asia"]}
-    assert told({"industries": ["Steel"]})["icp"] == {"industries": ["Steel"]}
+def test_structured_reply_is_parsed_like_text() -> None:
+    parsed = parse_reply(
+        {"website": "a.com", "customers": ["b.com", "c.com"], "icp": {"regions": "Asia"}}
+    )
+    assert parsed["website"] == "https://a.com"
+    assert parsed["sites"] == ["https://b.com", "https://c.com"]
+    assert parsed["icp"] == {"regions": ["Asia"]}
+    assert parse_reply({"industries": ["Steel"]})["icp"] == {"industries": ["Steel"]}
 
 
 @pytest.mark.parametrize(
@@ -173,11 +175,11 @@ def test_a_structured_reply_says_the_same() -> None:
         {"other": "a.com"},
     ],
 )
-def test_a_reply_of_another_form_says_nothing(values: Any) -> None:
-    assert not says_something(told(values))
+def test_reply_of_unknown_form_has_no_content(values: Any) -> None:
+    assert not has_content(parse_reply(values))
 
 
-def test_values_are_bounded() -> None:
+def test_number_and_length_of_values_are_limited() -> None:
     assert len(clean("keywords", [f"word {n}" for n in range(100)])) == 12
     assert clean("keywords", ["x" * 81, "", "y"]) == []
     assert clean("sizes", ["9" * 5000]) == ["1001+"]
@@ -207,12 +209,12 @@ UNCLEAR: list[tuple[Kind, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "reply"), UNCLEAR)
-def test_what_chooses_nothing_is_unclear(kind: Kind, reply: Any) -> None:
+def test_reply_without_choice_is_unclear(kind: Kind, reply: Any) -> None:
     assert parse(kind, reply) is None
 
 
 @pytest.mark.parametrize("kind", OPTIONS)
-def test_every_option_can_be_chosen_by_value_label_and_number(kind: Kind) -> None:
+def test_option_can_be_chosen_by_value_label_or_number(kind: Kind) -> None:
     for number, (value, label) in enumerate(OPTIONS[kind].items(), 1):
         for reply in (value, label, label.upper(), f" {label}. ", number, str(number)):
             assert parse(kind, reply) == value
@@ -239,20 +241,20 @@ def test_every_option_can_be_chosen_by_value_label_and_number(kind: Kind) -> Non
         ("enrich", "sure, go ahead", "enrich"),
     ],
 )
-def test_free_text_is_understood(kind: Kind, reply: Any, value: str) -> None:
+def test_free_text_chooses_option(kind: Kind, reply: Any, value: str) -> None:
     assert parse(kind, reply) == value
 
 
-def test_a_question_carries_its_options() -> None:
+def test_question_contains_its_options() -> None:
     asking = question("rerun", "Again?", reason="it is old")
     assert [option["value"] for option in asking["options"]] == ["rerun", "keep"]
     assert asking["details"] == {"reason": "it is old"}
 
 
-def test_a_reply_becomes_a_message() -> None:
-    assert spoken("Yes") == "Yes"
-    assert spoken({"choice": "rerun"}) == "rerun"
-    assert spoken([True]) == "Yes"
-    assert spoken(False) == "No"
-    assert spoken({"icp": {"regions": ["São Paulo"]}}) == '{"icp": {"regions": ["São Paulo"]}}'
-    assert answers.spoken(None) == "null"
+def test_reply_is_converted_to_text() -> None:
+    assert reply_text("Yes") == "Yes"
+    assert reply_text({"choice": "rerun"}) == "rerun"
+    assert reply_text([True]) == "Yes"
+    assert reply_text(False) == "No"
+    assert reply_text({"icp": {"regions": ["São Paulo"]}}) == '{"icp": {"regions": ["São Paulo"]}}'
+    assert answers.reply_text(None) == "null"

@@ -1,4 +1,6 @@
-"""Heard: what a message says of the company, its customers, the ICP, and what to do. Pure."""
+"""Message parser: extract websites, customers, ICP fields and commands from a message. Pure
+functions.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -60,17 +62,17 @@ _QUESTION = re.compile(
 _NEGATION = re.compile(r"\b(?:no|not|don'?t|never|without)\b", re.IGNORECASE)
 
 
-class Heard(TypedDict):
-    """What a message says.
+class ParsedMessage(TypedDict):
+    """The content of a message.
 
     Attributes:
-        website: what it calls the company's own website.
-        sites: other websites, each company's once.
-        customers: whether it calls the first of those a customer.
-        swaps: customers to take out, each with the one to put in.
-        icp: fields of the ICP that it gives; an empty list means any.
-        wish: what it asks for.
-        text: the message, shortened.
+        website: the website that the message calls the company's own.
+        sites: the other websites, one per company.
+        customers: whether the message calls the first of `sites` a customer.
+        swaps: pairs of customers' websites: the one to remove and its replacement.
+        icp: the ICP fields that the message gives; an empty list means any.
+        wish: the action that the message asks for.
+        text: the message, truncated.
     """
 
     website: str | None
@@ -82,7 +84,7 @@ class Heard(TypedDict):
     text: str
 
 
-NOTHING: Heard = {
+NO_CONTENT: ParsedMessage = {
     "website": None,
     "sites": [],
     "customers": False,
@@ -93,8 +95,8 @@ NOTHING: Heard = {
 }
 
 
-def listen(text: str) -> Heard:
-    """What a message says."""
+def parse_text(text: str) -> ParsedMessage:
+    """Parse the text of a message."""
     text = text[:MAX_TEXT]
     swaps, rest = _swaps(text, list(mentions(text)))
     own, others = _own(text, rest)
@@ -109,8 +111,10 @@ def listen(text: str) -> Heard:
     }
 
 
-def told(values: Mapping[str, Any]) -> Heard:
-    """What a structured reply says: `website`, `customers`, and the ICP's fields or `icp`."""
+def parse_reply(values: Mapping[str, Any]) -> ParsedMessage:
+    """Parse a structured reply with `website`, `customers`, and `icp` or the ICP's fields
+    themselves.
+    """
     icp = values.get("icp", values)
     lists = {
         field: clean(field, given)
@@ -120,7 +124,7 @@ def told(values: Mapping[str, Any]) -> Heard:
     website = [each.website for each in mentions(" ".join(_texts(values.get("website")) or ()))]
     customers = _texts(values.get("customers")) or []
     return {
-        **NOTHING,
+        **NO_CONTENT,
         "website": website[0] if website else None,
         "sites": websites("\n".join(customers)[:MAX_TEXT]),
         "customers": bool(customers),
@@ -128,13 +132,13 @@ def told(values: Mapping[str, Any]) -> Heard:
     }
 
 
-def says_something(heard: Heard) -> bool:
-    """Whether there is anything in it to work with."""
-    return {**heard, "text": "", "customers": False} != NOTHING
+def has_content(parsed: ParsedMessage) -> bool:
+    """Return whether the parsed message contains anything besides unparsed text."""
+    return {**parsed, "text": "", "customers": False} != NO_CONTENT
 
 
-def combined(first: Heard, then: Heard) -> Heard:
-    """What two messages say; of what both say, the second counts."""
+def combine(first: ParsedMessage, then: ParsedMessage) -> ParsedMessage:
+    """Combine two messages; the second one takes precedence."""
     again = bool(then["sites"])
     return {
         "website": then["website"] or first["website"],
@@ -148,23 +152,25 @@ def combined(first: Heard, then: Heard) -> Heard:
 
 
 def fields(text: str) -> dict[str, list[str]]:
-    """The ICP's fields that a text labels: `industries: logistics, food; regions: Singapore`."""
+    """Extract labelled ICP fields: `industries: logistics, food; regions: Singapore`."""
     labels = list(_LABEL.finditer(text))
     found: dict[str, list[str]] = {}
     ends = [*(label.start() for label in labels[1:]), len(text)]
     for label, end in zip(labels, ends, strict=False):
         field = str(label.lastgroup)
-        found[field] = values(field, _END_OF_FIELD.split(text[label.end() : end], maxsplit=1)[0])
+        found[field] = parse_values(
+            field, _END_OF_FIELD.split(text[label.end() : end], maxsplit=1)[0]
+        )
     return found
 
 
-def values(field: str, text: str) -> list[str]:
-    """The values that a text lists for a field of the ICP; none for `any`."""
+def parse_values(field: str, text: str) -> list[str]:
+    """Split the value of an ICP field into a list; `any` gives an empty list."""
     return clean(field, [] if text.strip().lower() in _ANY else _SEPARATOR.split(text))
 
 
 def clean(field: str, words: Iterable[str]) -> list[str]:
-    """Values of a field in their usual form, each once; what cannot be one is left out."""
+    """Normalize the values of a field, each once, and drop invalid ones."""
     if field == "sizes":
         return _sizes(words)
     tidy = (" ".join(word.split()).strip(" .:!?\"'") for word in words)
@@ -172,21 +178,21 @@ def clean(field: str, words: Iterable[str]) -> list[str]:
     return list(unique.values())[:MAX_WORDS]
 
 
-def merged(icp: Icp | None, given: Mapping[str, list[str]]) -> Icp:
-    """An ICP with some of its fields replaced."""
+def merge_icp(icp: Icp | None, given: Mapping[str, list[str]]) -> Icp:
+    """Return the ICP with the given fields replaced."""
     old: Any = icp or {"industries": [], "sizes": [], "regions": [], "keywords": []}
     new: Any = {**old, **given}
     return cast("Icp", new)
 
 
-def given_fields(icp: Icp) -> dict[str, list[str]]:
-    """The fields of an ICP that are not `any`."""
+def set_fields(icp: Icp) -> dict[str, list[str]]:
+    """Return the ICP fields that are not empty, that is, not `any`."""
     every: dict[str, Any] = {**icp}
     return {field: given for field, given in every.items() if given}
 
 
 def _texts(value: Any) -> list[str] | None:
-    """A text or a list of texts as a list; None for anything else."""
+    """Return a text or a list of texts as a list; None for anything else."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         return None
@@ -194,7 +200,7 @@ def _texts(value: Any) -> list[str] | None:
 
 
 def _sizes(words: Iterable[str]) -> list[str]:
-    """The ranges of `SIZES` that the given numbers of employees touch."""
+    """Return the ranges of `SIZES` that overlap the given numbers of employees."""
     touched = set()
     for word in words:
         for found in _RANGE.finditer(word):
@@ -211,7 +217,7 @@ def _touches(size: str, low: int, high: int) -> bool:
 
 
 def _number(text: str) -> int:
-    # More digits than any company has people, and more than int() would take.
+    # Nine digits exceed any company's size, and int() rejects very long strings.
     return int(re.sub(r"\D", "", text)[:9] or 0)
 
 
@@ -222,7 +228,7 @@ def _wish(text: str) -> Wish | None:
 
 
 def _swaps(text: str, found: list[Mention]) -> tuple[list[list[str]], list[Mention]]:
-    """Pairs as in `replace a.com with b.com`, and the mentions that are in none."""
+    """Return the pairs of `replace a.com with b.com`, and the mentions that are in no pair."""
     swaps: list[list[str]] = []
     paired: set[int] = set()
     for at, (one, two) in enumerate(pairwise(found)):
@@ -238,7 +244,7 @@ def _swaps(text: str, found: list[Mention]) -> tuple[list[list[str]], list[Menti
 
 
 def _own(text: str, found: list[Mention]) -> tuple[str | None, list[tuple[str, bool]]]:
-    """The website that a text calls the company's own; the others, and which are customers'."""
+    """Return the company's own website, and the others with a flag: called a customer."""
     own: str | None = None
     others = []
     before = 0
