@@ -32,6 +32,7 @@ from langgraph_runtime_sql.metrics import workers
 from langgraph_runtime_sql.ops import run_claim, run_end
 from langgraph_runtime_sql.statements import Row
 from langgraph_runtime_sql.stragglers import Stragglers
+from langgraph_runtime_sql.stream_key import StreamKey
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -197,7 +198,7 @@ class Queue:
         main_loop = asyncio.get_running_loop()
         try:
             if attempt > 1:
-                await bus.current().catch_up(str(run["thread_id"]))
+                await bus.current().catch_up(StreamKey.here(run["thread_id"]))
             result = await self._on_its_loop(run, worker(run, attempt, main_loop))
         except asyncio.CancelledError:
             await self._hand_back(run, attempt)

@@ -19,6 +19,7 @@ from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import custom_checkpointer, newest_state, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import Filter, as_uuid, authorize
 from langgraph_runtime_sql.statements import Row
+from langgraph_runtime_sql.stream_key import StreamKey
 from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 
 ACTIONS = ("interrupt", "rollback")
@@ -230,9 +231,9 @@ def tell_hooks(conn: Connection, run: Row, status: str) -> None:
 
 def announce_end(conn: Connection, row: Row) -> None:
     """Tell the run's followers, once this is committed, that it has ended."""
-    run_id, thread_id = str(row["run_id"]), str(row["thread_id"])
+    key = StreamKey.of_run(row)
     resumable = bool(row["kwargs"].get("resumable"))
-    conn.after_commit(lambda: bus.current().run_ended(run_id, thread_id, resumable=resumable))
+    conn.after_commit(lambda: bus.current().run_ended(key, resumable=resumable))
     # What waited behind it may go now.
     conn.after_commit(lambda: bus.current().wake())
 

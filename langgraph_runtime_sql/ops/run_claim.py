@@ -15,6 +15,7 @@ from langgraph_runtime_sql.connection import Connection
 from langgraph_runtime_sql.ops import run_order, run_rows
 from langgraph_runtime_sql.ops.run_cancel import cancel_pending
 from langgraph_runtime_sql.statements import Params, Prepared, Row
+from langgraph_runtime_sql.stream_key import StreamKey
 from langgraph_runtime_sql.tables import PENDING_LITERAL, RUNNING_LITERAL, Moment, runs, threads
 
 LEASE_SECONDS = 15.0
@@ -168,7 +169,7 @@ def claim(conn: Connection, most: int) -> Claimed:
     asked = conn.ask(_LEFT, {"moment": moment})
     found = take()
     for row in found:
-        started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
+        started, resumable = StreamKey.of_run(row), bool(row["kwargs"].get("resumable"))
         conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))
     left = asked.one() or {"due": None, "waits": False}
     due_in = None if left["due"] is None else (left["due"] - moment).total_seconds()

@@ -15,6 +15,7 @@ from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import assistant_rows, crons, run_result, run_rows, thread_rows
 from langgraph_runtime_sql.ops.access import Filter, user_fields
 from langgraph_runtime_sql.statements import Prepared, Row
+from langgraph_runtime_sql.stream_key import StreamKey
 from langgraph_runtime_sql.tables import runs
 
 Document = dict[str, Any]
@@ -81,8 +82,9 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
         crons.note_fired(conn, request.firing)
-    conn.send(_INSERT, {**row, "tenant": thread["tenant"]})
-    _announce(conn, row)
+    stored = {**row, "tenant": thread["tenant"]}
+    conn.send(_INSERT, stored)
+    _announce(conn, stored)
     return [row, *(run_rows.public(other) for other in others)]
 
 
@@ -100,7 +102,7 @@ def _ask(conn: Connection, request: RunRequest, thread: Row, run: Row) -> None:
 def _announce(conn: Connection, row: Row) -> None:
     def announce() -> None:
         resumable = bool(row["kwargs"].get("resumable"))
-        bus.current().run_started(str(row["run_id"]), resumable=resumable, here=False)
+        bus.current().run_made(StreamKey.of_run(row), resumable=resumable)
         bus.current().wake()
 
     conn.after_commit(announce)

@@ -16,6 +16,7 @@ from langgraph_runtime_sql.ops import newest_state, thread_graph, thread_rows
 from langgraph_runtime_sql.ops.access import as_uuid, authorize, caller
 from langgraph_runtime_sql.ops.state_guard import StateGuard
 from langgraph_runtime_sql.statements import Row
+from langgraph_runtime_sql.stream_key import StreamKey
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -229,7 +230,8 @@ async def _publish(row: Row, graph_id: str, config: dict[str, Any]) -> None:
     if created is not None and written is not None and created["thread_id"] == thread_id:
         created.update(thread_rows.public(written))
     message = {"state": state_snapshot_to_thread_state(snapshot), "thread_id": str(thread_id)}
-    bus.current().publish_state(str(thread_id), "state_update", json_codec.dumps(message).encode())
+    key, data = StreamKey.of_thread(row), json_codec.dumps(message).encode()
+    bus.current().publish_state(key, "state_update", data)
 
 
 def _empty() -> StateSnapshot:

@@ -22,6 +22,7 @@ from langgraph_runtime_sql.subscription import Subscription
 from server import doctor_redis
 from tests.support.processes import free_port
 from tests.support.redis import Valkey, started
+from tests.support.streams import of_run, of_thread
 
 PATIENCE = 60.0
 FIFTH, SIXTH = (f"00000000-0000-0000-0000-00000000000{n}" for n in (5, 6))
@@ -85,7 +86,7 @@ def numbered(first: int, last: int) -> list[bytes]:
 
 def publish(here: RedisBus, name: str, first: int, last: int, *, resumable: bool = True) -> None:
     for data in numbered(first, last):
-        here.publish(f"run-{name}", f"thread-{name}", "values", data, resumable=resumable)
+        here.publish(of_run(f"run-{name}", f"thread-{name}"), "values", data, resumable=resumable)
 
 
 async def test_a_redis_behind_a_socket_of_this_machine(tmp_path: Path) -> None:
@@ -94,8 +95,8 @@ async def test_a_redis_behind_a_socket_of_this_machine(tmp_path: Path) -> None:
         for url in (f"unix://{folder}/s?db=1", f"unix://{folder}/none"):
             here = RedisBus(url, keep_seconds=60)
             await here.start()
-            live = here.subscribe_run("run")
-            here.publish("run", "thread", "values", b"1", resumable=False, attempt=0)
+            live = here.subscribe_run(of_run("run"))
+            here.publish(of_run("run", "thread"), "values", b"1", resumable=False, attempt=0)
             assert payloads(await read(live, 1)) == [b"1"]
             await here.stop()
         with redis.Redis.from_url(f"unix://{folder}/s?db=1") as client:
@@ -105,10 +106,10 @@ async def test_a_redis_behind_a_socket_of_this_machine(tmp_path: Path) -> None:
 
 async def test_events_reach_followers_in_another_process_in_order(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
-        run = await b.follow_run("run-1", "thread-1")
-        thread = await b.follow_thread("thread-1")
+        run = await b.follow_run(of_run("run-1", "thread-1"))
+        thread = await b.follow_thread(of_thread("thread-1"))
         publish(a, "1", 0, 2_000, resumable=False)
-        a.run_ended("run-1", "thread-1", resumable=False)
+        a.run_ended(of_run("run-1", "thread-1"), resumable=False)
         for reader in (run, thread):
             events = await read(reader, 2_001)
             assert payloads(events) == [*numbered(0, 2_000), DONE]
@@ -118,7 +119,7 @@ async def test_events_reach_followers_in_another_process_in_order(valkey: Valkey
 
 async def test_events_of_this_process_do_not_wait_for_redis_and_come_once(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
-        reader = await a.follow_run("run-2", "thread-2")
+        reader = await a.follow_run(of_run("run-2", "thread-2"))
         publish(a, "2", 0, 3)
         assert payloads(reader.waiting()) == numbered(0, 3)
         publish(b, "2", 3, 4)
@@ -129,21 +130,23 @@ async def test_events_of_this_process_do_not_wait_for_redis_and_come_once(valkey
 
 async def test_resuming_anywhere_has_neither_a_gap_nor_a_repeat(valkey: Valkey) -> None:
     async with buses(valkey, 3) as (a, b, c):
-        reader = await b.follow_run("run-3", "thread-3", START)
+        reader = await b.follow_run(of_run("run-3", "thread-3"), START)
         publish(a, "3", 0, 50)
         seen = await read(reader, 20)
         reader.close()
         for here in (a, b, c):
-            resumed = await here.follow_run("run-3", "thread-3", seen[-1].order)
+            resumed = await here.follow_run(of_run("run-3", "thread-3"), seen[-1].order)
             assert payloads(await read(resumed, 30)) == numbered(20, 50)
             assert await here.settle(resumed)
             assert not resumed.waiting()
             resumed.close()
-        later = [await here.follow_run("run-3", "thread-3", seen[-1].order) for here in (a, b, c)]
+        later = [
+            await here.follow_run(of_run("run-3", "thread-3"), seen[-1].order) for here in (a, b, c)
+        ]
         publish(a, "3", 50, 51)
         for resumed in later:
             assert payloads(await read(resumed, 31)) == numbered(20, 51)
-        for each in [await here.follow_thread("thread-3", START) for here in (b, c)]:
+        for each in [await here.follow_thread(of_thread("thread-3"), START) for here in (b, c)]:
             assert payloads(await read(each, 51)) == numbered(0, 51)
 
 
@@ -152,7 +155,7 @@ async def test_only_what_is_resumable_is_sent_again(valkey: Valkey) -> None:
         publish(a, "4", 0, 5, resumable=False)
         await a.flush()
         await moment(b)
-        reader = await b.follow_run("run-4", "thread-4", START)
+        reader = await b.follow_run(of_run("run-4", "thread-4"), START)
         assert not reader.waiting()
         publish(a, "4", 5, 6, resumable=False)
         assert payloads(await read(reader, 1)) == numbered(5, 6)
@@ -184,17 +187,17 @@ async def test_wake_ups_and_control_reach_other_processes(valkey: Valkey) -> Non
 
 async def test_a_superseded_attempt_reaches_no_other_process(valkey: Valkey) -> None:
     async with buses(valkey, 3) as (a, b, c):
-        reader = await c.follow_run("run-7", "thread-7", START)
-        a.publish("run-7", "thread-7", "values", b'"first"', resumable=True, attempt=1)
+        reader = await c.follow_run(of_run("run-7", "thread-7"), START)
+        a.publish(of_run("run-7", "thread-7"), "values", b'"first"', resumable=True, attempt=1)
         assert payloads(await read(reader, 1)) == [b'"first"']
-        b.publish("run-7", "thread-7", "values", b'"second"', resumable=True, attempt=2)
+        b.publish(of_run("run-7", "thread-7"), "values", b'"second"', resumable=True, attempt=2)
         assert payloads(await read(reader, 1)) == [b'"second"']
-        a.publish("run-7", "thread-7", "values", b'"late"', resumable=True, attempt=1)
+        a.publish(of_run("run-7", "thread-7"), "values", b'"late"', resumable=True, attempt=1)
         await a.flush()
-        b.publish("run-7", "thread-7", "values", b'"third"', resumable=True, attempt=2)
+        b.publish(of_run("run-7", "thread-7"), "values", b'"third"', resumable=True, attempt=2)
         assert payloads(await read(reader, 1)) == [b'"third"']
         assert not reader.broken
-        resumed = await b.follow_run("run-7", "thread-7", START)
+        resumed = await b.follow_run(of_run("run-7", "thread-7"), START)
         assert [e for e in payloads(resumed.waiting()) if e == b'"late"'] == []
 
 
@@ -211,21 +214,21 @@ async def test_an_attempt_is_still_superseded_after_many_other_runs_of_its_threa
             names = [name.decode() for name in await redis.hkeys(known)]
             return [name for name in names if name.startswith(kinds)]
 
-        reader = await c.follow_run("run-21", "thread-21", START)
-        b.publish("run-21", "thread-21", "values", b'"second"', resumable=True, attempt=2)
+        reader = await c.follow_run(of_run("run-21", "thread-21"), START)
+        b.publish(of_run("run-21", "thread-21"), "values", b'"second"', resumable=True, attempt=2)
         await b.flush()
         # Of processes that are long gone.
         old = {f"gone-{n}": 5 for n in range(30)}
         await redis.hset(known, mapping=old)
         for number in range(50):
             run, ends = f"run-21-{number}", number % 10
-            a.publish(run, "thread-21", "values", b"1", resumable=True, attempt=1)
+            a.publish(of_run(run, "thread-21"), "values", b"1", resumable=True, attempt=1)
             if ends:
-                a.run_ended(run, "thread-21", resumable=True)
+                a.run_ended(of_run(run, "thread-21"), resumable=True)
             await a.flush()
-        a.publish("run-21", "thread-21", "values", b'"late"', resumable=True, attempt=1)
+        a.publish(of_run("run-21", "thread-21"), "values", b'"late"', resumable=True, attempt=1)
         await a.flush()
-        b.publish("run-21", "thread-21", "values", b'"third"', resumable=True, attempt=2)
+        b.publish(of_run("run-21", "thread-21"), "values", b'"third"', resumable=True, attempt=2)
         assert payloads(await read(reader, 2)) == [b'"second"', b'"third"']
         assert not reader.broken
         assert "run:run-21" in await fields("run:")
@@ -242,9 +245,9 @@ async def test_what_is_known_of_runs_that_never_end_is_bounded(
 
     monkeypatch.setattr(redis_append, "RUNS", 10)
     async with buses(valkey) as (a, b):
-        reader = await b.follow_thread("thread-22")
+        reader = await b.follow_thread(of_thread("thread-22"))
         for number in range(50):
-            a.publish(f"run-22-{number}", "thread-22", "values", b"%d" % number, attempt=1)
+            a.publish(of_run(f"run-22-{number}", "thread-22"), "values", b"%d" % number, attempt=1)
         assert payloads(await read(reader, 50)) == numbered(0, 50)
         redis = await a.link.commands()
         names = await redis.hkeys(a.link.meta("thread-22"))
@@ -260,7 +263,9 @@ async def test_keys_are_prefixed_and_expire_and_streams_are_bounded(
     monkeypatch.setattr(redis_append, "STREAM_BYTES", 100_000)
     async with buses(valkey, 1) as (a,):
         for _ in range(100):
-            a.publish("run-8", "thread-8", "values", b'"%s"' % (b"x" * 10_000), resumable=True)
+            a.publish(
+                of_run("run-8", "thread-8"), "values", b'"%s"' % (b"x" * 10_000), resumable=True
+            )
         await a.flush()
         redis = await a.link.commands()
         assert 2 <= await redis.xlen(a.link.stream("thread-8")) <= 10
@@ -274,13 +279,13 @@ async def test_keys_are_prefixed_and_expire_and_streams_are_bounded(
 
 async def test_a_redis_that_restarts_or_forgets_is_told_again(valkey: Valkey) -> None:
     async with buses(valkey, answer_seconds=1.0) as (a, b):
-        reader = await b.follow_run("run-9", "thread-9")
+        reader = await b.follow_run(of_run("run-9", "thread-9"))
         publish(a, "9", 0, 10)
         assert payloads(await read(reader, 10)) == numbered(0, 10)
         await asyncio.to_thread(valkey.flush)
         publish(a, "9", 10, 20)
         assert payloads(await read(reader, 10)) == numbered(10, 20)
-        resumed = await b.follow_run("run-9", "thread-9", START)
+        resumed = await b.follow_run(of_run("run-9", "thread-9"), START)
         assert payloads(await read(resumed, 20)) == numbered(0, 20)
         await asyncio.to_thread(valkey.stop)
         publish(a, "9", 20, 30)
@@ -295,12 +300,12 @@ async def test_a_redis_that_restarts_or_forgets_is_told_again(valkey: Valkey) ->
 
 async def test_who_goes_on_while_redis_is_told_again_gets_nothing_twice(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
-        reader = await b.follow_run("run-15", "thread-15", START)
+        reader = await b.follow_run(of_run("run-15", "thread-15"), START)
         publish(a, "15", 0, 5)
         seen = await read(reader, 5)
         reader.close()
         await asyncio.to_thread(valkey.flush)
-        resumed = await b.follow_run("run-15", "thread-15", seen[2].order)
+        resumed = await b.follow_run(of_run("run-15", "thread-15"), seen[2].order)
         publish(a, "15", 5, 6)
         assert payloads(await read(resumed, 3)) == numbered(3, 6)
         assert await b.settle(resumed)
@@ -313,7 +318,7 @@ async def test_who_begins_to_follow_does_not_wait_until_the_loop_looks_again(
     monkeypatch.setattr(redis_reader, "BLOCK_MILLISECONDS", int(10 * PATIENCE * 1_000))
     async with buses(valkey) as (a, b):
         for name in ("18", "19"):
-            reader = await b.follow_run(f"run-{name}", f"thread-{name}")
+            reader = await b.follow_run(of_run(f"run-{name}", f"thread-{name}"))
             publish(a, name, 0, 1)
             assert payloads(await read(reader, 1)) == numbered(0, 1)
 
@@ -327,7 +332,7 @@ async def test_a_thread_is_followed_from_when_it_was_asked_for(valkey: Valkey) -
         await moment(b)
         publish(a, "17", 3, 5)
         await a.flush()
-        reader = await b.follow_thread("thread-17", None, asked_at)
+        reader = await b.follow_thread(of_thread("thread-17"), None, asked_at)
         publish(a, "17", 5, 6)
         assert payloads(await read(reader, 3)) == numbered(3, 6)
         assert not reader.broken
@@ -340,10 +345,12 @@ async def test_what_an_attempt_sent_that_was_superseded_does_not_come_after_the_
 
     def say(here: RedisBus, number: int, attempt: int) -> Event:
         data = b"%d" % number
-        return here.publish("run-29", "thread-29", "values", data, resumable=True, attempt=attempt)
+        return here.publish(
+            of_run("run-29", "thread-29"), "values", data, resumable=True, attempt=attempt
+        )
 
     async with buses(valkey) as (a, b):
-        reader = await b.follow_run("run-29", "thread-29")
+        reader = await b.follow_run(of_run("run-29", "thread-29"))
         # In one step of this process, so that Redis has none of it when the other one's comes.
         say(b, 0, 2)
         late = say(a, 1, 1)
@@ -352,7 +359,7 @@ async def test_what_an_attempt_sent_that_was_superseded_does_not_come_after_the_
         assert payloads(await read(reader, 2)) == [b"0", b"2"]
         late = say(a, 3, 1)
         b._receive("thread-29", late, late.order, False)
-        b.run_ended("run-29", "thread-29", resumable=True)
+        b.run_ended(of_run("run-29", "thread-29"), resumable=True)
         assert [event.is_end for event in await read(reader, 1)] == [True]
 
 
@@ -366,11 +373,11 @@ async def test_who_follows_a_thread_from_now_on_is_not_told_again_what_was_long_
             publish(a, "28", 0, 5)
         await a.flush()
         await asyncio.to_thread(valkey.flush)
-        reader = await b.follow_thread("thread-28")
+        reader = await b.follow_thread(of_thread("thread-28"))
         publish(a, "28", 5, 7)
         assert payloads(await read(reader, 2)) == numbered(5, 7)
         # And what was is still there for whoever asks for it.
-        whole = await b.follow_thread("thread-28", START)
+        whole = await b.follow_thread(of_thread("thread-28"), START)
         assert payloads(await read(whole, 7)) == numbered(0, 7)
 
 
@@ -384,15 +391,15 @@ async def test_what_is_sent_comes_after_what_was_sent_elsewhere_whatever_clocks_
         publish(a, "16", 0, 3)
         await a.flush()
         # A follower has seen what was sent before; a next attempt has asked for it.
-        reader = await b.follow_run("run-16", "thread-16", START)
+        reader = await b.follow_run(of_run("run-16", "thread-16"), START)
         publish(b, "16", 3, 5)
         await b.flush()
-        await c.catch_up("thread-16")
+        await c.catch_up(of_thread("thread-16"))
         publish(c, "16", 5, 8)
         events = await read(reader, 8)
         assert payloads(events) == numbered(0, 8)
         assert [event.order for event in events] == sorted({event.order for event in events})
-        resumed = await a.follow_run("run-16", "thread-16", events[3].order)
+        resumed = await a.follow_run(of_run("run-16", "thread-16"), events[3].order)
         assert payloads(await read(resumed, 4)) == numbered(4, 8)
 
 
@@ -402,25 +409,27 @@ async def test_who_begins_a_run_whose_beginning_is_gone_is_told_so(
     monkeypatch.setattr(redis_append, "STREAM_BYTES", 2_000)
     async with buses(valkey) as (a, b):
         earlier = [
-            a.publish("run-30", "thread-30", "metadata", b"{}", resumable=True, attempt=1),
-            a.publish("run-30", "thread-30", "values", b"1", resumable=True, attempt=1),
+            a.publish(of_run("run-30", "thread-30"), "metadata", b"{}", resumable=True, attempt=1),
+            a.publish(of_run("run-30", "thread-30"), "values", b"1", resumable=True, attempt=1),
         ]
         await a.flush()
         # He goes on after another run, or before any: nothing of this one is missing.
         for after in (START, (5, 0)):
-            reader = await b.follow_run("run-30", "thread-30", after, whole=True)
+            reader = await b.follow_run(of_run("run-30", "thread-30"), after, whole=True)
             assert await read(reader, 2) == earlier
         for _ in range(50):
-            a.publish("run-30", "thread-30", "values", b"1" * 100, resumable=True, attempt=1)
+            a.publish(
+                of_run("run-30", "thread-30"), "values", b"1" * 100, resumable=True, attempt=1
+            )
         await a.flush()
         for after in (START, (5, 0), earlier[0].order):
-            reader = await b.follow_run("run-30", "thread-30", after, whole=True)
+            reader = await b.follow_run(of_run("run-30", "thread-30"), after, whole=True)
             assert [each.is_loss for each in await read(reader, 2)] == [True, False]
 
 
 async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> None:
     async with buses(valkey, answer_seconds=1.0) as (a, b):
-        reader = await b.follow_run("run-10", "thread-10")
+        reader = await b.follow_run(of_run("run-10", "thread-10"))
         publish(a, "10", 0, 5)
         assert payloads(await read(reader, 5)) == numbered(0, 5)
         with valkey.paused():
@@ -428,7 +437,7 @@ async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> N
             await until(lambda: not a.link.well)
             # Nobody waits for it for long.
             async with asyncio.timeout(PATIENCE):
-                other = await b.follow_run("run-11", "thread-11")
+                other = await b.follow_run(of_run("run-11", "thread-11"))
         publish(a, "10", 10, 15)
         publish(a, "11", 0, 5)
         assert payloads(await read(reader, 10)) == numbered(5, 15)
@@ -437,7 +446,7 @@ async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> N
 
 async def test_followers_are_told_of_what_is_lost(valkey: Valkey) -> None:
     async with buses(valkey, 3) as (a, b, c):
-        reader = await c.follow_run("run-12", "thread-12", START)
+        reader = await c.follow_run(of_run("run-12", "thread-12"), START)
         publish(a, "12", 0, 5)
         seen = await read(reader, 5)
         # The process that published it is gone, and then what Redis knew.
@@ -445,7 +454,7 @@ async def test_followers_are_told_of_what_is_lost(valkey: Valkey) -> None:
         await asyncio.to_thread(valkey.flush)
         publish(b, "12", 5, 6)
         assert payloads(await read(reader, 1)) == numbered(5, 6)
-        resumed = await c.follow_run("run-12", "thread-12", seen[2].order)
+        resumed = await c.follow_run(of_run("run-12", "thread-12"), seen[2].order)
         [first] = await read(resumed, 1)
         assert first.is_loss
         assert resumed.broken
@@ -458,12 +467,12 @@ async def test_what_is_kept_to_be_told_again_is_bounded(
 
     monkeypatch.setattr(redis_outbox, "QUEUE_BYTES", 50_000)
     async with buses(valkey, answer_seconds=1.0) as (a, b):
-        reader = await b.follow_run("run-13", "thread-13")
+        reader = await b.follow_run(of_run("run-13", "thread-13"))
         publish(a, "13", 0, 1)
         await read(reader, 1)
         with valkey.paused():
             for _ in range(100):
-                a.publish("run-13", "thread-13", "values", b'"%s"' % (b"x" * 10_000))
+                a.publish(of_run("run-13", "thread-13"), "values", b'"%s"' % (b"x" * 10_000))
             assert a._outbox._size < 100_000
         events = await read(reader, 1)
         async with asyncio.timeout(PATIENCE):
@@ -479,7 +488,7 @@ async def test_a_redis_that_is_away_from_the_start_keeps_nothing_from_starting(
     with ExitStack() as stack:
         stack.callback(valkey.start)
         async with buses(valkey, answer_seconds=1.0) as (a, b):
-            reader = await a.follow_run("run-14", "thread-14")
+            reader = await a.follow_run(of_run("run-14", "thread-14"))
             publish(a, "14", 0, 5)
             assert payloads(await read(reader, 5)) == numbered(0, 5)
             await until(lambda: not a.link.well)
@@ -487,7 +496,7 @@ async def test_a_redis_that_is_away_from_the_start_keeps_nothing_from_starting(
             told = [r for r in caplog.records if "does not answer" in r.message]
             assert len(told) <= 2
             stack.close()
-            late = await b.follow_run("run-14", "thread-14", START)
+            late = await b.follow_run(of_run("run-14", "thread-14"), START)
             assert payloads(await read(late, 5)) == numbered(0, 5)
 
 
@@ -506,7 +515,9 @@ async def test_deployments_on_one_redis_do_not_meet(valkey: Valkey) -> None:
             # Listening begins with a wake-up.
             await until(lambda: "green" in woken)
             woken.clear()
-            readers = [await each.follow_run("run-19", "thread-19", START) for each in (green, b)]
+            readers = [
+                await each.follow_run(of_run("run-19", "thread-19"), START) for each in (green, b)
+            ]
             blue.wake()
             blue.send_control(FIFTH, Control("interrupt", None))
             publish(blue, "19", 0, 3)
@@ -518,7 +529,7 @@ async def test_deployments_on_one_redis_do_not_meet(valkey: Valkey) -> None:
             assert "green" not in woken
             assert not readers[0].waiting()
             assert FIFTH not in green._controls
-            assert await green.follow_run("run-19", "thread-19", START) is not None
+            assert await green.follow_run(of_run("run-19", "thread-19"), START) is not None
         finally:
             for each in (blue, green):
                 await each.stop()
@@ -547,7 +558,7 @@ async def test_what_others_write_to_redis_harms_nobody(
     valkey: Valkey, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with buses(valkey) as (a, b):
-        reader = await b.follow_run("run-16", "thread-16", START)
+        reader = await b.follow_run(of_run("run-16", "thread-16"), START)
         publish(a, "16", 0, 2)
         seen = await read(reader, 2)
         redis = await a.link.commands()
@@ -556,15 +567,15 @@ async def test_what_others_write_to_redis_harms_nobody(
         channels = ("wake", "control")
         for said in (b"", b"{}", b"null", b"[1]", b"\xff", b'["x","run","interrupt",null]'):
             for channel in channels:
-                await redis.publish(a.link.name(channel), said)
+                await redis.publish(of_run(a.link.name(channel), said))
         for rest in ('"explode",null', '"interrupt",1', '"interrupt",{}', "[],null"):
-            await redis.publish(a.link.name("control"), f'["x","{FIFTH}",{rest}]')
+            await redis.publish(of_run(a.link.name("control"), f'["x","{FIFTH}",{rest}]'))
         publish(a, "16", 2, 4)
         assert payloads(await read(reader, 2)) == numbered(2, 4)
         a.send_control(SIXTH, Control("interrupt", None))
         await until(lambda: SIXTH in b._controls)
         assert FIFTH not in b._controls
-        resumed = await b.follow_run("run-16", "thread-16", seen[0].order)
+        resumed = await b.follow_run(of_run("run-16", "thread-16"), seen[0].order)
         assert payloads(await read(resumed, 3)) == numbered(1, 4)
         assert not reader.broken
         assert not resumed.broken
@@ -577,9 +588,9 @@ async def test_what_is_put_in_the_place_of_a_stream_is_taken_away(
 ) -> None:
     key = f"thread-17-{spoil}"
     async with buses(valkey) as (a, b):
-        reader = await b.follow_run("run-17", key)
-        other = await b.follow_run("run-18", "thread-18")
-        a.publish("run-17", key, "values", b"0", resumable=True)
+        reader = await b.follow_run(of_run("run-17", key))
+        other = await b.follow_run(of_run("run-18", "thread-18"))
+        a.publish(of_run("run-17", key), "values", b"0", resumable=True)
         assert payloads(await read(reader, 1)) == numbered(0, 1)
         redis = await a.link.commands()
         if spoil == "numbers":
@@ -588,22 +599,22 @@ async def test_what_is_put_in_the_place_of_a_stream_is_taken_away(
             name = a.link.stream(key) if spoil == "stream" else a.link.meta(key)
             await redis.set(name, "garbage")
         # Nobody else's events wait for it, and it is soon as it was.
-        a.publish("run-17", key, "values", b"1", resumable=True, attempt=1)
-        a.publish("run-18", "thread-18", "values", b"2")
+        a.publish(of_run("run-17", key), "values", b"1", resumable=True, attempt=1)
+        a.publish(of_run("run-18", "thread-18"), "values", b"2")
         assert payloads(await read(other, 1)) == numbered(2, 3)
-        late = await b.follow_run("run-17", key, START)
+        late = await b.follow_run(of_run("run-17", key), START)
         async with asyncio.timeout(PATIENCE):
             while payloads(late.waiting()) != numbered(0, 2):
                 late.close()
                 await asyncio.sleep(0.1)
-                late = await b.follow_run("run-17", key, START)
+                late = await b.follow_run(of_run("run-17", key), START)
         await until(lambda: a.link.well and b.link.well)
 
 
 async def test_what_a_follower_takes_away_is_told_again(valkey: Valkey) -> None:
     """He finds it before the process that publishes has anything more to send."""
     async with buses(valkey) as (a, b):
-        reader = await b.follow_run("run-20", "thread-20")
+        reader = await b.follow_run(of_run("run-20", "thread-20"))
         publish(a, "20", 0, 1)
         assert payloads(await read(reader, 1)) == numbered(0, 1)
         redis = await a.link.commands()
@@ -611,7 +622,7 @@ async def test_what_a_follower_takes_away_is_told_again(valkey: Valkey) -> None:
         await until(lambda: reader.broken)
         publish(a, "20", 1, 2)
         await a.flush()
-        late = await b.follow_run("run-20", "thread-20", START)
+        late = await b.follow_run(of_run("run-20", "thread-20"), START)
         assert payloads(await read(late, 2)) == numbered(0, 2)
 
 
