@@ -18,6 +18,7 @@ from langgraph_runtime_sql.bus import Control
 from langgraph_runtime_sql.errors import BadRedis
 from langgraph_runtime_sql.events import DONE, START, Event
 from langgraph_runtime_sql.redis_bus import RedisBus
+from langgraph_runtime_sql.stream_key import StreamKey
 from langgraph_runtime_sql.subscription import Subscription
 from server import doctor_redis
 from tests.support.processes import free_port
@@ -95,7 +96,7 @@ async def test_a_redis_behind_a_socket_of_this_machine(tmp_path: Path) -> None:
         for url in (f"unix://{folder}/s?db=1", f"unix://{folder}/none"):
             here = RedisBus(url, keep_seconds=60)
             await here.start()
-            live = here.subscribe_run(of_run("run"))
+            live = here.subscribe_run(of_run("run", "thread"))
             here.publish(of_run("run", "thread"), "values", b"1", resumable=False, attempt=0)
             assert payloads(await read(live, 1)) == [b"1"]
             await here.stop()
@@ -564,12 +565,14 @@ async def test_what_others_write_to_redis_harms_nobody(
         redis = await a.link.commands()
         for fields in GARBAGE:
             await redis.xadd(a.link.stream("thread-16"), fields)  # type: ignore[arg-type]
-        channels = ("wake", "control")
+        channels = ("wake", "control", "drop")
         for said in (b"", b"{}", b"null", b"[1]", b"\xff", b'["x","run","interrupt",null]'):
             for channel in channels:
-                await redis.publish(of_run(a.link.name(channel), said))
+                await redis.publish(a.link.name(channel), said)
         for rest in ('"explode",null', '"interrupt",1', '"interrupt",{}', "[],null"):
-            await redis.publish(of_run(a.link.name("control"), f'["x","{FIFTH}",{rest}]'))
+            await redis.publish(a.link.name("control"), f'["x","{FIFTH}",{rest}]')
+        for rest in ("1,2", '"thread-16",null', '"thread-16"', "{},[]"):
+            await redis.publish(a.link.name("drop"), f'["x",{rest}]')
         publish(a, "16", 2, 4)
         assert payloads(await read(reader, 2)) == numbered(2, 4)
         a.send_control(SIXTH, Control("interrupt", None))
@@ -673,3 +676,85 @@ async def test_a_redis_that_is_away_says_so_without_its_password(
         await here.stop()
     assert "does not answer" in caplog.text
     assert "secret" not in caplog.text
+
+
+async def test_what_a_deleted_thread_has_told_is_forgotten_everywhere(valkey: Valkey) -> None:
+    key = of_run("run-40", "thread-40")
+    async with buses(valkey) as (a, b):
+        followers = [await each.follow_run(key, START) for each in (a, b)]
+        followers += [await each.follow_thread(key.thread, START) for each in (a, b)]
+        # Both have something to tell again.
+        a.publish(key, "values", b"1", resumable=True)
+        b.publish(of_run("run-41", "thread-40"), "values", b"2", resumable=True)
+        publish(a, "42", 0, 1)
+        for reader in followers:
+            await read(reader, 1 if reader.key == key else 2)
+        assert valkey.do("EXISTS", a.link.stream(key.topic), a.link.meta(key.topic)) == 2
+        a.drop(key.thread)
+        await a.flush()
+        assert valkey.do("EXISTS", a.link.stream(key.topic), a.link.meta(key.topic)) == 0
+        for reader in followers:
+            async with asyncio.timeout(PATIENCE):
+                assert await reader.get() is None
+            assert reader.dropped
+            reader.close()
+        await until(lambda: not any(each._outbox._queues.get(key.topic) for each in (a, b)))
+        # A thread with the same id begins with nothing, and works.
+        again = await b.follow_thread(key.thread, START)
+        assert not again.waiting()
+        sent = b.publish(of_run("run-43", "thread-40"), "values", b"3", resumable=True)
+        assert payloads(await read(again, 1)) == [sent.data]
+        again.close()
+        others = await b.follow_run(of_run("run-42", "thread-42"), START)
+        assert payloads(await read(others, 1)) == numbered(0, 1)
+        others.close()
+
+
+async def test_what_a_deleted_run_has_told_is_forgotten_everywhere(valkey: Valkey) -> None:
+    gone, stays = of_run("run-50", "thread-50"), of_run("run-51", "thread-50")
+    async with buses(valkey) as (a, b):
+        for number in range(3):
+            for key in (gone, stays):
+                a.publish(key, "values", b"%d" % number, resumable=True)
+        follower = await b.follow_run(gone, START)
+        assert payloads(await read(follower, 3)) == numbered(0, 3)
+        b.drop(gone)
+        await b.flush()
+        assert await follower.get() is None
+        follower.close()
+        entries = str(valkey.do("XRANGE", a.link.stream(gone.topic), "-", "+"))
+        assert gone.run_id not in entries
+        assert stays.run_id in entries
+        await until(lambda: not a._logs.of_run(gone))
+        # What is told again after a loss of Redis does not have it, either.
+        valkey.do("DEL", a.link.stream(gone.topic), a.link.meta(gone.topic))
+        a.publish(stays, "values", b"3", resumable=True)
+        async with await b.follow_run(stays, START) as reader:
+            assert payloads(await read(reader, 4)) == numbered(0, 4)
+        assert gone.run_id not in str(valkey.do("XRANGE", a.link.stream(gone.topic), "-", "+"))
+
+
+async def test_what_is_deleted_while_redis_is_away_goes_once_it_is_back(tmp_path: Path) -> None:
+    key = of_run("run", "thread")
+    with started(tmp_path) as own:
+        async with buses(own, 1, answer_seconds=1.0) as (here,):
+            here.publish(key, "values", b"1", resumable=True)
+            await here.flush()
+            with own.paused():
+                here.drop(key.thread)
+            async with asyncio.timeout(PATIENCE):
+                while own.do("EXISTS", here.link.stream(key.topic), here.link.meta(key.topic)):
+                    await asyncio.sleep(0.05)
+
+
+async def test_tenants_share_no_stream_even_of_the_same_ids(valkey: Valkey) -> None:
+    mine, theirs = (StreamKey(tenant, "thread-60", "run-60") for tenant in ("a/b}", "c"))
+    async with buses(valkey) as (a, b):
+        readers = [await each.follow_run(theirs, START) for each in (a, b)]
+        readers += [await each.follow_thread(theirs.thread, START) for each in (a, b)]
+        a.publish(mine, "values", b"1", resumable=True)
+        async with await b.follow_run(mine, START) as reader:
+            assert payloads(await read(reader, 1)) == [b"1"]
+        for reader in readers:
+            assert reader.waiting() == []
+            reader.close()

@@ -12,6 +12,7 @@ from langgraph_runtime_sql.events import START, Event, parse_order
 from langgraph_runtime_sql.redis_bus import RedisBus
 from langgraph_runtime_sql.redis_entry import Kept
 from langgraph_runtime_sql.redis_subscription import ThreadSubscription
+from langgraph_runtime_sql.stream_key import StreamKey
 from langgraph_runtime_sql.subscription import Subscription
 from tests.support.streams import of_run, of_thread
 
@@ -349,3 +350,58 @@ async def test_who_resumes_a_thread_has_what_was_kept_and_what_came_meanwhile() 
         reader.push(_of_thread(number))
     assert [event.data for event in reader.waiting()][4:] == [b"6"]
     assert not reader.broken
+
+
+STRANGERS = [
+    StreamKey("other", "t", "r"),
+    StreamKey(None, "t", "r"),
+    StreamKey("mine", "other", "r"),
+    StreamKey("mine", "t", "other"),
+]
+
+
+@pytest.mark.parametrize("stranger", STRANGERS, ids=str)
+async def test_an_event_reaches_nobody_but_followers_of_its_tenant_thread_and_run(
+    local: LocalBus, stranger: StreamKey
+) -> None:
+    key = StreamKey("mine", "t", "r")
+    live = local.subscribe_run(stranger)
+    sent = local.publish(key, "values", b"1", resumable=True)
+    assert live.waiting() == []
+    assert local.subscribe_run(stranger, START).waiting() == []
+    if stranger.topic != key.topic:
+        assert local.subscribe_thread(stranger.thread, START).waiting() == []
+    assert local.subscribe_run(key, START).waiting() == [sent]
+    assert local.subscribe_thread(key.thread, START).waiting() == [sent]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["thread", "run"])
+async def test_what_was_deleted_is_forgotten_and_its_followers_hear_nothing_more(
+    local: LocalBus, whole: bool
+) -> None:
+    gone, other = of_run("gone"), of_run("other")
+    for key in (gone, other):
+        local.publish(key, "values", b"1", resumable=True)
+    run, thread = local.subscribe_run(gone, START), local.subscribe_thread(gone.thread, START)
+    stays = local.subscribe_run(of_run("gone", "elsewhere"))
+    waiting = asyncio.ensure_future(local.subscribe_run(gone).get())
+    await asyncio.sleep(0)
+    await asyncio.to_thread(local.drop, gone.thread if whole else gone)
+    assert await waiting is None
+    # What came before is read first.
+    assert [await run.get() is None for _ in range(2)] == [False, True]
+    assert (thread.dropped, stays.dropped) == (whole, False)
+    assert local.subscribe_run(gone, START).waiting() == []
+    assert len(local.subscribe_run(other, START).waiting()) == (0 if whole else 1)
+    assert local._logs.size == (0 if whole else 1)
+
+
+async def test_who_follows_a_run_before_it_is_made_is_its_maker(local: LocalBus) -> None:
+    before = local.subscribe_run(of_run("r", "r"))
+    local.run_made(StreamKey("mine", "t", "r"), resumable=False)
+    after = local.subscribe_run(of_run("r"))
+    assert (before.by_maker, after.by_maker) == (True, False)
+    # Its thread and tenant were not known before.
+    sent = local.publish(StreamKey("mine", "t", "r"), "values", b"1")
+    assert before.waiting() == [sent]
+    assert after.waiting() == []
