@@ -95,5 +95,10 @@ class Admission:
             return False
         if run_id == THREAD:
             return True
-        row = run_rows.find(conn, UUID(run_id))
+        try:
+            run = UUID(run_id)
+        except ValueError:
+            # Anybody who reaches Redis may have written it.
+            return False
+        row = run_rows.find(conn, run)
         return row is not None and row["thread_id"] == self._thread_id

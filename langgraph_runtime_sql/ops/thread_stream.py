@@ -125,9 +125,15 @@ async def _follow(
                 break
             if event is None and subscription.dropped:
                 return
-            if event is None or not await admission.admits(event.run_id, is_last=event.is_end):
+            if event is None:
                 continue
-            if ends is not None:
+            is_admitted = await admission.admits(event.run_id, is_last=event.is_end)
+            if ends is not None and event.is_end:
+                # Also of a run that is gone with it.
+                ends.hear(event)
+            if not is_admitted:
+                continue
+            if ends is not None and not event.is_end:
                 ends.hear(event)
             if (shown := _shown(event, modes)) is not None:
                 yield shown

@@ -14,6 +14,8 @@ from uuid import uuid4
 
 import pytest
 
+from langgraph_runtime_sql.ops.thread_stream import DOUBT_SECONDS
+from langgraph_runtime_sql.redis_bus import WELL_RECHECK_SECONDS
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.processes import GRAPHS, Running
 from tests.support.redis import started
@@ -91,13 +93,15 @@ async def told(api: Api, path: str, headers: dict[str, str]) -> str:
     return answer.text
 
 
-async def heard(api: Api, path: str, headers: dict[str, str], body: Any = None) -> str:
+async def heard(
+    api: Api, path: str, headers: dict[str, str], body: Any = None, seconds: float = SILENCE
+) -> str:
     """What a stream that goes on tells at once, and then for a while, or its refusal."""
     parts: list[str] = []
     method = "GET" if body is None else "POST"
     try:
         async with (
-            asyncio.timeout(SILENCE),
+            asyncio.timeout(seconds),
             api.http.stream(method, path, headers=headers, json=body) as answer,
         ):
             parts.append(str(answer.status_code))
@@ -293,3 +297,17 @@ async def test_who_cancels_a_run_without_a_trace_and_waits_is_answered(ada: list
         asked = f"/threads/{thread}/runs/{run}/cancel?wait=true&action=rollback"
         assert await api.post(asked) == {}
         assert await api.status(thread, run) is None
+
+
+async def test_a_thread_is_followed_on_when_a_run_goes_without_a_trace(ada: list[Api]) -> None:
+    """Its end is the only word of it, and its row is gone by then: nothing was lost."""
+    for api in ada:
+        thread = await api.thread()
+        run = await api.run(thread, "echo", {"value": 1}, after_seconds=3600)
+        # Longer than a run that has ended unheard is waited for.
+        seconds = WELL_RECHECK_SECONDS + 2 * DOUBT_SECONDS
+        path = f"/threads/{thread}/stream"
+        follower = asyncio.create_task(heard(api, path, {}, seconds=seconds))
+        await asyncio.sleep(SILENCE)
+        await ada[0].post(f"/threads/{thread}/runs/{run}/cancel?action=rollback")
+        assert "error" not in await follower
