@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from langgraph_runtime_sql.events.event import CONTROL, DONE, START, Event, Order, lost
 from langgraph_runtime_sql.events.log import Log, Logs
+from langgraph_runtime_sql.events.stream_key import THREAD, StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
 
 T = TypeVar("T")
@@ -52,7 +53,9 @@ class LocalBus:
     def __init__(self, keep_seconds: float = 120.0) -> None:
         self._lock = threading.Lock()
         self._last: Order = (0, 0)
+        # By the run's id; which of these an event is for, their topics say.
         self._by_run: dict[str, list[Subscription]] = defaultdict(list)
+        # By the topic.
         self._by_thread: dict[str, list[Subscription]] = defaultdict(list)
         self._logs = Logs(keep_seconds)
         self._live: dict[str, bool] = {}
@@ -86,8 +89,7 @@ class LocalBus:
 
     def publish(
         self,
-        run_id: str,
-        thread_id: str | None,
+        key: StreamKey,
         name: str,
         data: bytes,
         *,
@@ -101,46 +103,37 @@ class LocalBus:
                 was superseded reaches no other process.
         """
         with self._lock:
-            log = self._logs.open(run_id, thread_id) if resumable else None
-            return self._send(run_id, thread_id, name, data, log, attempt)
+            log = self._logs.open(key) if resumable else None
+            return self._send(key, name, data, log, attempt)
 
-    def publish_state(self, thread_id: str, name: str, data: bytes) -> Event:
+    def publish_state(self, key: StreamKey, name: str, data: bytes) -> Event:
         """Send an event that belongs to a thread and to none of its runs."""
         with self._lock:
-            log = self._logs.open(f"*{thread_id}", thread_id)
-            self._logs.end(f"*{thread_id}")
-            return self._send("*", thread_id, name, data, log, 0)
+            log = self._logs.open(key)
+            self._logs.end(key)
+            return self._send(key, name, data, log, 0)
 
-    def _send(
-        self,
-        run_id: str,
-        thread_id: str | None,
-        name: str,
-        data: bytes,
-        log: Log | None,
-        attempt: int,
-    ) -> Event:
+    def _send(self, key: StreamKey, name: str, data: bytes, log: Log | None, attempt: int) -> Event:
         milliseconds = (time.time_ns() + self.skew) // 1_000_000
         last = self._last
         order = (milliseconds, 0) if milliseconds > last[0] else (last[0], last[1] + 1)
         self._last = order
-        event = Event(order, run_id, name, data, log is not None, attempt)
+        event = Event(order, key.run_id, name, data, log is not None, attempt)
         if log is not None:
             self._logs.add(log, event)
-        self._deliver(event, thread_id)
+        self._deliver(event, key.topic)
         return event
 
-    def _deliver(self, event: Event, thread_id: str | None) -> None:
+    def _deliver(self, event: Event, topic: str, *, to_thread: bool = True) -> None:
         for subscription in self._by_run.get(event.run_id, ()):
-            subscription.push(event)
-        if thread_id is not None:
-            for subscription in self._by_thread.get(thread_id, ()):
+            if subscription.topic == topic:
                 subscription.push(event)
+        for subscription in self._by_thread.get(topic, ()) if to_thread else ():
+            subscription.push(event)
 
     async def follow_run(
         self,
-        run_id: str,
-        thread_id: str | None,
+        key: StreamKey,
         after: Order | None = None,
         live: Subscription | None = None,
         *,
@@ -151,10 +144,10 @@ class LocalBus:
         Args:
             whole: Everything since `after` must still be known to somebody.
         """
-        return self.subscribe_run(run_id, after, live)
+        return self.subscribe_run(key, after, live)
 
     async def follow_thread(
-        self, thread_id: str, after: Order | None = None, asked_at: int | None = None
+        self, key: StreamKey, after: Order | None = None, asked_at: int | None = None
     ) -> Subscription:
         """`subscribe_thread`, wherever its runs are worked on.
 
@@ -162,7 +155,7 @@ class LocalBus:
             asked_at: When, in nanoseconds by this machine's clock: what other processes sent
                 since then comes too. Now where it is left out.
         """
-        return self.subscribe_thread(thread_id, after)
+        return self.subscribe_thread(key, after)
 
     async def settle(self, subscription: Subscription, run_id: str | None = None) -> bool:
         """Have everything there that was sent before now; whether it is.
@@ -172,11 +165,11 @@ class LocalBus:
         """
         return True
 
-    def is_behind(self, thread_id: str) -> bool:
+    def is_behind(self, key: StreamKey) -> bool:
         """Whether what was published here on a thread still waits to reach its followers."""
         return False
 
-    async def catch_up(self, thread_id: str) -> None:
+    async def catch_up(self, key: StreamKey) -> None:
         """Number what is sent from now on after what others have sent on a thread."""
 
     async def flush(self) -> None:
@@ -187,58 +180,87 @@ class LocalBus:
         return await end
 
     def subscribe_run(
-        self, run_id: str, after: Order | None = None, live: Subscription | None = None
+        self, key: StreamKey, after: Order | None = None, live: Subscription | None = None
     ) -> Subscription:
         """Follow a run, which need not exist yet, from `after` or from now.
 
         Args:
             live: A subscription to the same run: what waits there to be read comes too.
         """
-        return self._subscribe(
-            self._reader, self._by_run, run_id, lambda: self._logs.of_runs([run_id]), after, live
-        )
+        return self._subscribe(self._reader, key, after, live)
 
-    def subscribe_thread(self, thread_id: str, after: Order | None = None) -> Subscription:
+    def subscribe_thread(self, key: StreamKey, after: Order | None = None) -> Subscription:
         """Follow all runs of a thread, future ones too, from `after` or from now."""
-        return self._subscribe(
-            self._reader, self._by_thread, thread_id, lambda: self._logs.of_thread(thread_id), after
-        )
+        return self._subscribe(self._reader, key, after)
 
     def _subscribe(
         self,
         kind: type[S],
-        readers: dict[str, list[Subscription]],
-        key: str,
-        logs: Callable[[], list[Log]],
+        key: StreamKey,
         after: Order | None = None,
         live: Subscription | None = None,
     ) -> S:
+        """Begin a subscription, with what is kept here since `after`.
+
+        Args:
+            key: Of a run, or of a thread.
+        """
+        whole = key.run_id != THREAD
+        readers, name = (self._by_run, key.run_id) if whole else (self._by_thread, key.topic)
+
         def leave(subscription: Subscription) -> None:
             with self._lock, suppress(KeyError, ValueError):
-                readers[key].remove(subscription)
-                if not readers[key]:
-                    del readers[key]
+                readers[name].remove(subscription)
+                if not readers[name]:
+                    del readers[name]
 
         subscription = kind(leave)
+        subscription.key, subscription.topic = key, key.topic
         with self._lock:
             if after is not None:
-                whole = readers is self._by_run
-                subscription.begin_with(_since(after, logs(), live, whole=whole))
-            readers[key].append(subscription)
+                logs = self._logs.of_run(key) if whole else self._logs.of_thread(key)
+                subscription.begin_with(_since(after, logs, live, whole=whole))
+            readers[name].append(subscription)
         return subscription
+
+    def drop(self, key: StreamKey) -> None:
+        """Forget what a deleted run, or a deleted thread with its runs, has told, everywhere.
+
+        Those who follow it hear nothing more.
+        """
+        self._drop(key.topic, key.run_id)
+
+    def _drop(self, topic: str, run_id: str) -> None:
+        with self._lock:
+            self._logs.drop(topic, run_id)
+            found = self._by_run.get(run_id, [])
+            if run_id == THREAD:
+                found = [each for some in self._by_run.values() for each in some]
+                found += self._by_thread.get(topic, [])
+            for subscription in found:
+                if subscription.topic == topic:
+                    subscription.drop()
 
     # --- runs
 
-    def run_started(self, run_id: str, *, resumable: bool, here: bool = True) -> None:
-        """A run was committed or claimed: it is live until it ends.
-
-        Args:
-            here: It was claimed by this process.
-        """
+    def run_made(self, key: StreamKey, *, resumable: bool) -> None:
+        """A run was committed. Those who follow it already have made it: nobody else knew its id."""
         with self._lock:
-            if run_id not in self._ended:
-                self._live[run_id] = resumable
-                self._logs.go_on(run_id)
+            for subscription in self._by_run.get(key.run_id, ()):
+                subscription.by_maker = True
+                # Its thread and tenant were perhaps not known before.
+                subscription.key, subscription.topic = key, key.topic
+        self._note_made(key, resumable=resumable)
+
+    def _note_made(self, key: StreamKey, *, resumable: bool) -> None:
+        self.run_started(key, resumable=resumable)
+
+    def run_started(self, key: StreamKey, *, resumable: bool) -> None:
+        """A run was claimed by this process, or can be by no other: it is live until it ends."""
+        with self._lock:
+            if key.run_id not in self._ended:
+                self._live[key.run_id] = resumable
+                self._logs.go_on(key)
 
     def run_left(self, run_id: str) -> None:
         """An attempt in this process is over, and its run is not, or ended elsewhere."""
@@ -259,16 +281,17 @@ class LocalBus:
         """Whether a live run was asked to keep its stream."""
         return self._live.get(run_id, False)
 
-    def run_ended(self, run_id: str, thread_id: str | None, *, resumable: bool) -> None:
+    def run_ended(self, key: StreamKey, *, resumable: bool) -> None:
         """Tell followers that nothing more comes. Call once its status is committed."""
-        self.publish(run_id, thread_id, CONTROL, DONE, resumable=resumable)
+        self.publish(key, CONTROL, DONE, resumable=resumable)
+        run_id = key.run_id
         with self._lock:
             self._ended[run_id] = None
             while len(self._ended) > UNHEARD:
                 self._ended.popitem(last=False)
             self._live.pop(run_id, None)
             self._controls.pop(run_id, None)
-            self._logs.end(run_id)
+            self._logs.end(key)
 
     def on_queued(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake`, from any thread, when a run is queued; returns how to stop."""

@@ -5,10 +5,10 @@ Whoever calls holds the lock of the bus.
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from langgraph_runtime_sql.events.event import START, Event, Order
+from langgraph_runtime_sql.events.stream_key import THREAD, StreamKey
 
 # A resumable run keeps this much of its stream for clients that come back.
 LOG_BYTES = 32 * 2**20
@@ -23,10 +23,11 @@ class Log:
     """What a resumable stream keeps.
 
     Attributes:
+        key: Whose it is.
         dropped: The number of the last event that is not kept any more.
     """
 
-    thread_id: str | None
+    key: StreamKey
     events: deque[Event] = field(default_factory=deque)
     size: int = 0
     dropped: Order = START
@@ -45,7 +46,7 @@ class Log:
 
 
 class Logs:
-    """The logs of all resumable streams, those of runs by their ids.
+    """The logs of all resumable streams, by their keys.
 
     Args:
         keep_seconds: How long a log is kept once its stream has ended.
@@ -56,17 +57,16 @@ class Logs:
 
     def __init__(self, keep_seconds: float) -> None:
         self._keep = keep_seconds
-        self._logs: dict[str, Log] = {}
-        self._threads: dict[str, list[str]] = defaultdict(list)
+        self._logs: dict[StreamKey, Log] = {}
+        self._topics: dict[str, list[StreamKey]] = defaultdict(list)
         self.size = 0
 
-    def open(self, key: str, thread_id: str | None) -> Log:
+    def open(self, key: StreamKey) -> Log:
         """The log of a stream, which begins with this if it is not there."""
         log = self._logs.get(key)
         if log is None:
-            log = self._logs[key] = Log(thread_id)
-            if thread_id is not None:
-                self._threads[thread_id].append(key)
+            log = self._logs[key] = Log(key)
+            self._topics[key.topic].append(key)
         return log
 
     def add(self, log: Log, event: Event) -> None:
@@ -75,32 +75,38 @@ class Logs:
         if self.size > ALL_LOGS_BYTES:
             self._make_room()
 
-    def of_runs(self, run_ids: Iterable[str]) -> list[Log]:
-        """The logs of these runs, of those that have one."""
-        return [self._logs[key] for key in run_ids if key in self._logs]
+    def of_run(self, key: StreamKey) -> list[Log]:
+        """The log of a run, if it has one."""
+        return [self._logs[key]] if key in self._logs else []
 
-    def of_thread(self, thread_id: str) -> list[Log]:
+    def of_thread(self, key: StreamKey) -> list[Log]:
         """The logs of a thread's runs, and its own."""
-        return self.of_runs(self._threads.get(thread_id, ()))
+        return [self._logs[each] for each in self._topics.get(key.topic, ())]
 
-    def unfinished(self) -> dict[str, Log]:
+    def unfinished(self) -> dict[StreamKey, Log]:
         """Those whose streams go on, as far as is known here."""
         return {key: log for key, log in self._logs.items() if log.expires is None}
 
-    def go_on(self, key: str) -> None:
+    def go_on(self, key: StreamKey) -> None:
         """Keep a log, if there is one, until its stream has ended."""
         if (log := self._logs.get(key)) is not None:
             log.expires = None
 
-    def end(self, key: str) -> None:
+    def end(self, key: StreamKey) -> None:
         """Keep a log, if there is one, for a while from now on."""
         if (log := self._logs.get(key)) is not None:
             log.expires = time.monotonic() + self._keep
 
-    def leave(self, key: str) -> None:
-        """The same, unless its stream has ended already."""
-        if (log := self._logs.get(key)) is not None and log.expires is None:
+    def leave(self, run_id: str) -> None:
+        """The same by a run's id, unless its stream has ended already."""
+        for key in [key for key in self.unfinished() if key.run_id == run_id]:
             self.end(key)
+
+    def drop(self, topic: str, run_id: str) -> None:
+        """Forget the log of a run now, or all of a thread."""
+        for key in list(self._topics.get(topic, ())):
+            if run_id in (THREAD, key.run_id):
+                self._forget(key)
 
     def expire(self) -> None:
         """Forget those whose time is over."""
@@ -116,10 +122,9 @@ class Logs:
                 return
             self._forget(key)
 
-    def _forget(self, key: str) -> None:
-        log = self._logs.pop(key)
-        self.size -= log.size
-        if log.thread_id is not None:
-            self._threads[log.thread_id].remove(key)
-            if not self._threads[log.thread_id]:
-                del self._threads[log.thread_id]
+    def _forget(self, key: StreamKey) -> None:
+        self.size -= self._logs.pop(key).size
+        others = self._topics[key.topic]
+        others.remove(key)
+        if not others:
+            del self._topics[key.topic]

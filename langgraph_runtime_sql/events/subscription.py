@@ -9,6 +9,7 @@ from typing import Self
 
 from langgraph_runtime_sql.events.event import Event, lost
 from langgraph_runtime_sql.events.log import LOG_BYTES
+from langgraph_runtime_sql.events.stream_key import StreamKey
 
 # What may wait for a reader that does not read.
 WAITING_BYTES = LOG_BYTES
@@ -21,9 +22,17 @@ class Subscription:
 
     Attributes:
         broken: Whether events were lost on their way here.
+        key: Whose events these are.
+        topic: The same of `key`, which is asked at each event.
+        by_maker: Whether it was there before its run, so that its reader has made the run.
+        dropped: Whether its run or thread was deleted, so that nothing more comes.
     """
 
     broken = False
+    key = StreamKey(None, "", "")
+    topic = ""
+    by_maker = False
+    dropped = False
 
     def __init__(self, leave: Callable[["Subscription"], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -47,6 +56,10 @@ class Subscription:
             self._events = deque((lost(), event) if event.is_end else (lost(),))
         else:
             self._events.append(event)
+        self._notify()
+
+    def _notify(self) -> None:
+        """Wake the reader, if it waits; from any thread."""
         if self._waiter is None:
             return
         if threading.get_ident() == self._thread:
@@ -73,12 +86,15 @@ class Subscription:
         return list(self._events)
 
     async def get(self, timeout: float | None = None) -> Event | None:
-        """The next event, or None when `timeout` seconds pass without one."""
+        """The next event, or None when `timeout` seconds pass without one, or none will come."""
         while not self._events:
+            if self.dropped:
+                return None
             self._waiter = self._loop.create_future()
-            if self._events:  # Pushed from another thread between the two lines above.
+            # Pushed, or dropped, from another thread between the lines above.
+            if self._events or self.dropped:
                 self._waiter = None
-                break
+                continue
             try:
                 async with asyncio.timeout(timeout):
                     await self._waiter
@@ -106,6 +122,11 @@ class Subscription:
         if not self.broken:
             self.broken = True
             self.push(lost())
+
+    def drop(self) -> None:
+        """Tell the reader, from any thread, that nothing more comes."""
+        self.dropped = True
+        self._notify()
 
     def close(self) -> None:
         """Stop listening. Repeatable."""

@@ -20,6 +20,7 @@ from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import GraphExited, SupersededAttempt
 from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.metrics import workers
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import end as run_end
@@ -193,7 +194,7 @@ class Queue:
         main_loop = asyncio.get_running_loop()
         try:
             if attempt > 1:
-                await bus.current().catch_up(str(run["thread_id"]))
+                await bus.current().catch_up(StreamKey.here(run["thread_id"]))
             result = await self._on_its_loop(run, worker(run, attempt, main_loop))
         except asyncio.CancelledError:
             await self._hand_back(run, attempt)

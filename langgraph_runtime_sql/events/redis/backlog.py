@@ -7,6 +7,8 @@ from itertools import islice
 from typing import Any
 
 BATCH_EVENTS = 500
+# The rank of an event that followers are not told.
+REFUSED = b"-"
 
 
 @dataclass(slots=True)
@@ -63,6 +65,15 @@ class Queue:
                 break
             batch.append(parcel)
         return batch
+
+    def blank(self, run_id: str) -> int:
+        """Keep nothing of a run but its numbers, so that there is no hole; bytes that are freed."""
+        before = self.size
+        for parcel in self.parcels:
+            if parcel.run_id == run_id:
+                self.size -= parcel.size
+                parcel.header, parcel.data, parcel.rank = b"", b"", REFUSED
+        return before - self.size
 
     def is_over(self, seconds: float) -> bool:
         """Whether nothing was published for so long, and nothing is left to be told."""

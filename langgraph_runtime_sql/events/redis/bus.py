@@ -29,6 +29,7 @@ from langgraph_runtime_sql.events.redis.subscription import (
     RemoteSubscription,
     ThreadSubscription,
 )
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
 
 logger = logging.getLogger(__name__)
@@ -77,7 +78,9 @@ class RedisBus(LocalBus):
         self.link = Link(url, prefix or PREFIX, seconds=answer_seconds)
         self._ttl = max(LEAST_TTL_SECONDS, keep_seconds)
         self._outbox = Outbox(self.link, self._ttl, self._in_flight)
-        self._listener = Listener(self.link, self.name, super().wake, super().send_control)
+        self._listener = Listener(
+            self.link, self.name, super().wake, super().send_control, self._dropped_elsewhere
+        )
         self._remote: Reader | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -128,46 +131,37 @@ class RedisBus(LocalBus):
         """How long a follower may wait for events before he asks the database."""
         return WELL_RECHECK_SECONDS if self.link.well else AWAY_RECHECK_SECONDS
 
-    def _send(
-        self,
-        run_id: str,
-        thread_id: str | None,
-        name: str,
-        data: bytes,
-        log: Log | None,
-        attempt: int,
-    ) -> Event:
-        event = super()._send(run_id, thread_id, name, data, log, attempt)
-        self._outbox.put(thread_id or run_id, run_id, attempt, pack(event), data)
+    def _send(self, key: StreamKey, name: str, data: bytes, log: Log | None, attempt: int) -> Event:
+        event = super()._send(key, name, data, log, attempt)
+        self._outbox.put(key.topic, key.run_id, attempt, pack(event), data)
         return event
 
-    def _deliver(self, event: Event, thread_id: str | None) -> None:
+    def _deliver(self, event: Event, topic: str, *, to_thread: bool = True) -> None:
         """Deliver an event of this process. Followers of the thread have it from Redis.
 
         There it has its place among those of other processes.
         """
-        super()._deliver(event, thread_id if self._remote is None else None)
+        super()._deliver(event, topic, to_thread=to_thread and self._remote is None)
 
-    def _receive(self, key: str, event: Event, rank: Order, ours: bool) -> None:
+    def _receive(self, topic: str, event: Event, rank: Order, ours: bool) -> None:
         """Deliver an event that has come from Redis."""
         with self._lock:
             if not ours:
                 # Ours come after it, whichever clock is ahead.
                 self._last = max(self._last, event.order)
-                super()._deliver(event, None)
+                super()._deliver(event, topic, to_thread=False)
                 if event.is_end:
                     self._live.pop(event.run_id, None)
-            for subscription in self._by_thread.get(key, ()):
+            for subscription in self._by_thread.get(topic, ()):
                 subscription.push(event._replace(order=rank))
 
-    def is_behind(self, thread_id: str) -> bool:
+    def is_behind(self, key: StreamKey) -> bool:
         """Whether what was published here on a thread still waits for Redis."""
-        return self._outbox.waits(thread_id)
+        return self._outbox.waits(key.topic)
 
     async def follow_run(
         self,
-        run_id: str,
-        thread_id: str | None,
+        key: StreamKey,
         after: Order | None = None,
         live: Subscription | None = None,
         *,
@@ -178,27 +172,27 @@ class RedisBus(LocalBus):
         Args:
             whole: Everything since `after` must still be known to somebody.
         """
-        reader = self._subscribe(RemoteSubscription, self._by_run, run_id, list)
+        reader = self._subscribe(RemoteSubscription, key)
         try:
-            await self._follow(reader, thread_id or run_id)
+            await self._follow(reader)
             if after is not None:
-                whole = whole and not self.is_live(run_id)
-                await self._replay(reader, run_id, after, live, whole=whole)
+                whole = whole and not self.is_live(key.run_id)
+                await self._replay(reader, after, live, whole=whole)
         except BaseException:
             reader.close()
             raise
         return reader
 
     async def follow_thread(
-        self, thread_id: str, after: Order | None = None, asked_at: int | None = None
+        self, key: StreamKey, after: Order | None = None, asked_at: int | None = None
     ) -> Subscription:
         """Follow a thread, wherever its runs are worked on; arguments as on the `LocalBus`."""
         moment = asked_at or time.time_ns()
-        reader = self._subscribe(ThreadSubscription, self._by_thread, thread_id, list)
+        reader = self._subscribe(ThreadSubscription, key)
         if after is not None and self._remote is not None:
             reader.resumes()
         try:
-            await self._follow(reader, thread_id, asked_at)
+            await self._follow(reader, asked_at)
             if after is None:
                 self._begin(reader, moment)
             else:
@@ -213,18 +207,15 @@ class RedisBus(LocalBus):
         if self.link.knows_clock:
             reader.after = (asked_at + self.skew) // 1_000_000 - BEFORE_MILLISECONDS, 0
 
-    async def _follow(
-        self, reader: RemoteSubscription, key: str, asked_at: int | None = None
-    ) -> None:
+    async def _follow(self, reader: RemoteSubscription, asked_at: int | None = None) -> None:
         if self._remote is None:
             return
-        reader.key, reader._unfollow = key, self._remote.unfollow
-        await self._remote.follow(key, reader, asked_at)
+        reader._unfollow = self._remote.unfollow
+        await self._remote.follow(reader.topic, reader, asked_at)
 
     async def _replay(
         self,
         reader: RemoteSubscription,
-        run_id: str,
         after: Order,
         live: Subscription | None,
         *,
@@ -234,9 +225,9 @@ class RedisBus(LocalBus):
         if self._remote is None:
             return
         reader.after = after
-        stored, is_cut = await self._stored(reader, run_id, after, whole=whole)
+        stored, is_cut = await self._stored(reader, after, whole=whole)
         with self._lock:
-            here = [event for log in self._logs.of_runs([run_id]) for event in log.events]
+            here = [event for log in self._logs.of_run(reader.key) for event in log.events]
             waiting = [*(live.waiting() if live else ()), *reader.waiting()]
             found = {(each.order, each.run_id): each for each in [*stored, *here, *waiting]}
             # What is sent from here comes after what was sent elsewhere, whichever clock is ahead.
@@ -251,7 +242,7 @@ class RedisBus(LocalBus):
             reader.lose_first()
 
     async def _stored(
-        self, reader: RemoteSubscription, run_id: str, after: Order, *, whole: bool
+        self, reader: RemoteSubscription, after: Order, *, whole: bool
     ) -> tuple[list[Event], bool]:
         """What Redis holds; where it has forgotten some, not before it was told again.
 
@@ -259,10 +250,10 @@ class RedisBus(LocalBus):
         """
         if self._remote is None:
             return [], False
-        deadline = time.monotonic() + TOLD_AGAIN_SECONDS
+        run_id, deadline = reader.key.run_id, time.monotonic() + TOLD_AGAIN_SECONDS
         while True:
             try:
-                found = await self._remote.log(reader.key)
+                found = await self._remote.log(reader.topic)
             except FAILURES:
                 if not self.is_live(run_id):
                     reader.lose()
@@ -278,7 +269,7 @@ class RedisBus(LocalBus):
         """Begin with what Redis has of a thread since `after`."""
         if self._remote is None:
             return
-        position = self._remote.position(reader.key)
+        position = self._remote.position(reader.topic)
         kept = await self._kept(reader, after)
         reader.resume(after, kept, position)
         if _is_cut(kept, after):
@@ -291,8 +282,8 @@ class RedisBus(LocalBus):
         deadline = time.monotonic() + TOLD_AGAIN_SECONDS
         while True:
             try:
-                kept = await self._remote.log(reader.key)
-                born = await self._remote.born(reader.key)
+                kept = await self._remote.log(reader.topic)
+                born = await self._remote.born(reader.topic)
             except FAILURES:
                 reader.lose()
                 return []
@@ -309,13 +300,13 @@ class RedisBus(LocalBus):
             return not _is_cut(kept, after)
         return born is not None and after[0] < born and now - born < TOLD_AGAIN_SECONDS * 1_000
 
-    async def catch_up(self, thread_id: str) -> None:
+    async def catch_up(self, key: StreamKey) -> None:
         """Number what is sent from now on after what others have sent on a thread."""
         if self._remote is None or not self.link.well:
             return
         try:
             async with asyncio.timeout(CATCH_UP_SECONDS):
-                last = await self._remote.last(thread_id)
+                last = await self._remote.last(key.topic)
         except FAILURES:
             return  # The loops will notice, and say so.
         with self._lock:
@@ -332,12 +323,12 @@ class RedisBus(LocalBus):
         if run_id is not None and self.ended_here(run_id):
             return True
         seconds = SETTLE_SECONDS if self.link.well else AWAY_SETTLE_SECONDS
-        return await self._remote.settle(subscription.key, seconds, run_id)
+        return await self._remote.settle(subscription.topic, seconds, run_id)
 
     def _in_flight(self) -> list[str]:
         """The streams of runs that are worked on here, and kept for those who come back."""
         with self._lock:
-            return [log.thread_id or key for key, log in self._logs.unfinished().items()]
+            return [key.topic for key in self._logs.unfinished()]
 
     async def flush(self) -> None:
         """Have everything that was published so far in Redis, unless it is away."""
@@ -352,12 +343,20 @@ class RedisBus(LocalBus):
         result, _ = await asyncio.gather(end, self.flush())
         return result
 
+    def drop(self, key: StreamKey) -> None:
+        """Forget what a deleted run or thread has told, here, in Redis and in other processes."""
+        super().drop(key)
+        self._outbox.drop(key.topic, key.run_id, erase=True)
+        self._outbox.notify(*self._listener.drop(key.topic, key.run_id))
+
+    def _dropped_elsewhere(self, topic: str, run_id: str) -> None:
+        self._drop(topic, run_id)
+        self._outbox.drop(topic, run_id)
+
     # --- runs and control
 
-    def run_started(self, run_id: str, *, resumable: bool, here: bool = True) -> None:
-        """A run was committed or claimed. Only of those that are worked on here is the end sure."""
-        if here:
-            super().run_started(run_id, resumable=resumable)
+    def _note_made(self, key: StreamKey, *, resumable: bool) -> None:
+        """Any process may claim it. Only of those that are worked on here is the end sure."""
 
     def run_left(self, run_id: str) -> None:
         """Another process may go on with the run, and its end never be heard of here."""
@@ -367,7 +366,8 @@ class RedisBus(LocalBus):
     def leave_all_but(self, working: Collection[str]) -> None:
         """Let go of runs that were lost or handed back; of their end others will tell."""
         with self._lock:
-            for run_id in {*self._live, *self._logs.unfinished()}.difference(working):
+            unfinished = (key.run_id for key in self._logs.unfinished())
+            for run_id in {*self._live, *unfinished}.difference(working):
                 self._let_go(run_id)
 
     def _let_go(self, run_id: str) -> None:

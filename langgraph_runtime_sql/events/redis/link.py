@@ -68,7 +68,7 @@ class Link:
     # --- names
 
     def stream(self, key: str) -> str:
-        """The stream with the events of a thread."""
+        """The stream with the events of a thread, by its topic."""
         return f"{self.prefix}:{{{key}}}:events"
 
     def meta(self, key: str) -> str:

@@ -25,6 +25,7 @@ class Listener:
         name: This process, unlike any other.
         wake: Called when there may be runs to work on.
         control: Called with a run, and what is asked of its worker.
+        drop: Called with the topic and the run, or thread, that was deleted.
     """
 
     def __init__(
@@ -33,12 +34,15 @@ class Listener:
         name: str,
         wake: Callable[[], None],
         control: Callable[[str, Control], None],
+        drop: Callable[[str, str], None],
     ) -> None:
         self._link = link
         self._name = name
         self._wake = wake
         self._control = control
+        self._drop = drop
         self._wakes, self._controls = link.name("wake"), link.name("control")
+        self._drops = link.name("drop")
 
     def wake(self) -> tuple[str, bytes]:
         """The channel and the message that wake others."""
@@ -48,13 +52,17 @@ class Listener:
         """The channel and the message that ask a run's worker to stop, wherever he is."""
         return self._controls, orjson.dumps([self._name, run_id, *control])
 
+    def drop(self, topic: str, run_id: str) -> tuple[str, bytes]:
+        """The channel and the message that a run, or a thread, was deleted."""
+        return self._drops, orjson.dumps([self._name, topic, run_id])
+
     async def run(self) -> None:
-        """Hear wake-ups and control messages until cancelled."""
+        """Hear wake-ups, control messages and deletions until cancelled."""
         client = self._link.client(answer_seconds=None)
         while True:
             pubsub: Any = client.pubsub()
             try:
-                await pubsub.subscribe(self._wakes, self._controls)
+                await pubsub.subscribe(self._wakes, self._controls, self._drops)
                 # What was said meanwhile is not said again.
                 self._wake()
                 await self._hear_all(pubsub)
@@ -85,11 +93,33 @@ class Listener:
             if data != self._name.encode():
                 self._wake()
             return
+        if channel == self._drops:
+            dropped = unpack_drop(data)
+            if dropped is None:
+                _warn(channel)
+            elif dropped[0] != self._name:
+                self._drop(*dropped[1:])
+            return
         told = unpack(data)
         if told is None:
-            logger.warning("A message in Redis that is none of ours was dropped (%s)", channel)
+            _warn(channel)
         elif told[0] != self._name:
             self._control(*told[1:])
+
+
+def _warn(channel: str) -> None:
+    logger.warning("A message in Redis that is none of ours was dropped (%s)", channel)
+
+
+def unpack_drop(data: bytes) -> tuple[str, str, str] | None:
+    """Sender, topic and run of a deletion; None for what is no such message."""
+    try:
+        sender, topic, run_id = orjson.loads(data)
+    except (ValueError, TypeError):
+        return None
+    if not all(isinstance(each, str) for each in (sender, topic, run_id)):
+        return None
+    return sender, topic, run_id
 
 
 def unpack(data: bytes) -> tuple[str, str, Control] | None:

@@ -25,7 +25,9 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from langgraph_runtime_sql.events.redis.append import Append, append
 from langgraph_runtime_sql.events.redis.backlog import Parcel, Queue
+from langgraph_runtime_sql.events.redis.erase import erase
 from langgraph_runtime_sql.events.redis.link import FAILURES, Link, is_about_a_key
+from langgraph_runtime_sql.events.stream_key import THREAD
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +74,8 @@ class Outbox:
         self._queues: OrderedDict[str, Queue] = OrderedDict()
         self._size = 0
         self._unsent: dict[str, None] = {}
+        # The topic and the run, or thread, of what is to be deleted in Redis.
+        self._erasing: dict[tuple[str, str], None] = {}
         self._sending = False
         self._round = ROUND_BYTES
         self._notices: deque[tuple[str, bytes]] = deque(maxlen=NOTICES)
@@ -114,6 +118,23 @@ class Outbox:
             self._unsent[key] = None
         self._signal()
 
+    def drop(self, key: str, run_id: str, *, erase: bool = False) -> None:
+        """Keep nothing more of a deleted run, or of a deleted thread, to be told again.
+
+        Args:
+            erase: Have Redis forget it, too.
+        """
+        with self._lock:
+            if run_id == THREAD:
+                # A queue that is made anew has another origin: followers miss none of its numbers.
+                queue = self._queues.pop(key, None)
+                self._size -= queue.size if queue is not None else 0
+            elif (queue := self._queues.get(key)) is not None:
+                self._size -= queue.blank(run_id)
+            if erase:
+                self._erasing[key, run_id] = None
+        self._signal()
+
     def waits(self, key: str) -> bool:
         """Whether something that was put still is to be sent."""
         with self._lock:
@@ -131,7 +152,7 @@ class Outbox:
         """Wait until Redis has what was put so far; False if it has not after `seconds`."""
         done: Future[None] = Future()
         with self._lock:
-            if not self._unsent and not self._notices and not self._sending:
+            if not self._has_work and not self._sending:
                 return True
             self._waiting.append(done)
         self._signal()
@@ -140,6 +161,10 @@ class Outbox:
         except TimeoutError:
             return False
         return True
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._unsent or self._notices or self._erasing)
 
     def _signal(self) -> None:
         if self._loop is not None and not self._woken:
@@ -169,7 +194,7 @@ class Outbox:
         redis = self._link.client(answer_seconds=self._link.seconds * LONGEST_ROUND)
         due = time.monotonic()
         while True:
-            if not self._unsent and not self._notices and not self._hurry:
+            if not self._has_work and not self._hurry:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(max(0.0, due - time.monotonic())):
                         await self._wake.wait()
@@ -192,11 +217,15 @@ class Outbox:
     async def _send(self, redis: Redis) -> None:
         """One round trip with what is there; events before the notices that follow them."""
         with self._lock:
+            erasing, self._erasing = self._erasing, {}
             batches = self._next()
             notices = list(self._notices)
             waiting, self._waiting = self._waiting, []
-            self._sending = bool(batches)
+            self._sending = bool(batches or erasing)
         try:
+            if erasing:
+                # What comes after it may be of a new thread with the same id.
+                await erase(redis, self._link, erasing)
             if batches or notices:
                 await self._tell(redis, batches, notices)
                 self._link.succeeded("outbox")
@@ -204,6 +233,8 @@ class Outbox:
             with self._lock:
                 self._unsent = {**dict.fromkeys(key for key, _, _ in batches), **self._unsent}
                 self._waiting = waiting + self._waiting
+                # Twice does no harm.
+                self._erasing = {**erasing, **self._erasing}
             raise
         finally:
             self._sending = False
@@ -254,7 +285,7 @@ class Outbox:
             for notice in notices:
                 with suppress(ValueError):
                     self._notices.remove(notice)
-            if self._unsent:
+            if self._unsent or self._erasing:
                 # Whoever waits, waits for all of it.
                 self._waiting = waiting + self._waiting
                 waiting = []

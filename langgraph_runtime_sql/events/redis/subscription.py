@@ -12,7 +12,6 @@ from langgraph_runtime_sql.events.subscription import Subscription
 class RemoteSubscription(Subscription):
     """A reader of events that come from several processes."""
 
-    key = ""
     of_thread = False
     # Where its reader goes on. A Redis that has forgotten everything is told again what was before.
     after: Order | None = None
@@ -61,7 +60,7 @@ class RemoteSubscription(Subscription):
         """Stop listening. Repeatable."""
         super().close()
         if self._unfollow is not None:
-            self._unfollow(self.key, self)
+            self._unfollow(self.topic, self)
 
 
 class ThreadSubscription(RemoteSubscription):

@@ -24,6 +24,7 @@ from langgraph_runtime_sql.database.schema import (
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.bus import Control
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import custom_checkpointer
 from langgraph_runtime_sql.ops.authorization import Filter, as_uuid, authorize
@@ -242,9 +243,9 @@ def tell_hooks(conn: Connection, run: Row, status: str) -> None:
 
 def announce_end(conn: Connection, row: Row) -> None:
     """Tell the run's followers, once this is committed, that it has ended."""
-    run_id, thread_id = str(row["run_id"]), str(row["thread_id"])
+    key = StreamKey.of_run(row)
     resumable = bool(row["kwargs"].get("resumable"))
-    conn.after_commit(lambda: bus.current().run_ended(run_id, thread_id, resumable=resumable))
+    conn.after_commit(lambda: bus.current().run_ended(key, resumable=resumable))
     # What waited behind it may go now.
     conn.after_commit(lambda: bus.current().wake())
 

@@ -21,6 +21,7 @@ from langgraph_runtime_sql.database.schema import (
 )
 from langgraph_runtime_sql.database.statements import Params, Prepared, Row
 from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops.runs import order as run_order
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
@@ -176,7 +177,7 @@ def claim(conn: Connection, most: int) -> Claimed:
     asked = conn.ask(_LEFT, {"moment": moment})
     found = take()
     for row in found:
-        started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
+        started, resumable = StreamKey.of_run(row), bool(row["kwargs"].get("resumable"))
         conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))
     left = asked.one() or {"due": None, "waits": False}
     due_in = None if left["due"] is None else (left["due"] - moment).total_seconds()

@@ -14,6 +14,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.authorization import Filter, user_fields
@@ -87,8 +88,9 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
         crons.note_fired(conn, request.firing)
-    conn.send(_INSERT, {**row, "tenant": thread["tenant"]})
-    _announce(conn, row)
+    stored = {**row, "tenant": thread["tenant"]}
+    conn.send(_INSERT, stored)
+    _announce(conn, stored)
     return [row, *(run_rows.public(other) for other in others)]
 
 
@@ -106,7 +108,7 @@ def _ask(conn: Connection, request: RunRequest, thread: Row, run: Row) -> None:
 def _announce(conn: Connection, row: Row) -> None:
     def announce() -> None:
         resumable = bool(row["kwargs"].get("resumable"))
-        bus.current().run_started(str(row["run_id"]), resumable=resumable, here=False)
+        bus.current().run_made(StreamKey.of_run(row), resumable=resumable)
         bus.current().wake()
 
     conn.after_commit(announce)

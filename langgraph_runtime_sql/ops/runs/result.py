@@ -18,6 +18,7 @@ from langgraph_runtime_sql.database.schema import runs, threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.json_codec import Unstorable
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
@@ -118,6 +119,8 @@ def discard_soon(run_id: UUID, thread_id: UUID) -> None:
         run = run_rows.find(conn, run_id)
         if run is not None and run["status"] in run_rows.ENDED and _awaited_by(run):
             thread_rows.delete(conn, thread_id)
+            stream = StreamKey.of_run(run).thread
+            conn.after_commit(lambda: bus.current().drop(stream))
 
     async def discard() -> None:
         try:

@@ -17,6 +17,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops import custom_checkpointer
 from langgraph_runtime_sql.ops.authorization import (
     Rows,
@@ -302,18 +303,19 @@ class Runs:
             here.call_soon_threadsafe(stop.set, error)
             queue.note_told(key)
 
-        key, thread = str(run_id), None if thread_id is None else str(thread_id)
+        key = str(run_id)
+        stream = StreamKey.here(thread_id or run_id, run_id)
         forget = bus.current().listen(key, hear)
         try:
             yield stop
         except BaseException:
             if await _has_ended_here(as_uuid(run_id, "run ID")):
-                bus.current().run_ended(key, thread, resumable=resumable)
+                bus.current().run_ended(stream, resumable=resumable)
             else:
                 bus.current().run_left(key)
             raise
         else:
-            bus.current().run_ended(key, thread, resumable=resumable)
+            bus.current().run_ended(stream, resumable=resumable)
         finally:
             forget()
             run_result.forget(key)
@@ -377,7 +379,9 @@ def _delete(conn: Connection, row: Row) -> None:
     """Delete a run in any status."""
     checkpoint.delete_for_runs(conn, [row["run_id"]], row["thread_id"])
     run_rows.delete(conn, row["run_id"])
+    stream = StreamKey.of_run(row)
     if row["status"] in run_rows.ENDED:
+        conn.after_commit(lambda: bus.current().drop(stream))
         return
     thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))
     tell_hooks(conn, row, "rollback")
@@ -386,8 +390,9 @@ def _delete(conn: Connection, row: Row) -> None:
     if row["status"] == run_rows.RUNNING:
         conn.after_commit(lambda: bus.current().send_control(key, stop))
     else:
-        resumable, thread = bool(row["kwargs"].get("resumable")), str(row["thread_id"])
-        conn.after_commit(lambda: bus.current().run_ended(key, thread, resumable=resumable))
+        resumable = bool(row["kwargs"].get("resumable"))
+        conn.after_commit(lambda: bus.current().run_ended(stream, resumable=resumable))
+    conn.after_commit(lambda: bus.current().drop(stream))
     conn.after_commit(lambda: bus.current().wake())
 
 

@@ -4,24 +4,27 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint, json_codec
+from langgraph_runtime_sql import checkpoint, json_codec, options
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import EventsLost
 from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.event import START, Event, Order, parse_order
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
+from langgraph_runtime_sql.ops import stream_access
 from langgraph_runtime_sql.ops.authorization import as_uuid, authorize
 from langgraph_runtime_sql.ops.runs import leases
 from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.tenancy import scope
 
 # Of a run that ended in this time, all processes can still find all events.
 RECENT = timedelta(seconds=45)
@@ -36,8 +39,12 @@ class Stream:
     @staticmethod
     async def subscribe(run_id: Any, thread_id: Any = None) -> Subscription:
         """Start to collect a run's events, even before it exists."""
-        thread = None if thread_id is None else str(as_uuid(thread_id, "thread ID"))
-        return await bus.current().follow_run(str(as_uuid(run_id, "run ID")), thread)
+        run = as_uuid(run_id, "run ID")
+        thread = run if thread_id is None else as_uuid(thread_id, "thread ID")
+        if options.current().tenant_key is not None and scope.current().everything:
+            # The tenant is not the caller's own.
+            return await bus.current().follow_run(await stream_access.key_of(thread, run))
+        return await bus.current().follow_run(StreamKey.here(thread, run))
 
     @staticmethod
     async def join(
@@ -60,23 +67,28 @@ class Stream:
         Raises:
             HTTPException: (404) a handler's filter hides the thread.
         """
-        if await _is_elsewhere(run_id, thread_id, ctx, may_be_gone=ignore_404):
-            # Its events are its own thread's: what follows is as of no run at all.
-            stream_channel.close()
-            run_id = uuid4()
-            stream_channel = bus.current().subscribe_run(str(run_id))
         modes = _modes(stream_mode)
         run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
+        is_admitted = False
         try:
-            async for event, with_id in _follow(
-                run, thread, stream_channel, parse_order(last_event_id), ignore_404
-            ):
+            key = await _admitted(run, thread, stream_channel, ctx, may_be_gone=ignore_404)
+            is_admitted = key is not None
+            if key not in (None, stream_channel.key):
+                stream_channel.close()
+                stream_channel = await bus.current().follow_run(key)
+            after = parse_order(last_event_id)
+            events = (
+                _follow(run, thread, stream_channel, after, ignore_404)
+                if is_admitted
+                else _end_of(run, thread, stream_channel, ignore_404)
+            )
+            async for event, with_id in events:
                 if _wanted(event.name, modes):
                     yield event.name.encode(), event.data, event.id if with_id else None
             if ignore_404:
                 run_result.discard_soon(run, thread)
         except BaseException:
-            if cancel_on_disconnect:
+            if cancel_on_disconnect and is_admitted:
                 _cancel_soon(run_id, thread_id)
             raise
         finally:
@@ -85,7 +97,9 @@ class Stream:
     @staticmethod
     async def check_run_stream_auth(run_id: Any, thread_id: Any, ctx: Any = None) -> None:
         """Raise 404 where a filter hides the run's thread."""
-        await _is_elsewhere(run_id, thread_id, ctx)
+        run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
+        if permitted := await authorize(ctx, "threads", "read", {"thread_id": thread}):
+            await stream_access.find_run(thread, run, permitted)
 
     @staticmethod
     async def publish(
@@ -103,8 +117,7 @@ class Stream:
             attempt = claim.attempt
             run_result.note(claim, event, message)
         bus.current().publish(
-            key,
-            None if thread_id is None else str(thread_id),
+            StreamKey.here(thread_id or run_id, run_id),
             event,
             message,
             resumable=resumable,
@@ -112,28 +125,33 @@ class Stream:
         )
 
 
-async def _is_elsewhere(
-    run_id: Any, thread_id: Any, ctx: Any, *, may_be_gone: bool = False
-) -> bool:
-    """Whether a filter applies, and the run is of another thread than the one it admits.
+async def _admitted(
+    run_id: UUID, thread_id: UUID, live: Subscription, ctx: Any, *, may_be_gone: bool
+) -> StreamKey | None:
+    """The key of a run's stream; None for a run that the caller cannot see, nor has made.
 
     Raises:
-        HTTPException: (404) the filter hides the thread.
+        HTTPException: (404) a handler's filter hides the thread.
     """
-    run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
-    permitted = await authorize(ctx, "threads", "read", {"thread_id": thread})
-    if not permitted:
-        return False
+    permitted = await authorize(ctx, "threads", "read", {"thread_id": thread_id})
+    if not stream_access.is_restricted(permitted) or (live.by_maker and not permitted):
+        return live.key
+    found = await stream_access.find_run(thread_id, run_id, permitted, may_be_gone=may_be_gone)
+    return live.key if live.by_maker else found
 
-    def fn(conn: Connection) -> bool:
-        if thread_rows.find_permitted(conn, thread, permitted) is None:
-            if may_be_gone and thread_rows.find(conn, thread) is None:
-                return False
-            raise HTTPException(404, "Thread not found")
-        row = run_rows.find(conn, run)
-        return row is not None and row["thread_id"] != thread
 
-    return await database.current().read(fn)
+async def _end_of(
+    run_id: UUID, thread_id: UUID, live: Subscription, ignore_404: bool
+) -> AsyncIterator[tuple[Event, bool]]:
+    """What is told of a run that is not there: that it is not, unless its end was just told.
+
+    It was perhaps undone, at this caller's wish.
+    """
+    reader = _Reader(run_id, thread_id, live, None, is_ours=ignore_404, is_live=False)
+    async for _ in reader.events():
+        pass
+    if reader.over == "missing" and not ignore_404:
+        yield _not_found(run_id), False
 
 
 async def _follow(
@@ -144,7 +162,7 @@ async def _follow(
     if after is not None:
         # One subscription that starts in the log has neither a gap nor a repeat.
         whole = here.shared and await _is_kept(run_id, thread_id)
-        resumed = await here.follow_run(key, str(thread_id), after, live, whole=whole)
+        resumed = await here.follow_run(live.key, after, live, whole=whole)
         live.close()
         live = resumed
     reader = _Reader(run_id, thread_id, live, after, is_ours=ignore_404)
@@ -154,7 +172,7 @@ async def _follow(
     finally:
         live.close()
     if reader.over == "missing" and not ignore_404:
-        yield _error(key, HTTPException(404, "Run not found")), False
+        yield _not_found(run_id), False
     elif reader.lost:
         if not live.broken:
             yield _error(key, EventsLost()), False
@@ -179,6 +197,7 @@ class _Reader:
         after: Order | None,
         *,
         is_ours: bool,
+        is_live: bool | None = None,
     ) -> None:
         self.over: str | None = None
         self.lost = False
@@ -187,18 +206,25 @@ class _Reader:
         # Somebody goes on after an event that he has seen.
         self._resumes = after is not None and after > START
         self._is_ours = is_ours
+        here, key = bus.current(), str(run_id)
+        # Of a run that is not the caller's it is not asked whether it goes on.
+        self._is_live = here.is_live(key) if is_live is None else is_live
+        self._is_resumable = here.is_resumable(key)
         self._told = False
 
     async def events(self) -> AsyncIterator[tuple[Event, bool]]:
         """The events, and whether each is shown with its number."""
         here, key, live = bus.current(), str(self._run_id), self._live
-        resumable = here.is_resumable(key)
-        if not here.is_live(key):
+        resumable = self._is_resumable
+        if not self._is_live:
             await self._look(first=True)
         while True:
             event = await live.get(0 if self.over else here.recheck_seconds)
             if event is None and self.over:
                 self.lost = self.lost or live.broken
+                return
+            if live.dropped and event is None:
+                self.over = await self._ended()
                 return
             if event is None:
                 await self._look()
@@ -247,6 +273,10 @@ async def _is_kept(run_id: UUID, thread_id: UUID) -> bool:
     """Whether all that a run has sent must still be known to some process."""
     row = await _find(run_id, thread_id)
     return row is not None and bool(row["kwargs"].get("resumable")) and row["recent"]
+
+
+def _not_found(run_id: UUID) -> Event:
+    return _error(str(run_id), HTTPException(404, "Run not found"))
 
 
 def _error(run_id: str, error: Exception) -> Event:

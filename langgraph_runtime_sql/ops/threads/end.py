@@ -14,6 +14,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops import custom_checkpointer
 from langgraph_runtime_sql.ops.authorization import Filter, Rows, as_uuid, authorize, rows
 from langgraph_runtime_sql.ops.runs import (
@@ -57,7 +58,12 @@ async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
             raise HTTPException(404, f"Thread with ID {identifier} not found")
 
     written = database.current().write(fn)
-    await (bus.current().flushing(written) if internal else written)
+    if internal:
+        await bus.current().flushing(written)
+    else:
+        await written
+        # Whoever is answered may make a thread with the same id.
+        await bus.current().flush()
     await custom_checkpointer.delete_thread(identifier)
     return rows([identifier])  # type: ignore[list-item]  # the interface yields the bare id
 
@@ -90,6 +96,7 @@ async def prune(
     for start in range(0, len(wanted), batch_size):
         batch = wanted[start : start + batch_size]
         pruned += await database.current().write(partial(prune_some, batch))
+    await bus.current().flush()
     for each in pruned:
         await _end_elsewhere(each, strategy)
     return len(pruned)
@@ -119,7 +126,8 @@ def _delete(
     conn: Connection, thread_id: UUID, permitted: Filter = None, *, spare: str | None = None
 ) -> bool:
     """Delete a thread, if it is there and permitted; its runs, but for `spare`, are told."""
-    if thread_rows.find_permitted(conn, thread_id, permitted) is None:
+    thread = thread_rows.find_permitted(conn, thread_id, permitted)
+    if thread is None:
         return False
     stop = bus.Control("rollback", f"thread {thread_id} was deleted")
     lost = [row for row in run_rows.in_flight(conn, thread_id) if str(row["run_id"]) != spare]
@@ -130,9 +138,12 @@ def _delete(
         else:
             resumable = bool(row["kwargs"].get("resumable"))
             conn.after_commit(
-                partial(bus.current().run_ended, run_id, str(thread_id), resumable=resumable)
+                partial(bus.current().run_ended, StreamKey.of_run(row), resumable=resumable)
             )
     thread_rows.delete(conn, thread_id)
+    if spare is None:
+        # What a stateless run has told is still on its way to its maker.
+        conn.after_commit(partial(bus.current().drop, StreamKey.of_thread(thread)))
     for row in lost:
         tell_hooks(conn, row, "rollback")
     return True

@@ -15,6 +15,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import Outdated
 from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops.authorization import as_uuid, authorize, caller
 from langgraph_runtime_sql.ops.threads import (
     graph as thread_graph,
@@ -240,7 +241,8 @@ async def _publish(row: Row, graph_id: str, config: dict[str, Any]) -> None:
     if created is not None and written is not None and created["thread_id"] == thread_id:
         created.update(thread_rows.public(written))
     message = {"state": state_snapshot_to_thread_state(snapshot), "thread_id": str(thread_id)}
-    bus.current().publish_state(str(thread_id), "state_update", json_codec.dumps(message).encode())
+    key, data = StreamKey.of_thread(row), json_codec.dumps(message).encode()
+    bus.current().publish_state(key, "state_update", data)
 
 
 def _empty() -> StateSnapshot:

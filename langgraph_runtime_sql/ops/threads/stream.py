@@ -16,7 +16,9 @@ from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.errors import EventsLost
 from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.event import CONTROL, DONE, Event, Order, parse_order
-from langgraph_runtime_sql.ops.authorization import as_uuid, authorize
+from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.ops import stream_access
+from langgraph_runtime_sql.ops.authorization import Filter, as_uuid, authorize
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.stream import final_event
 
@@ -90,22 +92,33 @@ class Stream:
         Without a filter a thread that does not exist yet may be followed: its
         events arrive once it does.
         """
-        from langgraph_runtime_sql.ops.threads.threads import permitted_thread
+        await _permitted(as_uuid(thread_id, "thread ID"), ctx)
 
-        if await authorize(ctx, "threads", "read", {"thread_id": as_uuid(thread_id, "thread ID")}):
-            await permitted_thread(thread_id, ctx, "read")
+
+async def _permitted(thread_id: UUID, ctx: Any) -> Filter:
+    """The filter of the host's handler.
+
+    Raises:
+        HTTPException: (404) it hides the thread, or the thread is missing.
+    """
+    from langgraph_runtime_sql.ops.threads.threads import permitted_thread
+
+    permitted = await authorize(ctx, "threads", "read", {"thread_id": thread_id})
+    if permitted:
+        await permitted_thread(thread_id, ctx, "read")
+    return permitted
 
 
 async def _follow(
     thread_id: UUID, after: Order | None, modes: Modes, ctx: Any, *, asked_at: int
 ) -> AsyncIterator[Delivered]:
-    here = bus.current()
-    ends = _Ends(thread_id) if here.shared else None
+    here, key = bus.current(), await stream_access.key_of(thread_id)
+    ends = _Ends(key) if here.shared else None
     if ends is not None:
         # Before what takes its time where Redis says nothing: a run may begin and end meanwhile.
         await ends.begin()
-    async with await here.follow_thread(str(thread_id), after, asked_at) as subscription:
-        await Stream.check_thread_stream_auth(thread_id, ctx)
+    async with await here.follow_thread(key, after, asked_at) as subscription:
+        admission = stream_access.Admission(thread_id, await _permitted(thread_id, ctx))
         while True:
             if ends is not None and (lost := await ends.unheard(holds=subscription.holds)):
                 break
@@ -113,21 +126,30 @@ async def _follow(
             if event is not None and event.is_loss:
                 lost = await _last(thread_id)
                 break
+            if event is None and subscription.dropped:
+                return
             if event is None:
                 continue
-            if ends is not None:
+            is_admitted = await admission.admits(event.run_id, is_last=event.is_end)
+            if ends is not None and event.is_end:
+                # Also of a run that is gone with it.
+                ends.hear(event)
+            if not is_admitted:
+                continue
+            if ends is not None and not event.is_end:
                 ends.hear(event)
             if (shown := _shown(event, modes)) is not None:
                 yield shown
-    async for shown in _rest(lost, modes):
+    seen = [run_id for run_id in lost if await admission.admits(run_id)]
+    async for shown in _rest(seen, modes):
         yield shown
 
 
 class _Ends:
     """Finds runs of a thread that have ended in another process without a word of it here."""
 
-    def __init__(self, thread_id: UUID) -> None:
-        self._thread_id = thread_id
+    def __init__(self, key: StreamKey) -> None:
+        self._key, self._thread_id = key, UUID(key.thread_id)
         self._late_since: float | None = None
         self._newest: int | None = None
         self._open: set[str] = set()
@@ -178,7 +200,7 @@ class _Ends:
 
     def _is_late(self, holds: bool) -> bool:
         """Whether the word of an end may be on its way, as is known here, and not for too long."""
-        late = bus.current().is_behind(str(self._thread_id)) or holds
+        late = bus.current().is_behind(self._key) or holds
         self._late_since = (self._late_since or time.monotonic()) if late else None
         return self._late_since is not None and time.monotonic() - self._late_since < LATE_SECONDS
 

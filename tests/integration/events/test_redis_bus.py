@@ -20,10 +20,12 @@ from langgraph_runtime_sql.events.event import DONE, START, Event
 from langgraph_runtime_sql.events.redis import append as redis_append
 from langgraph_runtime_sql.events.redis import reader as redis_reader
 from langgraph_runtime_sql.events.redis.bus import RedisBus
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
 from server import doctor_redis
 from tests.support.processes import free_port
 from tests.support.redis import Valkey, started
+from tests.support.streams import of_run, of_thread
 
 PATIENCE = 60.0
 FIFTH, SIXTH = (f"00000000-0000-0000-0000-00000000000{n}" for n in (5, 6))
@@ -87,7 +89,7 @@ def numbered(first: int, last: int) -> list[bytes]:
 
 def publish(here: RedisBus, name: str, first: int, last: int, *, resumable: bool = True) -> None:
     for data in numbered(first, last):
-        here.publish(f"run-{name}", f"thread-{name}", "values", data, resumable=resumable)
+        here.publish(of_run(f"run-{name}", f"thread-{name}"), "values", data, resumable=resumable)
 
 
 async def test_a_redis_behind_a_socket_of_this_machine(tmp_path: Path) -> None:
@@ -96,8 +98,8 @@ async def test_a_redis_behind_a_socket_of_this_machine(tmp_path: Path) -> None:
         for url in (f"unix://{folder}/s?db=1", f"unix://{folder}/none"):
             here = RedisBus(url, keep_seconds=60)
             await here.start()
-            live = here.subscribe_run("run")
-            here.publish("run", "thread", "values", b"1", resumable=False, attempt=0)
+            live = here.subscribe_run(of_run("run", "thread"))
+            here.publish(of_run("run", "thread"), "values", b"1", resumable=False, attempt=0)
             assert payloads(await read(live, 1)) == [b"1"]
             await here.stop()
         with redis.Redis.from_url(f"unix://{folder}/s?db=1") as client:
@@ -107,10 +109,10 @@ async def test_a_redis_behind_a_socket_of_this_machine(tmp_path: Path) -> None:
 
 async def test_events_reach_followers_in_another_process_in_order(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
-        run = await b.follow_run("run-1", "thread-1")
-        thread = await b.follow_thread("thread-1")
+        run = await b.follow_run(of_run("run-1", "thread-1"))
+        thread = await b.follow_thread(of_thread("thread-1"))
         publish(a, "1", 0, 2_000, resumable=False)
-        a.run_ended("run-1", "thread-1", resumable=False)
+        a.run_ended(of_run("run-1", "thread-1"), resumable=False)
         for reader in (run, thread):
             events = await read(reader, 2_001)
             assert payloads(events) == [*numbered(0, 2_000), DONE]
@@ -120,7 +122,7 @@ async def test_events_reach_followers_in_another_process_in_order(valkey: Valkey
 
 async def test_events_of_this_process_do_not_wait_for_redis_and_come_once(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
-        reader = await a.follow_run("run-2", "thread-2")
+        reader = await a.follow_run(of_run("run-2", "thread-2"))
         publish(a, "2", 0, 3)
         assert payloads(reader.waiting()) == numbered(0, 3)
         publish(b, "2", 3, 4)
@@ -131,21 +133,23 @@ async def test_events_of_this_process_do_not_wait_for_redis_and_come_once(valkey
 
 async def test_resuming_anywhere_has_neither_a_gap_nor_a_repeat(valkey: Valkey) -> None:
     async with buses(valkey, 3) as (a, b, c):
-        reader = await b.follow_run("run-3", "thread-3", START)
+        reader = await b.follow_run(of_run("run-3", "thread-3"), START)
         publish(a, "3", 0, 50)
         seen = await read(reader, 20)
         reader.close()
         for here in (a, b, c):
-            resumed = await here.follow_run("run-3", "thread-3", seen[-1].order)
+            resumed = await here.follow_run(of_run("run-3", "thread-3"), seen[-1].order)
             assert payloads(await read(resumed, 30)) == numbered(20, 50)
             assert await here.settle(resumed)
             assert not resumed.waiting()
             resumed.close()
-        later = [await here.follow_run("run-3", "thread-3", seen[-1].order) for here in (a, b, c)]
+        later = [
+            await here.follow_run(of_run("run-3", "thread-3"), seen[-1].order) for here in (a, b, c)
+        ]
         publish(a, "3", 50, 51)
         for resumed in later:
             assert payloads(await read(resumed, 31)) == numbered(20, 51)
-        for each in [await here.follow_thread("thread-3", START) for here in (b, c)]:
+        for each in [await here.follow_thread(of_thread("thread-3"), START) for here in (b, c)]:
             assert payloads(await read(each, 51)) == numbered(0, 51)
 
 
@@ -154,7 +158,7 @@ async def test_only_what_is_resumable_is_sent_again(valkey: Valkey) -> None:
         publish(a, "4", 0, 5, resumable=False)
         await a.flush()
         await moment(b)
-        reader = await b.follow_run("run-4", "thread-4", START)
+        reader = await b.follow_run(of_run("run-4", "thread-4"), START)
         assert not reader.waiting()
         publish(a, "4", 5, 6, resumable=False)
         assert payloads(await read(reader, 1)) == numbered(5, 6)
@@ -186,17 +190,17 @@ async def test_wake_ups_and_control_reach_other_processes(valkey: Valkey) -> Non
 
 async def test_a_superseded_attempt_reaches_no_other_process(valkey: Valkey) -> None:
     async with buses(valkey, 3) as (a, b, c):
-        reader = await c.follow_run("run-7", "thread-7", START)
-        a.publish("run-7", "thread-7", "values", b'"first"', resumable=True, attempt=1)
+        reader = await c.follow_run(of_run("run-7", "thread-7"), START)
+        a.publish(of_run("run-7", "thread-7"), "values", b'"first"', resumable=True, attempt=1)
         assert payloads(await read(reader, 1)) == [b'"first"']
-        b.publish("run-7", "thread-7", "values", b'"second"', resumable=True, attempt=2)
+        b.publish(of_run("run-7", "thread-7"), "values", b'"second"', resumable=True, attempt=2)
         assert payloads(await read(reader, 1)) == [b'"second"']
-        a.publish("run-7", "thread-7", "values", b'"late"', resumable=True, attempt=1)
+        a.publish(of_run("run-7", "thread-7"), "values", b'"late"', resumable=True, attempt=1)
         await a.flush()
-        b.publish("run-7", "thread-7", "values", b'"third"', resumable=True, attempt=2)
+        b.publish(of_run("run-7", "thread-7"), "values", b'"third"', resumable=True, attempt=2)
         assert payloads(await read(reader, 1)) == [b'"third"']
         assert not reader.broken
-        resumed = await b.follow_run("run-7", "thread-7", START)
+        resumed = await b.follow_run(of_run("run-7", "thread-7"), START)
         assert [e for e in payloads(resumed.waiting()) if e == b'"late"'] == []
 
 
@@ -213,21 +217,21 @@ async def test_an_attempt_is_still_superseded_after_many_other_runs_of_its_threa
             names = [name.decode() for name in await redis.hkeys(known)]
             return [name for name in names if name.startswith(kinds)]
 
-        reader = await c.follow_run("run-21", "thread-21", START)
-        b.publish("run-21", "thread-21", "values", b'"second"', resumable=True, attempt=2)
+        reader = await c.follow_run(of_run("run-21", "thread-21"), START)
+        b.publish(of_run("run-21", "thread-21"), "values", b'"second"', resumable=True, attempt=2)
         await b.flush()
         # Of processes that are long gone.
         old = {f"gone-{n}": 5 for n in range(30)}
         await redis.hset(known, mapping=old)
         for number in range(50):
             run, ends = f"run-21-{number}", number % 10
-            a.publish(run, "thread-21", "values", b"1", resumable=True, attempt=1)
+            a.publish(of_run(run, "thread-21"), "values", b"1", resumable=True, attempt=1)
             if ends:
-                a.run_ended(run, "thread-21", resumable=True)
+                a.run_ended(of_run(run, "thread-21"), resumable=True)
             await a.flush()
-        a.publish("run-21", "thread-21", "values", b'"late"', resumable=True, attempt=1)
+        a.publish(of_run("run-21", "thread-21"), "values", b'"late"', resumable=True, attempt=1)
         await a.flush()
-        b.publish("run-21", "thread-21", "values", b'"third"', resumable=True, attempt=2)
+        b.publish(of_run("run-21", "thread-21"), "values", b'"third"', resumable=True, attempt=2)
         assert payloads(await read(reader, 2)) == [b'"second"', b'"third"']
         assert not reader.broken
         assert "run:run-21" in await fields("run:")
@@ -244,9 +248,9 @@ async def test_what_is_known_of_runs_that_never_end_is_bounded(
 
     monkeypatch.setattr(redis_append, "RUNS", 10)
     async with buses(valkey) as (a, b):
-        reader = await b.follow_thread("thread-22")
+        reader = await b.follow_thread(of_thread("thread-22"))
         for number in range(50):
-            a.publish(f"run-22-{number}", "thread-22", "values", b"%d" % number, attempt=1)
+            a.publish(of_run(f"run-22-{number}", "thread-22"), "values", b"%d" % number, attempt=1)
         assert payloads(await read(reader, 50)) == numbered(0, 50)
         redis = await a.link.commands()
         names = await redis.hkeys(a.link.meta("thread-22"))
@@ -262,7 +266,9 @@ async def test_keys_are_prefixed_and_expire_and_streams_are_bounded(
     monkeypatch.setattr(redis_append, "STREAM_BYTES", 100_000)
     async with buses(valkey, 1) as (a,):
         for _ in range(100):
-            a.publish("run-8", "thread-8", "values", b'"%s"' % (b"x" * 10_000), resumable=True)
+            a.publish(
+                of_run("run-8", "thread-8"), "values", b'"%s"' % (b"x" * 10_000), resumable=True
+            )
         await a.flush()
         redis = await a.link.commands()
         assert 2 <= await redis.xlen(a.link.stream("thread-8")) <= 10
@@ -276,13 +282,13 @@ async def test_keys_are_prefixed_and_expire_and_streams_are_bounded(
 
 async def test_a_redis_that_restarts_or_forgets_is_told_again(valkey: Valkey) -> None:
     async with buses(valkey, answer_seconds=1.0) as (a, b):
-        reader = await b.follow_run("run-9", "thread-9")
+        reader = await b.follow_run(of_run("run-9", "thread-9"))
         publish(a, "9", 0, 10)
         assert payloads(await read(reader, 10)) == numbered(0, 10)
         await asyncio.to_thread(valkey.flush)
         publish(a, "9", 10, 20)
         assert payloads(await read(reader, 10)) == numbered(10, 20)
-        resumed = await b.follow_run("run-9", "thread-9", START)
+        resumed = await b.follow_run(of_run("run-9", "thread-9"), START)
         assert payloads(await read(resumed, 20)) == numbered(0, 20)
         await asyncio.to_thread(valkey.stop)
         publish(a, "9", 20, 30)
@@ -297,12 +303,12 @@ async def test_a_redis_that_restarts_or_forgets_is_told_again(valkey: Valkey) ->
 
 async def test_who_goes_on_while_redis_is_told_again_gets_nothing_twice(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
-        reader = await b.follow_run("run-15", "thread-15", START)
+        reader = await b.follow_run(of_run("run-15", "thread-15"), START)
         publish(a, "15", 0, 5)
         seen = await read(reader, 5)
         reader.close()
         await asyncio.to_thread(valkey.flush)
-        resumed = await b.follow_run("run-15", "thread-15", seen[2].order)
+        resumed = await b.follow_run(of_run("run-15", "thread-15"), seen[2].order)
         publish(a, "15", 5, 6)
         assert payloads(await read(resumed, 3)) == numbered(3, 6)
         assert await b.settle(resumed)
@@ -315,7 +321,7 @@ async def test_who_begins_to_follow_does_not_wait_until_the_loop_looks_again(
     monkeypatch.setattr(redis_reader, "BLOCK_MILLISECONDS", int(10 * PATIENCE * 1_000))
     async with buses(valkey) as (a, b):
         for name in ("18", "19"):
-            reader = await b.follow_run(f"run-{name}", f"thread-{name}")
+            reader = await b.follow_run(of_run(f"run-{name}", f"thread-{name}"))
             publish(a, name, 0, 1)
             assert payloads(await read(reader, 1)) == numbered(0, 1)
 
@@ -329,7 +335,7 @@ async def test_a_thread_is_followed_from_when_it_was_asked_for(valkey: Valkey) -
         await moment(b)
         publish(a, "17", 3, 5)
         await a.flush()
-        reader = await b.follow_thread("thread-17", None, asked_at)
+        reader = await b.follow_thread(of_thread("thread-17"), None, asked_at)
         publish(a, "17", 5, 6)
         assert payloads(await read(reader, 3)) == numbered(3, 6)
         assert not reader.broken
@@ -342,10 +348,12 @@ async def test_what_an_attempt_sent_that_was_superseded_does_not_come_after_the_
 
     def say(here: RedisBus, number: int, attempt: int) -> Event:
         data = b"%d" % number
-        return here.publish("run-29", "thread-29", "values", data, resumable=True, attempt=attempt)
+        return here.publish(
+            of_run("run-29", "thread-29"), "values", data, resumable=True, attempt=attempt
+        )
 
     async with buses(valkey) as (a, b):
-        reader = await b.follow_run("run-29", "thread-29")
+        reader = await b.follow_run(of_run("run-29", "thread-29"))
         # In one step of this process, so that Redis has none of it when the other one's comes.
         say(b, 0, 2)
         late = say(a, 1, 1)
@@ -354,7 +362,7 @@ async def test_what_an_attempt_sent_that_was_superseded_does_not_come_after_the_
         assert payloads(await read(reader, 2)) == [b"0", b"2"]
         late = say(a, 3, 1)
         b._receive("thread-29", late, late.order, False)
-        b.run_ended("run-29", "thread-29", resumable=True)
+        b.run_ended(of_run("run-29", "thread-29"), resumable=True)
         assert [event.is_end for event in await read(reader, 1)] == [True]
 
 
@@ -368,11 +376,11 @@ async def test_who_follows_a_thread_from_now_on_is_not_told_again_what_was_long_
             publish(a, "28", 0, 5)
         await a.flush()
         await asyncio.to_thread(valkey.flush)
-        reader = await b.follow_thread("thread-28")
+        reader = await b.follow_thread(of_thread("thread-28"))
         publish(a, "28", 5, 7)
         assert payloads(await read(reader, 2)) == numbered(5, 7)
         # And what was is still there for whoever asks for it.
-        whole = await b.follow_thread("thread-28", START)
+        whole = await b.follow_thread(of_thread("thread-28"), START)
         assert payloads(await read(whole, 7)) == numbered(0, 7)
 
 
@@ -386,15 +394,15 @@ async def test_what_is_sent_comes_after_what_was_sent_elsewhere_whatever_clocks_
         publish(a, "16", 0, 3)
         await a.flush()
         # A follower has seen what was sent before; a next attempt has asked for it.
-        reader = await b.follow_run("run-16", "thread-16", START)
+        reader = await b.follow_run(of_run("run-16", "thread-16"), START)
         publish(b, "16", 3, 5)
         await b.flush()
-        await c.catch_up("thread-16")
+        await c.catch_up(of_thread("thread-16"))
         publish(c, "16", 5, 8)
         events = await read(reader, 8)
         assert payloads(events) == numbered(0, 8)
         assert [event.order for event in events] == sorted({event.order for event in events})
-        resumed = await a.follow_run("run-16", "thread-16", events[3].order)
+        resumed = await a.follow_run(of_run("run-16", "thread-16"), events[3].order)
         assert payloads(await read(resumed, 4)) == numbered(4, 8)
 
 
@@ -404,25 +412,27 @@ async def test_who_begins_a_run_whose_beginning_is_gone_is_told_so(
     monkeypatch.setattr(redis_append, "STREAM_BYTES", 2_000)
     async with buses(valkey) as (a, b):
         earlier = [
-            a.publish("run-30", "thread-30", "metadata", b"{}", resumable=True, attempt=1),
-            a.publish("run-30", "thread-30", "values", b"1", resumable=True, attempt=1),
+            a.publish(of_run("run-30", "thread-30"), "metadata", b"{}", resumable=True, attempt=1),
+            a.publish(of_run("run-30", "thread-30"), "values", b"1", resumable=True, attempt=1),
         ]
         await a.flush()
         # He goes on after another run, or before any: nothing of this one is missing.
         for after in (START, (5, 0)):
-            reader = await b.follow_run("run-30", "thread-30", after, whole=True)
+            reader = await b.follow_run(of_run("run-30", "thread-30"), after, whole=True)
             assert await read(reader, 2) == earlier
         for _ in range(50):
-            a.publish("run-30", "thread-30", "values", b"1" * 100, resumable=True, attempt=1)
+            a.publish(
+                of_run("run-30", "thread-30"), "values", b"1" * 100, resumable=True, attempt=1
+            )
         await a.flush()
         for after in (START, (5, 0), earlier[0].order):
-            reader = await b.follow_run("run-30", "thread-30", after, whole=True)
+            reader = await b.follow_run(of_run("run-30", "thread-30"), after, whole=True)
             assert [each.is_loss for each in await read(reader, 2)] == [True, False]
 
 
 async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> None:
     async with buses(valkey, answer_seconds=1.0) as (a, b):
-        reader = await b.follow_run("run-10", "thread-10")
+        reader = await b.follow_run(of_run("run-10", "thread-10"))
         publish(a, "10", 0, 5)
         assert payloads(await read(reader, 5)) == numbered(0, 5)
         with valkey.paused():
@@ -430,7 +440,7 @@ async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> N
             await until(lambda: not a.link.well)
             # Nobody waits for it for long.
             async with asyncio.timeout(PATIENCE):
-                other = await b.follow_run("run-11", "thread-11")
+                other = await b.follow_run(of_run("run-11", "thread-11"))
         publish(a, "10", 10, 15)
         publish(a, "11", 0, 5)
         assert payloads(await read(reader, 10)) == numbered(5, 15)
@@ -439,7 +449,7 @@ async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> N
 
 async def test_followers_are_told_of_what_is_lost(valkey: Valkey) -> None:
     async with buses(valkey, 3) as (a, b, c):
-        reader = await c.follow_run("run-12", "thread-12", START)
+        reader = await c.follow_run(of_run("run-12", "thread-12"), START)
         publish(a, "12", 0, 5)
         seen = await read(reader, 5)
         # The process that published it is gone, and then what Redis knew.
@@ -447,7 +457,7 @@ async def test_followers_are_told_of_what_is_lost(valkey: Valkey) -> None:
         await asyncio.to_thread(valkey.flush)
         publish(b, "12", 5, 6)
         assert payloads(await read(reader, 1)) == numbered(5, 6)
-        resumed = await c.follow_run("run-12", "thread-12", seen[2].order)
+        resumed = await c.follow_run(of_run("run-12", "thread-12"), seen[2].order)
         [first] = await read(resumed, 1)
         assert first.is_loss
         assert resumed.broken
@@ -460,12 +470,12 @@ async def test_what_is_kept_to_be_told_again_is_bounded(
 
     monkeypatch.setattr(redis_publisher, "QUEUE_BYTES", 50_000)
     async with buses(valkey, answer_seconds=1.0) as (a, b):
-        reader = await b.follow_run("run-13", "thread-13")
+        reader = await b.follow_run(of_run("run-13", "thread-13"))
         publish(a, "13", 0, 1)
         await read(reader, 1)
         with valkey.paused():
             for _ in range(100):
-                a.publish("run-13", "thread-13", "values", b'"%s"' % (b"x" * 10_000))
+                a.publish(of_run("run-13", "thread-13"), "values", b'"%s"' % (b"x" * 10_000))
             assert a._outbox._size < 100_000
         events = await read(reader, 1)
         async with asyncio.timeout(PATIENCE):
@@ -481,7 +491,7 @@ async def test_a_redis_that_is_away_from_the_start_keeps_nothing_from_starting(
     with ExitStack() as stack:
         stack.callback(valkey.start)
         async with buses(valkey, answer_seconds=1.0) as (a, b):
-            reader = await a.follow_run("run-14", "thread-14")
+            reader = await a.follow_run(of_run("run-14", "thread-14"))
             publish(a, "14", 0, 5)
             assert payloads(await read(reader, 5)) == numbered(0, 5)
             await until(lambda: not a.link.well)
@@ -489,7 +499,7 @@ async def test_a_redis_that_is_away_from_the_start_keeps_nothing_from_starting(
             told = [r for r in caplog.records if "does not answer" in r.message]
             assert len(told) <= 2
             stack.close()
-            late = await b.follow_run("run-14", "thread-14", START)
+            late = await b.follow_run(of_run("run-14", "thread-14"), START)
             assert payloads(await read(late, 5)) == numbered(0, 5)
 
 
@@ -508,7 +518,9 @@ async def test_deployments_on_one_redis_do_not_meet(valkey: Valkey) -> None:
             # Listening begins with a wake-up.
             await until(lambda: "green" in woken)
             woken.clear()
-            readers = [await each.follow_run("run-19", "thread-19", START) for each in (green, b)]
+            readers = [
+                await each.follow_run(of_run("run-19", "thread-19"), START) for each in (green, b)
+            ]
             blue.wake()
             blue.send_control(FIFTH, Control("interrupt", None))
             publish(blue, "19", 0, 3)
@@ -520,7 +532,7 @@ async def test_deployments_on_one_redis_do_not_meet(valkey: Valkey) -> None:
             assert "green" not in woken
             assert not readers[0].waiting()
             assert FIFTH not in green._controls
-            assert await green.follow_run("run-19", "thread-19", START) is not None
+            assert await green.follow_run(of_run("run-19", "thread-19"), START) is not None
         finally:
             for each in (blue, green):
                 await each.stop()
@@ -549,24 +561,26 @@ async def test_what_others_write_to_redis_harms_nobody(
     valkey: Valkey, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with buses(valkey) as (a, b):
-        reader = await b.follow_run("run-16", "thread-16", START)
+        reader = await b.follow_run(of_run("run-16", "thread-16"), START)
         publish(a, "16", 0, 2)
         seen = await read(reader, 2)
         redis = await a.link.commands()
         for fields in GARBAGE:
             await redis.xadd(a.link.stream("thread-16"), fields)  # type: ignore[arg-type]
-        channels = ("wake", "control")
+        channels = ("wake", "control", "drop")
         for said in (b"", b"{}", b"null", b"[1]", b"\xff", b'["x","run","interrupt",null]'):
             for channel in channels:
                 await redis.publish(a.link.name(channel), said)
         for rest in ('"explode",null', '"interrupt",1', '"interrupt",{}', "[],null"):
             await redis.publish(a.link.name("control"), f'["x","{FIFTH}",{rest}]')
+        for rest in ("1,2", '"thread-16",null', '"thread-16"', "{},[]"):
+            await redis.publish(a.link.name("drop"), f'["x",{rest}]')
         publish(a, "16", 2, 4)
         assert payloads(await read(reader, 2)) == numbered(2, 4)
         a.send_control(SIXTH, Control("interrupt", None))
         await until(lambda: SIXTH in b._controls)
         assert FIFTH not in b._controls
-        resumed = await b.follow_run("run-16", "thread-16", seen[0].order)
+        resumed = await b.follow_run(of_run("run-16", "thread-16"), seen[0].order)
         assert payloads(await read(resumed, 3)) == numbered(1, 4)
         assert not reader.broken
         assert not resumed.broken
@@ -579,9 +593,9 @@ async def test_what_is_put_in_the_place_of_a_stream_is_taken_away(
 ) -> None:
     key = f"thread-17-{spoil}"
     async with buses(valkey) as (a, b):
-        reader = await b.follow_run("run-17", key)
-        other = await b.follow_run("run-18", "thread-18")
-        a.publish("run-17", key, "values", b"0", resumable=True)
+        reader = await b.follow_run(of_run("run-17", key))
+        other = await b.follow_run(of_run("run-18", "thread-18"))
+        a.publish(of_run("run-17", key), "values", b"0", resumable=True)
         assert payloads(await read(reader, 1)) == numbered(0, 1)
         redis = await a.link.commands()
         if spoil == "numbers":
@@ -590,22 +604,22 @@ async def test_what_is_put_in_the_place_of_a_stream_is_taken_away(
             name = a.link.stream(key) if spoil == "stream" else a.link.meta(key)
             await redis.set(name, "garbage")
         # Nobody else's events wait for it, and it is soon as it was.
-        a.publish("run-17", key, "values", b"1", resumable=True, attempt=1)
-        a.publish("run-18", "thread-18", "values", b"2")
+        a.publish(of_run("run-17", key), "values", b"1", resumable=True, attempt=1)
+        a.publish(of_run("run-18", "thread-18"), "values", b"2")
         assert payloads(await read(other, 1)) == numbered(2, 3)
-        late = await b.follow_run("run-17", key, START)
+        late = await b.follow_run(of_run("run-17", key), START)
         async with asyncio.timeout(PATIENCE):
             while payloads(late.waiting()) != numbered(0, 2):
                 late.close()
                 await asyncio.sleep(0.1)
-                late = await b.follow_run("run-17", key, START)
+                late = await b.follow_run(of_run("run-17", key), START)
         await until(lambda: a.link.well and b.link.well)
 
 
 async def test_what_a_follower_takes_away_is_told_again(valkey: Valkey) -> None:
     """He finds it before the process that publishes has anything more to send."""
     async with buses(valkey) as (a, b):
-        reader = await b.follow_run("run-20", "thread-20")
+        reader = await b.follow_run(of_run("run-20", "thread-20"))
         publish(a, "20", 0, 1)
         assert payloads(await read(reader, 1)) == numbered(0, 1)
         redis = await a.link.commands()
@@ -613,7 +627,7 @@ async def test_what_a_follower_takes_away_is_told_again(valkey: Valkey) -> None:
         await until(lambda: reader.broken)
         publish(a, "20", 1, 2)
         await a.flush()
-        late = await b.follow_run("run-20", "thread-20", START)
+        late = await b.follow_run(of_run("run-20", "thread-20"), START)
         assert payloads(await read(late, 2)) == numbered(0, 2)
 
 
@@ -664,3 +678,85 @@ async def test_a_redis_that_is_away_says_so_without_its_password(
         await here.stop()
     assert "does not answer" in caplog.text
     assert "secret" not in caplog.text
+
+
+async def test_what_a_deleted_thread_has_told_is_forgotten_everywhere(valkey: Valkey) -> None:
+    key = of_run("run-40", "thread-40")
+    async with buses(valkey) as (a, b):
+        followers = [await each.follow_run(key, START) for each in (a, b)]
+        followers += [await each.follow_thread(key.thread, START) for each in (a, b)]
+        # Both have something to tell again.
+        a.publish(key, "values", b"1", resumable=True)
+        b.publish(of_run("run-41", "thread-40"), "values", b"2", resumable=True)
+        publish(a, "42", 0, 1)
+        for reader in followers:
+            await read(reader, 1 if reader.key == key else 2)
+        assert valkey.do("EXISTS", a.link.stream(key.topic), a.link.meta(key.topic)) == 2
+        a.drop(key.thread)
+        await a.flush()
+        assert valkey.do("EXISTS", a.link.stream(key.topic), a.link.meta(key.topic)) == 0
+        for reader in followers:
+            async with asyncio.timeout(PATIENCE):
+                assert await reader.get() is None
+            assert reader.dropped
+            reader.close()
+        await until(lambda: not any(each._outbox._queues.get(key.topic) for each in (a, b)))
+        # A thread with the same id begins with nothing, and works.
+        again = await b.follow_thread(key.thread, START)
+        assert not again.waiting()
+        sent = b.publish(of_run("run-43", "thread-40"), "values", b"3", resumable=True)
+        assert payloads(await read(again, 1)) == [sent.data]
+        again.close()
+        others = await b.follow_run(of_run("run-42", "thread-42"), START)
+        assert payloads(await read(others, 1)) == numbered(0, 1)
+        others.close()
+
+
+async def test_what_a_deleted_run_has_told_is_forgotten_everywhere(valkey: Valkey) -> None:
+    gone, stays = of_run("run-50", "thread-50"), of_run("run-51", "thread-50")
+    async with buses(valkey) as (a, b):
+        for number in range(3):
+            for key in (gone, stays):
+                a.publish(key, "values", b"%d" % number, resumable=True)
+        follower = await b.follow_run(gone, START)
+        assert payloads(await read(follower, 3)) == numbered(0, 3)
+        b.drop(gone)
+        await b.flush()
+        assert await follower.get() is None
+        follower.close()
+        entries = str(valkey.do("XRANGE", a.link.stream(gone.topic), "-", "+"))
+        assert gone.run_id not in entries
+        assert stays.run_id in entries
+        await until(lambda: not a._logs.of_run(gone))
+        # What is told again after a loss of Redis does not have it, either.
+        valkey.do("DEL", a.link.stream(gone.topic), a.link.meta(gone.topic))
+        a.publish(stays, "values", b"3", resumable=True)
+        async with await b.follow_run(stays, START) as reader:
+            assert payloads(await read(reader, 4)) == numbered(0, 4)
+        assert gone.run_id not in str(valkey.do("XRANGE", a.link.stream(gone.topic), "-", "+"))
+
+
+async def test_what_is_deleted_while_redis_is_away_goes_once_it_is_back(tmp_path: Path) -> None:
+    key = of_run("run", "thread")
+    with started(tmp_path) as own:
+        async with buses(own, 1, answer_seconds=1.0) as (here,):
+            here.publish(key, "values", b"1", resumable=True)
+            await here.flush()
+            with own.paused():
+                here.drop(key.thread)
+            async with asyncio.timeout(PATIENCE):
+                while own.do("EXISTS", here.link.stream(key.topic), here.link.meta(key.topic)):
+                    await asyncio.sleep(0.05)
+
+
+async def test_tenants_share_no_stream_even_of_the_same_ids(valkey: Valkey) -> None:
+    mine, theirs = (StreamKey(tenant, "thread-60", "run-60") for tenant in ("a/b}", "c"))
+    async with buses(valkey) as (a, b):
+        readers = [await each.follow_run(theirs, START) for each in (a, b)]
+        readers += [await each.follow_thread(theirs.thread, START) for each in (a, b)]
+        a.publish(mine, "values", b"1", resumable=True)
+        async with await b.follow_run(mine, START) as reader:
+            assert payloads(await read(reader, 1)) == [b"1"]
+        for reader in readers:
+            assert reader.waiting() == []
+            reader.close()

@@ -20,6 +20,7 @@ from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from tests.support import runtime
 from tests.support.redis import started
+from tests.support.streams import of_run
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -78,11 +79,11 @@ async def test_a_stream_that_breaks_off_says_so(
     run: tuple[UUID, UUID], elsewhere: RedisBus
 ) -> None:
     run_id, thread = map(str, run)
-    elsewhere.publish(run_id, thread, "custom", b"1", resumable=True)
+    elsewhere.publish(of_run(run_id, thread), "custom", b"1", resumable=True)
     await elsewhere.flush()
     # The result comes after the error, from the database.
     assert await names(*run) == [b"custom", b"error", b"values"]
-    elsewhere.run_ended(run_id, thread, resumable=True)
+    elsewhere.run_ended(of_run(run_id, thread), resumable=True)
     await elsewhere.flush()
     assert await names(*run) == [b"custom"]
 
@@ -95,7 +96,7 @@ async def test_a_question_is_still_told_where_the_state_is_no_mapping(
 ) -> None:
     run_id, thread = map(str, run)
     assert (await runtime.thread(run[1]))["values"] == "done"
-    elsewhere.publish(run_id, thread, "custom", b"1", resumable=True)
+    elsewhere.publish(of_run(run_id, thread), "custom", b"1", resumable=True)
     await elsewhere.flush()
     *before, (name, data) = await told(*run)
     assert [each for each, _ in before] == [b"custom", b"error"]
@@ -116,7 +117,7 @@ async def test_a_thread_is_followed_from_before_its_response_begins(
     made, thread = str(uuid4()), run[1]
     events = Threads.Stream.join(thread, stream_modes=["run_modes"])
     # Whoever asked starts a run as soon as the response has begun, before it is read.
-    elsewhere.publish(made, str(thread), "custom", b"1")
+    elsewhere.publish(of_run(made, str(thread)), "custom", b"1")
     await elsewhere.flush()
     async with asyncio.timeout(60):
         assert (await anext(events))[:2] == (b"custom", b"1")

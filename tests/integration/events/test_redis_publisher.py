@@ -13,6 +13,7 @@ from langgraph_runtime_sql.events.redis.bus import RedisBus
 from langgraph_runtime_sql.events.subscription import Subscription
 from tests.support.proxy import proxied
 from tests.support.redis import Valkey, started
+from tests.support.streams import of_run
 
 PATIENCE = 60.0
 THREADS = 500
@@ -62,7 +63,7 @@ async def data(reader: Subscription) -> bytes:
 async def used(here: RedisBus) -> None:
     """Have something published on many threads."""
     for number in range(THREADS):
-        here.publish(f"run-{number}", f"thread-{number}", "values", b"1", resumable=True)
+        here.publish(of_run(f"run-{number}", f"thread-{number}"), "values", b"1", resumable=True)
     assert await here._outbox.flush(PATIENCE)
 
 
@@ -102,13 +103,13 @@ async def test_a_redis_that_was_emptied_is_told_of_all_threads_and_of_what_is_ne
 ) -> None:
     async with bus(valkey.url) as here, bus(valkey.url) as there:
         await used(here)
-        reader = await there.follow_run("run-new", "thread-new")
+        reader = await there.follow_run(of_run("run-new", "thread-new"))
         await asyncio.to_thread(valkey.flush)
         # Nothing more comes to those threads.
         await until(lambda: streams(valkey) >= THREADS)
-        here.publish("run-new", "thread-new", "values", b"2", resumable=True)
+        here.publish(of_run("run-new", "thread-new"), "values", b"2", resumable=True)
         assert await data(reader) == b"2"
-        late = await there.follow_run("run-7", "thread-7", START)
+        late = await there.follow_run(of_run("run-7", "thread-7"), START)
         assert await data(late) == b"1"
 
 
@@ -159,10 +160,10 @@ async def test_the_stream_of_a_silent_run_in_flight_outlives_those_of_ended_ones
 ) -> None:
     monkeypatch.setattr(redis_bus, "LEAST_TTL_SECONDS", 3.0)
     async with bus(valkey.url, keep=3.0) as here:
-        here.run_started("silent", resumable=True)
+        here.run_started(of_run("silent"), resumable=True)
         for run in ("silent", "ended"):
-            here.publish(run, f"thread-{run}", "values", b"1", resumable=True)
-        here.run_ended("ended", "thread-ended", resumable=True)
+            here.publish(of_run(run, f"thread-{run}"), "values", b"1", resumable=True)
+        here.run_ended(of_run("ended", "thread-ended"), resumable=True)
         stream, other = (here.link.stream(f"thread-{run}") for run in ("silent", "ended"))
         await here.flush()
         await until(lambda: "thread-ended" not in here._outbox._queues)
@@ -176,12 +177,12 @@ async def test_a_backlog_goes_through_a_narrow_way(valkey: Valkey) -> None:
     with proxied(valkey.port, rate=4 * 2**20) as proxy:
         url = f"redis://127.0.0.1:{proxy.port}/0"
         async with bus(url, answer_seconds=1.0) as here, bus(valkey.url) as there:
-            readers = [await there.follow_run(f"r{n}", f"t{n}", START) for n in range(12)]
+            readers = [await there.follow_run(of_run(f"r{n}", f"t{n}"), START) for n in range(12)]
             for number in range(12):
                 payload = b'"%s"' % (b"x" * 2**20)
-                here.publish(f"r{number}", f"t{number}", "values", payload, resumable=True)
+                here.publish(of_run(f"r{number}", f"t{number}"), "values", payload, resumable=True)
             large = b'"%s"' % (b"y" * 6 * 2**20)
-            here.publish("r0", "t0", "values", large, resumable=True)
+            here.publish(of_run("r0", "t0"), "values", large, resumable=True)
             assert [len(await data(reader)) for reader in readers] == [2**20 + 2] * 12
             assert await data(readers[0]) == large
 
@@ -192,7 +193,7 @@ async def test_room_is_made_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None
     freed = 0
     for number in range(300):
         before = here._outbox._size
-        here.publish(f"r{number}", f"t{number}", "values", b"x" * 1_000)
+        here.publish(of_run(f"r{number}", f"t{number}"), "values", b"x" * 1_000)
         assert here._outbox._size <= 100_000
         freed += here._outbox._size < before
     # Each time for several more.

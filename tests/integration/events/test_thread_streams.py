@@ -29,6 +29,7 @@ from langgraph_runtime_sql.events.redis.subscription import ThreadSubscription
 from langgraph_runtime_sql.events.subscription import Subscription
 from tests.integration.events.test_redis_bus import buses, read, until
 from tests.support.redis import Valkey, started
+from tests.support.streams import of_run, of_thread
 
 PATIENCE = 60.0
 
@@ -79,7 +80,7 @@ class Again:
         looks = [each._outbox._looks + 2 for each in here]
 
         def is_told(each: RedisBus, least: int) -> bool:
-            behind = each._outbox._hurry or each.is_behind(thread)
+            behind = each._outbox._hurry or each.is_behind(of_thread(thread))
             return each._outbox._looks >= least and not behind
 
         await until(lambda: all(map(is_told, here, looks)))
@@ -113,13 +114,13 @@ class Sender:
         self.said += count
         for each in data:
             self.here.publish(
-                self.run, self.thread, "values", each, resumable=True, attempt=self.attempt
+                of_run(self.run, self.thread), "values", each, resumable=True, attempt=self.attempt
             )
         return data
 
     def end(self) -> bytes:
         """Say that the run has ended."""
-        self.here.run_ended(self.run, self.thread, resumable=True)
+        self.here.run_ended(of_run(self.run, self.thread), resumable=True)
         return b"done"
 
 
@@ -129,7 +130,7 @@ def data(events: list[Event]) -> list[bytes]:
 
 async def sent(thread: str, *here: RedisBus) -> None:
     """Let Redis have what was published so far on a thread."""
-    await until(lambda: not any(each.is_behind(thread) for each in here))
+    await until(lambda: not any(each.is_behind(of_thread(thread)) for each in here))
 
 
 async def waiting(reader: Subscription, last: bytes) -> list[Event]:
@@ -144,7 +145,7 @@ async def whole(here: list[RedisBus], thread: str, last: bytes) -> list[Event]:
     """The stream of a thread from its beginning, after which it is the same at each process."""
     tapes = []
     for each in here:
-        async with await each.follow_thread(thread, START) as reader:
+        async with await each.follow_thread(of_thread(thread), START) as reader:
             tapes.append(await waiting(reader, last))
     ids = [[event.id for event in tape] for tape in tapes]
     assert all(each == ids[0] for each in ids)
@@ -156,7 +157,7 @@ async def is_whole_after_each(here: list[RedisBus], thread: str, tape: list[Even
     """Whoever goes on after any event, at any process, gets the others, each once."""
     for place, seen in enumerate(tape[:-1]):
         for each in here:
-            async with await each.follow_thread(thread, seen.order) as reader:
+            async with await each.follow_thread(of_thread(thread), seen.order) as reader:
                 rest = [event.id for event in await read(reader, len(tape) - place - 1)]
                 assert rest == [event.id for event in tape[place + 1 :]]
                 assert not reader.waiting()
@@ -165,7 +166,7 @@ async def is_whole_after_each(here: list[RedisBus], thread: str, tape: list[Even
 
 async def rest(here: RedisBus, thread: str, seen: Event, count: int) -> list[Event]:
     """So many events after one."""
-    async with await here.follow_thread(thread, seen.order) as reader:
+    async with await here.follow_thread(of_thread(thread), seen.order) as reader:
         found = await read(reader, count)
         assert not reader.broken
     return found
@@ -178,9 +179,11 @@ async def test_the_end_of_a_run_that_comes_after_the_next_has_begun_is_not_misse
     async with buses(valkey, 3) as (a, b, c):
         first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
         expected = first.say(3)
-        async with await c.follow_thread(thread, START) as reader:
+        async with await c.follow_thread(of_thread(thread), START) as reader:
             seen = await read(reader, 3)
-            tail = a.publish("first", thread, "values", b'"tail"', resumable=True, attempt=1)
+            tail = a.publish(
+                of_run("first", thread), "values", b'"tail"', resumable=True, attempt=1
+            )
             await sent(thread, a)
             # Which clock is ahead does not matter.
             b.link.skew = a.link.skew + 5 * 10**9
@@ -206,7 +209,7 @@ async def test_a_follower_beside_the_next_run_is_not_ahead_of_the_end_of_the_las
     async with buses(valkey) as (a, b):
         first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
         first.say(1)
-        async with await b.follow_thread(thread, START) as reader:
+        async with await b.follow_thread(of_thread(thread), START) as reader:
             [begun] = await read(reader, 1)
             # Neither process has come to send anything when the other one speaks.
             first.say(2)
@@ -233,7 +236,7 @@ async def test_what_waited_for_redis_is_not_missed_by_who_goes_on_after_what_did
     ):
         first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
         first.say(2)
-        async with await c.follow_thread(thread, START) as reader:
+        async with await c.follow_thread(of_thread(thread), START) as reader:
             found = await read(reader, 2)
             with valkey.paused():
                 first.say(2)
@@ -241,8 +244,8 @@ async def test_what_waited_for_redis_is_not_missed_by_who_goes_on_after_what_did
                 first.end()
                 second.say(2)
                 await until(lambda: not b.link.well)
-                assert c.is_behind(thread) is False
-                assert a.is_behind(thread)
+                assert c.is_behind(of_thread(thread)) is False
+                assert a.is_behind(of_thread(thread))
             found += await read(reader, 5)
             second.say(1)
             found += await read(reader, 1)
@@ -285,7 +288,7 @@ async def test_a_follower_is_told_in_order_what_a_redis_had_that_was_emptied(
     async with buses(valkey, 3) as (a, b, c):
         first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
         first.say(2)
-        async with await c.follow_thread(thread, START) as reader:
+        async with await c.follow_thread(of_thread(thread), START) as reader:
             found = await read(reader, 2)
             assert c._remote is not None
             real = c._remote._take
@@ -331,7 +334,7 @@ async def test_a_redis_that_begins_with_what_it_had_before_has_the_same_order_ag
         for each in (a, b):
             await redis.set(each.link.name(f"alive:{each._outbox._process}"), "0")
         # Of the one Redis knows, and of the other it is told again.
-        async with await c.follow_thread(thread, tape[3].order) as reader:
+        async with await c.follow_thread(of_thread(thread), tape[3].order) as reader:
             asked = asyncio.create_task(rest(c, thread, tape[4], 1))
             for each, ask in zip((a, b), asks, strict=True):
                 each._outbox._ask = ask  # type: ignore[method-assign]
@@ -347,10 +350,10 @@ async def test_of_a_run_that_another_process_goes_on_with_nothing_is_missed(
 ) -> None:
     async with buses(valkey, 3) as (a, b, c):
         first, second = Sender(a, thread, "run"), Sender(b, thread, "run", attempt=2)
-        async with await c.follow_thread(thread, START) as reader:
+        async with await c.follow_thread(of_thread(thread), START) as reader:
             expected = first.say(3)
             found = await read(reader, 3)
-            await b.catch_up(thread)
+            await b.catch_up(of_thread(thread))
             expected += second.say(2)
             found += await read(reader, 2)
             # The first one does not know yet, and is refused.
@@ -391,7 +394,7 @@ async def test_an_answer_that_was_lost_gives_no_event_another_place(
         monkeypatch.setattr(redis_append, "_ask", ask)
         # Its clock is behind, so Redis gives them other numbers.
         first.say(2)
-        await until(lambda: lost == 1 and not a.is_behind(thread))
+        await until(lambda: lost == 1 and not a.is_behind(of_thread(thread)))
         before = await whole([b], thread, b'"first-1-1"')
         await asyncio.to_thread(valkey.flush)
         asked = asyncio.create_task(rest(b, thread, before[0], 2))
@@ -405,13 +408,13 @@ async def test_who_goes_on_after_what_is_not_kept_any_more_is_told_so(
     monkeypatch.setattr(redis_append, "STREAM_BYTES", 10_000)
     async with buses(valkey) as (a, b):
         tape = [
-            a.publish("run", thread, "values", b'"%s"' % (b"x" * 1_000), resumable=True)
+            a.publish(of_run("run", thread), "values", b'"%s"' % (b"x" * 1_000), resumable=True)
             for _ in range(30)
         ]
         await sent(thread, a)
-        async with await b.follow_thread(thread, tape[0].order) as reader:
+        async with await b.follow_thread(of_thread(thread), tape[0].order) as reader:
             assert (await read(reader, 1))[0].is_loss
-        async with await b.follow_thread(thread, tape[-3].order) as reader:
+        async with await b.follow_thread(of_thread(thread), tape[-3].order) as reader:
             assert [event.id for event in await read(reader, 2)] == [e.id for e in tape[-2:]]
             assert not reader.broken
 
@@ -421,7 +424,7 @@ async def test_who_follows_a_thread_that_was_silent_for_long_does_not_wait(
 ) -> None:
     """Its stream has expired, and nobody has anything to tell again."""
     async with buses(valkey) as (a, b):
-        async with await b.follow_thread(thread, START) as reader:
+        async with await b.follow_thread(of_thread(thread), START) as reader:
             Sender(a, thread, "first").say()
             [seen] = await read(reader, 1)
             for each in (a, b):

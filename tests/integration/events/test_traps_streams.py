@@ -17,6 +17,7 @@ from langgraph_runtime_sql.events.event import START
 from tests.support import served
 from tests.support.processes import Running
 from tests.support.served import Api, Event
+from tests.support.streams import of_run, of_thread
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -224,18 +225,18 @@ async def test_followers_of_a_thread_hear_of_state_that_is_written(api: Api) -> 
 async def test_a_state_update_is_kept_before_anyone_can_miss_it() -> None:
     """An update is sent to those who listen before it is kept for those who come just then."""
     local = bus.LocalBus()
-    sent = local.publish_state("thread", "state_update", b"{}")
-    assert local.subscribe_thread("thread", START).waiting() == [sent]
+    sent = local.publish_state(of_thread("thread"), "state_update", b"{}")
+    assert local.subscribe_thread(of_thread("thread"), START).waiting() == [sent]
 
 
 async def test_an_event_that_is_not_kept_survives_the_resumption() -> None:
     """The error a run ends with is lost when it comes while its follower is resuming."""
     local = bus.LocalBus()
-    local.publish("run", "thread", "values", b"1", resumable=True)
-    live = local.subscribe_run("run")
-    local.publish("run", "thread", "values", b"2", resumable=True)
-    local.publish("run", "thread", "error", b"3")
-    resumed = local.subscribe_run("run", START, live)
+    local.publish(of_run("run", "thread"), "values", b"1", resumable=True)
+    live = local.subscribe_run(of_run("run", "thread"))
+    local.publish(of_run("run", "thread"), "values", b"2", resumable=True)
+    local.publish(of_run("run", "thread"), "error", b"3")
+    resumed = local.subscribe_run(of_run("run", "thread"), START, live)
     assert [event.data for event in resumed.waiting()] == [b"1", b"2", b"3"]
 
 

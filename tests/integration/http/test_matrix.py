@@ -11,6 +11,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -29,6 +30,7 @@ from tests.support.identity_host import PREFIX
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
 from tests.support.products import using
+from tests.support.redis import started
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -521,6 +523,127 @@ def asked(url: str, headers: dict[str, str]) -> str:
         except (InvalidStatus, ConnectionClosed) as refused:
             refusal = str(refused)
     return refusal
+
+
+@dataclass(frozen=True)
+class Told:
+    """Servers of one database, and runs of Ada's that have told something there.
+
+    Attributes:
+        runs: Thread and run id of each, by what has become of it.
+    """
+
+    urls: list[str]
+    runs: dict[str, tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def told(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    """On Postgres two processes; the second one only answers."""
+    folder, on_postgres = tmp_path_factory.mktemp("told"), each_database == "postgresql"
+    gate = folder / "gate"
+    config = {
+        "graphs": {"steps": f"{GRAPHS}/steps.py:graph"},
+        **{key: json.loads((ROOT / "langgraph.json").read_text())[key] for key in ("auth", "sql")},
+    }
+    (folder / "langgraph.json").write_text(json.dumps(config))
+    with ExitStack() as stack:
+        more = {"JWT_SECRET": SECRET, "DATABASE_URL": databases.url(folder / "data.db")}
+        if on_postgres:
+            more["REDIS_URL"] = stack.enter_context(started(tmp_path_factory.mktemp("valkey"))).url
+        urls = []
+        for jobs in ("4", "0") if on_postgres else ("4",):
+            port, script = free_port(), str(ROOT / "tests/support/identity_host.py")
+            # Beside the script there is a module called `redis`.
+            line = [sys.executable, "-P", script, str(port), str(folder / f"routes-{port}.json")]
+            env = environment(APP_ENV="production", N_JOBS_PER_WORKER=jobs, **more)
+            urls.append(stack.enter_context(running(line, port, folder, env)).url)
+        yield Told(urls, tell(urls[0], gate))
+        gate.write_text("100")
+
+
+def tell(url: str, gate: Path) -> dict[str, tuple[str, str]]:
+    """Have Ada's runs tell the mark; one of them goes on until there is a gate."""
+    body = {
+        "assistant_id": "steps",
+        "input": {"count": 2, "record": str(gate.parent / MARK)},
+        "stream_mode": ["values"],
+        "stream_resumable": True,
+    }
+    with httpx.Client(base_url=url, headers=bearer(token()), timeout=60) as ada:
+
+        def make(path: str, **input: str) -> tuple[str, str]:
+            made = ada.post(path, json={**body, "input": {**body["input"], **input}}).json()
+            return made["thread_id"], made["run_id"]
+
+        def thread() -> str:
+            return str(ada.post("/threads", json={}).json()["thread_id"])
+
+        runs = {
+            kind: make(f"/threads/{thread()}/runs")
+            for kind in ("ended", "deleted", "thread deleted")
+        }
+        runs["stateless"] = make("/runs")
+        for thread_id, run_id in runs.values():
+            # At its end the stream ends.
+            with ada.stream("GET", f"/threads/{thread_id}/runs/{run_id}/stream") as events:
+                events.read()
+        assert ada.delete("/threads/{}/runs/{}".format(*runs["deleted"])).is_success
+        assert ada.delete(f"/threads/{runs['thread deleted'][0]}").is_success
+        runs["live"] = make(f"/threads/{thread()}/runs", gate=str(gate))
+        path = "/threads/{}/runs/{}/stream".format(*runs["live"])
+        with ada.stream("GET", path, headers={"last-event-id": "-1"}) as events:
+            assert any(MARK in text for text in events.iter_lines())
+    return runs
+
+
+@pytest.mark.parametrize("kind", ["live", "ended", "stateless", "deleted", "thread deleted"])
+@pytest.mark.parametrize("who", STRANGERS)
+def test_the_stream_of_anothers_run_is_as_if_it_were_not(told: Told, who: str, kind: str) -> None:
+    thread_id, run_id = told.runs[kind]
+    for url in told.urls:
+        with httpx.Client(
+            base_url=url + ELSEWHERE.get(who, ""), headers=stranger(who), timeout=60
+        ) as client:
+            own = client.post("/threads", json={}).json()["thread_id"]
+            for foreign, last, rest in product(
+                (own, thread_id, str(uuid4())), ("", "-1", "1-0"), ("stream", "join")
+            ):
+                headers = {"last-event-id": last} if last else {}
+
+                def asked(run: str, thread: str) -> tuple[int, str]:
+                    path = f"/threads/{thread}/runs/{run}/{rest}"  # noqa: B023  # called at once
+                    answer = client.get(path, headers=headers)  # noqa: B023
+                    return answer.status_code, normalised(answer.text, {"run": run})
+
+                found = asked(run_id, foreign)
+                assert MARK not in found[1]
+                nobodys = own if foreign == own else str(uuid4())
+                assert found == asked(str(uuid4()), nobodys)
+            if kind == "live":
+                continue
+            # The thread's own stream, from its beginning, for as long as it says something.
+            for path in (thread_id, own):
+                assert MARK not in begun(client, f"/threads/{path}/stream")
+
+
+def begun(client: httpx.Client, path: str) -> str:
+    """What a stream tells of what was before, or its refusal."""
+    parts = []
+    try:
+        with client.stream("GET", path, headers={"last-event-id": "-"}, timeout=0.5) as answer:
+            parts.extend(answer.iter_text())
+    except httpx.ReadTimeout:
+        pass
+    return "".join(parts)
+
+
+def test_ada_herself_follows_what_is_there(told: Told) -> None:
+    """Else the rest of this would prove nothing."""
+    path = "/threads/{}/runs/{}/stream".format(*told.runs["ended"])
+    for url in told.urls:
+        with httpx.Client(base_url=url, headers=bearer(token()), timeout=60) as ada:
+            assert MARK in ada.get(path, headers={"last-event-id": "-1"}).text
 
 
 def test_ada_herself_is_answered(world: World) -> None:

@@ -23,6 +23,7 @@ from langgraph_runtime_sql.retry import retry_db
 from tests.support import runtime, served
 from tests.support.operations import page, row, rows
 from tests.support.processes import Running
+from tests.support.streams import of_run
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -255,11 +256,11 @@ async def test_what_callers_do_to_rows_does_not_change_what_is_stored(
 
 async def test_a_subscription_may_be_closed_twice(db: database.Database) -> None:
     """Closing a subscription a second time, as callers do, fails or closes somebody else's."""
-    run = str(uuid4())
-    first, second = [await Runs.Stream.subscribe(run, uuid4()) for _ in range(2)]
+    run, thread = str(uuid4()), uuid4()
+    first, second = [await Runs.Stream.subscribe(run, thread) for _ in range(2)]
     for _ in range(2):
         await first.__aexit__(None, None, None)
-    await Runs.Stream.publish(run, "values", b"{}")
+    await Runs.Stream.publish(run, "values", b"{}", thread_id=thread)
     assert first.waiting() == []
     assert [event.data for event in second.waiting()] == [b"{}"]
     await second.__aexit__(None, None, None)
@@ -312,10 +313,10 @@ async def test_a_request_is_repeated_only_if_nothing_was_committed(tmp_path: Pat
 
 async def test_publishing_does_not_fail_whoever_has_left(db: database.Database) -> None:
     """A follower that has gone makes publishing fail, and with it the run."""
-    run = str(uuid4())
+    run, thread = str(uuid4()), uuid4()
 
     async def follow_and_vanish() -> Subscription:
-        subscription = bus.current().subscribe_run(run)
+        subscription = bus.current().subscribe_run(of_run(run, thread))
         waiting = asyncio.ensure_future(subscription.get())
         await asyncio.sleep(0)
         waiting.cancel()
@@ -323,5 +324,5 @@ async def test_publishing_does_not_fail_whoever_has_left(db: database.Database) 
 
     left = await asyncio.to_thread(lambda: asyncio.run(follow_and_vanish()))
     for message in (b"", b"not JSON \xff", b"{}"):
-        await Runs.Stream.publish(run, "custom|" + "x" * 100_000, message, thread_id=uuid4())
+        await Runs.Stream.publish(run, "custom|" + "x" * 100_000, message, thread_id=thread)
     assert len(left.waiting()) == 3

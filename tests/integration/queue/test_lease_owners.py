@@ -50,6 +50,7 @@ from tests.support import runtime
 from tests.support.operations import rows
 from tests.support.processes import free_port
 from tests.support.runtime import opened, register, serving, start_run, status, working
+from tests.support.streams import of_run
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 
@@ -244,7 +245,7 @@ async def test_which_events_must_still_be_there_is_not_for_a_wrong_clock_to_say(
         end = {"status": "success", "updated_at": ended}
         statement = runs.update().where(runs.c.run_id == run_id).values(end)
         await db.write(lambda conn, end=statement: conn.execute(end))  # type: ignore[misc]
-        here.run_ended(str(run_id), str(thread_id), resumable=True)
+        here.run_ended(of_run(str(run_id), str(thread_id)), resumable=True)
         channel = await Runs.Stream.subscribe(run_id, thread_id)
         wrong.enter()
         with monkeypatch.context() as patch:
@@ -350,7 +351,7 @@ async def _said_by(held: checkpoint.Claim, run: Row, error: Exception) -> list[E
     """What the followers of a run are told when an attempt of this process fails."""
     key, loop = str(run["run_id"]), asyncio.get_running_loop()
     checkpoint.claim.set(held)
-    async with bus.current().subscribe_run(key) as reader:
+    async with bus.current().subscribe_run(of_run(key, run["thread_id"])) as reader:
         with pytest.raises(type(error)):
             async with Runs.enter(run["run_id"], run["thread_id"], loop, False):
                 raise error
@@ -521,7 +522,7 @@ async def test_the_stream_of_a_run_that_was_lost_is_not_kept_for_ever(
     key = str(run["run_id"])
 
     def kept() -> list[Event]:
-        with closing(bus.current().subscribe_run(key, START)) as reader:
+        with closing(bus.current().subscribe_run(of_run(key, run["thread_id"]), START)) as reader:
             return reader.waiting()
 
     async with working(), asyncio.timeout(60):

@@ -371,8 +371,10 @@ async def test_everything_in_redis_has_a_prefix_and_an_end(
         assert (size or 0) < 10_000_000
     assert {b"events", b"known"} <= kinds <= {b"events", b"known", b"poke", b"alive"}
     channels = await asyncio.to_thread(cluster.valkey.do, "PUBSUB", "CHANNELS", "*")
-    assert len(channels) == 2
-    assert all(re.fullmatch(rb"threadhold:[0-9a-f]{12}:(wake|control)", each) for each in channels)
+    assert len(channels) == 3
+    assert all(
+        re.fullmatch(rb"threadhold:[0-9a-f]{12}:(wake|control|drop)", each) for each in channels
+    )
 
 
 @ONLY

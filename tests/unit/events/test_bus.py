@@ -13,7 +13,9 @@ from langgraph_runtime_sql.events.event import START, Event, parse_order
 from langgraph_runtime_sql.events.redis.bus import RedisBus
 from langgraph_runtime_sql.events.redis.entry import Kept
 from langgraph_runtime_sql.events.redis.subscription import ThreadSubscription
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
+from tests.support.streams import of_run, of_thread
 
 WAIT_SECONDS = 60.0
 
@@ -31,7 +33,7 @@ def _drain(subscription: Subscription) -> list[Event]:
 
 
 async def test_numbers_only_grow_and_never_repeat(local: LocalBus) -> None:
-    events = [local.publish("r", "t", "values", b"{}") for _ in range(5_000)]
+    events = [local.publish(of_run("r", "t"), "values", b"{}") for _ in range(5_000)]
     orders = [event.order for event in events]
     assert orders == sorted(set(orders))
     assert len({event.id for event in events}) == len(events)
@@ -40,40 +42,40 @@ async def test_numbers_only_grow_and_never_repeat(local: LocalBus) -> None:
 async def test_numbers_grow_although_the_clock_goes_back(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = local.publish("r", "t", "values", b"")
+    first = local.publish(of_run("r", "t"), "values", b"")
     monkeypatch.setattr(bus.time, "time_ns", lambda: 0)
-    assert local.publish("r", "t", "values", b"").order > first.order
+    assert local.publish(of_run("r", "t"), "values", b"").order > first.order
 
 
 async def test_a_reader_gets_what_comes_after_it_and_nothing_of_another_run(
     local: LocalBus,
 ) -> None:
-    local.publish("r", "t", "values", b"before")
-    async with local.subscribe_run("r") as reader:
-        local.publish("other", "t", "values", b"no")
-        local.publish("r", "t", "values", b"yes")
+    local.publish(of_run("r", "t"), "values", b"before")
+    async with local.subscribe_run(of_run("r")) as reader:
+        local.publish(of_run("other", "t"), "values", b"no")
+        local.publish(of_run("r", "t"), "values", b"yes")
         assert [event.data for event in _drain(reader)] == [b"yes"]
 
 
 async def test_a_reader_may_wait_before_the_run_exists(local: LocalBus) -> None:
-    async with local.subscribe_run("r") as reader:
+    async with local.subscribe_run(of_run("r")) as reader:
         waiting = asyncio.ensure_future(reader.get(WAIT_SECONDS))
         await asyncio.sleep(0)
-        local.publish("r", "t", "values", b"x")
+        local.publish(of_run("r", "t"), "values", b"x")
         event = await waiting
     assert event is not None
     assert event.data == b"x"
 
 
 async def test_no_event_within_the_time_is_none(local: LocalBus) -> None:
-    async with local.subscribe_run("r") as reader:
+    async with local.subscribe_run(of_run("r")) as reader:
         assert await reader.get(0) is None
 
 
 @pytest.mark.parametrize("after", ["", "-", "-1"])
 async def test_the_beginning_has_several_names(local: LocalBus, after: str) -> None:
-    sent = [local.publish("r", "t", "values", b"%d" % n, resumable=True) for n in range(3)]
-    async with local.subscribe_run("r", parse_order(after)) as reader:
+    sent = [local.publish(of_run("r", "t"), "values", b"%d" % n, resumable=True) for n in range(3)]
+    async with local.subscribe_run(of_run("r"), parse_order(after)) as reader:
         assert _drain(reader) == sent
 
 
@@ -93,13 +95,13 @@ async def test_replay_and_live_join_without_gap_or_repeat(
     total = 3_000
     publisher = threading.Thread(
         target=lambda: [
-            local.publish("r", "t", "v", b"%d" % n, resumable=True) for n in range(total)
+            local.publish(of_run("r", "t"), "v", b"%d" % n, resumable=True) for n in range(total)
         ]
     )
-    readers = [local.subscribe_run("r", START)]
+    readers = [local.subscribe_run(of_run("r"), START)]
     publisher.start()
     while publisher.is_alive():
-        readers.append(local.subscribe_run("r", START))
+        readers.append(local.subscribe_run(of_run("r"), START))
         await asyncio.sleep(rng.random() / 1000)
     publisher.join()
     for reader in readers:
@@ -108,19 +110,19 @@ async def test_replay_and_live_join_without_gap_or_repeat(
 
 
 async def test_a_thread_is_followed_through_all_its_runs(local: LocalBus) -> None:
-    old = local.publish("r1", "t", "values", b"1", resumable=True)
-    state = local.publish_state("t", "state_update", b"2")
-    async with local.subscribe_thread("t", START) as reader:
-        new = local.publish("r2", "t", "values", b"3")
-        local.publish("r3", "elsewhere", "values", b"4")
+    old = local.publish(of_run("r1", "t"), "values", b"1", resumable=True)
+    state = local.publish_state(of_thread("t"), "state_update", b"2")
+    async with local.subscribe_thread(of_thread("t"), START) as reader:
+        new = local.publish(of_run("r2", "t"), "values", b"3")
+        local.publish(of_run("r3", "elsewhere"), "values", b"4")
         assert [event.order for event in _drain(reader)] == [old.order, state.order, new.order]
 
 
 async def test_another_loop_is_woken(local: LocalBus) -> None:
-    async with local.subscribe_run("r") as reader:
+    async with local.subscribe_run(of_run("r")) as reader:
         waiting = asyncio.ensure_future(reader.get(WAIT_SECONDS))
         await asyncio.sleep(0)
-        await asyncio.to_thread(local.publish, "r", "t", "values", b"x")
+        await asyncio.to_thread(local.publish, of_run("r"), "values", b"x")
         assert (await waiting) is not None
 
 
@@ -147,11 +149,11 @@ async def test_unheard_control_messages_are_bounded(
 
 
 async def test_the_end_is_told_once_and_the_run_is_no_longer_live(local: LocalBus) -> None:
-    local.run_started("r", resumable=True)
+    local.run_started(of_run("r"), resumable=True)
     assert local.is_live("r")
     assert local.is_resumable("r")
-    async with local.subscribe_run("r") as reader:
-        local.run_ended("r", "t", resumable=True)
+    async with local.subscribe_run(of_run("r")) as reader:
+        local.run_ended(of_run("r", "t"), resumable=True)
         assert [event.is_end for event in _drain(reader)] == [True]
     assert not local.is_live("r")
     assert not local.is_resumable("r")
@@ -160,18 +162,18 @@ async def test_the_end_is_told_once_and_the_run_is_no_longer_live(local: LocalBu
 async def test_ended_streams_are_forgotten_and_live_ones_kept() -> None:
     local = LocalBus(keep_seconds=-1)
     for run in ("ended", "live"):
-        local.publish(run, "t", "values", b"x", resumable=True)
-    local.publish_state("t", "state_update", b"")
-    local.run_ended("ended", "t", resumable=True)
+        local.publish(of_run(run, "t"), "values", b"x", resumable=True)
+    local.publish_state(of_thread("t"), "state_update", b"")
+    local.run_ended(of_run("ended", "t"), resumable=True)
     local.expire()
-    async with local.subscribe_thread("t", START) as reader:
+    async with local.subscribe_thread(of_thread("t"), START) as reader:
         assert [event.run_id for event in _drain(reader)] == ["live"]
 
 
 async def test_a_log_is_bounded(local: LocalBus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_log, "LOG_BYTES", 100)
-    sent = [local.publish("r", "t", "v", b"x" * 10, resumable=True) for _ in range(50)]
-    async with local.subscribe_thread("t", START) as reader:
+    sent = [local.publish(of_run("r", "t"), "v", b"x" * 10, resumable=True) for _ in range(50)]
+    async with local.subscribe_thread(of_thread("t"), START) as reader:
         assert _drain(reader) == sent[-10:]
 
 
@@ -179,17 +181,20 @@ async def test_who_goes_on_after_what_is_not_kept_any_more_is_told_so(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_log, "LOG_BYTES", 100)
-    sent = [local.publish("r", "t", "v", b"x" * 10, resumable=True) for _ in range(50)]
+    sent = [local.publish(of_run("r", "t"), "v", b"x" * 10, resumable=True) for _ in range(50)]
     seen, last_gone, next_gone = sent[0].order, sent[39].order, sent[38].order
     for after, whole in ((seen, False), (next_gone, False), (last_gone, True)):
-        for reader in (local.subscribe_run("r", after), local.subscribe_thread("t", after)):
+        for reader in (
+            local.subscribe_run(of_run("r"), after),
+            local.subscribe_thread(of_thread("t"), after),
+        ):
             first, *rest = _drain(reader)
             assert first.is_loss is reader.broken is not whole
             assert rest == sent[41 if whole else 40 :]
     # Somebody who was here before has them still.
-    early = local.subscribe_run("q")
-    also = [local.publish("q", "t", "v", b"x" * 10, resumable=True) for _ in range(50)]
-    assert _drain(local.subscribe_run("q", also[0].order, early)) == also[1:]
+    early = local.subscribe_run(of_run("q"))
+    also = [local.publish(of_run("q", "t"), "v", b"x" * 10, resumable=True) for _ in range(50)]
+    assert _drain(local.subscribe_run(of_run("q"), also[0].order, early)) == also[1:]
 
 
 @pytest.mark.parametrize("end", [False, True])
@@ -198,16 +203,16 @@ async def test_a_reader_that_does_not_read_loses_what_waits_and_is_told_so(
 ) -> None:
     monkeypatch.setattr(subscription, "WAITING_BYTES", 10_000)
     for here in (LocalBus(keep_seconds=60), RedisBus("redis://127.0.0.1:1/0")):
-        slow, reads = here.subscribe_run("r"), here.subscribe_run("r")
-        thread = here.subscribe_thread("t")
+        slow, reads = here.subscribe_run(of_run("r")), here.subscribe_run(of_run("r"))
+        thread = here.subscribe_thread(of_thread("t"))
         sent = []
         for number in range(100):
-            sent.append(here.publish("r", "t", "values", b"%d" % number + b"x" * 100))
+            sent.append(here.publish(of_run("r", "t"), "values", b"%d" % number + b"x" * 100))
             assert await reads.get(0) == sent[-1]
             assert sum(event.size for event in slow.waiting()) <= 10_000
         if end:
-            here.run_ended("r", "t", resumable=False)
-            here.run_ended("r", "t", resumable=False)
+            here.run_ended(of_run("r", "t"), resumable=False)
+            here.run_ended(of_run("r", "t"), resumable=False)
         assert not reads.broken
         for reader in (slow, thread):
             found = _drain(reader)
@@ -215,7 +220,7 @@ async def test_a_reader_that_does_not_read_loses_what_waits_and_is_told_so(
             assert found[0].is_loss
             assert [event.is_end for event in found[1:]] == [True] * end
         # Whoever goes on from there is told of it, too.
-        begun = here.subscribe_run("r", START, slow)
+        begun = here.subscribe_run(of_run("r"), START, slow)
         assert begun.broken
         assert _drain(begun)[0].is_loss
 
@@ -224,9 +229,9 @@ async def test_a_single_event_may_be_larger_than_what_may_wait(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscription, "WAITING_BYTES", 100)
-    async with local.subscribe_run("r") as reader:
+    async with local.subscribe_run(of_run("r")) as reader:
         for _ in range(3):
-            sent = local.publish("r", "t", "values", b"x" * 1_000)
+            sent = local.publish(of_run("r", "t"), "values", b"x" * 1_000)
             assert await reader.get(0) == sent
         assert not reader.broken
 
@@ -235,13 +240,13 @@ async def test_who_begins_a_run_whose_beginning_is_gone_is_told_so(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_log, "LOG_BYTES", 1_000)
-    sent = [local.publish("r", "t", "v", b"x" * 100, resumable=True) for _ in range(50)]
-    async with local.subscribe_run("r", START) as reader:
+    sent = [local.publish(of_run("r", "t"), "v", b"x" * 100, resumable=True) for _ in range(50)]
+    async with local.subscribe_run(of_run("r"), START) as reader:
         first, *rest = _drain(reader)
         assert first.is_loss
         assert rest == sent[-10:]
     # A thread has no beginning that somebody could ask for: logs of its runs expire.
-    async with local.subscribe_thread("t", START) as reader:
+    async with local.subscribe_thread(of_thread("t"), START) as reader:
         assert _drain(reader) == sent[-10:]
 
 
@@ -249,9 +254,9 @@ async def test_what_was_kept_may_be_more_than_what_may_wait(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscription, "WAITING_BYTES", 1_000)
-    sent = [local.publish("r", "t", "v", b"x" * 100, resumable=True) for _ in range(50)]
-    async with local.subscribe_run("r", START) as reader:
-        sent.append(local.publish("r", "t", "v", b"x", resumable=True))
+    sent = [local.publish(of_run("r", "t"), "v", b"x" * 100, resumable=True) for _ in range(50)]
+    async with local.subscribe_run(of_run("r"), START) as reader:
+        sent.append(local.publish(of_run("r", "t"), "v", b"x", resumable=True))
         assert _drain(reader) == sent
 
 
@@ -259,8 +264,8 @@ async def test_room_is_made_for_a_while(local: LocalBus, monkeypatch: pytest.Mon
     monkeypatch.setattr(event_log, "ALL_LOGS_BYTES", 1_000)
     for number in range(100):
         run = str(number)
-        local.publish(run, "t", "v", b"x" * 10, resumable=True)
-        local.run_ended(run, "t", resumable=True)
+        local.publish(of_run(run, "t"), "v", b"x" * 10, resumable=True)
+        local.run_ended(of_run(run, "t"), resumable=True)
         assert local._logs.size <= 1_000
     assert local._logs.size > 900 - 2 * 14
 
@@ -270,15 +275,18 @@ async def test_all_logs_together_are_bounded(
 ) -> None:
     monkeypatch.setattr(event_log, "ALL_LOGS_BYTES", 100)
     for run in ("first", "second", "third"):
-        local.publish(run, "t", "v", b"x" * 40, resumable=True)
-        local.run_ended(run, "t", resumable=True)
-    async with local.subscribe_thread("t", START) as reader:
+        local.publish(of_run(run, "t"), "v", b"x" * 40, resumable=True)
+        local.run_ended(of_run(run, "t"), resumable=True)
+    async with local.subscribe_thread(of_thread("t"), START) as reader:
         assert {event.run_id for event in _drain(reader)} == {"second", "third"}
 
 
 async def test_readers_leave_nothing_behind(local: LocalBus) -> None:
     for number in range(100):
-        async with local.subscribe_run(str(number)), local.subscribe_thread(str(number)):
+        async with (
+            local.subscribe_run(of_run(str(number))),
+            local.subscribe_thread(of_thread(str(number))),
+        ):
             pass
     assert not local._by_run
     assert not local._by_thread
@@ -287,7 +295,7 @@ async def test_readers_leave_nothing_behind(local: LocalBus) -> None:
 async def test_of_a_run_that_another_goes_on_with_the_end_is_not_waited_for() -> None:
     """Where it is heard of by chance only, the database is asked."""
     here = RedisBus("redis://127.0.0.1:1/0")
-    here.run_started("r", resumable=True)
+    here.run_started(of_run("r"), resumable=True)
     assert here.is_live("r")
     here.run_left("r")
     assert not here.is_live("r")
@@ -296,7 +304,7 @@ async def test_of_a_run_that_another_goes_on_with_the_end_is_not_waited_for() ->
 async def test_a_run_that_nobody_else_can_take_is_live_between_its_attempts(
     local: LocalBus,
 ) -> None:
-    local.run_started("r", resumable=True)
+    local.run_started(of_run("r"), resumable=True)
     local.run_left("r")
     assert local.is_live("r")
 
@@ -343,3 +351,58 @@ async def test_who_resumes_a_thread_has_what_was_kept_and_what_came_meanwhile() 
         reader.push(_of_thread(number))
     assert [event.data for event in reader.waiting()][4:] == [b"6"]
     assert not reader.broken
+
+
+STRANGERS = [
+    StreamKey("other", "t", "r"),
+    StreamKey(None, "t", "r"),
+    StreamKey("mine", "other", "r"),
+    StreamKey("mine", "t", "other"),
+]
+
+
+@pytest.mark.parametrize("stranger", STRANGERS, ids=str)
+async def test_an_event_reaches_nobody_but_followers_of_its_tenant_thread_and_run(
+    local: LocalBus, stranger: StreamKey
+) -> None:
+    key = StreamKey("mine", "t", "r")
+    live = local.subscribe_run(stranger)
+    sent = local.publish(key, "values", b"1", resumable=True)
+    assert live.waiting() == []
+    assert local.subscribe_run(stranger, START).waiting() == []
+    if stranger.topic != key.topic:
+        assert local.subscribe_thread(stranger.thread, START).waiting() == []
+    assert local.subscribe_run(key, START).waiting() == [sent]
+    assert local.subscribe_thread(key.thread, START).waiting() == [sent]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["thread", "run"])
+async def test_what_was_deleted_is_forgotten_and_its_followers_hear_nothing_more(
+    local: LocalBus, whole: bool
+) -> None:
+    gone, other = of_run("gone"), of_run("other")
+    for key in (gone, other):
+        local.publish(key, "values", b"1", resumable=True)
+    run, thread = local.subscribe_run(gone, START), local.subscribe_thread(gone.thread, START)
+    stays = local.subscribe_run(of_run("gone", "elsewhere"))
+    waiting = asyncio.ensure_future(local.subscribe_run(gone).get())
+    await asyncio.sleep(0)
+    await asyncio.to_thread(local.drop, gone.thread if whole else gone)
+    assert await waiting is None
+    # What came before is read first.
+    assert [await run.get() is None for _ in range(2)] == [False, True]
+    assert (thread.dropped, stays.dropped) == (whole, False)
+    assert local.subscribe_run(gone, START).waiting() == []
+    assert len(local.subscribe_run(other, START).waiting()) == (0 if whole else 1)
+    assert local._logs.size == (0 if whole else 1)
+
+
+async def test_who_follows_a_run_before_it_is_made_is_its_maker(local: LocalBus) -> None:
+    before = local.subscribe_run(of_run("r", "r"))
+    local.run_made(StreamKey("mine", "t", "r"), resumable=False)
+    after = local.subscribe_run(of_run("r"))
+    assert (before.by_maker, after.by_maker) == (True, False)
+    # Its thread and tenant were not known before.
+    sent = local.publish(StreamKey("mine", "t", "r"), "values", b"1")
+    assert before.waiting() == [sent]
+    assert after.waiting() == []
