@@ -20,6 +20,7 @@ from langgraph_runtime_sql.config_file import read_config
 from langgraph_runtime_sql.embed import LangGraphPlatform
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.guard import ErrorBoundary
+from langgraph_runtime_sql.json_limits import Limits
 from my_agent import database as product_database
 from server.logs import AccessLog
 from server.project import check_graphs, has_our_identity
@@ -58,6 +59,7 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
     products = Middleware(
         ProductRoutes,
         max_body_bytes=settings.max_body_bytes,
+        limits=Limits(settings.max_json_nodes, settings.max_json_depth),
         products=offered(platform.config.graphs),
     )
 
@@ -102,6 +104,8 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
         grace_seconds=settings.shutdown_grace_seconds,
         cors={"allow_origins": list(origins)} if origins else None,
         max_body_bytes=settings.max_body_bytes,
+        max_json_nodes=settings.max_json_nodes,
+        max_json_depth=settings.max_json_depth,
         allow_private_webhooks=settings.allow_private_webhooks,
         studio=studio,
         # They are of all tenants.
