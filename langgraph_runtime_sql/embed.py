@@ -325,7 +325,7 @@ def _load(claim: _Claim) -> Starlette:
     # langgraph_api sets the level of the root logger, which is the host's business.
     root.setLevel(level)
 
-    from langgraph_runtime_sql import authentication, docs, guard, scope, tuning
+    from langgraph_runtime_sql import authentication, docs, graph_schemas, guard, scope, tuning
     from langgraph_runtime_sql import hooks as hook_protocol
 
     hooks = claim.hooks
@@ -346,6 +346,7 @@ def _load(claim: _Claim) -> Starlette:
     authentication.install(app, metrics_permission=claim.metrics_permission)
     docs.install(app)
     tuning.install()
+    graph_schemas.install()
     return app
 
 
