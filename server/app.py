@@ -24,6 +24,7 @@ from server.project import check_graphs, has_our_identity
 from server.routes import ProductRoutes, offered
 from server.settings import Settings
 from threadhold.config_file import read_config
+from threadhold.http.json_limits import Limits
 from threadhold.http.limits import ErrorBoundary
 from threadhold.platform import LangGraphPlatform
 
@@ -59,6 +60,7 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
     products = Middleware(
         ProductRoutes,
         max_body_bytes=settings.max_body_bytes,
+        limits=Limits(settings.max_json_nodes, settings.max_json_depth),
         products=offered(platform.config.graphs),
     )
 
@@ -103,6 +105,8 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
         grace_seconds=settings.shutdown_grace_seconds,
         cors={"allow_origins": list(origins)} if origins else None,
         max_body_bytes=settings.max_body_bytes,
+        max_json_nodes=settings.max_json_nodes,
+        max_json_depth=settings.max_json_depth,
         allow_private_webhooks=settings.allow_private_webhooks,
         studio=studio,
         # They are of all tenants.

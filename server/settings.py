@@ -8,6 +8,7 @@ from pydantic_settings import NoDecode, SettingsConfigDict
 
 from hooks.settings import IdentitySettings
 from hooks.thread_settings import ThreadSettings
+from threadhold.http import json_limits
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -47,7 +48,18 @@ class Settings(IdentitySettings, ThreadSettings):
         (), description="Web origins that may call the API, separated by commas"
     )
     max_body_bytes: int = Field(
-        10 * 2**20, gt=0, description="Larger request bodies are refused with 413"
+        json_limits.DEFAULT_BYTES, gt=0, description="Larger request bodies are refused with 413"
+    )
+    max_json_nodes: int = Field(
+        json_limits.DEFAULT_VALUES,
+        gt=0,
+        description="JSON bodies with more values, keys not counted, are refused with 422",
+    )
+    max_json_depth: int = Field(
+        json_limits.MAX_DEPTH,
+        gt=0,
+        le=json_limits.MAX_DEPTH,
+        description="JSON bodies nested deeper are refused with 422; at most 200",
     )
     allow_private_webhooks: bool = Field(
         False, description="Allow webhooks to private addresses and by plain http"

@@ -31,6 +31,8 @@ from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
 from threadhold.config_file import Config, ConfigError, read_config
 from threadhold.environment import Environment, environment
+from threadhold.http import json_limits
+from threadhold.http.json_limits import Limits
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +64,7 @@ class _Claim:
     options: options.Options
     hooks: Any
     max_body_bytes: int
+    json_limits: Limits
     private_network: bool
     metrics_permission: str | None
 
@@ -116,6 +119,10 @@ class LangGraphPlatform:
         cors: In the shape of `http.cors` in the config, which it overrides. By
             default no other origin may read answers.
         max_body_bytes: Larger request bodies get a 413.
+        max_json_nodes: JSON bodies with more values (objects, arrays, strings,
+            numbers, booleans and nulls; no keys) get a 422, before they are parsed.
+        max_json_depth: So do JSON bodies with more objects and arrays inside
+            one another; at most 200.
         allow_private_webhooks: Also call webhooks at private addresses, and by
             plain http. Loopback stays refused unless the config's
             `webhooks.url.disable_loopback` is false.
@@ -146,7 +153,9 @@ class LangGraphPlatform:
         n_jobs: int | None = None,
         grace_seconds: float = 10.0,
         cors: Mapping[str, Any] | None = None,
-        max_body_bytes: int = 10 * 2**20,
+        max_body_bytes: int = json_limits.DEFAULT_BYTES,
+        max_json_nodes: int = json_limits.DEFAULT_VALUES,
+        max_json_depth: int = json_limits.MAX_DEPTH,
         allow_private_webhooks: bool = False,
         studio: bool = False,
         metrics_permission: str | None = None,
@@ -179,6 +188,7 @@ class LangGraphPlatform:
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,
+            json_limits=_json_limits(max_json_nodes, max_json_depth),
             private_network=studio,
             metrics_permission=metrics_permission,
         )
@@ -232,6 +242,14 @@ class LangGraphPlatform:
         else:
             detail = "The platform is not running: the host app must enter platform.lifespan"
             await _refuse(503, detail, scope, receive, send)
+
+
+def _json_limits(nodes: int, depth: int) -> Limits:
+    """The limits of JSON. Raises ConfigError for one that is out of range."""
+    try:
+        return Limits(nodes, depth)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _check_redis(redis_url: str, prefix: str | None, database_url: str) -> None:
@@ -310,7 +328,7 @@ def _load(claim: _Claim) -> Starlette:
 
     from langgraph_runtime_sql import hooks as hook_protocol
     from langgraph_runtime_sql.tenancy import scope
-    from threadhold import stream_codec
+    from threadhold import graph_schemas, stream_codec
     from threadhold.http import authentication, limits, openapi
 
     hooks = claim.hooks
@@ -322,10 +340,16 @@ def _load(claim: _Claim) -> Starlette:
     app: Starlette = server.app
     if claim.options.tenant_key is not None:
         app.add_middleware(scope.OfCaller)
-    limits.install(app, max_body_bytes=claim.max_body_bytes, private_network=claim.private_network)
+    limits.install(
+        app,
+        max_body_bytes=claim.max_body_bytes,
+        limits=claim.json_limits,
+        private_network=claim.private_network,
+    )
     authentication.install(app, metrics_permission=claim.metrics_permission)
     openapi.install(app)
     stream_codec.install()
+    graph_schemas.install()
     return app
 
 

@@ -12,9 +12,12 @@ from langgraph_runtime_sql import hooks
 from server.project import is_our_graph
 from server.routes import ask, closed, export, runs, threads, tutor
 from server.routes.forwarding import Request
+from threadhold.http.json_limits import Limits, find_problem, too_large
 
 Handler = Callable[[Request], Awaitable[None]]
 PolicyHandler = Callable[[Request, frozenset[str]], Awaitable[None]]
+
+DEFAULT_LIMITS = Limits()
 
 POLICY: dict[str, PolicyHandler] = {
     "POST /threads/resolve": threads.resolve,
@@ -58,13 +61,20 @@ class ProductRoutes:
     Args:
         app: The platform.
         max_body_bytes: Larger bodies are refused, as the platform does.
+        limits: So are bodies whose JSON exceeds these.
         products: Product routes, as `offered` finds them.
     """
 
     def __init__(
-        self, app: ASGIApp, *, max_body_bytes: int, products: Mapping[str, Handler]
+        self,
+        app: ASGIApp,
+        *,
+        max_body_bytes: int,
+        products: Mapping[str, Handler],
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._app = app
+        self._limits = limits
         self._max_body_bytes = max_body_bytes
         self._policy = _Table(POLICY)
         self._products = _Table(products)
@@ -76,11 +86,14 @@ class ProductRoutes:
             return
         request = await Request.read(self._app, scope, receive, send, limit=self._max_body_bytes)
         request.names = names
-        if request.whole:
-            await handler(request)
-        elif request.is_too_large:
-            detail = f"Request body too large (limit: {self._max_body_bytes} bytes)"
-            await request.refuse(413, {"detail": detail})
+        if request.is_too_large:
+            await request.refuse(413, {"detail": too_large(self._max_body_bytes)})
+        elif request.whole:
+            problem = await find_problem(request.body, self._limits)
+            if problem is None:
+                await handler(request)
+            else:
+                await request.refuse(422, {"detail": problem})
 
     def _find(self, scope: Scope) -> tuple[Handler | None, dict[str, str]]:
         """What answers, and the path's names with their values."""

@@ -193,9 +193,9 @@ async def read_body(request: Request, model: type[Body], otherwise: bytes = b"")
 
 
 def parse(body: bytes) -> Any:
-    """The JSON in a body, or None if it has none."""
+    """The JSON in a body, or None if it has none. The encoding is UTF-8, by which it was counted."""
     try:
-        return json.loads(body)
+        return json.loads(body.decode())
     except (ValueError, RecursionError):
         return None
 

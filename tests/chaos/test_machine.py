@@ -57,7 +57,7 @@ def test_requests_made_while_a_process_is_stopped_are_answered(victim: Victim) -
 def fill(victim: Victim) -> httpx.Response:
     """Write until it is refused; the refusal."""
     for _ in range(60):
-        answer = victim.client.post("/threads", json={"metadata": {"ballast": "x" * 2**20}})
+        answer = victim.client.post("/threads", json={"metadata": {"ballast": "x" * 1_000_000}})
         if not answer.is_success:
             return answer
     raise AssertionError("the limit is never met")
@@ -119,10 +119,10 @@ def _assert_refuses_writes_alone(victim: Victim, thread: str, idle: str) -> None
     assert victim.post("/threads/search", {"metadata": {"kept": "yes"}})[0]["thread_id"] == thread
     assert victim.client.get("/ok").status_code == 200
     for path, body in (
-        ("/threads", {"metadata": {"ballast": "x" * 2**20}}),
-        (f"/threads/{idle}/state", {"values": {"value": "x" * 2**20}, "as_node": "echo"}),
-        (f"/threads/{idle}/runs", {"assistant_id": "echo", "input": {"value": "x" * 2**20}}),
-        ("/assistants", {"graph_id": "echo", "metadata": {"ballast": "x" * 2**20}}),
+        ("/threads", {"metadata": {"ballast": "x" * 1_000_000}}),
+        (f"/threads/{idle}/state", {"values": {"value": "x" * 1_000_000}, "as_node": "echo"}),
+        (f"/threads/{idle}/runs", {"assistant_id": "echo", "input": {"value": "x" * 1_000_000}}),
+        ("/assistants", {"graph_id": "echo", "metadata": {"ballast": "x" * 1_000_000}}),
     ):
         answer = victim.client.post(path, json=body)
         assert answer.status_code == 503, (path, answer.status_code, answer.text[:300])

@@ -6,9 +6,10 @@ traceback in the log.
 """
 
 import asyncio
+import json
 import re
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 from typing import Any
 
@@ -23,11 +24,12 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded, TooSlow
 from langgraph_runtime_sql.hooks import Reject
-from threadhold.http import validation
+from threadhold.http import json_limits, validation
 from threadhold.http.origins import ForeignOrigins
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -41,15 +43,23 @@ PAUSE_SECONDS = 5.0
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
-def install(app: Starlette, *, max_body_bytes: int, private_network: bool) -> None:
+def install(
+    app: Starlette,
+    *,
+    max_body_bytes: int,
+    limits: json_limits.Limits,
+    private_network: bool,
+) -> None:
     """Put the guards into `app`, which must not have served anything yet.
 
     Args:
         app: The stock application.
         max_body_bytes: Larger request bodies get a 413.
+        limits: JSON bodies and WebSocket frames that exceed them are refused.
         private_network: Let public websites that CORS allows reach a private address.
     """
     validation.install()
+    _limit_json(app.router.routes, limits)
     app.add_middleware(Legible)
     # Last in the list is innermost: inside CORS, so that browsers may read these answers.
     app.user_middleware += [
@@ -57,7 +67,7 @@ def install(app: Starlette, *, max_body_bytes: int, private_network: bool) -> No
         Middleware(JsonErrors),
         Middleware(ErrorBoundary),
         Middleware(BodyLimit, limit=max_body_bytes),
-        Middleware(FrameLimit, limit=max_body_bytes),
+        Middleware(FrameLimit, limit=max_body_bytes, limits=limits),
     ]
     for error, handler in HANDLERS.items():
         app.add_exception_handler(error, handler)
@@ -67,6 +77,21 @@ def install(app: Starlette, *, max_body_bytes: int, private_network: bool) -> No
         # The stock switch adds the header, but leaves this one refusing the preflight.
         if middleware.cls is cors:
             middleware.kwargs["allow_private_network"] = private_network
+
+
+def _limit_json(routes: Iterable[BaseRoute], limits: json_limits.Limits) -> None:
+    """Put `JsonLimit` around each route of the API, inside of its authentication.
+
+    A project's own routes may take bodies that are not JSON.
+    """
+    from langgraph_api.route import ApiRoute
+
+    for route in routes:
+        if isinstance(route, ApiRoute):
+            json_rpc = validation.is_json_rpc(route.path)
+            route.app = JsonLimit(route.app, limits=limits, json_rpc=json_rpc)
+        else:
+            _limit_json(getattr(route, "routes", None) or (), limits)
 
 
 def _origins(app: Starlette) -> dict[str, Any]:
@@ -169,8 +194,8 @@ class BodyLimit:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif self._declared(scope) > self._limit:
-            await self._refuse(scope, receive, send)
+        elif (declared := self._declared(scope)) > self._limit:
+            await self._refuse(declared, scope, receive, send)
         else:
             await self._count(scope, receive, send)
 
@@ -190,7 +215,7 @@ class BodyLimit:
             seen += len(message.get("body", b""))
             if seen > self._limit:
                 exceeded = True
-                raise HTTPException(413, self._detail())
+                raise HTTPException(413, json_limits.too_large(self._limit))
             return message
 
         async def watched(message: Message) -> None:
@@ -202,13 +227,16 @@ class BodyLimit:
 
         await self._app(scope, counted, watched)
         if exceeded and not started:
-            await self._refuse(scope, receive, send)
+            await self._refuse(None, scope, receive, send)
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _refuse(
+        self, declared: int | None, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         if not any(name == b"expect" for name, _ in scope["headers"]):
             await self._drain(receive)
         # Not all of the body may have been read, so the connection cannot be used again.
-        response = JSONResponse({"detail": self._detail()}, 413, headers={"connection": "close"})
+        detail = json_limits.too_large(self._limit, declared)
+        response = JSONResponse({"detail": detail}, 413, headers={"connection": "close"})
         await response(scope, receive, send)
 
     async def _drain(self, receive: Receive) -> None:
@@ -228,16 +256,68 @@ class BodyLimit:
                 return
             left -= len(message.get("body", b""))
 
-    def _detail(self) -> str:
-        return f"Request body too large (limit: {self._limit} bytes)"
+
+class JsonLimit:
+    """Refuses a JSON body with too many values or levels, before anything parses it.
+
+    The status is 422, or for JSON-RPC, which has errors of its own, 400.
+    """
+
+    def __init__(self, app: ASGIApp, *, limits: json_limits.Limits, json_rpc: bool) -> None:
+        self._app = app
+        self._limits = limits
+        self._json_rpc = json_rpc
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in _WITHOUT_BODY:
+            await self._app(scope, receive, send)
+            return
+        body, end = await self._read(receive)
+        problem = await json_limits.find_problem(body, self._limits)
+        if problem is None:
+            await self._app(scope, _replay(body, end, receive), send)
+        elif self._json_rpc:
+            error = validation.JsonRpcError(validation.INVALID_REQUEST, problem)
+            await JSONResponse(error.body, 400)(scope, receive, send)
+        else:
+            scope["error_detail"] = problem
+            await JSONResponse({"detail": problem}, 422)(scope, receive, send)
+
+    @staticmethod
+    async def _read(receive: Receive) -> tuple[bytes, Message]:
+        """The body, and the last message: the end of the body, or that the client has left."""
+        body = bytearray()
+        while True:
+            message = await receive()
+            body += message.get("body", b"")
+            if message["type"] != "http.request" or not message.get("more_body", False):
+                return bytes(body), message
+
+
+_WITHOUT_BODY = ("GET", "HEAD", "OPTIONS")
+
+
+def _replay(body: bytes, end: Message, receive: Receive) -> Receive:
+    """A `receive` that begins with a body that has been read."""
+    left = [end] if end["type"] != "http.request" else []
+    left.append({"type": "http.request", "body": body, "more_body": bool(left)})
+
+    async def replayed() -> Message:
+        return left.pop() if left else await receive()
+
+    return replayed
 
 
 class FrameLimit:
-    """Hands a WebSocket's handler nothing that it cannot take; it answers that this is no JSON."""
+    """Answers the frames of a WebSocket that its handler must not parse, and hands on the others.
 
-    def __init__(self, app: ASGIApp, *, limit: int) -> None:
+    A handler would parse frames of any size and shape, and ends on binary ones without a word.
+    """
+
+    def __init__(self, app: ASGIApp, *, limit: int, limits: json_limits.Limits) -> None:
         self._app = app
         self._limit = limit
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket":
@@ -245,15 +325,28 @@ class FrameLimit:
             return
 
         async def readable() -> Message:
-            message = await receive()
-            if message["type"] == "websocket.receive":
-                text = message.get("text")
-                frame = (message.get("bytes") or b"") if text is None else text.encode()
-                bad = text is None or len(frame) > self._limit or validation.too_deep(frame)
-                message = {"type": "websocket.receive", "text": "" if bad else text}
-            return message
+            while True:
+                message = await receive()
+                if message["type"] != "websocket.receive":
+                    return message
+                problem = await self._problem(message)
+                if problem is None:
+                    return message
+                answer = {"type": "error", "id": None, "error": "invalid_argument"}
+                text = json.dumps({**answer, "message": problem})
+                await send({"type": "websocket.send", "text": text})
 
         await self._app(scope, readable, send)
+
+    async def _problem(self, message: Message) -> str | None:
+        """Why a frame cannot be handed on, if it cannot."""
+        text = message.get("text")
+        if text is None:
+            return "Protocol commands must be text frames."
+        frame = text.encode()
+        if len(frame) > self._limit:
+            return json_limits.too_large(self._limit, len(frame))
+        return await json_limits.find_problem(frame, self._limits)
 
 
 class ErrorBoundary:

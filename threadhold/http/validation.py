@@ -17,16 +17,17 @@ from langgraph_runtime_sql.ops.authorization import as_uuid
 from langgraph_runtime_sql.ops.crons.schedule import check_timezone
 from langgraph_runtime_sql.ops.runs import batch as run_batch
 from langgraph_runtime_sql.store import store
+from threadhold.http import json_limits
 
 Body = dict[str, Any]
 Schema = dict[str, Any]
 
 MAX_PAGE = 2**31 - 1
-MAX_DEPTH = 200
 # Of ids or runs in one request: what more of them take, others would wait for.
 MOST = 1000
 MOST_KEYS = 64
-_ENCODER_DEPTH = 254
+# Of JSON-RPC: "not a valid request object".
+INVALID_REQUEST = -32600
 
 
 class JsonRpcError(Exception):
@@ -56,17 +57,20 @@ def install() -> None:
             first = not hasattr(self, "_json")
             body = await super().json(schema)
             if first:
-                check(self.method, self.scope.get("route", ""), body)
+                method, path = self.method, self.scope.get("route", "")
+                await json_limits.off_loop(len(self._body), lambda: check(method, path, body))
+                complete(method, path, body)
             return body
 
         async def body(self) -> Any:
             first = not hasattr(self, "_body")
             body = await super().body()
-            if first:
-                check_depth(body)
             if first and self.method == "POST":
                 route_path = self.scope.get("route", "")
-                self._body = body = checked_message(route_path, body)
+                sent = body
+                self._body = body = await json_limits.off_loop(
+                    len(sent), lambda: checked_message(route_path, sent)
+                )
                 if route_path == _EVENTS:
                     # The stream would begin, with a 200, and end without a word.
                     as_uuid(self.path_params["thread_id"], "thread ID")
@@ -76,47 +80,28 @@ def install() -> None:
 
 
 def check(method: str, route: str, body: Any) -> None:
-    """Refuse what the handler of `route` cannot take, and put in what it takes for granted.
+    """Refuse what the handler of `route` cannot take.
 
     Raises:
         jsonschema_rs.ValidationError, HTTPException: (422) refused.
-        ValueError: (400) refused.
     """
     if isinstance(body, dict):
         for name in ("limit", "offset"):
             check_page(name, body.get(name))
-    schema, complete = _ROUTES.get((method, route), (None, None))
+    schema, _ = _ROUTES.get((method, route), _NO_RULE)
     if schema is not None:
         _validator(schema).validate(body)
-    if complete is not None:
-        complete(body)
 
 
-def check_depth(body: bytes) -> None:
-    """Refuse JSON so deep that little is left for what handlers put around it.
+def complete(method: str, route: str, body: Any) -> None:
+    """Put in what the handler of `route` takes for granted.
 
     Raises:
-        HTTPException: (422) it is.
+        ValueError: (400) refused.
     """
-    if too_deep(body):
-        raise HTTPException(422, f"The request is nested deeper than {MAX_DEPTH} levels")
-
-
-def too_deep(text: bytes) -> bool:
-    """Whether this is JSON of more than `MAX_DEPTH` levels; no JSON is not deep."""
-    if text.count(b"[") + text.count(b"{") <= MAX_DEPTH:
-        return False
-    try:
-        nested = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return False
-    for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
-        nested = [nested]
-    try:
-        orjson.dumps(nested)
-    except orjson.JSONEncodeError:
-        return True
-    return False
+    _, completion = _ROUTES.get((method, route), _NO_RULE)
+    if completion is not None:
+        completion(body)
 
 
 def check_page(name: str, number: Any) -> None:
@@ -149,6 +134,11 @@ def checked_message(route: str, body: bytes) -> bytes:
             where = ".".join(["params", *map(str, wrong.instance_path)])
             raise JsonRpcError(-32602, f"Invalid {where}: {wrong.message}", message.get("id"))
     return orjson.dumps(message)
+
+
+def is_json_rpc(route: str) -> bool:
+    """Say whether the bodies of a route are JSON-RPC messages."""
+    return route in _PARAMS
 
 
 @cache
@@ -209,6 +199,7 @@ _THREAD: Schema = {
 }
 
 _Rule = tuple[Schema | None, Callable[[Any], None] | None]
+_NO_RULE: _Rule = (None, None)
 
 _ROUTES: dict[tuple[str, str], _Rule] = {
     **{

@@ -231,17 +231,19 @@ def test_unauthenticated_routes_of_development_servers_do_not_exist(
 
 
 def test_a_body_that_says_it_is_too_large_is_413(guarded: Guarded) -> None:
-    answer = httpx.post(f"{guarded.url}/threads", content=b"x" * (10 * 2**20 + 1), headers=USER)
+    answer = httpx.post(f"{guarded.url}/threads", content=b"x" * (2**20 + 1), headers=USER)
     assert answer.status_code == 413
-    assert answer.json() == {"detail": "Request body too large (limit: 10485760 bytes)"}
+    (detail,) = answer.json().values()
+    assert detail.startswith("Request body too large: 1048577 bytes (limit: 1048576 bytes")
+    assert "max_body_bytes" in detail
 
 
-@pytest.mark.parametrize("size", [2**20, 30 * 2**20])
+@pytest.mark.parametrize("size", [2**10, 3 * 2**20])
 async def test_who_sends_a_body_that_is_too_large_reads_the_refusal(
     guarded: Guarded, size: int
 ) -> None:
     """Clients write all they have to say first. A connection that closes meanwhile is all they see."""
-    body = b"x" * (10 * 2**20 + size)
+    body = b"x" * (2**20 + size)
     async with httpx.AsyncClient(timeout=60) as client:
         answer = await client.post(f"{guarded.url}/threads", content=body, headers=USER)
     assert answer.status_code == 413
@@ -259,7 +261,7 @@ def test_who_declares_too_much_and_sends_nothing_is_refused(guarded: Guarded) ->
 def test_a_streamed_body_that_becomes_too_large_is_413(guarded: Guarded, path: str) -> None:
     def pieces() -> Iterator[bytes]:
         for _ in range(11):
-            yield b" " * 2**20
+            yield b" " * 2**17
 
     path = path.replace("/x/", "/00000000-0000-4000-8000-000000000000/")
     answer = httpx.post(guarded.url + path, content=pieces(), headers=USER)

@@ -376,7 +376,7 @@ platform = make()
 async def once():
     async with platform.lifespan(), client(platform) as http:
         answer = await http.get("/custom")
-        large = await http.post("/threads", content=b" " * (11 * 2**20))
+        large = await http.post("/threads", content=b" " * (2**20 + 1))
         return answer.status_code, answer.json(), large.status_code
 
 

@@ -13,6 +13,7 @@ from server.routes import ProductRoutes, offered
 from server.routes.forwarding import Request
 from tests.support.processes import GRAPHS, ROOT
 from threadhold.config_file import read_config
+from threadhold.http.json_limits import Limits
 
 OURS = ROOT / "my_agent" / "chat" / "graph.py"
 
@@ -106,3 +107,21 @@ async def test_a_body_that_is_too_large_is_refused_as_the_platform_would() -> No
         answer = await client.post("/sums", content="7" * 11)
     assert answer.status_code == 413
     assert "limit: 10 bytes" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("[0,0,0,0]", "too many values: 5 (limit: 4"), ("[[[0]]]", "too deeply: 3 levels (limit: 2")],
+)
+async def test_json_beyond_the_limits_is_refused_before_a_route_parses_it(
+    content: str, said: str
+) -> None:
+    limits = Limits(values=4, depth=2)
+    app = ProductRoutes(platform, max_body_bytes=100, limits=limits, products=ROUTES)
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://test"
+    ) as client:
+        answer = await client.post("/sums", content=content)
+        assert (await client.post("/sums", content="[0,0,0]")).status_code == 200
+    assert answer.status_code == 422
+    assert said in answer.json()["detail"]

@@ -24,7 +24,9 @@ def test_defaults_serve_a_project_in_the_working_directory() -> None:
     assert settings.langgraph_json == Path("langgraph.json")
     assert settings.database_url == "sqlite:///./data/threadhold.db"
     assert settings.app_env == "local_dev"
-    assert settings.max_body_bytes == 10 * 2**20
+    assert settings.max_body_bytes == 2**20
+    assert settings.max_json_nodes == 20_000
+    assert settings.max_json_depth == 200
     assert settings.cors_allow_origins == ()
     assert settings.allow_private_webhooks is False
 
@@ -70,6 +72,9 @@ def test_signatures_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> 
         ("LOG_LEVEL", "loud"),
         ("MAX_BODY_BYTES", "0"),
         ("MAX_BODY_BYTES", "ten"),
+        ("MAX_JSON_NODES", "0"),
+        ("MAX_JSON_DEPTH", "0"),
+        ("MAX_JSON_DEPTH", "201"),
         ("DURABILITY", "eternal"),
         ("N_JOBS_PER_WORKER", "-1"),
         ("SHUTDOWN_GRACE_SECONDS", "-1"),
