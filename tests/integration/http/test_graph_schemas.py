@@ -11,6 +11,8 @@ import pytest
 from tests.support.processes import GRAPHS
 from tests.support.served import served
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 PATIENCE = 60.0
 ASSISTANTS = 30
 

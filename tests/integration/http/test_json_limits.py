@@ -19,6 +19,8 @@ NOWHERE = "00000000-0000-4000-8000-00000000abcd"
 # No parser gets past the end of these: only what counts first can say how many values there are.
 BROKEN = '"'
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 ROUTES = [
     ("POST", "/threads"),
     ("PATCH", f"/threads/{NOWHERE}"),
@@ -47,7 +49,7 @@ JSON_RPC = ("/mcp", "/a2a/echo")
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+def client(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     settings = {"MAX_JSON_NODES": str(NODES), "MAX_JSON_DEPTH": str(DEPTH)}
     config = GRAPHS / "langgraph.auth.json"
     with (
