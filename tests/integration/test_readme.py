@@ -1,4 +1,4 @@
-"""README's examples run as printed; only the port is another one."""
+"""Examples of README and of the guide to hooks run as printed; only the port is another one."""
 
 import json
 import re
@@ -18,15 +18,22 @@ from tests.support.processes import free_port
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
+HOOKS = (ROOT / "docs" / "how-to" / "hooks.md").read_text()
+METRICS = (ROOT / "docs" / "reference" / "metrics.md").read_text()
 PRINTED_PORT = "8123"
 START_SECONDS = 120.0
+# Until the package `threadhold` is there, the platform comes from where it is today.
+IMPORT = "from threadhold import LangGraphPlatform"
+IMPORT_TODAY = "from langgraph_runtime_sql.embed import LangGraphPlatform"
 
 
-def block(containing: str) -> str:
-    """README's one Python block with this text in it."""
-    blocks = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def block(containing: str, page: str = README) -> str:
+    """The page's one Python block with this text in it."""
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     [found] = [text for text in blocks if containing in text]
-    return str(found)
+    return (
+        str(found) if (ROOT / "threadhold").is_dir() else str(found).replace(IMPORT, IMPORT_TODAY)
+    )
 
 
 @pytest.fixture
@@ -129,9 +136,9 @@ def test_mounted_in_a_host_of_ones_own(
 def test_hook_refuses_a_run(tmp_path: Path, port: int, environment: dict[str, str]) -> None:
     config = json.loads((ROOT / "langgraph.json").read_text())
     config["graphs"] = {"chat": str(ROOT / "my_agent/chat/graph.py:graph")}
-    [named] = re.findall(r"`(\"sql\": .*)`,", README)
+    [named] = re.findall(r'^```json\n("sql": .*)\n```', HOOKS, re.MULTILINE)
     (tmp_path / "langgraph.json").write_text(json.dumps({**config, **json.loads(f"{{{named}}}")}))
-    (tmp_path / "policy.py").write_text(block("class Policy"))
+    (tmp_path / "policy.py").write_text(block("class Policy", HOOKS))
     serve = [sys.executable, "-m", "server", "serve", "--port", str(port)]
 
     with running(serve, port, tmp_path, environment):
@@ -143,3 +150,19 @@ def test_hook_refuses_a_run(tmp_path: Path, port: int, environment: dict[str, st
         runs = httpx.get(f"{base}/threads/{thread['thread_id']}/runs").json()
     assert (refused.status_code, runs) == (409, [])
     assert refused.json() == {"error": "thread_closed", "hint": "create_new"}
+
+
+def test_metrics_page_names_every_metric_that_is_served(
+    tmp_path: Path, port: int, environment: dict[str, str]
+) -> None:
+    serve = [sys.executable, "-m", "server", "serve", "--port", str(port)]
+    serve += ["--config", str(ROOT / "langgraph.json")]
+    with running(serve, port, tmp_path, environment):
+        base = f"http://127.0.0.1:{port}"
+        run = {"assistant_id": "chat", "input": {"messages": [{"role": "user", "content": "Hi"}]}}
+        httpx.post(f"{base}/runs/wait", json=run, timeout=60).raise_for_status()
+        served = httpx.get(f"{base}/metrics").text
+    names = set(re.findall(r"^# TYPE (\S+) ", served, re.MULTILINE))
+    named = {name for name in names if not name.startswith(("process_", "python_"))}
+    assert {"lg_api_http_requests_total", "lg_api_workers_active"} <= named
+    assert {name for name in named if f"`{name}`" not in METRICS} == set()
