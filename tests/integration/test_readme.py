@@ -22,18 +22,21 @@ HOOKS = (ROOT / "docs" / "how-to" / "hooks.md").read_text()
 METRICS = (ROOT / "docs" / "reference" / "metrics.md").read_text()
 PRINTED_PORT = "8123"
 START_SECONDS = 120.0
-# Until the package `threadhold` is there, the platform comes from where it is today.
-IMPORT = "from threadhold import LangGraphPlatform"
-IMPORT_TODAY = "from langgraph_runtime_sql.embed import LangGraphPlatform"
+# Until a module of `threadhold` is there, its names come from where they are today.
+TODAY = {
+    "threadhold/__init__.py": ("from threadhold import", "from langgraph_runtime_sql.embed import"),
+    "threadhold/hooks.py": ("from threadhold.hooks", "from langgraph_runtime_sql.hooks"),
+}
 
 
 def block(containing: str, page: str = README) -> str:
     """The page's one Python block with this text in it."""
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     [found] = [text for text in blocks if containing in text]
-    return (
-        str(found) if (ROOT / "threadhold").is_dir() else str(found).replace(IMPORT, IMPORT_TODAY)
-    )
+    for file, (import_, today) in TODAY.items():
+        if not (ROOT / file).exists():
+            found = found.replace(import_, today)
+    return str(found)
 
 
 @pytest.fixture
