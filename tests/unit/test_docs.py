@@ -24,7 +24,7 @@ TRACKED = subprocess.run(
     text=True,
     check=True,
 ).stdout.splitlines()
-PAGES = sorted(ROOT / name for name in TRACKED if name.endswith(".md") and (ROOT / name).exists())
+PAGES = sorted({ROOT / name for name in TRACKED if name.endswith(".md") and (ROOT / name).exists()})
 DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
 # Whole words of names that the tests of a page look for in the tree.
 FOLDERS = "tests|server|hooks|my_agent|langgraph_runtime_sql|bench|deploy|tools|Development_Plan"
