@@ -1,4 +1,4 @@
-"""Examples of README and of the guide to hooks run as printed; only the port is another one."""
+"""Examples of README, the tutorials and the guide to hooks run as printed, on another port."""
 
 import json
 import re
@@ -18,6 +18,9 @@ from tests.support.processes import free_port
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
+MOUNT = (ROOT / "docs" / "tutorials" / "mount.md").read_text()
+PROJECT = (ROOT / "docs" / "tutorials" / "serve-your-project.md").read_text()
+QUICKSTART = (ROOT / "docs" / "quickstart.md").read_text()
 HOOKS = (ROOT / "docs" / "how-to" / "hooks.md").read_text()
 METRICS = (ROOT / "docs" / "reference" / "metrics.md").read_text()
 PRINTED_PORT = "8123"
@@ -134,6 +137,49 @@ def test_mounted_in_a_host_of_ones_own(
         found = httpx.post(f"{base}{prefix}/assistants/search", json={}).json()
     assert "chat" in {assistant["graph_id"] for assistant in found}
     assert (tmp_path / "data" / "app.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("example", "prefix"),
+    [
+        ("app = Starlette(", ""),
+        ("lifespan=platform.lifespan)\napp.mount", "/langgraph"),
+        ("async def lifespan(app)", "/langgraph"),
+    ],
+    ids=["starlette", "fastapi", "own-lifespan"],
+)
+def test_mounted_as_the_tutorial_says(
+    example: str, prefix: str, tmp_path: Path, port: int, environment: dict[str, str]
+) -> None:
+    (tmp_path / "langgraph.json").symlink_to(ROOT / "langgraph.json")
+    (tmp_path / "app.py").write_text(block(example, MOUNT))
+    serve = [sys.executable, "-m", "uvicorn", "app:app", "--port", str(port)]
+    with running(serve, port, tmp_path, environment, ready=f"{prefix}/ok"):
+        asked = httpx.get(f"http://127.0.0.1:{port}{prefix}/ok?check_db=1").json()
+    assert asked["services"]["database"] == "healthy"
+
+
+def test_project_of_the_tutorial_is_served(
+    tmp_path: Path, port: int, environment: dict[str, str]
+) -> None:
+    (tmp_path / "graph.py").write_text(block("StateGraph(", PROJECT))
+    [config] = re.findall(r"^```json\n(.*?)^```", PROJECT, re.MULTILINE | re.DOTALL)
+    (tmp_path / "langgraph.json").write_text(config)
+    serve = [sys.executable, "-m", "server", "serve", "--port", str(port)]
+    run = {"assistant_id": "hello", "input": {"messages": [{"role": "user", "content": "Hi"}]}}
+    with running(serve, port, tmp_path, environment):
+        state = httpx.post(f"http://127.0.0.1:{port}/runs/wait", json=run, timeout=60).json()
+    assert state["messages"][-1]["content"] == "You said: Hi"
+
+
+def test_quickstart_keeps_a_conversation(
+    tmp_path: Path, port: int, environment: dict[str, str]
+) -> None:
+    serve = [sys.executable, "-m", "server", "serve", "--port", str(port)]
+    serve += ["--config", str(ROOT / "langgraph.json")]
+    with running(serve, port, tmp_path, environment):
+        said = run(block("runs.wait", QUICKSTART), port, tmp_path)
+    assert "no language model is configured" in said
 
 
 def test_hook_refuses_a_run(tmp_path: Path, port: int, environment: dict[str, str]) -> None:
