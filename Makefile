@@ -24,7 +24,7 @@ LOCK = $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-ve
 	--generate-hashes --no-emit-index-url --no-header $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve dev test lint format bench history lock clean
+.PHONY: help setup serve dev test lint format docs bench history lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +50,11 @@ format: $(VENV)/.dev-stamp ## rewrite the code the way `make lint` wants it
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
+docs: $(VENV)/.dev-stamp ## check the documentation and build it as a site in site/
+	$(PY) -m tools.reference --check
+	$(PY) -m zensical build --strict --clean
+	$(PY) -m tools.offline site
+
 bench: $(VENV)/.dev-stamp ## measure side by side with stock `langgraph dev`
 	$(PY) -m bench $(ARGS)
 
@@ -61,7 +66,7 @@ lock: $(VENV)/.dev-stamp ## write the lock files anew (make lock ARGS=--upgrade)
 	$(LOCK) --group dev -c requirements.lock -o requirements-dev.lock
 
 clean: ## remove the environment and every cache; data/ stays
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) build dist site *.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

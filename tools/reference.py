@@ -1,0 +1,353 @@
+"""Write the generated pages of `docs/`: the reference, and the index of decisions.
+
+python -m tools.reference            write them
+python -m tools.reference --check    fail if one of them is stale
+"""
+
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from prometheus_client import REGISTRY
+
+# --- where the code is: all that changes when a package moves
+
+COMMAND = "server.cli:main"
+PLATFORM = "threadhold:LangGraphPlatform"
+HOOKS = "langgraph_runtime_sql.hooks:Hooks"
+# Title, introduction, settings class.
+SETTINGS = (
+    (
+        "Server",
+        (
+            "`threadhold serve`, `dev` and `worker` read these from the environment or from a file "
+            "`.env` in the working directory. An option of the command line overrides the variable."
+        ),
+        "server.settings:Settings",
+    ),
+    (
+        "Identity",
+        "`hooks/auth.py` reads these. See [tenants](../how-to/tenants-and-jwt.md).",
+        "hooks.settings:IdentitySettings",
+    ),
+    (
+        "Thread policy",
+        "`hooks/threads.py` reads these. See [the policy](../how-to/thread-policy.md).",
+        "hooks.thread_settings:ThreadSettings",
+    ),
+    ("Models", "The graphs in `my_agent` read these.", "my_agent.models:ModelSettings"),
+    ("Document chat", "The graph `chat` reads these.", "my_agent.chat.settings:ChatSettings"),
+    (
+        "ICP finder",
+        "The graph `icp_finder` reads these.",
+        "my_agent.icp_finder.settings:IcpSettings",
+    ),
+    ("Tutor", "The graph `tutor` reads these.", "my_agent.tutor.settings:TutorSettings"),
+)
+# What registers metrics when it is imported, or when the function named is called.
+METRICS = (
+    "langgraph_runtime_sql.events.redis.bus",
+    "langgraph_runtime_sql.queue.stuck_runs:_gauge",
+    "hooks.decisions",
+)
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+NOTE = "<!-- Generated from the code by `python -m tools.reference`. Do not edit. -->\n\n"
+
+
+def load(spec: str) -> Any:
+    """Import `module:name`, or the module alone."""
+    module, _, name = spec.partition(":")
+    loaded = importlib.import_module(module)
+    return getattr(loaded, name) if name else loaded
+
+
+def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    """Format a Markdown table."""
+    lines = [head, ("---",) * len(head), *rows]
+    return (
+        "\n".join(
+            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines
+        )
+        + "\n"
+    )
+
+
+def shown(value: Any) -> str:
+    """Format a default; an empty one is an empty cell."""
+    if value is None or value == "" or value == ():
+        return ""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, tuple):
+        return f"`{','.join(value)}`"
+    return f"`{getattr(value, 'value', value)}`"
+
+
+def prefix_of(settings: Any) -> str:
+    """The prefix of a settings class's variables."""
+    return str(getattr(settings, "PREFIX", "") or settings.model_config.get("env_prefix", ""))
+
+
+def variables(settings: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield name, default and meaning of each variable that a settings class itself declares."""
+    for name, field in settings.model_fields.items():
+        if name not in settings.__annotations__:
+            continue  # a base class has it, and a table of its own
+        variable = f"{prefix_of(settings)}{name}".upper()
+        yield f"`{variable}`", shown(field.default), field.description or ""
+
+
+def settings_page() -> str:
+    """Every environment variable, from the settings classes."""
+    parts = [
+        "# Settings\n",
+        "Each setting is an environment variable. An empty variable counts as not set.\n",
+    ]
+    for title, introduction, spec in SETTINGS:
+        rows = variables(load(spec))
+        parts += [
+            f"## {title}\n",
+            introduction + "\n",
+            table(("Variable", "Default", "Meaning"), rows),
+        ]
+    parts.append(LANGGRAPH_API)
+    return "\n".join(parts)
+
+
+LANGGRAPH_API = """\
+## langgraph-api
+
+`langgraph-api` reads settings of its own, which keep their names. The ones that matter most:
+
+| Variable | Default | Meaning |
+| --- | --- | --- |
+| `BG_JOB_MAX_RETRIES` | `3` | Attempts at a run whose process dies or whose database fails |
+| `BG_JOB_TIMEOUT_SECS` | `86400` | Longest time that one attempt at a run may take |
+| `BG_JOB_ISOLATED_LOOPS` | `false` | Give each run an event loop in a thread of its own |
+| `RESUMABLE_STREAM_TTL_SECONDS` | `120` | How long the events of a stream are kept for clients that reconnect |
+| `LANGGRAPH_AES_KEY` | | Key that encrypts checkpoints: 16, 24 or 32 bytes |
+
+Threadhold sets the variables that select a storage backend or weaken security, and ignores values
+from outside for them.
+"""
+
+
+def arguments(command: click.Command) -> Iterator[tuple[str, str, str]]:
+    """Yield name, default and meaning of what a command accepts, except hidden options."""
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            if parameter.hidden:
+                continue
+            default = parameter.default if parameter.show_default else None
+            meaning = (parameter.help or "").replace("  [", " [")
+            required = "Required. " if parameter.required else ""
+            names = ", ".join(f"`{name}`" for name in parameter.opts)
+            yield names, shown(default), required + meaning
+        else:
+            yield f"`{(parameter.name or '').upper()}`", "", "Required argument."
+
+
+def cli_page() -> str:
+    """Every command with its options, from click."""
+    main = load(COMMAND)
+    parts = [
+        "# Command line\n",
+        (
+            "`threadhold COMMAND --help` prints the same. Each command reads the "
+            "[settings](settings.md); an option overrides the variable.\n"
+        ),
+    ]
+    for name, command in main.commands.items():
+        usage = " ".join(
+            ["threadhold", name, *command.collect_usage_pieces(click.Context(command))]
+        )
+        parts += [f"## {name}\n", f"    {usage}\n", inspect.cleandoc(command.help or "") + "\n"]
+        if rows := list(arguments(command)):
+            parts.append(table(("Option", "Default", "Meaning"), iter(rows)))
+    return "\n".join(parts)
+
+
+def metrics() -> Iterator[tuple[str, str, str, str]]:
+    """Yield name, kind, labels and meaning of each metric that the code registers."""
+    for spec in METRICS:
+        if ":" in spec:
+            load(spec)()
+        else:
+            load(spec)
+    # By name, since one module may have imported another's.
+    registered: dict[str, Any] = dict(REGISTRY._names_to_collectors)
+    found = {
+        collector: name
+        for name, collector in sorted(registered.items(), reverse=True)
+        if name.startswith("threadhold_") and not name.endswith("_created")
+    }
+    for collector in sorted(found, key=lambda each: str(each._name)):
+        kind = str(collector._type)
+        name = f"{collector._name}_total" if kind == "counter" else collector._name
+        labels = ", ".join(f"`{label}`" for label in collector._labelnames)
+        yield f"`{name}`", kind, labels, str(collector._documentation)
+
+
+METRICS_HEAD = """\
+# Metrics
+
+    curl localhost:8123/metrics
+
+prints the metrics of one process in the format of Prometheus; `?format=json` prints a summary. With
+the project's own `hooks.auth`, the route needs a token with the role `operator`.
+
+## Threadhold
+"""
+
+METRICS_TAIL = """\
+A labelled metric appears when it has its first value.
+
+## langgraph-api
+
+| Metric | Kind | Labels | Meaning |
+| --- | --- | --- | --- |
+| `lg_api_http_requests_total` | counter | `method`, `path`, `status` | Requests answered |
+| `lg_api_http_requests_latency` | histogram | `method`, `path` | Time to answer, in milliseconds |
+| `lg_api_workers_max` | gauge | | Runs that this process may execute at once |
+| `lg_api_workers_active` | gauge | | Runs that this process executes now |
+| `lg_api_workers_available` | gauge | | Free slots |
+
+`target_info` and the names that begin with `process_` and `python_` are the standard ones of the
+Prometheus client for Python.
+"""
+
+
+def metrics_page() -> str:
+    """Every metric of ours, from the registry, and those of langgraph-api."""
+    head = ("Metric", "Kind", "Labels", "Meaning")
+    return "\n".join([METRICS_HEAD, table(head, metrics()), METRICS_TAIL])
+
+
+def described(doc: str) -> dict[str, str]:
+    """Argument to meaning, from the section `Args:` of a docstring."""
+    found = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", inspect.cleandoc(doc), re.MULTILINE | re.DOTALL)
+    entries = re.findall(
+        r"^ {4}(\w+): (.*?)(?=^ {4}\w+: |\Z)", found[1] if found else "", re.MULTILINE | re.DOTALL
+    )
+    return {name: " ".join(text.split()) for name, text in entries}
+
+
+def platform_page() -> str:
+    """Every option of the platform, from its signature and docstring."""
+    platform = load(PLATFORM)
+    meanings = described(platform.__doc__ or "")
+    rows = (
+        (f"`{name}`", shown(parameter.default), meanings.get(name, ""))
+        for name, parameter in inspect.signature(platform).parameters.items()
+    )
+    return "\n".join(
+        [
+            "# LangGraphPlatform\n",
+            (
+                "`LangGraphPlatform(config, **options)` is an ASGI application with a `lifespan`. "
+                "[Mount it](../tutorials/mount.md) in Starlette or FastAPI.\n"
+            ),
+            table(("Option", "Default", "Meaning"), rows),
+            PLATFORM_TAIL,
+        ]
+    )
+
+
+PLATFORM_TAIL = """\
+`langgraph_api` reads its configuration once for each process. A second platform with another
+configuration raises `PlatformAlreadyConfigured`. The same platform can be started and stopped again.
+
+| Member | Meaning |
+| --- | --- |
+| `platform.lifespan` | Start and stop the database, the queue and the schedulers. The host enters it |
+| `platform.app` | The stock application inside, for its routes |
+| `platform.config` | The configuration as read |
+"""
+
+
+def hooks_page() -> str:
+    """Every hook with its arguments, from the protocol."""
+    hooks = load(HOOKS)
+    rows = []
+    for name, function in vars(hooks).items():
+        if name.startswith(("before_", "after_")):
+            names = ", ".join(list(inspect.signature(function).parameters)[1:])
+            rows.append(
+                (f"`{name}({names})`", " ".join(inspect.cleandoc(function.__doc__ or "").split()))
+            )
+    return "\n".join(
+        [
+            "# Hooks\n",
+            (
+                "[Refuse or extend writes with hooks](../how-to/hooks.md) shows how to use them. Each "
+                "hook runs inside the transaction of the write, before its commit.\n"
+            ),
+            table(("Hook", "When"), iter(rows)),
+        ]
+    )
+
+
+def decisions_page() -> str:
+    """The index of the decision records, from their titles."""
+    rows = []
+    for path in sorted((DOCS / "decisions").glob("[0-9]*.md")):
+        text = path.read_text()
+        [title] = re.findall(r"^# \d+\. (.+)$", text, re.MULTILINE)
+        [status] = re.findall(r"^\*\*Status:\*\* (.+)$", text, re.MULTILINE)
+        rows.append((str(int(path.name[:4])), f"[{title}]({path.name})", status))
+    return "\n".join(
+        [
+            "# Decisions\n",
+            (
+                "Each record says why the code is as it is. A decision that changes gets a new record, "
+                "and the old one names it as its successor.\n"
+            ),
+            table(("No.", "Decision", "Status"), iter(rows)),
+        ]
+    )
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "reference/cli.md": cli_page,
+    "reference/settings.md": settings_page,
+    "reference/metrics.md": metrics_page,
+    "reference/platform.md": platform_page,
+    "reference/hooks.md": hooks_page,
+    "decisions/index.md": decisions_page,
+}
+"""Path in `docs/` to the function that makes the page."""
+
+
+def stale() -> list[str]:
+    """The generated pages that differ from what the code says now."""
+    return [
+        name
+        for name, made in PAGES.items()
+        if not (DOCS / name).exists() or (DOCS / name).read_text() != NOTE + made()
+    ]
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a page is stale.")
+def main(check: bool) -> None:
+    """Write the generated pages of the documentation."""
+    names = stale()
+    if not check:
+        for name in names:
+            (DOCS / name).write_text(NOTE + PAGES[name]())
+            click.echo(f"docs/{name}: written")
+    elif names:
+        for name in names:
+            click.echo(f"docs/{name}: stale; run `python -m tools.reference`", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
