@@ -1,21 +1,52 @@
 """Thread policy: the rules, pure. `threads.py` applies them inside transactions.
 
-A thread under the policy has `agent`, `status` and `context_key` in its metadata:
-
-    open ----------------------> locked -------> archived
-      \\-> pending_lock --------/    (a run was in flight)
+A thread under the policy has `agent`, `status` and `context_key` in its metadata; `PolicyStatus`
+is that status.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from enum import StrEnum
+from typing import Any, Final, Literal
 
 from hooks.context_key import context_key, readable
 from hooks.thread_settings import ThreadSettings
 
-OPEN, PENDING_LOCK, LOCKED, ARCHIVED = "open", "pending_lock", "locked", "archived"
-STATUSES = (OPEN, PENDING_LOCK, LOCKED, ARCHIVED)
+
+class PolicyStatus(StrEnum):
+    """The status that the policy gives a thread, in the thread's metadata.
+
+    created --> OPEN --+---------------------------> LOCKED --> ARCHIVED
+                       |                               ^           ^
+                       +-- a run is in flight          |           |
+                       |     '--> PENDING_LOCK --------'           |
+                       |              the run has ended            |
+                       '-- not used for long ----------------------'
+
+    A closed thread never opens again.
+    """
+
+    OPEN = "open"
+    PENDING_LOCK = "pending_lock"
+    LOCKED = "locked"
+    ARCHIVED = "archived"
+
+    def can_become(self, other: "PolicyStatus") -> bool:
+        """Tell whether the policy changes a thread of this status to `other`."""
+        return other in TRANSITIONS[self]
+
+
+TRANSITIONS: Final[Mapping[PolicyStatus, frozenset[PolicyStatus]]] = {
+    PolicyStatus.OPEN: frozenset(PolicyStatus) - {PolicyStatus.OPEN},
+    PolicyStatus.PENDING_LOCK: frozenset({PolicyStatus.LOCKED}),
+    PolicyStatus.LOCKED: frozenset({PolicyStatus.ARCHIVED}),
+    PolicyStatus.ARCHIVED: frozenset(),
+}
+"""The diagram of a thread under the policy."""
+
+# A tuple, because clients may put what has no hash there.
+_STATUSES = tuple(PolicyStatus)
 
 ENDINGS = ("locked_at", "archived_at", "reason")
 # Only the policy writes these.
@@ -93,7 +124,7 @@ def agent_of(metadata: Metadata) -> str | None:
 
 def is_governed(metadata: Metadata) -> bool:
     """Whether a thread is under the policy."""
-    return "context_key" in metadata and metadata.get("status") in STATUSES
+    return "context_key" in metadata and metadata.get("status") in _STATUSES
 
 
 def names_context(metadata: Metadata) -> bool:
@@ -122,7 +153,7 @@ def key_of(metadata: Metadata, settings: ThreadSettings) -> str:
 
 def opening(session: Session) -> Changes:
     """The metadata of a thread that opens."""
-    return {**session.labels, "status": OPEN}
+    return {**session.labels, "status": PolicyStatus.OPEN}
 
 
 def surplus(open_threads: Sequence[Any], settings: ThreadSettings) -> Sequence[Any]:
@@ -138,7 +169,7 @@ def succession(status: str, *, same_context: bool) -> Literal["resume", "replace
     `resume`: the thread itself. `replace`: a new thread, and it closes. `follow`: a new
     thread; it is closed already.
     """
-    if status != OPEN:
+    if status != PolicyStatus.OPEN:
         return "follow"
     return "resume" if same_context else "replace"
 
@@ -153,7 +184,7 @@ def closing(
 ) -> Changes:
     """What becomes of an open thread that makes room: it locks, once its runs have ended."""
     if in_flight:
-        return {"status": PENDING_LOCK, "reason": reason}
+        return {"status": PolicyStatus.PENDING_LOCK, "reason": reason}
     changes = {**locking(moment), "reason": reason}
     if settings.auto_archive_stale_locked and is_stale(updated_at, moment, settings):
         changes |= archiving(moment)
@@ -162,12 +193,12 @@ def closing(
 
 def locking(moment: datetime) -> Changes:
     """The changes that lock a thread."""
-    return {"status": LOCKED, "locked_at": moment.isoformat()}
+    return {"status": PolicyStatus.LOCKED, "locked_at": moment.isoformat()}
 
 
 def archiving(moment: datetime) -> Changes:
     """The changes that archive a thread."""
-    return {"status": ARCHIVED, "archived_at": moment.isoformat()}
+    return {"status": PolicyStatus.ARCHIVED, "archived_at": moment.isoformat()}
 
 
 def is_stale(updated_at: datetime, moment: datetime, settings: ThreadSettings) -> bool:

@@ -14,18 +14,19 @@ from uuid import UUID
 
 from hooks import policy as rules
 from hooks.decisions import Action, decided
-from hooks.policy import Changes, InvalidContext, Owner, Session
+from hooks.policy import Changes, InvalidContext, Owner, PolicyStatus, Session
 from hooks.thread_settings import ThreadSettings
 from langgraph_runtime_sql.hooks import Caller, Reject, Transaction
+from langgraph_runtime_sql.statuses import ThreadStatus
 
 Row = dict[str, Any]
 
 RESOLVED = "thread_resolved"
 PAGE = 100
 CLOSED: dict[str, Action] = {
-    rules.LOCKED: "thread_locked",
-    rules.PENDING_LOCK: "thread_pending_lock",
-    rules.ARCHIVED: "thread_archived",
+    PolicyStatus.LOCKED: "thread_locked",
+    PolicyStatus.PENDING_LOCK: "thread_pending_lock",
+    PolicyStatus.ARCHIVED: "thread_archived",
 }
 
 
@@ -57,7 +58,7 @@ class ThreadPolicy:
             for key in rules.RESERVED:
                 metadata.pop(key, None)
         # A run that makes its thread says who its agent is, and whether the thread stays.
-        if thread["status"] != "busy":
+        if thread["status"] != ThreadStatus.BUSY:
             agent = rules.agent_of(metadata)
             if agent in self.thread_settings.thread_policy_agents and agent is not None:
                 metadata |= self._opened(tx, thread["thread_id"], metadata, agent)
@@ -100,14 +101,14 @@ class ThreadPolicy:
     def after_run_end(self, tx: Transaction, thread: Row | None, run: Row, status: str) -> None:
         if thread is None or not rules.is_governed(thread["metadata"]):
             return
-        waits = thread["metadata"]["status"] == rules.PENDING_LOCK
+        waits = thread["metadata"]["status"] == PolicyStatus.PENDING_LOCK
         if waits and not tx.in_flight(thread["thread_id"]):
             self._change(tx, thread, rules.locking(_now()))
 
     def before_thread_search(self, tx: Transaction, search: Row) -> None:
         asked = "status" in search["metadata"] or tx.caller.note.get("include_archived")
         if not asked and self.thread_settings.thread_policy_agents:
-            search["without"]["status"] = rules.ARCHIVED
+            search["without"]["status"] = PolicyStatus.ARCHIVED
 
     def _opened(self, tx: Transaction, thread_id: UUID, metadata: Row, agent: str) -> Changes:
         """Make room for a thread; the metadata it opens with."""
@@ -136,7 +137,7 @@ class ThreadPolicy:
 
     def _resolve(self, tx: Transaction, session: Session, *, any_context: bool) -> None:
         """Refuse to create what could be resumed, and say what could."""
-        wanted = {**session.labels, "status": rules.OPEN}
+        wanted = {**session.labels, "status": PolicyStatus.OPEN}
         if any_context:
             del wanted["context_key"]
         moment = _now()
@@ -172,13 +173,15 @@ class ThreadPolicy:
         """Close the session's open threads but for the last ones that may stay beside one more."""
         tx.lock(session.name)
         moment = _now()
-        rivals = [row for row in _of(tx, session, rules.OPEN) if row["thread_id"] != thread_id]
+        rivals = [
+            row for row in _of(tx, session, PolicyStatus.OPEN) if row["thread_id"] != thread_id
+        ]
         for row in rules.surplus(rivals, self.thread_settings):
             self._close(tx, row, thread_id, rules.SUPERSEDED)
         if not self.thread_settings.auto_archive_stale_locked:
             return
         for row in tx.find_threads(
-            {**session.labels, "status": rules.LOCKED}, limit=PAGE, oldest_first=True
+            {**session.labels, "status": PolicyStatus.LOCKED}, limit=PAGE, oldest_first=True
         ):
             stale = rules.is_stale(row["updated_at"], moment, self.thread_settings)
             if stale and Owner.of(row["metadata"]) == session.owner:
@@ -200,7 +203,7 @@ class ThreadPolicy:
     def _gate(self, thread: Row, what: str) -> None:
         """Refuse to write to a thread that is not open."""
         metadata = thread["metadata"]
-        if metadata["status"] != rules.OPEN:
+        if metadata["status"] != PolicyStatus.OPEN:
             thread_id, status = thread["thread_id"], metadata["status"]
             decided("run_gated", str(metadata.get("agent")), thread_id, status=status, what=what)
             raise Reject(409, rules.refusal(thread_id, status))

@@ -57,7 +57,7 @@ async def _ask(request: Request, thread_id: str, what: str) -> tuple[Answer, dic
 
     found = await request.ask("GET", f"/threads/{thread_id}")
     metadata = found.content["metadata"] if found.status == 200 else {}
-    if not policy.is_governed(metadata) or metadata["status"] == policy.OPEN:
+    if not policy.is_governed(metadata) or metadata["status"] == policy.PolicyStatus.OPEN:
         return found, None
     status = metadata["status"]
     decided("run_gated", str(metadata.get("agent")), thread_id, status=status, what=what)

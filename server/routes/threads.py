@@ -13,6 +13,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
+from hooks import policy
 from hooks.decisions import decided
 from langgraph_runtime_sql.hooks import noting
 from server.routes.forwarding import Answer, Request, parse, read_body
@@ -82,7 +83,7 @@ async def resume(request: Request, agents: frozenset[str]) -> None:
     if agent not in agents or "context_key" not in metadata:
         await request.answer(_no_policy(f"Thread {thread_id}"), found, status=409)
         return
-    if not context and metadata["status"] == "open":
+    if not context and metadata["status"] == policy.PolicyStatus.OPEN:
         decided("thread_resumed", agent, thread_id)
         await request.answer({"action": "resume", "thread_id": thread_id}, found)
         return

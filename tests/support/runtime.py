@@ -17,6 +17,7 @@ from langgraph_runtime_sql.ops.assistants.assistants import Assistants, system_i
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.queue import queue
+from langgraph_runtime_sql.statuses import IN_FLIGHT
 from tests.support import databases
 from tests.support.checkpoints import api_settings
 from tests.support.operations import rows
@@ -122,7 +123,7 @@ async def ended(run_id: UUID) -> str | None:
         TimeoutError: it did not end.
     """
     async with asyncio.timeout(PATIENCE):
-        while (found := await status(run_id)) in (run_rows.PENDING, run_rows.RUNNING):
+        while (found := await status(run_id)) in IN_FLIGHT:
             await asyncio.sleep(0.005)
     return found
 

@@ -24,6 +24,7 @@ from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.ops.runs import order as run_order
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
+from langgraph_runtime_sql.statuses import RunStatus
 
 LEASE_SECONDS = 15.0
 # How long a run on its last attempt must have lived before the next such may start.
@@ -55,7 +56,7 @@ class Claimed(NamedTuple):
 
 
 _STARTED: dict[str, Any] = {
-    "status": "running",
+    "status": RunStatus.RUNNING,
     "attempt": runs.c.attempt + 1,
     "claimed_by": bindparam("owner"),
     "lease_until": bindparam("lease"),
@@ -115,7 +116,7 @@ _RELEASE = Prepared(
         runs.c.status == RUNNING_LITERAL,
     )
     .values(
-        status="pending",
+        status=RunStatus.PENDING,
         attempt=runs.c.attempt - bindparam("uncounted"),
         claimed_by=None,
         lease_until=None,

@@ -22,6 +22,7 @@ from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import filters
+from langgraph_runtime_sql.statuses import ThreadStatus
 
 Document = dict[str, Any]
 
@@ -83,7 +84,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     if thread is None:
         thread = _new_thread(conn, request, assistant)
     _ask(conn, request, thread, row)
-    if thread["status"] != "busy":
+    if thread["status"] != ThreadStatus.BUSY:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
         crons.note_fired(conn, request.firing)
@@ -125,7 +126,12 @@ def _new_thread(conn: Connection, request: RunRequest, assistant: Row) -> Row:
     )
     try:
         return thread_rows.insert(
-            conn, request.thread_id, metadata, request.caller, config=config, status="busy"
+            conn,
+            request.thread_id,
+            metadata,
+            request.caller,
+            config=config,
+            status=ThreadStatus.BUSY,
         )
     except thread_rows.Taken as error:
         # To whoever may not see it, a thread that is there is one that is missing.
@@ -163,7 +169,9 @@ def _row(request: RunRequest, assistant: Row, thread: Row | None, moment: dateti
         assistant["metadata"],
         thread["metadata"] if thread else None,
         # What an idle thread is told by `_occupy` counts as the thread's own.
-        {"graph_id": assistant["graph_id"]} if thread and thread["status"] != "busy" else None,
+        {"graph_id": assistant["graph_id"]}
+        if thread and thread["status"] != ThreadStatus.BUSY
+        else None,
         config.get("metadata"),
         request.metadata,
         # A client cannot pass its run off as another assistant's.

@@ -13,6 +13,7 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.statuses import RunStatus
 
 FIELDS = (
     "run_id",
@@ -26,11 +27,6 @@ FIELDS = (
     "multitask_strategy",
     "langsmith_session_name",
 )
-# Pending -> running: the queue claims it. Running -> pending: its attempt failed for
-# a reason worth retrying, its process went away or stops. The rest are ends.
-PENDING, RUNNING = "pending", "running"
-ENDED = ("success", "error", "timeout", "interrupted")
-
 PUBLIC = [runs.c[name] for name in FIELDS]
 IN_FLIGHT = or_(runs.c.status == PENDING_LITERAL, runs.c.status == RUNNING_LITERAL)
 
@@ -123,7 +119,7 @@ def is_held(conn: Connection, run_id: Any, attempt: int, owner: str | None) -> b
     row = conn.fetchone(_HELD, {"run_id": run_id})
     return (
         row is not None
-        and row["status"] == RUNNING
+        and row["status"] == RunStatus.RUNNING
         and row["attempt"] == attempt
         and owner in (None, row["claimed_by"])
     )

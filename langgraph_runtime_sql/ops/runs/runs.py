@@ -46,6 +46,7 @@ from langgraph_runtime_sql.ops.runs.end import set_joint_status
 from langgraph_runtime_sql.ops.runs.stream import Stream
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.newest_state import refresh_at_rest
+from langgraph_runtime_sql.statuses import ENDED, ROLLBACK, RunStatus
 from langgraph_runtime_sql.tenancy import scope
 
 _PENDING = Prepared(
@@ -80,7 +81,7 @@ class Runs:
         thread_id: Any = None,
         user_id: str | None = None,
         run_id: Any = None,
-        status: str | None = "pending",
+        status: str | None = RunStatus.PENDING,
         metadata: dict[str, Any] | None,
         prevent_insert_if_inflight: bool,
         multitask_strategy: str = "reject",
@@ -128,7 +129,7 @@ class Runs:
             thread_id=thread or uuid7(),
             kwargs=kwargs,
             metadata=dict(asked["metadata"] or {}),
-            status=status or run_rows.PENDING,
+            status=status or RunStatus.PENDING,
             multitask_strategy=multitask_strategy,
             reject_if_in_flight=prevent_insert_if_inflight,
             create_thread=thread is None or if_not_exists == "create",
@@ -203,7 +204,7 @@ class Runs:
             before = checkpoint.latest_version(conn, thread)
             _delete(conn, row)
             is_changed = checkpoint.latest_version(conn, thread) != before
-            return is_changed or (was_last and row["status"] in run_rows.ENDED)
+            return is_changed or (was_last and row["status"] in ENDED)
 
         left_its_state = await database.current().write(fn)
         if left_its_state is None:
@@ -253,7 +254,7 @@ class Runs:
         counted = not queue.is_stopping()
 
         def fn(conn: Connection) -> bool:
-            if status != run_rows.PENDING or owner is None:
+            if status != RunStatus.PENDING or owner is None:
                 conn.execute(
                     _SET_STATUS, {"id": identifier, "new_status": status, "moment": conn.now()}
                 )
@@ -330,7 +331,7 @@ def _is_told_to_stop(run: Row | None) -> bool:
     """Whether a run is to end, and leaves a thread behind to be brought up to date."""
     return bool(
         run is not None
-        and run["status"] == run_rows.RUNNING
+        and run["status"] == RunStatus.RUNNING
         and run["cancel_action"]
         and not run["kwargs"].get("temporary")
     )
@@ -345,9 +346,9 @@ async def _stop(run_id: UUID) -> None:
         return
     graph_id = run["kwargs"]["config"]["configurable"]["graph_id"]
     if run["cancel_action"] == "rollback":
-        ending = "rollback", graph_id, None, UserRollback()
+        ending = ROLLBACK, graph_id, None, UserRollback()
     else:
-        ending = "interrupted", graph_id, None, UserInterrupt()
+        ending = RunStatus.INTERRUPTED, graph_id, None, UserInterrupt()
     await set_joint_status(None, run["thread_id"], run_id, *ending)
     if run["cancel_action"] == "rollback":
         await custom_checkpointer.delete_run(run_id)
@@ -363,7 +364,7 @@ async def _has_ended_here(run_id: UUID) -> bool:
     if found is None:
         return claim is None or leases.is_sure(claim)
     status, attempt = found
-    return status in run_rows.ENDED and (claim is None or attempt == claim.attempt)
+    return status in ENDED and (claim is None or attempt == claim.attempt)
 
 
 def _of_thread(thread_id: Any, status: str | None) -> Any:
@@ -377,13 +378,13 @@ def _delete(conn: Connection, row: Row) -> None:
     """Delete a run in any status."""
     checkpoint.delete_for_runs(conn, [row["run_id"]], row["thread_id"])
     run_rows.delete(conn, row["run_id"])
-    if row["status"] in run_rows.ENDED:
+    if row["status"] in ENDED:
         return
     thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))
-    tell_hooks(conn, row, "rollback")
+    tell_hooks(conn, row, ROLLBACK)
     key = str(row["run_id"])
     stop = bus.Control("rollback", "the run was deleted")
-    if row["status"] == run_rows.RUNNING:
+    if row["status"] == RunStatus.RUNNING:
         conn.after_commit(lambda: bus.current().send_control(key, stop))
     else:
         resumable, thread = bool(row["kwargs"].get("resumable")), str(row["thread_id"])

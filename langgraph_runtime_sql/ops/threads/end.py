@@ -27,6 +27,7 @@ from langgraph_runtime_sql.ops.runs import (
 )
 from langgraph_runtime_sql.ops.runs.cancel import tell_hooks
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.statuses import ROLLBACK, RunStatus, ThreadStatus
 
 
 async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
@@ -125,7 +126,7 @@ def _delete(
     lost = [row for row in run_rows.in_flight(conn, thread_id) if str(row["run_id"]) != spare]
     for row in lost:
         run_id = str(row["run_id"])
-        if row["status"] == run_rows.RUNNING:
+        if row["status"] == RunStatus.RUNNING:
             conn.after_commit(partial(bus.current().send_control, run_id, stop))
         else:
             resumable = bool(row["kwargs"].get("resumable"))
@@ -134,7 +135,7 @@ def _delete(
             )
     thread_rows.delete(conn, thread_id)
     for row in lost:
-        tell_hooks(conn, row, "rollback")
+        tell_hooks(conn, row, ROLLBACK)
     return True
 
 
@@ -155,7 +156,7 @@ async def _end_elsewhere(thread_id: UUID, strategy: str | None) -> None:
 def _sweep(size: int, conn: Connection) -> list[Row]:
     due = conn.fetchall(
         select(threads.c.thread_id, threads.c.ttl_strategy)
-        .where(threads.c.expires_at <= conn.now(), threads.c.status != "busy")
+        .where(threads.c.expires_at <= conn.now(), threads.c.status != ThreadStatus.BUSY)
         .order_by(threads.c.expires_at)
         .limit(size)
         # Whoever holds one of them is using it.

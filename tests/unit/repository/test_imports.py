@@ -64,12 +64,12 @@ def test_package_imports_only_what_it_may(package: str) -> None:
     assert found == []
 
 
-def test_hooks_see_the_hook_protocol_only() -> None:
+def test_hooks_see_the_hook_protocol_and_statuses_only() -> None:
     found = [
         f"{path}: {module}"
         for path, module in imported("hooks")
         if module.split(".")[0] == "langgraph_runtime_sql"
-        and module != "langgraph_runtime_sql.hooks"
+        and module not in {"langgraph_runtime_sql.hooks", "langgraph_runtime_sql.statuses"}
     ]
     assert found == []
 
