@@ -22,11 +22,11 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import custom_checkpointer
 from langgraph_runtime_sql.ops.authorization import Filter, as_uuid, authorize
+from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import newest_state
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
@@ -249,11 +249,9 @@ def tell_hooks(conn: Connection, run: Row, status: str) -> None:
 
 def announce_end(conn: Connection, row: Row) -> None:
     """Tell the run's followers, once this is committed, that it has ended."""
-    run_id, thread_id = str(row["run_id"]), str(row["thread_id"])
-    resumable = bool(row["kwargs"].get("resumable"))
-    conn.after_commit(lambda: bus.current().run_ended(run_id, thread_id, resumable=resumable))
+    announce.ended(conn, row)
     # What waited behind it may go now.
-    conn.after_commit(lambda: bus.current().wake())
+    announce.wake(conn)
 
 
 def _tell_worker(conn: Connection, row: Row, control: Control) -> None:
@@ -262,5 +260,4 @@ def _tell_worker(conn: Connection, row: Row, control: Control) -> None:
         .where(runs.c.run_id == row["run_id"])
         .values(cancel_action=control.action, cancel_reason=control.reason, updated_at=conn.now())
     )
-    run_id = str(row["run_id"])
-    conn.after_commit(lambda: bus.current().send_control(run_id, control))
+    announce.stop(conn, row["run_id"], control)

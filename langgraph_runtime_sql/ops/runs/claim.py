@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import bindparam, func, or_, select
@@ -20,7 +19,7 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Params, Prepared, Row
-from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import order as run_order
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
@@ -177,8 +176,7 @@ def claim(conn: Connection, most: int) -> Claimed:
     asked = conn.ask(_LEFT, {"moment": moment})
     found = take()
     for row in found:
-        started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
-        conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))
+        announce.started(conn, row, here=True)
     left = asked.one() or {"due": None, "waits": False}
     due_in = None if left["due"] is None else (left["due"] - moment).total_seconds()
     claimed = [(run_rows.claimed(row), row["attempt"]) for row in found]
@@ -269,7 +267,7 @@ def release(
     if released["cancel_action"]:
         cancel_pending(conn, released, released["cancel_action"])
     else:
-        conn.after_commit(lambda: bus.current().wake())
+        announce.wake(conn)
     return True
 
 

@@ -13,11 +13,11 @@ from langgraph_runtime_sql import hooks
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.authorization import Filter, user_fields
 from langgraph_runtime_sql.ops.crons import crons
+from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
@@ -105,12 +105,8 @@ def _ask(conn: Connection, request: RunRequest, thread: Row, run: Row) -> None:
 
 
 def _announce(conn: Connection, row: Row) -> None:
-    def announce() -> None:
-        resumable = bool(row["kwargs"].get("resumable"))
-        bus.current().run_started(str(row["run_id"]), resumable=resumable, here=False)
-        bus.current().wake()
-
-    conn.after_commit(announce)
+    announce.started(conn, row, here=False)
+    announce.wake(conn)
 
 
 def _new_thread(conn: Connection, request: RunRequest, assistant: Row) -> Row:

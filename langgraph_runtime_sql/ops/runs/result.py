@@ -65,7 +65,7 @@ def keep(conn: Connection, run: Row, failure: Exception | None = None) -> bool:
     failed, said = _outcome(run, failure)
     # The clock of whoever sweeps what has had its time.
     moment = conn.now()
-    checkpoint.delete_thread(conn, str(run["thread_id"]))
+    checkpoint.delete_thread(conn, run["thread_id"])
     conn.execute(
         runs.update()
         .where(runs.c.run_id == run["run_id"])

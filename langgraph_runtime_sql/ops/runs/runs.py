@@ -18,6 +18,7 @@ from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITER
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.ops import custom_checkpointer
+from langgraph_runtime_sql.ops.assistants.assistants import is_system
 from langgraph_runtime_sql.ops.authorization import (
     Rows,
     as_uuid,
@@ -27,13 +28,13 @@ from langgraph_runtime_sql.ops.authorization import (
     rows,
 )
 from langgraph_runtime_sql.ops.crons.crons import take_firing
+from langgraph_runtime_sql.ops.runs import announce, leases
 from langgraph_runtime_sql.ops.runs import (
     batch as run_batch,
 )
 from langgraph_runtime_sql.ops.runs import (
     claim as run_claim,
 )
-from langgraph_runtime_sql.ops.runs import leases
 from langgraph_runtime_sql.ops.runs import (
     result as run_result,
 )
@@ -95,7 +96,6 @@ class Runs:
         Only those others come when they prevent it; nothing when the thread or
         the assistant is missing or hidden.
         """
-        from langgraph_api.graph import SYSTEM_ASSISTANT_IDS
         from langgraph_api.utils.uuids import uuid7
 
         if isinstance(conn, database.Handle):
@@ -119,7 +119,7 @@ class Runs:
         }
         thread_filter = await authorize(ctx, "threads", "create_run", asked)
         assistant_filter = None
-        if str(assistant) not in {str(each) for each in SYSTEM_ASSISTANT_IDS}:
+        if not is_system(assistant):
             assistant_filter = await authorize(
                 ctx, "assistants", "read", {"assistant_id": assistant}
             )
@@ -303,12 +303,13 @@ class Runs:
             here.call_soon_threadsafe(stop.set, error)
             queue.note_told(key)
 
-        key, thread = str(run_id), None if thread_id is None else str(thread_id)
+        run, key = as_uuid(run_id, "run ID"), str(run_id)
+        thread = None if thread_id is None else str(thread_id)
         forget = bus.current().listen(key, hear)
         try:
             yield stop
         except BaseException:
-            if await _has_ended_here(as_uuid(run_id, "run ID")):
+            if await _has_ended_here(run):
                 bus.current().run_ended(key, thread, resumable=resumable)
             else:
                 bus.current().run_left(key)
@@ -382,14 +383,11 @@ def _delete(conn: Connection, row: Row) -> None:
         return
     thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))
     tell_hooks(conn, row, ROLLBACK)
-    key = str(row["run_id"])
-    stop = bus.Control("rollback", "the run was deleted")
     if row["status"] == RunStatus.RUNNING:
-        conn.after_commit(lambda: bus.current().send_control(key, stop))
+        announce.stop(conn, row["run_id"], bus.Control("rollback", "the run was deleted"))
     else:
-        resumable, thread = bool(row["kwargs"].get("resumable")), str(row["thread_id"])
-        conn.after_commit(lambda: bus.current().run_ended(key, thread, resumable=resumable))
-    conn.after_commit(lambda: bus.current().wake())
+        announce.ended(conn, row)
+    announce.wake(conn)
 
 
 __all__ = ["Runs"]

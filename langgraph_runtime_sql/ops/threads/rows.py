@@ -150,7 +150,7 @@ def merge_metadata(
 
 def delete(conn: Connection, thread_id: UUID) -> bool:
     """Delete a thread with its runs, crons and checkpoints; False if it was not there."""
-    checkpoint.delete_thread(conn, str(thread_id))
+    checkpoint.delete_thread(conn, thread_id)
     return conn.execute(_DELETE, {"thread_id": thread_id}) > 0
 
 
