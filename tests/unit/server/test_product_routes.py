@@ -106,3 +106,24 @@ async def test_a_body_that_is_too_large_is_refused_as_the_platform_would() -> No
         answer = await client.post("/sums", content="7" * 11)
     assert answer.status_code == 413
     assert "limit: 10 bytes" in answer.json()["detail"]
+
+
+async def test_an_error_of_a_route_is_answered_and_one_of_the_platform_left_to_it() -> None:
+    """The platform answers its own, inside of CORS; none is wrapped twice."""
+
+    async def broken(request: Request) -> None:
+        raise LookupError("the secret of the route")
+
+    async def broken_platform(scope: Any, receive: Any, send: Any) -> None:
+        raise LookupError("the platform's own")
+
+    app = ProductRoutes(broken_platform, max_body_bytes=10, products={"POST /sums": broken})
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://test"
+    ) as client:
+        answer = await client.post("/sums")
+        body = answer.json()
+        expected = {"detail": "Internal server error", "reference": body["reference"]}
+        assert (answer.status_code, body) == (500, expected)
+        with pytest.raises(LookupError, match="the platform's own"):
+            await client.get("/other")
