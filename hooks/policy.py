@@ -7,52 +7,16 @@ is that status.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
-from hooks.context_key import context_key, readable
+from contexts.context_key import context_key
+from contexts.keys import CONTEXT, TENANT_ID, USER_ID
+from contexts.policy_status import THREAD_LOCKED, PolicyStatus
+from contexts.websites import readable
 from hooks.thread_settings import ThreadSettings
-
-
-class PolicyStatus(StrEnum):
-    """The status that the policy gives a thread, in the thread's metadata.
-
-    created --> OPEN --+---------------------------> LOCKED --> ARCHIVED
-                       |                               ^           ^
-                       +-- a run is in flight          |           |
-                       |     '--> PENDING_LOCK --------'           |
-                       |              the run has ended            |
-                       '-- not used for long ----------------------'
-
-    A closed thread never opens again.
-    """
-
-    OPEN = "open"
-    PENDING_LOCK = "pending_lock"
-    LOCKED = "locked"
-    ARCHIVED = "archived"
-
-    def can_become(self, other: "PolicyStatus") -> bool:
-        """Tell whether the policy changes a thread of this status to `other`."""
-        return other in TRANSITIONS[self]
-
-
-TRANSITIONS: Final[Mapping[PolicyStatus, frozenset[PolicyStatus]]] = {
-    PolicyStatus.OPEN: frozenset(PolicyStatus) - {PolicyStatus.OPEN},
-    PolicyStatus.PENDING_LOCK: frozenset({PolicyStatus.LOCKED}),
-    PolicyStatus.LOCKED: frozenset({PolicyStatus.ARCHIVED}),
-    PolicyStatus.ARCHIVED: frozenset(),
-}
-"""The diagram of a thread under the policy."""
 
 # A tuple, because clients may put what has no hash there.
 _STATUSES = tuple(PolicyStatus)
-
-ENDINGS = ("locked_at", "archived_at", "reason")
-# Only the policy writes these.
-RESERVED = ("status", "context_key", *ENDINGS)
-# What a thread is about, as clients say it.
-CONTEXT = ("website", "rule_name", "payload")
 
 # Why a thread was closed: a newer one of its context, or its user went on to another context.
 SUPERSEDED, CONTEXT_CHANGED = "superseded", "context_changed"
@@ -84,12 +48,12 @@ class Owner:
     @classmethod
     def of(cls, metadata: Metadata) -> "Owner":
         """The owner that a thread's metadata names."""
-        return cls(metadata.get("tenant_id"), metadata.get("user_id"))
+        return cls(metadata.get(TENANT_ID), metadata.get(USER_ID))
 
     @property
     def labels(self) -> Changes:
         """The owner as metadata."""
-        found = {"tenant_id": self.tenant_id, "user_id": self.user_id}
+        found = {TENANT_ID: self.tenant_id, USER_ID: self.user_id}
         return {key: value for key, value in found.items() if value is not None}
 
 
@@ -214,7 +178,7 @@ def is_recent(updated_at: datetime, moment: datetime, settings: ThreadSettings) 
 def refusal(thread_id: Any, status: str) -> Changes:
     """The body of the answer to who writes to a thread that is not open."""
     return {
-        "error": "thread_locked",
+        "error": THREAD_LOCKED,
         "hint": "create_new",
         "thread_id": str(thread_id),
         "status": status,

@@ -12,16 +12,17 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from contexts.keys import CONTEXT, OWNER, RESERVED, TENANT_ID, USER_ID
+from contexts.policy_status import THREAD_RESOLVED, PolicyStatus
 from hooks import policy as rules
 from hooks.decisions import Action, decided
-from hooks.policy import Changes, InvalidContext, Owner, PolicyStatus, Session
+from hooks.policy import Changes, InvalidContext, Owner, Session
 from hooks.thread_settings import ThreadSettings
 from langgraph_runtime_sql.hooks import Caller, Reject, Transaction
 from langgraph_runtime_sql.statuses import ThreadStatus
 
 Row = dict[str, Any]
 
-RESOLVED = "thread_resolved"
 PAGE = 100
 CLOSED: dict[str, Action] = {
     PolicyStatus.LOCKED: "thread_locked",
@@ -55,7 +56,7 @@ class ThreadPolicy:
         _stamp_owner(tx.caller, metadata)
         if "context_key" in metadata:
             # Of the thread that is copied: a copy is a new thread of the same context.
-            for key in rules.RESERVED:
+            for key in RESERVED:
                 metadata.pop(key, None)
         # A run that makes its thread says who its agent is, and whether the thread stays.
         if thread["status"] != ThreadStatus.BUSY:
@@ -71,10 +72,10 @@ class ThreadPolicy:
             if agent in self.thread_settings.thread_policy_agents and agent is not None:
                 metadata |= self._opened(tx, thread["thread_id"], merged, agent)
             return
-        for key in ("agent", *rules.RESERVED):
+        for key in ("agent", *RESERVED):
             if merged.get(key) != old.get(key):
                 raise Reject(422, _reserved(key))
-        if all(merged.get(key) == old.get(key) for key in rules.CONTEXT):
+        if all(merged.get(key) == old.get(key) for key in CONTEXT):
             return
         self._gate(thread, "update")
         session = self._session(merged, old["agent"])
@@ -152,7 +153,7 @@ class ThreadPolicy:
             return
         action: Action = "thread_resumed" if found["action"] == "resume" else "thread_choice"
         decided(action, session.agent, found.get("thread_id"), candidates=len(eligible))
-        raise Reject(409, {"error": RESOLVED, **found})
+        raise Reject(409, {"error": THREAD_RESOLVED, **found})
 
     def _succeed(self, tx: Transaction, session: Session, thread_id: UUID, replaced: UUID) -> None:
         """Close the thread whose place a new one takes, unless its user can go on with it."""
@@ -163,7 +164,9 @@ class ThreadPolicy:
         what = rules.succession(row["metadata"]["status"], same_context=before.key == session.key)
         if what == "resume":
             decided("thread_resumed", session.agent, replaced)
-            raise Reject(409, {"error": RESOLVED, "action": what, "thread_id": str(replaced)})
+            raise Reject(
+                409, {"error": THREAD_RESOLVED, "action": what, "thread_id": str(replaced)}
+            )
         if what == "replace":
             if before.owner != session.owner:
                 raise Reject(403, {"detail": "Only its own user can leave a thread for another"})
@@ -226,16 +229,14 @@ def _owner(caller: Caller) -> Owner:
     """Who asks, if authentication knows."""
     if not caller.identity:
         return Owner()
-    return Owner(
-        _field(caller.user, "tenant_id"), _field(caller.user, "user_id") or caller.identity
-    )
+    return Owner(_field(caller.user, TENANT_ID), _field(caller.user, USER_ID) or caller.identity)
 
 
 def _stamp_owner(caller: Caller, metadata: Row) -> None:
     """A thread is its creator's, whatever the client or the thread it is copied from says."""
     owner = _owner(caller)
-    if owner != Owner() and metadata.keys() & {"tenant_id", "user_id"}:
-        metadata.pop("tenant_id", None)
+    if owner != Owner() and metadata.keys() & set(OWNER):
+        metadata.pop(TENANT_ID, None)
         metadata |= owner.labels
 
 

@@ -1,11 +1,8 @@
 """Diffs: what a discovery was done for, and how it differs from what is asked now. Pure."""
 
-import hashlib
-import json
-
+from contexts.payloads import payload_hash
 from my_agent.icp_finder.model import Basis, Company, Icp
 
-HASH_DIGITS = 16
 PARTS = ("website", "customers", "industries", "sizes", "regions", "keywords")
 """What can differ, in the order in which people care."""
 
@@ -29,8 +26,7 @@ def basis(company: Company, icp: Icp) -> Basis:
 
 def icp_hash(of: Basis) -> str:
     """The first digits of the SHA-256 of a basis; equal for equal ones."""
-    text = json.dumps(of, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
+    return payload_hash(of)
 
 
 def changed(old: Basis, new: Basis) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from contexts.websites import readable
 from my_agent.icp_finder.model import SIZES, Candidate, Icp, Job, Scored, Site
-from my_agent.icp_finder.sites import readable
 
 # A job of these goes on once it is asked for again.
 ENDED = ("failed", "cancelled")

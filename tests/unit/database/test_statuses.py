@@ -5,8 +5,8 @@ from typing import Any, get_args
 
 import pytest
 
-from hooks import policy
-from hooks.policy import PolicyStatus
+from contexts import policy_status
+from contexts.policy_status import PolicyStatus
 from langgraph_runtime_sql import statuses
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL
 from langgraph_runtime_sql.statuses import RunStatus, ThreadStatus
@@ -17,7 +17,7 @@ from langgraph_runtime_sql.statuses import RunStatus, ThreadStatus
     [
         (RunStatus, statuses.RUN_TRANSITIONS),
         (ThreadStatus, statuses.THREAD_TRANSITIONS),
-        (PolicyStatus, policy.TRANSITIONS),
+        (PolicyStatus, policy_status.TRANSITIONS),
     ],
     ids=["run", "thread", "policy"],
 )
@@ -31,7 +31,7 @@ def test_a_diagram_has_every_status_and_none_that_leads_to_itself(
 def test_ended_runs_and_archived_threads_stay_so() -> None:
     final = {each for each, following in statuses.RUN_TRANSITIONS.items() if not following}
     assert final == statuses.ENDED == set(RunStatus) - statuses.IN_FLIGHT
-    assert {each for each, after in policy.TRANSITIONS.items() if not after} == {
+    assert {each for each, after in policy_status.TRANSITIONS.items() if not after} == {
         PolicyStatus.ARCHIVED
     }
 

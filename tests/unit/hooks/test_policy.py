@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from contexts.policy_status import PolicyStatus
 from hooks import policy
-from hooks.policy import InvalidContext, Owner, PolicyStatus, Session
+from hooks.policy import InvalidContext, Owner, Session
 from hooks.thread_settings import ThreadSettings
 from server.cli import load_settings
 

@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from hooks import context_key
+from contexts import context_key
 from my_agent.icp_finder import sites, website
 from my_agent.icp_finder.transport import is_public
 from my_agent.icp_finder.website import SiteRefused, SiteUnreadable, read_page, read_site
@@ -284,5 +284,5 @@ async def test_what_a_page_calls_itself(web: Websites, title: str, name: str) ->
     ],
 )
 def test_threads_and_the_graph_tell_companies_apart_alike(written: str) -> None:
-    """`hooks` and `my_agent` may not import each other, so that each has a way of its own."""
+    """One reads what a person typed as a website, the other finds websites in a text."""
     assert sites.domain(written) == context_key.domain(written)

@@ -125,7 +125,8 @@ def test_page(page: Path) -> None:
     commands = re.findall(r"(?:`|^ {4}|\n {4})make ([a-z]+)", text)
     assert set(commands) <= targets, "make targets that do not exist"
     files = re.findall(
-        r"`((?:tests|server|hooks|my_agent|langgraph_runtime_sql|bench)/[\w./]+)`", text
+        r"`((?:tests|contexts|threadhold|server|hooks|my_agent|langgraph_runtime_sql|bench)/[\w./]+)`",
+        text,
     )
     assert [name for name in files if not (ROOT / name).exists()] == []
     for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):

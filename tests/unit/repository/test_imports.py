@@ -17,16 +17,17 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("threadhold", "langgraph_runtime_sql", "hooks", "my_agent", "server")
+PACKAGES = ("contexts", "threadhold", "langgraph_runtime_sql", "hooks", "my_agent", "server")
 EXISTING = [name for name in PACKAGES if (ROOT / name).is_dir()]
 # Package to the ones of ours that it may import. The graphs know neither runtime nor policy, so
 # that they run on any LangGraph server.
 ALLOWED: dict[str, set[str]] = {
+    "contexts": set(),
     "langgraph_runtime_sql": set(),
     "threadhold": {"langgraph_runtime_sql"},
-    "hooks": {"threadhold", "langgraph_runtime_sql"},
-    "my_agent": set(),
-    "server": {"threadhold", "langgraph_runtime_sql", "hooks", "my_agent"},
+    "hooks": {"contexts", "threadhold", "langgraph_runtime_sql"},
+    "my_agent": {"contexts"},
+    "server": {"contexts", "threadhold", "langgraph_runtime_sql", "hooks", "my_agent"},
 }
 
 
