@@ -23,10 +23,6 @@ class PolicyStatus(StrEnum):
     LOCKED = "locked"
     ARCHIVED = "archived"
 
-    def can_become(self, other: "PolicyStatus") -> bool:
-        """Tell whether the policy changes a thread of this status to `other`."""
-        return other in TRANSITIONS[self]
-
 
 TRANSITIONS: Final[Mapping[PolicyStatus, frozenset[PolicyStatus]]] = {
     PolicyStatus.OPEN: frozenset(PolicyStatus) - {PolicyStatus.OPEN},

@@ -36,10 +36,6 @@ class RunStatus(StrEnum):
     TIMEOUT = "timeout"
     INTERRUPTED = "interrupted"
 
-    def can_become(self, other: "RunStatus") -> bool:
-        """Tell whether the runtime changes a run of this status to `other`."""
-        return other in RUN_TRANSITIONS[self]
-
 
 class ThreadStatus(StrEnum):
     """The status of a thread, as it is stored and as the API shows it."""
@@ -48,10 +44,6 @@ class ThreadStatus(StrEnum):
     BUSY = "busy"
     INTERRUPTED = "interrupted"
     ERROR = "error"
-
-    def can_become(self, other: "ThreadStatus") -> bool:
-        """Tell whether the runtime changes a thread of this status to `other`."""
-        return other in THREAD_TRANSITIONS[self]
 
 
 ENDED: Final = frozenset(

@@ -31,7 +31,6 @@ PUBLIC = [runs.c[name] for name in FIELDS]
 IN_FLIGHT = or_(runs.c.status == PENDING_LITERAL, runs.c.status == RUNNING_LITERAL)
 
 _BY_ID = Prepared(select(runs).where(runs.c.run_id == bindparam("run_id")))
-_STATUS = Prepared(select(runs.c.status).where(runs.c.run_id == bindparam("run_id")))
 _HELD = Prepared(
     select(runs.c.status, runs.c.attempt, runs.c.claimed_by).where(
         runs.c.run_id == bindparam("run_id")
@@ -100,12 +99,6 @@ def lock_thread(conn: Connection, run_id: Any) -> None:
     """In a write, lock a run's thread; always before the run, so that nobody waits in a circle."""
     if conn.locks:
         conn.send(_LOCK_THREAD, {"run_id": run_id})
-
-
-def status(conn: Connection, run_id: Any) -> str | None:
-    """A run's status, or None where there is no such run."""
-    found: str | None = conn.scalar(_STATUS, {"run_id": run_id})
-    return found
 
 
 def attempt(conn: Connection, run_id: Any) -> tuple[str, int] | None:

@@ -18,7 +18,7 @@ from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
-from langgraph_runtime_sql.statuses import RunStatus
+from langgraph_runtime_sql.statuses import RUN_TRANSITIONS, RunStatus
 from tests.support import runtime, status_changes
 from tests.support.operations import rows
 
@@ -43,7 +43,7 @@ async def db(tmp_path: Path) -> AsyncIterator[Database]:
         status_changes.record(path)
         yield opened
         for old, new in status_changes.recorded(path, "runs"):
-            assert old is None or RunStatus(old).can_become(RunStatus(new)), (old, new)
+            assert old is None or RunStatus(new) in RUN_TRANSITIONS[RunStatus(old)], (old, new)
 
 
 class Mixture:
