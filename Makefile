@@ -19,7 +19,7 @@ INSTALL_SELF = $(PY) -m pip install --quiet --disable-pip-version-check --no-dep
 # Tests of a file share servers, so they stay in one process. Four of them also on two cores:
 # half of what tests do is to wait.
 SPREAD = -n 4 --dist loadfile
-PACKAGES = $(wildcard threadhold langgraph_runtime_sql hooks my_agent server)
+PACKAGES = $(wildcard contexts threadhold langgraph_runtime_sql hooks my_agent server)
 LOCK = $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-header $(ARGS)
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from langgraph_sdk import Auth
 
+from contexts.keys import ASSISTANT_KEYS
 from hooks.identity import TENANT_ADMIN, authenticator
-from hooks.reserved import ASSISTANT_KEYS, refuse_config, refuse_metadata, refuse_names
+from hooks.reserved import refuse_config, refuse_metadata, refuse_names
 
 Context = Auth.types.AuthContext
 Filter = dict[str, Any]

@@ -1,9 +1,7 @@
 """Thread policy: the rules, pure. `threads.py` applies them inside transactions.
 
-A thread under the policy has `agent`, `status` and `context_key` in its metadata:
-
-    open ----------------------> locked -------> archived
-      \\-> pending_lock --------/    (a run was in flight)
+A thread under the policy has `agent`, `status` and `context_key` in its metadata; `PolicyStatus`
+is that status.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,17 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from hooks.context_key import context_key, readable
+from contexts.context_key import context_key
+from contexts.keys import CONTEXT, TENANT_ID, USER_ID
+from contexts.policy_status import THREAD_LOCKED, PolicyStatus
+from contexts.websites import readable
 from hooks.thread_settings import ThreadSettings
 
-OPEN, PENDING_LOCK, LOCKED, ARCHIVED = "open", "pending_lock", "locked", "archived"
-STATUSES = (OPEN, PENDING_LOCK, LOCKED, ARCHIVED)
-
-ENDINGS = ("locked_at", "archived_at", "reason")
-# Only the policy writes these.
-RESERVED = ("status", "context_key", *ENDINGS)
-# What a thread is about, as clients say it.
-CONTEXT = ("website", "rule_name", "payload")
+# A tuple, because clients may put what has no hash there.
+_STATUSES = tuple(PolicyStatus)
 
 # Why a thread was closed: a newer one of its context, or its user went on to another context.
 SUPERSEDED, CONTEXT_CHANGED = "superseded", "context_changed"
@@ -53,12 +48,12 @@ class Owner:
     @classmethod
     def of(cls, metadata: Metadata) -> "Owner":
         """The owner that a thread's metadata names."""
-        return cls(metadata.get("tenant_id"), metadata.get("user_id"))
+        return cls(metadata.get(TENANT_ID), metadata.get(USER_ID))
 
     @property
     def labels(self) -> Changes:
         """The owner as metadata."""
-        found = {"tenant_id": self.tenant_id, "user_id": self.user_id}
+        found = {TENANT_ID: self.tenant_id, USER_ID: self.user_id}
         return {key: value for key, value in found.items() if value is not None}
 
 
@@ -93,7 +88,7 @@ def agent_of(metadata: Metadata) -> str | None:
 
 def is_governed(metadata: Metadata) -> bool:
     """Whether a thread is under the policy."""
-    return "context_key" in metadata and metadata.get("status") in STATUSES
+    return "context_key" in metadata and metadata.get("status") in _STATUSES
 
 
 def names_context(metadata: Metadata) -> bool:
@@ -122,7 +117,7 @@ def key_of(metadata: Metadata, settings: ThreadSettings) -> str:
 
 def opening(session: Session) -> Changes:
     """The metadata of a thread that opens."""
-    return {**session.labels, "status": OPEN}
+    return {**session.labels, "status": PolicyStatus.OPEN}
 
 
 def surplus(open_threads: Sequence[Any], settings: ThreadSettings) -> Sequence[Any]:
@@ -138,7 +133,7 @@ def succession(status: str, *, same_context: bool) -> Literal["resume", "replace
     `resume`: the thread itself. `replace`: a new thread, and it closes. `follow`: a new
     thread; it is closed already.
     """
-    if status != OPEN:
+    if status != PolicyStatus.OPEN:
         return "follow"
     return "resume" if same_context else "replace"
 
@@ -153,7 +148,7 @@ def closing(
 ) -> Changes:
     """What becomes of an open thread that makes room: it locks, once its runs have ended."""
     if in_flight:
-        return {"status": PENDING_LOCK, "reason": reason}
+        return {"status": PolicyStatus.PENDING_LOCK, "reason": reason}
     changes = {**locking(moment), "reason": reason}
     if settings.auto_archive_stale_locked and is_stale(updated_at, moment, settings):
         changes |= archiving(moment)
@@ -162,12 +157,12 @@ def closing(
 
 def locking(moment: datetime) -> Changes:
     """The changes that lock a thread."""
-    return {"status": LOCKED, "locked_at": moment.isoformat()}
+    return {"status": PolicyStatus.LOCKED, "locked_at": moment.isoformat()}
 
 
 def archiving(moment: datetime) -> Changes:
     """The changes that archive a thread."""
-    return {"status": ARCHIVED, "archived_at": moment.isoformat()}
+    return {"status": PolicyStatus.ARCHIVED, "archived_at": moment.isoformat()}
 
 
 def is_stale(updated_at: datetime, moment: datetime, settings: ThreadSettings) -> bool:
@@ -183,7 +178,7 @@ def is_recent(updated_at: datetime, moment: datetime, settings: ThreadSettings) 
 def refusal(thread_id: Any, status: str) -> Changes:
     """The body of the answer to who writes to a thread that is not open."""
     return {
-        "error": "thread_locked",
+        "error": THREAD_LOCKED,
         "hint": "create_new",
         "thread_id": str(thread_id),
         "status": status,

@@ -6,21 +6,9 @@ from typing import Any
 from langgraph.config import get_config
 from langgraph_sdk import Auth
 
-POLICY_KEYS = (
-    "tenant_id",
-    "user_id",
-    "status",
-    "locked_at",
-    "archived_at",
-    "reason",
-    "context_key",
-)
-"""Metadata keys that policy decides on."""
+from contexts.keys import AUTH_USER, POLICY_KEYS, TENANT_ID, USER_ID
 
-ASSISTANT_KEYS = (*POLICY_KEYS, "created_by")
-"""Also what tells the system's assistants, which every tenant sees, from others."""
-
-_IDENTITY = {"user_id": "identity", "tenant_id": "tenant_id", "langgraph_auth_user_id": "identity"}
+_IDENTITY = {USER_ID: "identity", TENANT_ID: "tenant_id", "langgraph_auth_user_id": "identity"}
 
 
 def refuse_metadata(
@@ -79,9 +67,9 @@ def refuse_names(values: Any, user: Any, place: str) -> None:
     for key, name in _IDENTITY.items():
         if key in values and values[key] != user[name]:
             raise _refusal(f"{place}.{key}")
-    claimed = values.get("langgraph_auth_user")
+    claimed = values.get(AUTH_USER)
     if claimed is not None and not _is(claimed, user):
-        raise _refusal(f"{place}.langgraph_auth_user")
+        raise _refusal(f"{place}.{AUTH_USER}")
     permissions = values.get("langgraph_auth_permissions")
     if permissions is not None and permissions != user["permissions"]:
         raise _refusal(f"{place}.langgraph_auth_permissions")

@@ -12,20 +12,22 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from contexts.keys import CONTEXT, OWNER, RESERVED, TENANT_ID, USER_ID
+from contexts.policy_status import THREAD_RESOLVED, PolicyStatus
 from hooks import policy as rules
 from hooks.decisions import Action, decided
 from hooks.policy import Changes, InvalidContext, Owner, Session
 from hooks.thread_settings import ThreadSettings
 from langgraph_runtime_sql.hooks import Caller, Reject, Transaction
+from langgraph_runtime_sql.statuses import ThreadStatus
 
 Row = dict[str, Any]
 
-RESOLVED = "thread_resolved"
 PAGE = 100
 CLOSED: dict[str, Action] = {
-    rules.LOCKED: "thread_locked",
-    rules.PENDING_LOCK: "thread_pending_lock",
-    rules.ARCHIVED: "thread_archived",
+    PolicyStatus.LOCKED: "thread_locked",
+    PolicyStatus.PENDING_LOCK: "thread_pending_lock",
+    PolicyStatus.ARCHIVED: "thread_archived",
 }
 
 
@@ -54,10 +56,10 @@ class ThreadPolicy:
         _stamp_owner(tx.caller, metadata)
         if "context_key" in metadata:
             # Of the thread that is copied: a copy is a new thread of the same context.
-            for key in rules.RESERVED:
+            for key in RESERVED:
                 metadata.pop(key, None)
         # A run that makes its thread says who its agent is, and whether the thread stays.
-        if thread["status"] != "busy":
+        if thread["status"] != ThreadStatus.BUSY:
             agent = rules.agent_of(metadata)
             if agent in self.thread_settings.thread_policy_agents and agent is not None:
                 metadata |= self._opened(tx, thread["thread_id"], metadata, agent)
@@ -70,10 +72,10 @@ class ThreadPolicy:
             if agent in self.thread_settings.thread_policy_agents and agent is not None:
                 metadata |= self._opened(tx, thread["thread_id"], merged, agent)
             return
-        for key in ("agent", *rules.RESERVED):
+        for key in ("agent", *RESERVED):
             if merged.get(key) != old.get(key):
                 raise Reject(422, _reserved(key))
-        if all(merged.get(key) == old.get(key) for key in rules.CONTEXT):
+        if all(merged.get(key) == old.get(key) for key in CONTEXT):
             return
         self._gate(thread, "update")
         session = self._session(merged, old["agent"])
@@ -100,14 +102,14 @@ class ThreadPolicy:
     def after_run_end(self, tx: Transaction, thread: Row | None, run: Row, status: str) -> None:
         if thread is None or not rules.is_governed(thread["metadata"]):
             return
-        waits = thread["metadata"]["status"] == rules.PENDING_LOCK
+        waits = thread["metadata"]["status"] == PolicyStatus.PENDING_LOCK
         if waits and not tx.in_flight(thread["thread_id"]):
             self._change(tx, thread, rules.locking(_now()))
 
     def before_thread_search(self, tx: Transaction, search: Row) -> None:
         asked = "status" in search["metadata"] or tx.caller.note.get("include_archived")
         if not asked and self.thread_settings.thread_policy_agents:
-            search["without"]["status"] = rules.ARCHIVED
+            search["without"]["status"] = PolicyStatus.ARCHIVED
 
     def _opened(self, tx: Transaction, thread_id: UUID, metadata: Row, agent: str) -> Changes:
         """Make room for a thread; the metadata it opens with."""
@@ -136,7 +138,7 @@ class ThreadPolicy:
 
     def _resolve(self, tx: Transaction, session: Session, *, any_context: bool) -> None:
         """Refuse to create what could be resumed, and say what could."""
-        wanted = {**session.labels, "status": rules.OPEN}
+        wanted = {**session.labels, "status": PolicyStatus.OPEN}
         if any_context:
             del wanted["context_key"]
         moment = _now()
@@ -151,7 +153,7 @@ class ThreadPolicy:
             return
         action: Action = "thread_resumed" if found["action"] == "resume" else "thread_choice"
         decided(action, session.agent, found.get("thread_id"), candidates=len(eligible))
-        raise Reject(409, {"error": RESOLVED, **found})
+        raise Reject(409, {"error": THREAD_RESOLVED, **found})
 
     def _succeed(self, tx: Transaction, session: Session, thread_id: UUID, replaced: UUID) -> None:
         """Close the thread whose place a new one takes, unless its user can go on with it."""
@@ -162,7 +164,9 @@ class ThreadPolicy:
         what = rules.succession(row["metadata"]["status"], same_context=before.key == session.key)
         if what == "resume":
             decided("thread_resumed", session.agent, replaced)
-            raise Reject(409, {"error": RESOLVED, "action": what, "thread_id": str(replaced)})
+            raise Reject(
+                409, {"error": THREAD_RESOLVED, "action": what, "thread_id": str(replaced)}
+            )
         if what == "replace":
             if before.owner != session.owner:
                 raise Reject(403, {"detail": "Only its own user can leave a thread for another"})
@@ -172,13 +176,15 @@ class ThreadPolicy:
         """Close the session's open threads but for the last ones that may stay beside one more."""
         tx.lock(session.name)
         moment = _now()
-        rivals = [row for row in _of(tx, session, rules.OPEN) if row["thread_id"] != thread_id]
+        rivals = [
+            row for row in _of(tx, session, PolicyStatus.OPEN) if row["thread_id"] != thread_id
+        ]
         for row in rules.surplus(rivals, self.thread_settings):
             self._close(tx, row, thread_id, rules.SUPERSEDED)
         if not self.thread_settings.auto_archive_stale_locked:
             return
         for row in tx.find_threads(
-            {**session.labels, "status": rules.LOCKED}, limit=PAGE, oldest_first=True
+            {**session.labels, "status": PolicyStatus.LOCKED}, limit=PAGE, oldest_first=True
         ):
             stale = rules.is_stale(row["updated_at"], moment, self.thread_settings)
             if stale and Owner.of(row["metadata"]) == session.owner:
@@ -200,7 +206,7 @@ class ThreadPolicy:
     def _gate(self, thread: Row, what: str) -> None:
         """Refuse to write to a thread that is not open."""
         metadata = thread["metadata"]
-        if metadata["status"] != rules.OPEN:
+        if metadata["status"] != PolicyStatus.OPEN:
             thread_id, status = thread["thread_id"], metadata["status"]
             decided("run_gated", str(metadata.get("agent")), thread_id, status=status, what=what)
             raise Reject(409, rules.refusal(thread_id, status))
@@ -223,16 +229,14 @@ def _owner(caller: Caller) -> Owner:
     """Who asks, if authentication knows."""
     if not caller.identity:
         return Owner()
-    return Owner(
-        _field(caller.user, "tenant_id"), _field(caller.user, "user_id") or caller.identity
-    )
+    return Owner(_field(caller.user, TENANT_ID), _field(caller.user, USER_ID) or caller.identity)
 
 
 def _stamp_owner(caller: Caller, metadata: Row) -> None:
     """A thread is its creator's, whatever the client or the thread it is copied from says."""
     owner = _owner(caller)
-    if owner != Owner() and metadata.keys() & {"tenant_id", "user_id"}:
-        metadata.pop("tenant_id", None)
+    if owner != Owner() and metadata.keys() & set(OWNER):
+        metadata.pop(TENANT_ID, None)
         metadata |= owner.labels
 
 

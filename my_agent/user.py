@@ -6,6 +6,8 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
+from contexts.keys import AUTH_USER, TENANT_ID
+
 LOCAL_TENANT, LOCAL_USER = "local", "developer"
 
 
@@ -46,11 +48,11 @@ def caller(config: RunnableConfig) -> User:
     Raises:
         NoTenantError: the authenticated user belongs to no tenant.
     """
-    user = (config.get("configurable") or {}).get("langgraph_auth_user")
+    user = (config.get("configurable") or {}).get(AUTH_USER)
     identity = _field(user, "identity")
     if not identity:
         return LOCAL
-    tenant = _field(user, "tenant_id")
+    tenant = _field(user, TENANT_ID)
     if not tenant:
         raise NoTenantError
     return User(str(tenant), str(identity))

@@ -25,7 +25,6 @@ from server.routes import ProductRoutes, offered
 from server.settings import Settings
 from threadhold.config_file import read_config
 from threadhold.http.json_limits import Limits
-from threadhold.http.limits import ErrorBoundary
 from threadhold.platform import LangGraphPlatform
 
 logger = logging.getLogger(__name__)
@@ -76,8 +75,7 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
     app = Starlette(
         routes=[
             Route("/health", health),
-            # The platform has one of its own; what product routes make of its answers needs it, too.
-            Mount(prefix or "/", app=platform, middleware=[Middleware(ErrorBoundary), products]),
+            Mount(prefix or "/", app=platform, middleware=[products]),
         ],
         middleware=[Middleware(AccessLog)],
         exception_handlers={HTTPException: refused},

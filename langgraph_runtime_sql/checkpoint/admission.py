@@ -11,6 +11,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import RUNNING_LITERAL, runs
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.errors import SupersededAttempt
+from langgraph_runtime_sql.statuses import IN_FLIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def not_superseded() -> Callable[[Connection], None]:
         if owner is None:
             return
         run = conn.fetchone(_LAST_ATTEMPT, {"run_id": owner.run_id})
-        if run is None or run["status"] not in ("pending", "running"):
+        if run is None or run["status"] not in IN_FLIGHT:
             superseded = run is not None and run["attempt"] != owner.attempt
         else:
             superseded = not _owned(conn, owner)

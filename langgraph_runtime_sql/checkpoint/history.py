@@ -103,16 +103,6 @@ def copy_thread(conn: Connection, source: Any, target: Any) -> None:
         run(conn, statement, {"source": str(source), "target": str(target)})
 
 
-def latest_checkpoint(
-    conn: Connection, thread_id: Any, checkpoint_ns: str = ""
-) -> CheckpointTuple | None:
-    """The newest checkpoint of a thread, its values in JSON's types; no class is imported."""
-    from langgraph.checkpoint.serde.jsonplus import _msgpack_ext_hook_to_json
-
-    saver = stock_saver(conn, serializer(_msgpack_ext_hook_to_json))
-    return saver.get_tuple(_config(thread_id, checkpoint_ns))
-
-
 def latest_id(conn: Connection, thread_id: Any, namespace: str = "") -> str | None:
     """The id of a thread's newest checkpoint, if it has any; or of one of its subgraphs'."""
     found: str | None = run(

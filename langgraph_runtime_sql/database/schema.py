@@ -29,6 +29,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from langgraph_runtime_sql import json_codec
+from langgraph_runtime_sql.statuses import RunStatus, ThreadStatus
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -170,7 +171,7 @@ threads = Table(
     _document("config"),
     Column("status", Text, nullable=False),
     # Its status once no run of it is in flight: what the last one that ended left.
-    Column("resting_status", Text, nullable=False, server_default="idle"),
+    Column("resting_status", Text, nullable=False, server_default=ThreadStatus.IDLE.value),
     Column("values", Json),
     Column("interrupts", Json, nullable=False),
     Column("error", Json),
@@ -217,8 +218,10 @@ thread_labels = Table(
 
 # Statements name these two statuses so, not by a parameter: SQLite would plan them anew at
 # each call, to see whether an index on some of the runs applies to its value.
-PENDING_LITERAL = literal_column("'pending'", Text)
-RUNNING_LITERAL = literal_column("'running'", Text)
+PENDING_LITERAL = literal_column(f"'{RunStatus.PENDING}'", Text)
+RUNNING_LITERAL = literal_column(f"'{RunStatus.RUNNING}'", Text)
+_IS_PENDING = f"status = '{RunStatus.PENDING}'"
+_IS_RUNNING = f"status = '{RunStatus.RUNNING}'"
 
 # Nobody's runs are one tenant's, too. Not `coalesce`, which Postgres does not trust to tell
 # nothing: under policies it would not look for it in an index.
@@ -257,14 +260,14 @@ runs = Table(
         "seq",
         # Lets a claim pass over the runs of blocked threads without reading them.
         "thread_id",
-        sqlite_where=text("status = 'pending'"),
+        sqlite_where=text(_IS_PENDING),
     ),
     Index(
         "ix_runs_pending_thread",
         "thread_id",
         "created_at",
         "seq",
-        sqlite_where=text("status = 'pending'"),
+        sqlite_where=text(_IS_PENDING),
     ),
     # Where tenants take turns: who waits, for which run, and who has how many in flight.
     Index(
@@ -273,19 +276,19 @@ runs = Table(
         "created_at",
         "seq",
         "thread_id",
-        sqlite_where=text("status = 'pending'"),
+        sqlite_where=text(_IS_PENDING),
     ),
     Index(
         "ix_runs_running_tenant",
         text(TENANT),
-        sqlite_where=text("status = 'running'"),
+        sqlite_where=text(_IS_RUNNING),
     ),
     # The invariant of the queue: a thread has at most one running run.
     Index(
         "uq_runs_running_thread",
         "thread_id",
         unique=True,
-        sqlite_where=text("status = 'running'"),
+        sqlite_where=text(_IS_RUNNING),
     ),
 )
 

@@ -8,6 +8,7 @@ processes of older versions can live with.
 from typing import Any
 
 from langgraph_runtime_sql.errors import SupersededAttempt
+from langgraph_runtime_sql.statuses import RunStatus
 
 # Containment: dicts recursively, the rest by equality.
 _JSON_HAS = """
@@ -94,7 +95,7 @@ CREATE OR REPLACE FUNCTION hold_run(run uuid, held integer, owner text) RETURNS 
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM runs
-    WHERE run_id = run AND attempt = held AND status = 'running'
+    WHERE run_id = run AND attempt = held AND status = '{RunStatus.RUNNING}'
         AND (owner IS NULL OR claimed_by = owner)
     FOR SHARE;
     IF NOT FOUND THEN

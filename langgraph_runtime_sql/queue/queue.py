@@ -54,11 +54,6 @@ class _Active:
 _current: "Queue | None" = None
 
 
-def working() -> set[str]:
-    """The ids of the runs that this process works on."""
-    return set() if _current is None else _current.working()
-
-
 def note_told(run_id: str) -> None:
     """A run of this process was told to stop."""
     for key, active in list(_current.active.items()) if _current is not None else ():

@@ -4,11 +4,12 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
+from contexts.websites import readable
 from my_agent.icp_finder.diffs import basis, changed
 from my_agent.icp_finder.message_parser import ParsedMessage, merge_icp
 from my_agent.icp_finder.model import Site
 from my_agent.icp_finder.prompts import CUSTOMERS
-from my_agent.icp_finder.sites import domain, readable
+from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
 
 

@@ -1,11 +1,8 @@
 """Diffs: compare what a discovery was based on with what is asked now. Pure functions."""
 
-import hashlib
-import json
-
+from contexts.payloads import payload_hash
 from my_agent.icp_finder.model import Basis, Company, Icp
 
-HASH_DIGITS = 16
 PARTS = ("website", "customers", "industries", "sizes", "regions", "keywords")
 """The parts of a basis, the most important to users first."""
 
@@ -29,8 +26,7 @@ def basis(company: Company, icp: Icp) -> Basis:
 
 def icp_hash(of: Basis) -> str:
     """Return the first digits of the SHA-256 of a basis. Equal bases have equal hashes."""
-    text = json.dumps(of, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
+    return payload_hash(of)
 
 
 def changed(old: Basis, new: Basis) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from contexts.websites import readable
 from my_agent.icp_finder import sites
 from my_agent.icp_finder.model import Candidate, Company, Icp
 from my_agent.icp_finder.settings import IcpSettings
@@ -134,7 +135,7 @@ def _candidate(result: Result, regions: Iterable[str]) -> Candidate | None:
     text = f"{title} {body}".casefold()
     return Candidate(
         key=f"domain:{domain}",
-        name=name_in(title) or sites.readable(domain),
+        name=name_in(title) or readable(domain),
         source="web",
         website=website,
         region=next((region for region in regions if region.casefold() in text), ""),

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from contexts.websites import readable
 from my_agent.icp_finder.model import SIZES, Candidate, Icp, Job, Scored, Site
-from my_agent.icp_finder.sites import readable
 
 # A job with one of these states continues when it is requested again.
 ENDED = ("failed", "cancelled")

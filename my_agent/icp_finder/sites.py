@@ -4,15 +4,9 @@ import ipaddress
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
-import idna
+from contexts import websites as names
 
-if TYPE_CHECKING:
-    from tldextract import TLDExtract
-
-MAX_LENGTH = 2048
 # Matches a scheme or a dotted name, with port and path: `acme.com`, `http://10.0.0.1:80/shop`.
 _WEBSITE = re.compile(
     r"""(?<![\w@.-])                            # no address of a mailbox
@@ -23,7 +17,6 @@ _WEBSITE = re.compile(
     (?![\w@])""",
     re.IGNORECASE | re.VERBOSE,
 )
-_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 
 
 @dataclass(frozen=True)
@@ -71,30 +64,20 @@ def domain(website: str) -> str:
 
     A host without one (an IP address, a local name) stands for itself, with its port.
 
-    `hooks/context_key.py` identifies threads by the same rule. Neither module may import the other;
-    a test compares them.
+    `contexts/context_key.py` identifies threads by the same rule, without the port.
 
     Raises:
         ValueError: the text contains no website.
     """
     found = _WEBSITE.search(website)
-    host = _host(found["host"]) if found and len(website) <= MAX_LENGTH else None
+    host = _host(found["host"]) if found and len(website) <= names.MAX_LENGTH else None
     if found is None or host is None:
         raise ValueError(f"{website[:80]!r} is not a website such as example.com")
-    registrable: str = _extract()(host).top_domain_under_public_suffix
-    return registrable or host.removeprefix("www.") + (found["port"] or "")
-
-
-def readable(domain: str) -> str:
-    """Return a domain in Unicode instead of punycode."""
-    try:
-        return idna.decode(domain) if "xn--" in domain else domain
-    except idna.IDNAError:
-        return domain
+    return names.registrable(host) or host.removeprefix("www.") + (found["port"] or "")
 
 
 def _website(found: re.Match[str]) -> str | None:
-    if len(found[0]) > MAX_LENGTH:
+    if len(found[0]) > names.MAX_LENGTH:
         return None
     host = _host(found["host"])
     if host is None or not (found["scheme"] or _is_public(host) or _is_address(host)):
@@ -105,21 +88,14 @@ def _website(found: re.Match[str]) -> str | None:
 
 
 def _host(text: str) -> str | None:
-    if text.startswith("["):
-        try:
-            return f"[{ipaddress.IPv6Address(text[1:-1])}]"
-        except ValueError:
-            return None
     try:
-        host = text.lower() if text.isascii() else idna.encode(text, uts46=True).decode("ascii")
-    except idna.IDNAError:
+        return names.host_name(text)
+    except ValueError:
         return None
-    fits = len(host) <= 253 and all(_LABEL.fullmatch(label) for label in host.split("."))
-    return host if fits else None
 
 
 def _is_public(host: str) -> bool:
-    return bool(_extract()(host).top_domain_under_public_suffix)
+    return bool(names.registrable(host))
 
 
 def _is_address(host: str) -> bool:
@@ -130,13 +106,3 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-@lru_cache(maxsize=1)
-def _extract() -> "TLDExtract":
-    # Imported late: the suffix list is slow to load and would delay every start.
-    from tldextract import TLDExtract
-
-    # Use the list inside the package: no network, no cache on disk. Private suffixes count, so that
-    # two shops on one hosting platform are two companies.
-    return TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)

@@ -10,11 +10,13 @@ from langchain_core.runnables import RunnableConfig
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import LangGraphError
 
+from contexts.policy_status import PolicyStatus
+
 logger = structlog.stdlib.get_logger(__name__)
 
 # If no server is loaded, the SDK's client would start to import one.
 _SERVER = "langgraph_api.server"
-READ_ONLY = ("locked", "archived")
+READ_ONLY = (PolicyStatus.LOCKED, PolicyStatus.ARCHIVED)
 
 
 def thread_id(config: RunnableConfig) -> str | None:

@@ -14,6 +14,7 @@ from functools import cache
 
 import httpx
 
+from contexts.websites import readable
 from my_agent.icp_finder import sites
 from my_agent.icp_finder.model import Site
 from my_agent.icp_finder.settings import IcpSettings, Network
@@ -167,7 +168,7 @@ def _read(website: str, html: bytes) -> Page:
         raise SiteUnreadable(f"{_shown(website)} has no text that can be read.")
     tree = load_html(html)
     title = line(tree.findtext(".//title")) if tree is not None else ""
-    name = name_in(title) or sites.readable(sites.domain(website))
+    name = name_in(title) or readable(sites.domain(website))
     return Page(website, name, about[:ABOUT_LENGTH].strip(), text[:TEXT_LENGTH])
 
 

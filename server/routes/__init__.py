@@ -13,6 +13,7 @@ from server.project import is_our_graph
 from server.routes import ask, closed, export, runs, threads, tutor
 from server.routes.forwarding import Request
 from threadhold.http.json_limits import Limits, find_problem, too_large
+from threadhold.http.limits import ErrorBoundary
 
 Handler = Callable[[Request], Awaitable[None]]
 PolicyHandler = Callable[[Request, frozenset[str]], Awaitable[None]]
@@ -84,6 +85,13 @@ class ProductRoutes:
         if handler is None:
             await self._app(scope, receive, send)
             return
+        # The platform answers its own errors; those of our handlers happen outside of it.
+        answer = ErrorBoundary(partial(self._answer, handler, names))
+        await answer(scope, receive, send)
+
+    async def _answer(
+        self, handler: Handler, names: dict[str, str], scope: Scope, receive: Receive, send: Send
+    ) -> None:
         request = await Request.read(self._app, scope, receive, send, limit=self._max_body_bytes)
         request.names = names
         if request.is_too_large:

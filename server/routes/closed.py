@@ -10,6 +10,7 @@ from uuid import UUID
 
 from starlette.responses import JSONResponse, Response
 
+from contexts.policy_status import PolicyStatus
 from server.routes.forwarding import Answer, Request, parse
 
 SEND = ("message/send", "SendMessage")
@@ -57,7 +58,7 @@ async def _ask(request: Request, thread_id: str, what: str) -> tuple[Answer, dic
 
     found = await request.ask("GET", f"/threads/{thread_id}")
     metadata = found.content["metadata"] if found.status == 200 else {}
-    if not policy.is_governed(metadata) or metadata["status"] == policy.OPEN:
+    if not policy.is_governed(metadata) or metadata["status"] == PolicyStatus.OPEN:
         return found, None
     status = metadata["status"]
     decided("run_gated", str(metadata.get("agent")), thread_id, status=status, what=what)

@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 
 from starlette.responses import Response
 
+from contexts.policy_status import THREAD_LOCKED
 from langgraph_runtime_sql.hooks import noting
 from server.routes.forwarding import Answer, Request, parse
 from server.routes.threads import resolution
@@ -68,7 +69,7 @@ async def _attempt(request: Request, run: dict[str, Any]) -> Answer | None:
 
 def _is_locked(refusal: Answer) -> bool:
     content = refusal.content
-    return isinstance(content, dict) and content.get("error") == "thread_locked"
+    return isinstance(content, dict) and content.get("error") == THREAD_LOCKED
 
 
 async def _agent(request: Request, assistant_id: Any) -> str | None:

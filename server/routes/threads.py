@@ -13,13 +13,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
+from contexts.keys import CONTEXT
+from contexts.policy_status import THREAD_RESOLVED, PolicyStatus
 from hooks.decisions import decided
 from langgraph_runtime_sql.hooks import noting
 from server.routes.forwarding import Answer, Request, parse, read_body
-
-RESOLVED = "thread_resolved"
-# What a thread's metadata says that its successor is about, too.
-CONTEXT = ("website", "rule_name", "payload")
 
 
 class Context(BaseModel):
@@ -47,7 +45,7 @@ class Start(Context):
 def resolution(answer: Answer) -> dict[str, Any] | None:
     """What to do instead of creating a thread, if the policy said so."""
     content = answer.content if answer.status == 409 else None
-    if not isinstance(content, dict) or content.get("error") != RESOLVED:
+    if not isinstance(content, dict) or content.get("error") != THREAD_RESOLVED:
         return None
     return {key: value for key, value in content.items() if key != "error"}
 
@@ -82,7 +80,7 @@ async def resume(request: Request, agents: frozenset[str]) -> None:
     if agent not in agents or "context_key" not in metadata:
         await request.answer(_no_policy(f"Thread {thread_id}"), found, status=409)
         return
-    if not context and metadata["status"] == "open":
+    if not context and metadata["status"] == PolicyStatus.OPEN:
         decided("thread_resumed", agent, thread_id)
         await request.answer({"action": "resume", "thread_id": thread_id}, found)
         return

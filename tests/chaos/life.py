@@ -14,6 +14,7 @@ from langgraph_runtime_sql.database.schema import runs, threads
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.runs import Runs
+from langgraph_runtime_sql.statuses import ENDED, RunStatus
 from tests.support import runtime
 
 GRAPHS = ("steps", "sleeper")
@@ -77,7 +78,7 @@ class Life:
             return {row["status"] for row in run_rows.in_flight(conn, self.thread)}
 
         async with asyncio.timeout(runtime.PATIENCE):
-            while await insist(lambda: database.current().read(statuses)) == {run_rows.PENDING}:
+            while await insist(lambda: database.current().read(statuses)) == {RunStatus.PENDING}:
                 await asyncio.sleep(0.002)
 
     async def _cancel(self, action: str) -> None:
@@ -108,7 +109,7 @@ class Life:
             assert await runtime.ended(run_id) in ends | ({allowing} if allowing else set())
 
         def in_flight(conn: Connection) -> list[UUID]:
-            going = select(runs.c.run_id).where(runs.c.status.not_in(run_rows.ENDED))
+            going = select(runs.c.run_id).where(runs.c.status.not_in(ENDED))
             return [row["run_id"] for row in conn.fetchall(going)]
 
         async with asyncio.timeout(runtime.PATIENCE):

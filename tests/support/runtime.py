@@ -9,14 +9,16 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy import select
 
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.ops.assistants.assistants import Assistants, system_id
-from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.queue import queue
+from langgraph_runtime_sql.statuses import IN_FLIGHT
 from tests.support import databases
 from tests.support.checkpoints import api_settings
 from tests.support.operations import rows
@@ -112,7 +114,8 @@ async def start_run(thread_id: UUID | None, graph: str, input: Any, **payload: A
 
 async def status(run_id: UUID) -> str | None:
     """A run's status, None where it is gone."""
-    return await database.current().read(lambda conn: run_rows.status(conn, run_id))
+    statement = select(runs.c.status).where(runs.c.run_id == run_id)
+    return await database.current().read(lambda conn: conn.scalar(statement))
 
 
 async def ended(run_id: UUID) -> str | None:
@@ -122,7 +125,7 @@ async def ended(run_id: UUID) -> str | None:
         TimeoutError: it did not end.
     """
     async with asyncio.timeout(PATIENCE):
-        while (found := await status(run_id)) in (run_rows.PENDING, run_rows.RUNNING):
+        while (found := await status(run_id)) in IN_FLIGHT:
             await asyncio.sleep(0.005)
     return found
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
-from sqlalchemy import or_, select
+from sqlalchemy import select
 
 from langgraph_runtime_sql import checkpoint
 from langgraph_runtime_sql.database.connection import Connection
@@ -22,6 +22,7 @@ from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import metadata_index
+from langgraph_runtime_sql.statuses import RunStatus, ThreadStatus
 from langgraph_runtime_sql.tenancy import tenants
 
 # A live process renews its leases three times in this time.
@@ -101,7 +102,7 @@ def _references(conn: Connection) -> Iterator[Finding]:
 
 
 def _runs(conn: Connection, *, served: bool) -> Iterator[Finding]:
-    for row in conn.fetchall(select(runs).where(runs.c.status == run_rows.RUNNING)):
+    for row in conn.fetchall(select(runs).where(runs.c.status == RunStatus.RUNNING)):
         late = row["lease_until"] is None or row["lease_until"] + LATE < conn.now()
         if served and not late:
             continue
@@ -120,7 +121,7 @@ def _runs(conn: Connection, *, served: bool) -> Iterator[Finding]:
             partial(_free, row=row),
         )
     cancelled = select(runs).where(
-        runs.c.status == run_rows.PENDING, runs.c.cancel_action.is_not(None)
+        runs.c.status == RunStatus.PENDING, runs.c.cancel_action.is_not(None)
     )
     for row in conn.fetchall(cancelled):
         yield Finding(
@@ -141,12 +142,12 @@ def _threads(conn: Connection) -> Iterator[Finding]:
         select(runs.c.seq)
         .where(
             runs.c.thread_id == threads.c.thread_id,
-            or_(runs.c.status == run_rows.PENDING, runs.c.status == run_rows.RUNNING),
+            run_rows.IN_FLIGHT,
         )
         .exists()
     )
     ids = select(threads.c.thread_id)
-    for row in conn.fetchall(ids.where(threads.c.status == "busy", ~in_flight)):
+    for row in conn.fetchall(ids.where(threads.c.status == ThreadStatus.BUSY, ~in_flight)):
         yield Finding(
             "thread",
             str(row["thread_id"]),
@@ -154,7 +155,7 @@ def _threads(conn: Connection) -> Iterator[Finding]:
             "give it the status that its last run left",
             partial(thread_rows.rest, thread_id=row["thread_id"], busy=False),
         )
-    for row in conn.fetchall(ids.where(threads.c.status != "busy", in_flight)):
+    for row in conn.fetchall(ids.where(threads.c.status != ThreadStatus.BUSY, in_flight)):
         yield Finding(
             "thread",
             str(row["thread_id"]),

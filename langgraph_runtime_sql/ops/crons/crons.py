@@ -83,7 +83,7 @@ class Crons:
         from langgraph_api.graph import get_assistant_id
         from langgraph_api.utils import uuid7
 
-        identifier = as_uuid(cron_id, "cron ID") if cron_id else UUID(str(uuid7()))
+        identifier = as_uuid(cron_id, "cron ID") if cron_id else uuid7()
         thread = as_uuid(thread_id, "thread ID") if thread_id else None
         asked: dict[str, Any] = {
             "payload": cron_rows.payload_of(payload, identifier),

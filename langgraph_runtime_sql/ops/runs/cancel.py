@@ -22,20 +22,21 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.bus import Control
-from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import custom_checkpointer
 from langgraph_runtime_sql.ops.authorization import Filter, as_uuid, authorize
+from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import newest_state
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import filters
+from langgraph_runtime_sql.statuses import ROLLBACK, RunStatus
 from langgraph_runtime_sql.tenancy import scope
 
 ACTIONS = ("interrupt", "rollback")
-STATUSES = ("pending", "running", "all")
+ALL = "all"
+STATUSES = (RunStatus.PENDING, RunStatus.RUNNING, ALL)
 # So many in a transaction.
 PAGE = 200
 # The date and number of the last run of a page: the next goes on behind it.
@@ -73,7 +74,7 @@ async def cancel(
     permitted = await authorize(ctx, "threads", "update", asked)
     if thread is None:
         assistant = None if assistant_id is None else as_uuid(assistant_id, "assistant ID")
-        parts = await _of_status(status or "all", assistant)
+        parts = await _of_status(status or ALL, assistant)
     else:
         parts = [
             and_(
@@ -128,10 +129,10 @@ async def _of_status(status: str, assistant_id: UUID | None) -> list[ColumnEleme
     running = and_(these, runs.c.status == RUNNING_LITERAL)
     started = and_(running, runs.c.updated_at >= moment, runs.c.cancel_action.is_(None))
     return {
-        "pending": [waiting, started],
-        "running": [running],
+        RunStatus.PENDING: [waiting, started],
+        RunStatus.RUNNING: [running],
         # Who waits is first: what is behind a run that is told to stop would be started.
-        "all": [waiting, running],
+        ALL: [waiting, running],
     }[status]
 
 
@@ -144,7 +145,7 @@ async def _cancel_all(part: ColumnElement[bool], permitted: Filter, control: Con
         count += len(stopped)
         if control.action == "rollback":
             for row in stopped:
-                if row["status"] == run_rows.PENDING:
+                if row["status"] == RunStatus.PENDING:
                     await custom_checkpointer.delete_run(row["run_id"])
         for thread_id in {row["thread_id"] for row in stopped if _was_begun(row)}:
             await newest_state.refresh_at_rest(thread_id)
@@ -155,7 +156,7 @@ async def _cancel_all(part: ColumnElement[bool], permitted: Filter, control: Con
 
 def _was_begun(row: Row) -> bool:
     """Whether a run that waited has been worked on, and its thread does not show it yet."""
-    is_waiting = row["status"] == run_rows.PENDING and row["attempt"] > 0
+    is_waiting = row["status"] == RunStatus.PENDING and row["attempt"] > 0
     return is_waiting and not row["kwargs"].get("temporary")
 
 
@@ -182,7 +183,7 @@ def _cancel_page(
         conn, [row for row in found if _touchable(conn, row["thread_id"], permitted)]
     )
     for row in stopped:
-        if row["status"] == run_rows.PENDING:
+        if row["status"] == RunStatus.PENDING:
             cancel_pending(conn, row, control.action)
         else:
             _tell_worker(conn, row, control)
@@ -225,10 +226,15 @@ def cancel_pending(conn: Connection, row: Row, action: str) -> None:
         conn.execute(
             runs.update()
             .where(runs.c.run_id == run_id)
-            .values(status="interrupted", updated_at=conn.now(), claimed_by=None, lease_until=None)
+            .values(
+                status=RunStatus.INTERRUPTED,
+                updated_at=conn.now(),
+                claimed_by=None,
+                lease_until=None,
+            )
         )
     thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))
-    tell_hooks(conn, run, "rollback" if action == "rollback" else "interrupted")
+    tell_hooks(conn, run, ROLLBACK if action == ROLLBACK else RunStatus.INTERRUPTED)
     announce_end(conn, row)
 
 
@@ -243,11 +249,9 @@ def tell_hooks(conn: Connection, run: Row, status: str) -> None:
 
 def announce_end(conn: Connection, row: Row) -> None:
     """Tell the run's followers, once this is committed, that it has ended."""
-    key = StreamKey.of_run(row)
-    resumable = bool(row["kwargs"].get("resumable"))
-    conn.after_commit(lambda: bus.current().run_ended(key, resumable=resumable))
+    announce.ended(conn, row)
     # What waited behind it may go now.
-    conn.after_commit(lambda: bus.current().wake())
+    announce.wake(conn)
 
 
 def _tell_worker(conn: Connection, row: Row, control: Control) -> None:
@@ -256,5 +260,4 @@ def _tell_worker(conn: Connection, row: Row, control: Control) -> None:
         .where(runs.c.run_id == row["run_id"])
         .values(cancel_action=control.action, cancel_reason=control.reason, updated_at=conn.now())
     )
-    run_id = str(row["run_id"])
-    conn.after_commit(lambda: bus.current().send_control(run_id, control))
+    announce.stop(conn, row["run_id"], control)

@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import bindparam, func, or_, select
@@ -20,11 +19,11 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Params, Prepared, Row
-from langgraph_runtime_sql.events import bus
-from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import order as run_order
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
+from langgraph_runtime_sql.statuses import RunStatus
 
 LEASE_SECONDS = 15.0
 # How long a run on its last attempt must have lived before the next such may start.
@@ -56,7 +55,7 @@ class Claimed(NamedTuple):
 
 
 _STARTED: dict[str, Any] = {
-    "status": "running",
+    "status": RunStatus.RUNNING,
     "attempt": runs.c.attempt + 1,
     "claimed_by": bindparam("owner"),
     "lease_until": bindparam("lease"),
@@ -116,7 +115,7 @@ _RELEASE = Prepared(
         runs.c.status == RUNNING_LITERAL,
     )
     .values(
-        status="pending",
+        status=RunStatus.PENDING,
         attempt=runs.c.attempt - bindparam("uncounted"),
         claimed_by=None,
         lease_until=None,
@@ -177,8 +176,7 @@ def claim(conn: Connection, most: int) -> Claimed:
     asked = conn.ask(_LEFT, {"moment": moment})
     found = take()
     for row in found:
-        started, resumable = StreamKey.of_run(row), bool(row["kwargs"].get("resumable"))
-        conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))
+        announce.started(conn, row)
     left = asked.one() or {"due": None, "waits": False}
     due_in = None if left["due"] is None else (left["due"] - moment).total_seconds()
     claimed = [(run_rows.claimed(row), row["attempt"]) for row in found]
@@ -269,7 +267,7 @@ def release(
     if released["cancel_action"]:
         cancel_pending(conn, released, released["cancel_action"])
     else:
-        conn.after_commit(lambda: bus.current().wake())
+        announce.wake(conn)
     return True
 
 

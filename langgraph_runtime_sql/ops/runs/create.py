@@ -13,16 +13,16 @@ from langgraph_runtime_sql import hooks
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
-from langgraph_runtime_sql.events import bus
-from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.authorization import Filter, user_fields
 from langgraph_runtime_sql.ops.crons import crons
+from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import filters
+from langgraph_runtime_sql.statuses import ThreadStatus
 
 Document = dict[str, Any]
 
@@ -84,7 +84,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     if thread is None:
         thread = _new_thread(conn, request, assistant)
     _ask(conn, request, thread, row)
-    if thread["status"] != "busy":
+    if thread["status"] != ThreadStatus.BUSY:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
         crons.note_fired(conn, request.firing)
@@ -106,12 +106,8 @@ def _ask(conn: Connection, request: RunRequest, thread: Row, run: Row) -> None:
 
 
 def _announce(conn: Connection, row: Row) -> None:
-    def announce() -> None:
-        resumable = bool(row["kwargs"].get("resumable"))
-        bus.current().run_made(StreamKey.of_run(row), resumable=resumable)
-        bus.current().wake()
-
-    conn.after_commit(announce)
+    announce.made(conn, row)
+    announce.wake(conn)
 
 
 def _new_thread(conn: Connection, request: RunRequest, assistant: Row) -> Row:
@@ -127,7 +123,12 @@ def _new_thread(conn: Connection, request: RunRequest, assistant: Row) -> Row:
     )
     try:
         return thread_rows.insert(
-            conn, request.thread_id, metadata, request.caller, config=config, status="busy"
+            conn,
+            request.thread_id,
+            metadata,
+            request.caller,
+            config=config,
+            status=ThreadStatus.BUSY,
         )
     except thread_rows.Taken as error:
         # To whoever may not see it, a thread that is there is one that is missing.
@@ -165,7 +166,9 @@ def _row(request: RunRequest, assistant: Row, thread: Row | None, moment: dateti
         assistant["metadata"],
         thread["metadata"] if thread else None,
         # What an idle thread is told by `_occupy` counts as the thread's own.
-        {"graph_id": assistant["graph_id"]} if thread and thread["status"] != "busy" else None,
+        {"graph_id": assistant["graph_id"]}
+        if thread and thread["status"] != ThreadStatus.BUSY
+        else None,
         config.get("metadata"),
         request.metadata,
         # A client cannot pass its run off as another assistant's.

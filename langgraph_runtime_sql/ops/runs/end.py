@@ -27,6 +27,7 @@ from langgraph_runtime_sql.ops.runs.cancel import announce_end
 from langgraph_runtime_sql.ops.threads import newest_state
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import metadata_index
+from langgraph_runtime_sql.statuses import ROLLBACK, RunStatus, ThreadStatus
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -85,7 +86,7 @@ async def set_joint_status(
 
     thread_uuid = as_uuid(thread_id, "thread ID")
     ending = _Ending(thread_uuid, as_uuid(run_id, "run ID"), run_status, graph_id, _claim())
-    if run_status == "rollback":
+    if run_status == ROLLBACK:
         await ending.write(_outcome(checkpoint, exception))
         await newest_state.refresh_after_undoing(thread_uuid, graph_id)
     elif isinstance(exception, UserInterrupt | TimeoutError):
@@ -160,7 +161,7 @@ def check_owned(run: Row, claim: checkpoint.Claim | None) -> None:
     if claim is None or claim.run_id != str(run["run_id"]):
         return
     ours = run["attempt"] == claim.attempt and claim.owner in (None, run["claimed_by"])
-    if run["status"] != run_rows.RUNNING or not ours:
+    if run["status"] != RunStatus.RUNNING or not ours:
         raise SupersededAttempt(
             f"Attempt {claim.attempt} of run {claim.run_id} no longer owns the run"
         )
@@ -171,13 +172,13 @@ def _outcome(state: Mapping[str, Any] | None, exception: BaseException | None) -
     from langgraph_api.errors import UserInterrupt, UserRollback
     from langgraph_api.state import patch_interrupt
 
-    outcome: dict[str, Any] = {"status": "idle", "error": None}
+    outcome: dict[str, Any] = {"status": ThreadStatus.IDLE, "error": None}
     if exception is not None:
         outcome["error"] = json_codec.plain(exception)
     if exception is not None and not isinstance(exception, UserInterrupt | UserRollback):
-        outcome["status"] = "error"
+        outcome["status"] = ThreadStatus.ERROR
     elif state is not None and state["next"]:
-        outcome["status"] = "interrupted"
+        outcome["status"] = ThreadStatus.INTERRUPTED
     if state is None:
         # Nothing was written that could replace what the thread has.
         return outcome
@@ -192,7 +193,8 @@ def _outcome(state: Mapping[str, Any] | None, exception: BaseException | None) -
         )
     except Unstorable as error:
         # The state is in the checkpoints; only this view of it cannot be shown.
-        outcome |= {"status": "error", "error": {"error": "Unstorable", "message": error.detail}}
+        outcome["status"] = ThreadStatus.ERROR
+        outcome["error"] = {"error": "Unstorable", "message": error.detail}
     return outcome
 
 
@@ -212,13 +214,13 @@ def end(
         busy: Whether other runs of the thread are in flight.
     """
     moment = conn.now()
-    if run_status == "rollback":
+    if run_status == ROLLBACK:
         checkpoint.delete_for_runs(conn, [run["run_id"]], thread["thread_id"])
         run_rows.delete(conn, run["run_id"])
     else:
         conn.send(_END, {"ended_run": run["run_id"], "new_status": run_status, "moment": moment})
     # A run that is undone leaves its thread as it was.
-    resting = thread["resting_status"] if run_status == "rollback" else outcome["status"]
+    resting = thread["resting_status"] if run_status == ROLLBACK else outcome["status"]
     metadata = dict(thread["metadata"])
     if outcome.get("graph_id"):
         metadata["graph_id"] = outcome["graph_id"]
@@ -226,7 +228,7 @@ def end(
         "updated_at": moment,
         "state_updated_at": moment,
         "metadata": metadata,
-        "status": "busy" if busy else resting,
+        "status": ThreadStatus.BUSY if busy else resting,
         "resting_status": resting,
         "error": outcome["error"],
         "expires_at": thread["expires_at"],
@@ -257,7 +259,7 @@ def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception, owne
         if not run_result.keep(conn, run, error):
             thread_rows.delete(conn, run["thread_id"])
     else:
-        outcome = {"status": "error", "error": json_codec.plain(error)}
+        outcome = {"status": ThreadStatus.ERROR, "error": json_codec.plain(error)}
         others = run_rows.ask_others(conn, run_id, run["thread_id"])
-        end(conn, thread, run, "error", outcome, busy=others.one() is not None)
+        end(conn, thread, run, RunStatus.ERROR, outcome, busy=others.one() is not None)
     announce_end(conn, run)

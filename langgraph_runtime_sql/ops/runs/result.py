@@ -22,6 +22,7 @@ from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.json_codec import Unstorable
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.statuses import ENDED, RunStatus, ThreadStatus
 
 logger = logging.getLogger(__name__)
 
@@ -65,18 +66,18 @@ def keep(conn: Connection, run: Row, failure: Exception | None = None) -> bool:
     failed, said = _outcome(run, failure)
     # The clock of whoever sweeps what has had its time.
     moment = conn.now()
-    checkpoint.delete_thread(conn, str(run["thread_id"]))
+    checkpoint.delete_thread(conn, run["thread_id"])
     conn.execute(
         runs.update()
         .where(runs.c.run_id == run["run_id"])
         .values(
-            status="error" if failed else "success",
+            status=RunStatus.ERROR if failed else RunStatus.SUCCESS,
             updated_at=moment,
             claimed_by=None,
             lease_until=None,
         )
     )
-    status = "error" if failed else "idle"
+    status = ThreadStatus.ERROR if failed else ThreadStatus.IDLE
     conn.execute(
         threads.update()
         .where(threads.c.thread_id == run["thread_id"])
@@ -117,7 +118,7 @@ def discard_soon(run_id: UUID, thread_id: UUID) -> None:
 
     def fn(conn: Connection) -> None:
         run = run_rows.find(conn, run_id)
-        if run is not None and run["status"] in run_rows.ENDED and _awaited_by(run):
+        if run is not None and run["status"] in ENDED and _awaited_by(run):
             thread_rows.delete(conn, thread_id)
             stream = StreamKey.of_run(run).thread
             conn.after_commit(lambda: bus.current().drop(stream))

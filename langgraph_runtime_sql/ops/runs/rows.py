@@ -13,6 +13,7 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.statuses import RunStatus
 
 FIELDS = (
     "run_id",
@@ -26,16 +27,10 @@ FIELDS = (
     "multitask_strategy",
     "langsmith_session_name",
 )
-# Pending -> running: the queue claims it. Running -> pending: its attempt failed for
-# a reason worth retrying, its process went away or stops. The rest are ends.
-PENDING, RUNNING = "pending", "running"
-ENDED = ("success", "error", "timeout", "interrupted")
-
 PUBLIC = [runs.c[name] for name in FIELDS]
 IN_FLIGHT = or_(runs.c.status == PENDING_LITERAL, runs.c.status == RUNNING_LITERAL)
 
 _BY_ID = Prepared(select(runs).where(runs.c.run_id == bindparam("run_id")))
-_STATUS = Prepared(select(runs.c.status).where(runs.c.run_id == bindparam("run_id")))
 _HELD = Prepared(
     select(runs.c.status, runs.c.attempt, runs.c.claimed_by).where(
         runs.c.run_id == bindparam("run_id")
@@ -106,12 +101,6 @@ def lock_thread(conn: Connection, run_id: Any) -> None:
         conn.send(_LOCK_THREAD, {"run_id": run_id})
 
 
-def status(conn: Connection, run_id: Any) -> str | None:
-    """A run's status, or None where there is no such run."""
-    found: str | None = conn.scalar(_STATUS, {"run_id": run_id})
-    return found
-
-
 def attempt(conn: Connection, run_id: Any) -> tuple[str, int] | None:
     """A run's status and how often it was started, or None where there is no such run."""
     row = conn.fetchone(_HELD, {"run_id": run_id})
@@ -123,7 +112,7 @@ def is_held(conn: Connection, run_id: Any, attempt: int, owner: str | None) -> b
     row = conn.fetchone(_HELD, {"run_id": run_id})
     return (
         row is not None
-        and row["status"] == RUNNING
+        and row["status"] == RunStatus.RUNNING
         and row["attempt"] == attempt
         and owner in (None, row["claimed_by"])
     )

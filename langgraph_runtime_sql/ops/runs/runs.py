@@ -19,6 +19,7 @@ from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops import custom_checkpointer
+from langgraph_runtime_sql.ops.assistants.assistants import is_system
 from langgraph_runtime_sql.ops.authorization import (
     Rows,
     as_uuid,
@@ -28,13 +29,13 @@ from langgraph_runtime_sql.ops.authorization import (
     rows,
 )
 from langgraph_runtime_sql.ops.crons.crons import take_firing
+from langgraph_runtime_sql.ops.runs import announce, leases
 from langgraph_runtime_sql.ops.runs import (
     batch as run_batch,
 )
 from langgraph_runtime_sql.ops.runs import (
     claim as run_claim,
 )
-from langgraph_runtime_sql.ops.runs import leases
 from langgraph_runtime_sql.ops.runs import (
     result as run_result,
 )
@@ -47,6 +48,7 @@ from langgraph_runtime_sql.ops.runs.end import set_joint_status
 from langgraph_runtime_sql.ops.runs.stream import Stream
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.newest_state import refresh_at_rest
+from langgraph_runtime_sql.statuses import ENDED, ROLLBACK, RunStatus
 from langgraph_runtime_sql.tenancy import scope
 
 _PENDING = Prepared(
@@ -81,7 +83,7 @@ class Runs:
         thread_id: Any = None,
         user_id: str | None = None,
         run_id: Any = None,
-        status: str | None = "pending",
+        status: str | None = RunStatus.PENDING,
         metadata: dict[str, Any] | None,
         prevent_insert_if_inflight: bool,
         multitask_strategy: str = "reject",
@@ -95,7 +97,6 @@ class Runs:
         Only those others come when they prevent it; nothing when the thread or
         the assistant is missing or hidden.
         """
-        from langgraph_api.graph import SYSTEM_ASSISTANT_IDS
         from langgraph_api.utils.uuids import uuid7
 
         if isinstance(conn, database.Handle):
@@ -119,7 +120,7 @@ class Runs:
         }
         thread_filter = await authorize(ctx, "threads", "create_run", asked)
         assistant_filter = None
-        if str(assistant) not in {str(each) for each in SYSTEM_ASSISTANT_IDS}:
+        if not is_system(assistant):
             assistant_filter = await authorize(
                 ctx, "assistants", "read", {"assistant_id": assistant}
             )
@@ -129,7 +130,7 @@ class Runs:
             thread_id=thread or uuid7(),
             kwargs=kwargs,
             metadata=dict(asked["metadata"] or {}),
-            status=status or run_rows.PENDING,
+            status=status or RunStatus.PENDING,
             multitask_strategy=multitask_strategy,
             reject_if_in_flight=prevent_insert_if_inflight,
             create_thread=thread is None or if_not_exists == "create",
@@ -204,7 +205,7 @@ class Runs:
             before = checkpoint.latest_version(conn, thread)
             _delete(conn, row)
             is_changed = checkpoint.latest_version(conn, thread) != before
-            return is_changed or (was_last and row["status"] in run_rows.ENDED)
+            return is_changed or (was_last and row["status"] in ENDED)
 
         left_its_state = await database.current().write(fn)
         if left_its_state is None:
@@ -254,7 +255,7 @@ class Runs:
         counted = not queue.is_stopping()
 
         def fn(conn: Connection) -> bool:
-            if status != run_rows.PENDING or owner is None:
+            if status != RunStatus.PENDING or owner is None:
                 conn.execute(
                     _SET_STATUS, {"id": identifier, "new_status": status, "moment": conn.now()}
                 )
@@ -303,13 +304,13 @@ class Runs:
             here.call_soon_threadsafe(stop.set, error)
             queue.note_told(key)
 
-        key = str(run_id)
+        run, key = as_uuid(run_id, "run ID"), str(run_id)
         stream = StreamKey.here(thread_id or run_id, run_id)
         forget = bus.current().listen(key, hear)
         try:
             yield stop
         except BaseException:
-            if await _has_ended_here(as_uuid(run_id, "run ID")):
+            if await _has_ended_here(run):
                 bus.current().run_ended(stream, resumable=resumable)
             else:
                 bus.current().run_left(key)
@@ -332,7 +333,7 @@ def _is_told_to_stop(run: Row | None) -> bool:
     """Whether a run is to end, and leaves a thread behind to be brought up to date."""
     return bool(
         run is not None
-        and run["status"] == run_rows.RUNNING
+        and run["status"] == RunStatus.RUNNING
         and run["cancel_action"]
         and not run["kwargs"].get("temporary")
     )
@@ -347,9 +348,9 @@ async def _stop(run_id: UUID) -> None:
         return
     graph_id = run["kwargs"]["config"]["configurable"]["graph_id"]
     if run["cancel_action"] == "rollback":
-        ending = "rollback", graph_id, None, UserRollback()
+        ending = ROLLBACK, graph_id, None, UserRollback()
     else:
-        ending = "interrupted", graph_id, None, UserInterrupt()
+        ending = RunStatus.INTERRUPTED, graph_id, None, UserInterrupt()
     await set_joint_status(None, run["thread_id"], run_id, *ending)
     if run["cancel_action"] == "rollback":
         await custom_checkpointer.delete_run(run_id)
@@ -365,7 +366,7 @@ async def _has_ended_here(run_id: UUID) -> bool:
     if found is None:
         return claim is None or leases.is_sure(claim)
     status, attempt = found
-    return status in run_rows.ENDED and (claim is None or attempt == claim.attempt)
+    return status in ENDED and (claim is None or attempt == claim.attempt)
 
 
 def _of_thread(thread_id: Any, status: str | None) -> Any:
@@ -379,21 +380,17 @@ def _delete(conn: Connection, row: Row) -> None:
     """Delete a run in any status."""
     checkpoint.delete_for_runs(conn, [row["run_id"]], row["thread_id"])
     run_rows.delete(conn, row["run_id"])
-    stream = StreamKey.of_run(row)
-    if row["status"] in run_rows.ENDED:
-        conn.after_commit(lambda: bus.current().drop(stream))
+    if row["status"] in ENDED:
+        announce.dropped(conn, row)
         return
     thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))
-    tell_hooks(conn, row, "rollback")
-    key = str(row["run_id"])
-    stop = bus.Control("rollback", "the run was deleted")
-    if row["status"] == run_rows.RUNNING:
-        conn.after_commit(lambda: bus.current().send_control(key, stop))
+    tell_hooks(conn, row, ROLLBACK)
+    if row["status"] == RunStatus.RUNNING:
+        announce.stop(conn, row["run_id"], bus.Control("rollback", "the run was deleted"))
     else:
-        resumable = bool(row["kwargs"].get("resumable"))
-        conn.after_commit(lambda: bus.current().run_ended(stream, resumable=resumable))
-    conn.after_commit(lambda: bus.current().drop(stream))
-    conn.after_commit(lambda: bus.current().wake())
+        announce.ended(conn, row)
+    announce.dropped(conn, row)
+    announce.wake(conn)
 
 
 __all__ = ["Runs"]

@@ -24,6 +24,7 @@ from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.statuses import ENDED, RunStatus
 from langgraph_runtime_sql.tenancy import scope
 
 # Of a run that ended in this time, all processes can still find all events.
@@ -251,7 +252,7 @@ class _Reader:
         """Ask the database whether anything more will come, and have what was sent before here."""
         here, live = bus.current(), self._live
         row = await _find(self._run_id, self._thread_id)
-        if row is not None and row["status"] not in run_rows.ENDED:
+        if row is not None and row["status"] not in ENDED:
             return
         self.over = "missing" if row is None else "ended"
         if not here.shared:
@@ -289,12 +290,12 @@ async def final_event(run_id: UUID) -> Event | None:
     def fn(conn: Connection) -> Event | None:
         row = run_rows.find(conn, run_id)
         thread = row and thread_rows.find(conn, row["thread_id"])
-        if row is None or thread is None or row["status"] not in run_rows.ENDED:
+        if row is None or thread is None or row["status"] not in ENDED:
             return None
         if row["kwargs"].get("temporary") and thread["values"] is thread["error"] is None:
             return None
         name, data = "values", thread["values"] or {}
-        if row["status"] == "error":
+        if row["status"] == RunStatus.ERROR:
             name, data = "error", thread["error"]
         elif thread["interrupts"]:
             pending = [each for group in thread["interrupts"].values() for each in group]
@@ -317,7 +318,7 @@ async def _find(run_id: UUID, thread_id: UUID) -> Row | None:
         if row is None or row["thread_id"] != thread_id:
             return None
         # What is in flight is not asked about the time, which is a question to the server.
-        in_flight = row["status"] not in run_rows.ENDED
+        in_flight = row["status"] not in ENDED
         return {**row, "recent": in_flight or row["updated_at"] > conn.now() - RECENT}
 
     return await database.current().read(fn)

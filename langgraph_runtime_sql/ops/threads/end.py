@@ -17,6 +17,7 @@ from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops import custom_checkpointer
 from langgraph_runtime_sql.ops.authorization import Filter, Rows, as_uuid, authorize, rows
+from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import (
     end as run_end,
 )
@@ -28,6 +29,7 @@ from langgraph_runtime_sql.ops.runs import (
 )
 from langgraph_runtime_sql.ops.runs.cancel import tell_hooks
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.statuses import ROLLBACK, RunStatus, ThreadStatus
 
 
 async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
@@ -44,12 +46,12 @@ async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
     asked = {"thread_id": identifier}
     permitted = None if internal else await authorize(ctx, "threads", "delete", asked)
     worker = claim if internal else None
-    spare = worker.run_id if worker else None
+    spare = UUID(worker.run_id) if worker else None
 
     def fn(conn: Connection) -> None:
-        if worker is not None:
+        if worker is not None and spare is not None:
             # The end of a stateless run: only whoever has the run may bring it.
-            run = run_rows.find(conn, UUID(worker.run_id))
+            run = run_rows.find(conn, spare)
             if run is not None:
                 run_end.check_owned(run, worker)
                 if bus.current().shared and run_result.keep(conn, run):
@@ -123,36 +125,32 @@ async def sweep_ttl(
 
 
 def _delete(
-    conn: Connection, thread_id: UUID, permitted: Filter = None, *, spare: str | None = None
+    conn: Connection, thread_id: UUID, permitted: Filter = None, *, spare: UUID | None = None
 ) -> bool:
     """Delete a thread, if it is there and permitted; its runs, but for `spare`, are told."""
     thread = thread_rows.find_permitted(conn, thread_id, permitted)
     if thread is None:
         return False
     stop = bus.Control("rollback", f"thread {thread_id} was deleted")
-    lost = [row for row in run_rows.in_flight(conn, thread_id) if str(row["run_id"]) != spare]
+    lost = [row for row in run_rows.in_flight(conn, thread_id) if row["run_id"] != spare]
     for row in lost:
-        run_id = str(row["run_id"])
-        if row["status"] == run_rows.RUNNING:
-            conn.after_commit(partial(bus.current().send_control, run_id, stop))
+        if row["status"] == RunStatus.RUNNING:
+            announce.stop(conn, row["run_id"], stop)
         else:
-            resumable = bool(row["kwargs"].get("resumable"))
-            conn.after_commit(
-                partial(bus.current().run_ended, StreamKey.of_run(row), resumable=resumable)
-            )
+            announce.ended(conn, row)
     thread_rows.delete(conn, thread_id)
     if spare is None:
         # What a stateless run has told is still on its way to its maker.
         conn.after_commit(partial(bus.current().drop, StreamKey.of_thread(thread)))
     for row in lost:
-        tell_hooks(conn, row, "rollback")
+        tell_hooks(conn, row, ROLLBACK)
     return True
 
 
 def _keep_latest(conn: Connection, thread_id: UUID, permitted: Filter = None) -> bool:
     if thread_rows.find_permitted(conn, thread_id, permitted) is None:
         return False
-    checkpoint.prune_thread(conn, str(thread_id))
+    checkpoint.prune_thread(conn, thread_id)
     return True
 
 
@@ -166,7 +164,7 @@ async def _end_elsewhere(thread_id: UUID, strategy: str | None) -> None:
 def _sweep(size: int, conn: Connection) -> list[Row]:
     due = conn.fetchall(
         select(threads.c.thread_id, threads.c.ttl_strategy)
-        .where(threads.c.expires_at <= conn.now(), threads.c.status != "busy")
+        .where(threads.c.expires_at <= conn.now(), threads.c.status != ThreadStatus.BUSY)
         .order_by(threads.c.expires_at)
         .limit(size)
         # Whoever holds one of them is using it.

@@ -18,6 +18,7 @@ from langgraph_runtime_sql.errors import Outdated
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import graph as thread_graph
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.statuses import ThreadStatus
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -103,9 +104,9 @@ async def _show(
         if row is None or since not in (None, row["state_updated_at"]):
             return row
         refuse_outdated(conn, thread_id, version)
-        status = "interrupted" if snapshot.next else "idle"
-        if undone and row["resting_status"] == "error":
-            status = "error"
+        status = ThreadStatus.INTERRUPTED if snapshot.next else ThreadStatus.IDLE
+        if undone and row["resting_status"] == ThreadStatus.ERROR:
+            status = ThreadStatus.ERROR
         conn.execute(
             threads.update()
             .where(threads.c.thread_id == thread_id)

@@ -15,6 +15,7 @@ from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.errors import Collided
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.search import filters, metadata_index
+from langgraph_runtime_sql.statuses import ThreadStatus
 from langgraph_runtime_sql.tenancy import tenants
 
 # The row that the request at hand has created and not yet answered with. Where the same
@@ -91,7 +92,7 @@ def insert(
     caller: Caller,
     *,
     config: dict[str, Any] | None = None,
-    status: str = "idle",
+    status: str = ThreadStatus.IDLE,
     ttl: dict[str, Any] | None = None,
     **columns: Any,
 ) -> Row:
@@ -110,7 +111,7 @@ def insert(
         "metadata": dict(metadata),
         "config": config or {},
         "status": status,
-        "resting_status": "idle" if status == "busy" else status,
+        "resting_status": ThreadStatus.IDLE if status == ThreadStatus.BUSY else status,
         "values": None,
         "interrupts": {},
         "error": None,
@@ -149,7 +150,7 @@ def merge_metadata(
 
 def delete(conn: Connection, thread_id: UUID) -> bool:
     """Delete a thread with its runs, crons and checkpoints; False if it was not there."""
-    checkpoint.delete_thread(conn, str(thread_id))
+    checkpoint.delete_thread(conn, thread_id)
     return conn.execute(_DELETE, {"thread_id": thread_id}) > 0
 
 
@@ -164,7 +165,7 @@ _OCCUPY = Prepared(
     threads.update()
     .where(threads.c.thread_id == bindparam("id"))
     .values(
-        status="busy",
+        status=ThreadStatus.BUSY,
         metadata=bindparam("new_metadata"),
         config=bindparam("new_config"),
         updated_at=bindparam("moment"),
@@ -196,5 +197,5 @@ def rest(conn: Connection, thread_id: UUID, *, busy: bool) -> None:
     """Give a thread the status it has now that one of its runs is gone."""
     row = find(conn, thread_id)
     if row is not None:
-        status = "busy" if busy else row["resting_status"]
+        status = ThreadStatus.BUSY if busy else row["resting_status"]
         conn.send(_SET_STATUS, {"id": thread_id, "new_status": status, "moment": conn.now()})

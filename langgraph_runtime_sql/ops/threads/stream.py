@@ -21,6 +21,7 @@ from langgraph_runtime_sql.ops import stream_access
 from langgraph_runtime_sql.ops.authorization import Filter, as_uuid, authorize
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.stream import final_event
+from langgraph_runtime_sql.statuses import ENDED
 
 Delivered = tuple[bytes, bytes, bytes | None, str | None]
 Modes = frozenset[str]
@@ -187,7 +188,7 @@ class _Ends:
             self._due = time.monotonic() + DOUBT_SECONDS
             return []
         found = await database.current().read(self._look)
-        in_flight = {str(row["run_id"]) for row in found if row["status"] not in run_rows.ENDED}
+        in_flight = {str(row["run_id"]) for row in found if row["status"] not in ENDED}
         ended = {str(row["run_id"]) for row in found} - in_flight
         over = ((self._open - in_flight) | ended) - self._heard
         unheard = sorted(over & self._doubted)

@@ -136,7 +136,7 @@ class Threads:
                 values=row["values"],
                 interrupts=row["interrupts"],
             )
-            checkpoint.copy_thread(conn, str(source), str(target))
+            checkpoint.copy_thread(conn, source, target)
             return [copied]
 
         copied = await database.current().write(fn)

@@ -38,7 +38,6 @@ from langgraph_runtime_sql.checkpoint import (
     Checkpointer,
     Claim,
     claim,
-    latest_checkpoint,
     thread_storage,
     write_guard,
 )
@@ -537,16 +536,6 @@ async def test_an_unpack_hook_leaves_snapshots_alone(db: Database) -> None:
     values = found.checkpoint["channel_values"]
     assert isinstance(values["delta"], _DeltaSnapshot)
     assert values == {"delta": _DeltaSnapshot([str(when)]), "plain": {"name": "Ada"}}
-
-
-async def test_latest_checkpoint_in_plain_types(db: Database) -> None:
-    assert await db.read(lambda conn: latest_checkpoint(conn, "t")) is None
-    graph = chat().compile(checkpointer=Checkpointer())
-    await graph.ainvoke(say("hello"), at("t"))
-    found = await db.read(lambda conn: latest_checkpoint(conn, "t"))
-    assert found is not None
-    messages = found.checkpoint["channel_values"]["messages"]
-    assert [each["content"] for each in messages] == ["hello", "You said 1 things"]
 
 
 def test_custom_encryption_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

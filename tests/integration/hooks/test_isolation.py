@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from hooks.reserved import ASSISTANT_KEYS, POLICY_KEYS
+from contexts.keys import ASSISTANT_KEYS, POLICY_KEYS
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.processes import GRAPHS, Running
 from tests.support.served import PATIENCE, Api, client, served

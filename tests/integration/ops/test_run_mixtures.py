@@ -18,7 +18,8 @@ from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
-from tests.support import runtime
+from langgraph_runtime_sql.statuses import RUN_TRANSITIONS, RunStatus
+from tests.support import runtime, status_changes
 from tests.support.operations import rows
 
 pytestmark = pytest.mark.usefixtures("each_database")
@@ -36,9 +37,13 @@ def settings() -> Iterator[None]:
 
 @pytest.fixture
 async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    async with runtime.opened(tmp_path / "mixtures.db") as opened:
+    path = tmp_path / "mixtures.db"
+    async with runtime.opened(path) as opened:
         await runtime.register(GRAPHS)
+        status_changes.record(path)
         yield opened
+        for old, new in status_changes.recorded(path, "runs"):
+            assert old is None or RunStatus(new) in RUN_TRANSITIONS[RunStatus(old)], (old, new)
 
 
 class Mixture:

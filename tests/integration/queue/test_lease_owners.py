@@ -34,9 +34,6 @@ from langgraph_runtime_sql.ops.runs import (
     result as run_result,
 )
 from langgraph_runtime_sql.ops.runs import (
-    rows as run_rows,
-)
-from langgraph_runtime_sql.ops.runs import (
     stream as run_stream,
 )
 from langgraph_runtime_sql.ops.runs.runs import Runs
@@ -45,6 +42,7 @@ from langgraph_runtime_sql.ops.threads.end import sweep_ttl
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.queue import queue, recovery
 from langgraph_runtime_sql.retry import OVERLOADED_EXCEPTIONS, retry_db
+from langgraph_runtime_sql.statuses import RunStatus
 from langgraph_runtime_sql.store.store import Store
 from tests.support import runtime
 from tests.support.operations import rows
@@ -142,7 +140,7 @@ async def test_a_process_hands_back_only_what_is_its_own(
     assert await first.release(run_id, 1)
     assert await second.claim() == [(run_id, 1)]
     assert not await first.release(run_id, 1)
-    assert await status(run_id) == run_rows.RUNNING
+    assert await status(run_id) == RunStatus.RUNNING
     assert (await row(run_id))["claimed_by"] == "second"
     assert await second.release(run_id, 1)
 
@@ -193,7 +191,7 @@ async def test_runs_that_a_wrong_clock_made_are_due_at_once_and_in_their_order(
             )
         )
     assert await right.claim(9) == await wrong.claim(9) == []
-    assert await status(later["run_id"]) == run_rows.PENDING
+    assert await status(later["run_id"]) == RunStatus.PENDING
 
 
 async def end_for_another(monkeypatch: pytest.MonkeyPatch, process: Process) -> Row:
@@ -340,7 +338,7 @@ async def test_a_superseded_attempt_does_not_take_its_temporary_thread_along(
     """The end of a stateless run is the deletion of its thread, which another works on by now."""
     run, held = await superseded(monkeypatch, None)
     await refused(held, Threads.delete(None, run["thread_id"]))
-    assert await status(run["run_id"]) == run_rows.RUNNING
+    assert await status(run["run_id"]) == RunStatus.RUNNING
     owner = checkpoint.Claim(held.run_id, 2, held.temporary_thread_id, owner="second")
     checkpoint.claim.set(owner)
     await Threads.delete(None, run["thread_id"])

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from contexts.policy_status import TRANSITIONS, PolicyStatus
 from hooks import policy
 from hooks.policy import InvalidContext, Owner, Session
 from hooks.thread_settings import ThreadSettings
@@ -277,3 +278,16 @@ def test_labels_that_are_alike_are_told_apart_and_punycode_is_read_out() -> None
         "Rule (03 May 2026, 12:00 UTC)",
         "bücher.de",
     ]
+
+
+@given(days=st.integers(0, 100), in_flight=st.booleans(), archives=st.booleans())
+def test_an_open_thread_closes_along_the_diagram(
+    days: int, in_flight: bool, archives: bool
+) -> None:
+    chosen = settings(auto_archive_stale_locked=archives)
+    used = NOW - timedelta(days=days)
+    closed = policy.closing(used, NOW, chosen, in_flight=in_flight)["status"]
+    assert closed in TRANSITIONS[PolicyStatus.OPEN]
+    if closed != PolicyStatus.ARCHIVED:
+        following = policy.locking if in_flight else policy.archiving
+        assert following(NOW)["status"] in TRANSITIONS[closed]

@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from hooks import context_key
+from contexts import context_key
 from my_agent.icp_finder import sites, website
 from my_agent.icp_finder.transport import is_public
 from my_agent.icp_finder.website import SiteRefused, SiteUnreadable, read_page, read_site
@@ -284,5 +284,5 @@ async def test_name_is_taken_from_the_title(web: Websites, title: str, name: str
     ],
 )
 def test_thread_policy_and_graph_agree_on_domains(written: str) -> None:
-    """`hooks` and `my_agent` must not import each other, so each has its own implementation."""
+    """The policy reads a typed website; the graph finds websites in a text."""
     assert sites.domain(written) == context_key.domain(written)

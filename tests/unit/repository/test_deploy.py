@@ -208,7 +208,14 @@ def test_what_stays_outside(path: str) -> None:
 
 
 def test_everything_that_is_installed_is_let_through() -> None:
-    for package in ("langgraph_runtime_sql", "hooks", "my_agent", "server"):
+    for package in (
+        "contexts",
+        "threadhold",
+        "langgraph_runtime_sql",
+        "hooks",
+        "my_agent",
+        "server",
+    ):
         for path in (ROOT / package).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts and path.name != ".env":
                 assert not ignored(str(path.relative_to(ROOT))), path

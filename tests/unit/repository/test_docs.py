@@ -27,7 +27,7 @@ TRACKED = subprocess.run(
 PAGES = sorted({ROOT / name for name in TRACKED if name.endswith(".md") and (ROOT / name).exists()})
 DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
 # Whole words of names that the tests of a page look for in the tree.
-FOLDERS = "tests|server|hooks|my_agent|langgraph_runtime_sql|threadhold|bench|deploy|tools|Development_Plan"
+FOLDERS = "tests|server|hooks|my_agent|langgraph_runtime_sql|threadhold|contexts|bench|deploy|tools|Development_Plan"
 # What `threadhold` does not have yet, or has in the application.
 COMING = {"init"}
 

@@ -17,16 +17,17 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("threadhold", "langgraph_runtime_sql", "hooks", "my_agent", "server")
+PACKAGES = ("contexts", "threadhold", "langgraph_runtime_sql", "hooks", "my_agent", "server")
 EXISTING = [name for name in PACKAGES if (ROOT / name).is_dir()]
 # Package to the ones of ours that it may import. The graphs know neither runtime nor policy, so
 # that they run on any LangGraph server.
 ALLOWED: dict[str, set[str]] = {
+    "contexts": set(),
     "langgraph_runtime_sql": set(),
     "threadhold": {"langgraph_runtime_sql"},
-    "hooks": {"threadhold", "langgraph_runtime_sql"},
-    "my_agent": set(),
-    "server": {"threadhold", "langgraph_runtime_sql", "hooks", "my_agent"},
+    "hooks": {"contexts", "threadhold", "langgraph_runtime_sql"},
+    "my_agent": {"contexts"},
+    "server": {"contexts", "threadhold", "langgraph_runtime_sql", "hooks", "my_agent"},
 }
 
 
@@ -64,12 +65,12 @@ def test_package_imports_only_what_it_may(package: str) -> None:
     assert found == []
 
 
-def test_hooks_see_the_hook_protocol_only() -> None:
+def test_hooks_see_the_hook_protocol_and_statuses_only() -> None:
     found = [
         f"{path}: {module}"
         for path, module in imported("hooks")
         if module.split(".")[0] == "langgraph_runtime_sql"
-        and module != "langgraph_runtime_sql.hooks"
+        and module not in {"langgraph_runtime_sql.hooks", "langgraph_runtime_sql.statuses"}
     ]
     assert found == []
 

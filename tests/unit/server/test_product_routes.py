@@ -125,3 +125,24 @@ async def test_json_beyond_the_limits_is_refused_before_a_route_parses_it(
         assert (await client.post("/sums", content="[0,0,0]")).status_code == 200
     assert answer.status_code == 422
     assert said in answer.json()["detail"]
+
+
+async def test_an_error_of_a_route_is_answered_and_one_of_the_platform_left_to_it() -> None:
+    """The platform answers its own, inside of CORS; none is wrapped twice."""
+
+    async def broken(request: Request) -> None:
+        raise LookupError("the secret of the route")
+
+    async def broken_platform(scope: Any, receive: Any, send: Any) -> None:
+        raise LookupError("the platform's own")
+
+    app = ProductRoutes(broken_platform, max_body_bytes=10, products={"POST /sums": broken})
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://test"
+    ) as client:
+        answer = await client.post("/sums")
+        body = answer.json()
+        expected = {"detail": "Internal server error", "reference": body["reference"]}
+        assert (answer.status_code, body) == (500, expected)
+        with pytest.raises(LookupError, match="the platform's own"):
+            await client.get("/other")

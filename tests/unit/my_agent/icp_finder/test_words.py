@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contexts.websites import readable
 from my_agent.icp_finder import answers
 from my_agent.icp_finder.answers import OPTIONS, Kind, parse, question, reply_text
 from my_agent.icp_finder.message_parser import clean, has_content, parse_reply, parse_text
-from my_agent.icp_finder.sites import domain, mentions, readable, websites
+from my_agent.icp_finder.sites import domain, mentions, websites
 
 
 @pytest.mark.parametrize(
