@@ -162,12 +162,12 @@ def migrate(
 
         move(load_settings(langgraph_json=langgraph_json, database_url=target), source)
         return
-    from langgraph_runtime_sql.database import database
+    from langgraph_runtime_sql import migrations
     from langgraph_runtime_sql.database.url import shown
     from my_agent.database import ProductDatabase
 
     settings = load_settings(database_url=database_url)
-    database.migrate(settings.database_url)
+    migrations.migrate(settings.database_url)
     ProductDatabase(settings.database_url).close()
     click.echo(f"{shown(settings.database_url)} is up to date")
 

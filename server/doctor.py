@@ -15,6 +15,7 @@ from langgraph_runtime_sql.database.sqlite.ownership import Ownership
 from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.errors import DatabaseInUse, RuntimeSqlError
 from langgraph_runtime_sql.migrations import HEAD
+from langgraph_runtime_sql.search import filters
 from threadhold.admin import findings as doctor
 from threadhold.admin.findings import Finding
 
@@ -121,7 +122,7 @@ def wrong_schema(where: str, found: str | None) -> CannotExamine:
 
 
 def _repair(path: Path, findings: list[Finding]) -> None:
-    engine = SqliteEngine(path)
+    engine = SqliteEngine(path, register_functions=filters.register_functions)
     try:
         raw = engine.open()
         raw.execute("BEGIN IMMEDIATE")

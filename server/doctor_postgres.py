@@ -7,10 +7,10 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.postgres import ownership as postgres_ownership
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
-from langgraph_runtime_sql.database.postgres.ownership import PostgresOwnership
+from langgraph_runtime_sql.database.postgres.ownership import PostgresOwnership, check_complete
 from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
-from langgraph_runtime_sql.migrations import HEAD
-from langgraph_runtime_sql.migrations.postgres import check_complete, revision
+from langgraph_runtime_sql.migrations import HEAD, open_database
+from langgraph_runtime_sql.migrations.postgres import revision
 from server.doctor import CannotExamine, RepairRefused, wrong_schema
 from threadhold.admin import findings
 from threadhold.admin.findings import Finding
@@ -42,7 +42,7 @@ def is_shared(url: str) -> bool:
     Raises:
         DatabaseOverloaded: the server cannot be reached.
     """
-    database = Database(url, exclusive=False)
+    database = open_database(url, exclusive=False)
     try:
         return database.read_sync(lambda conn: postgres_ownership.is_shared(conn.raw))
     finally:
@@ -57,7 +57,7 @@ def _opened(url: str) -> Iterator[tuple[Database, bool]]:
         CannotExamine: it cannot be reached.
         DatabaseIncomplete: a move into it was not finished, which repairs would spoil.
     """
-    database = Database(url, exclusive=False)
+    database = open_database(url, exclusive=False)
     ownership = PostgresOwnership(PostgresEngine(url))
     served = False
     try:

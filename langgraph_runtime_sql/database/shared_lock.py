@@ -38,7 +38,7 @@ def guest(url: str) -> Iterator[None]:
                 "again once it has ended, on the database that is served from then on."
             )
         if is_postgres(url):
-            from langgraph_runtime_sql.migrations.postgres import check_complete
+            from langgraph_runtime_sql.database.postgres.ownership import check_complete
 
             check_complete(url)
         yield

@@ -14,7 +14,7 @@ from contextlib import suppress
 import psycopg
 
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw, cut
-from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
+from langgraph_runtime_sql.errors import DatabaseIncomplete, DatabaseInUse, DatabaseOverloaded
 
 logger = logging.getLogger(__name__)
 
@@ -165,3 +165,27 @@ def _unlock(raw: Raw) -> None:
         raw.pgconn.send_query(b"SELECT pg_advisory_unlock_all()")
         raw.pgconn.flush()
         select.select([raw.fileno()], [], [], RELEASE_SECONDS)
+
+
+def check_complete(url: str) -> None:
+    """Raise where a part of the data is still in the file that it is moved from.
+
+    Raises:
+        DatabaseIncomplete: it is.
+        DatabaseOverloaded: the server cannot be reached.
+    """
+    try:
+        with PostgresEngine(url).open() as raw:
+            [(moves,)] = raw.execute("SELECT to_regclass('moves')").fetchall()
+            unfinished = (
+                moves
+                and raw.execute("SELECT source FROM moves WHERE finished_at IS NULL").fetchone()
+            )
+    except psycopg.OperationalError as error:
+        raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
+    if unfinished:
+        raise DatabaseIncomplete(
+            f"Moving {unfinished[0]} into this database was not finished. Finish it by the same "
+            f"command, `threadhold migrate --from sqlite:///{unfinished[0]} --to ...`, "
+            "or serve the file as before"
+        )

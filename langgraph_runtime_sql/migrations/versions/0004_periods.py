@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from langgraph_runtime_sql.database import schema
+from langgraph_runtime_sql.migrations import triggers
 
 revision = "0004"
 down_revision = "0003"
@@ -43,7 +44,7 @@ CHECK = (
 def prepare(raw: Any) -> None:
     """In Postgres, all that takes long, while others use the table."""
     from langgraph_runtime_sql.database.postgres import lock_wait
-    from langgraph_runtime_sql.migrations import pages, postgres, triggers
+    from langgraph_runtime_sql.migrations import pages, postgres
 
     def add() -> None:
         with raw.transaction():

@@ -12,8 +12,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, func, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint, hooks
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import checkpoint, hooks, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     PENDING_LITERAL,
@@ -22,7 +21,6 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import custom_checkpointer
@@ -119,7 +117,7 @@ async def _of_status(status: str, assistant_id: UUID | None) -> list[ColumnEleme
 
     # Whoever they are of: what is not the caller's is passed over below.
     with scope.within(scope.EVERYTHING):
-        moment, newest = await database.current().read(now_and_newest)
+        moment, newest = await runtime.current().database.read(now_and_newest)
     these = runs.c.seq <= newest
     if assistant_id is not None:
         these = and_(these, runs.c.assistant_id == assistant_id)
@@ -139,7 +137,7 @@ async def _cancel_all(part: ColumnElement[bool], permitted: Filter, control: Con
     count, place = 0, _BEGINNING
     while True:
         page = partial(_cancel_page, part=part, place=place, permitted=permitted, control=control)
-        stopped, last = await database.current().write(page)
+        stopped, last = await runtime.current().database.write(page)
         count += len(stopped)
         if control.action == "rollback":
             for row in stopped:
@@ -244,9 +242,11 @@ def announce_end(conn: Connection, row: Row) -> None:
     """Tell the run's followers, once this is committed, that it has ended."""
     run_id, thread_id = str(row["run_id"]), str(row["thread_id"])
     resumable = bool(row["kwargs"].get("resumable"))
-    conn.after_commit(lambda: bus.current().run_ended(run_id, thread_id, resumable=resumable))
+    conn.after_commit(
+        lambda: runtime.current().bus.run_ended(run_id, thread_id, resumable=resumable)
+    )
     # What waited behind it may go now.
-    conn.after_commit(lambda: bus.current().wake())
+    conn.after_commit(lambda: runtime.current().bus.wake())
 
 
 def _tell_worker(conn: Connection, row: Row, control: Control) -> None:
@@ -256,4 +256,4 @@ def _tell_worker(conn: Connection, row: Row, control: Control) -> None:
         .values(cancel_action=control.action, cancel_reason=control.reason, updated_at=conn.now())
     )
     run_id = str(row["run_id"])
-    conn.after_commit(lambda: bus.current().send_control(run_id, control))
+    conn.after_commit(lambda: runtime.current().bus.send_control(run_id, control))

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -10,7 +11,7 @@ from sqlalchemy import bindparam, func, or_, select
 from sqlalchemy.sql import ColumnElement, Select
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from langgraph_runtime_sql import options
+from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     PENDING_LITERAL,
@@ -20,7 +21,6 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Params, Prepared, Row
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.ops.runs import order as run_order
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
@@ -32,10 +32,6 @@ _BEGINNING = datetime.fromtimestamp(0, UTC)
 _END = datetime.max.replace(tzinfo=UTC)
 # Who claims: one name for each start of the process.
 OWNER = uuid.uuid4().hex
-# The last tenant whose turn it might have been, where there were more.
-_reached = ""
-
-
 Whose = Literal["ours", "ended", "all"]
 Rows = Callable[[], list[Row]]
 
@@ -52,6 +48,17 @@ class Claimed(NamedTuple):
     runs: list[tuple[Row, int]]
     due_in: float | None
     waiting: bool
+
+
+@dataclass(slots=True)
+class Turns:
+    """How far the claims of a process have come, where many tenants wait.
+
+    Attributes:
+        reached: The last tenant whose turn it might have been, by name.
+    """
+
+    reached: str = ""
 
 
 _STARTED: dict[str, Any] = {
@@ -157,8 +164,12 @@ _TAKE_LOST = Prepared(
 )
 
 
-def claim(conn: Connection, most: int) -> Claimed:
-    """Mark up to `most` due runs as running by us; which come first says `run_order`."""
+def claim(conn: Connection, most: int, turns: Turns | None = None) -> Claimed:
+    """Mark up to `most` due runs as running by us; which come first says `run_order`.
+
+    Args:
+        turns: Those of the queue. Without them the first tenants by name are chosen among.
+    """
     conn.ask_now()
     fairly = _has_turns(conn, most)
     moment = conn.now()
@@ -171,13 +182,13 @@ def claim(conn: Connection, most: int) -> Claimed:
         "apart": moment - timedelta(seconds=APART_SECONDS),
     }
     if fairly:
-        values = {**values, **_turns(conn, most)}
+        values = {**values, **_turns(conn, most, turns or Turns())}
     take = (_claim_together if conn.locks else _claim_each)(conn, most, values, fairly)
     asked = conn.ask(_LEFT, {"moment": moment})
     found = take()
     for row in found:
         started, resumable = str(row["run_id"]), bool(row["kwargs"].get("resumable"))
-        conn.after_commit(partial(bus.current().run_started, started, resumable=resumable))
+        conn.after_commit(partial(runtime.current().bus.run_started, started, resumable=resumable))
     left = asked.one() or {"due": None, "waits": False}
     due_in = None if left["due"] is None else (left["due"] - moment).total_seconds()
     claimed = [(run_rows.claimed(row), row["attempt"]) for row in found]
@@ -186,7 +197,7 @@ def claim(conn: Connection, most: int) -> Claimed:
 
 def _has_turns(conn: Connection, most: int) -> bool:
     """Whether more runs are due than there is room for, and tenants are told apart."""
-    if options.current().tenant_key is None:
+    if runtime.current().options.tenant_key is None:
         return False
     if conn.locks:
         due: int = conn.scalar(_COUNT_DUE_NOW, {"room": most + 1})
@@ -195,14 +206,13 @@ def _has_turns(conn: Connection, most: int) -> bool:
     return due > most
 
 
-def _turns(conn: Connection, most: int) -> Params:
+def _turns(conn: Connection, most: int, turns: Turns) -> Params:
     """Which tenants `run_order` has to choose among, and go on behind them next time."""
-    global _reached
     among = max(run_order.TENANTS_AT_LEAST, run_order.TENANTS_EACH * most)
-    values = {"reached": _reached, "among": among}
+    values = {"reached": turns.reached, "among": among}
     found = conn.fetchall(_TENANTS, values)
     if len(found) == among:
-        _reached = found[-1]["tenant"]
+        turns.reached = found[-1]["tenant"]
     return values
 
 
@@ -268,7 +278,7 @@ def release(
     if released["cancel_action"]:
         cancel_pending(conn, released, released["cancel_action"])
     else:
-        conn.after_commit(lambda: bus.current().wake())
+        conn.after_commit(lambda: runtime.current().bus.wake())
     return True
 
 

@@ -9,15 +9,14 @@ from uuid import UUID
 from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import hooks
+from langgraph_runtime_sql import hooks, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.authorization import Filter, user_fields
-from langgraph_runtime_sql.ops.crons import crons
+from langgraph_runtime_sql.ops.crons.firing import note_fired
 from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
@@ -86,7 +85,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     if thread["status"] != "busy":
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
-        crons.note_fired(conn, request.firing)
+        note_fired(conn, request.firing)
     conn.send(_INSERT, {**row, "tenant": thread["tenant"]})
     _announce(conn, row)
     return [row, *(run_rows.public(other) for other in others)]
@@ -106,8 +105,8 @@ def _ask(conn: Connection, request: RunRequest, thread: Row, run: Row) -> None:
 def _announce(conn: Connection, row: Row) -> None:
     def announce() -> None:
         resumable = bool(row["kwargs"].get("resumable"))
-        bus.current().run_started(str(row["run_id"]), resumable=resumable, here=False)
-        bus.current().wake()
+        runtime.current().bus.run_started(str(row["run_id"]), resumable=resumable, here=False)
+        runtime.current().bus.wake()
 
     conn.after_commit(announce)
 

@@ -11,13 +11,12 @@ import structlog
 from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint, hooks, json_codec
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import checkpoint, hooks, json_codec, request_context, runtime
+from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs, threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.errors import Outdated, SupersededAttempt
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.json_codec import Unstorable
 from langgraph_runtime_sql.ops.authorization import as_uuid
@@ -94,8 +93,8 @@ async def set_joint_status(
         await ending.write(_outcome(checkpoint, exception))
 
 
-def _claim() -> checkpoint.Claim | None:
-    return checkpoint.claim.get()
+def _claim() -> Claim | None:
+    return request_context.claim.get()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ class _Ending:
     run_id: UUID
     status: str
     graph_id: str
-    claim: checkpoint.Claim | None
+    claim: Claim | None
 
     async def write(self, outcome: dict[str, Any], check: Check | None = None) -> None:
         """Store it with what it leaves behind, if `check` has nothing against it."""
@@ -126,7 +125,7 @@ class _Ending:
             left = {**outcome, "graph_id": self.graph_id}
             end(conn, thread, run, self.status, left, busy=others.one() is not None)
 
-        await bus.current().flushing(database.current().write(fn))
+        await runtime.current().bus.flushing(runtime.current().database.write(fn))
 
 
 async def _cut_off(
@@ -151,7 +150,7 @@ async def _cut_off(
             return
 
 
-def check_owned(run: Row, claim: checkpoint.Claim | None) -> None:
+def check_owned(run: Row, claim: Claim | None) -> None:
     """Refuse what an attempt does to its run once that is no longer its own.
 
     Raises:

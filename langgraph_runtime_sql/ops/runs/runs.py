@@ -11,9 +11,9 @@ from uuid import UUID
 from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import checkpoint, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.interface import Handle
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.events import bus
@@ -26,14 +26,14 @@ from langgraph_runtime_sql.ops.authorization import (
     pick,
     rows,
 )
-from langgraph_runtime_sql.ops.crons.crons import take_firing
+from langgraph_runtime_sql.ops.crons.firing import take_firing
 from langgraph_runtime_sql.ops.runs import (
     batch as run_batch,
 )
 from langgraph_runtime_sql.ops.runs import (
     claim as run_claim,
 )
-from langgraph_runtime_sql.ops.runs import leases
+from langgraph_runtime_sql.ops.runs import leases, recovery
 from langgraph_runtime_sql.ops.runs import (
     result as run_result,
 )
@@ -97,7 +97,7 @@ class Runs:
         from langgraph_api.graph import SYSTEM_ASSISTANT_IDS
         from langgraph_api.utils.uuids import uuid7
 
-        if isinstance(conn, database.Handle):
+        if isinstance(conn, Handle):
             conn.enlist()
         # First of all: handlers may create runs of their own, which are not the cron's.
         fired, batch = take_firing(), run_batch.take()
@@ -140,7 +140,7 @@ class Runs:
             caller=caller(ctx),
             firing=fired,
         )
-        write = database.current().write if batch is None else batch.write
+        write = runtime.current().database.write if batch is None else batch.write
         return rows(await write(lambda conn: create(conn, request)))
 
     @staticmethod
@@ -157,7 +157,7 @@ class Runs:
                 return []
             return [run_rows.public(row)]
 
-        return rows(await database.current().read(fn))
+        return rows(await runtime.current().database.read(fn))
 
     @staticmethod
     async def search(
@@ -181,7 +181,7 @@ class Runs:
                 return []
             return conn.fetchall(statement)
 
-        return rows([pick(row, select) for row in await database.current().read(fn)])
+        return rows([pick(row, select) for row in await runtime.current().database.read(fn)])
 
     @staticmethod
     async def delete(conn: Any, run_id: Any, *, thread_id: Any, ctx: Any = None) -> Rows:
@@ -205,7 +205,7 @@ class Runs:
             is_changed = checkpoint.latest_version(conn, thread) != before
             return is_changed or (was_last and row["status"] in run_rows.ENDED)
 
-        left_its_state = await database.current().write(fn)
+        left_its_state = await runtime.current().database.write(fn)
         if left_its_state is None:
             return rows([])
         await custom_checkpointer.delete_run(run)
@@ -222,7 +222,7 @@ class Runs:
 
         # The process's own figures, whoever asks for them.
         with scope.within(scope.EVERYTHING):
-            pending, running, moment = await database.current().read(fn)
+            pending, running, moment = await runtime.current().database.read(fn)
         taken = {row["thread_id"] for row in running}
         waits = [(moment - row["created_at"]).total_seconds() for row in pending]
         unblocked = [
@@ -246,11 +246,11 @@ class Runs:
     @staticmethod
     async def set_status(conn: Any, run_id: Any, status: str) -> None:
         """Set a run's status; `pending` is the worker's way to ask for another attempt."""
-        from langgraph_runtime_sql.queue import queue
-
         identifier = as_uuid(run_id, "run ID")
-        owner = checkpoint.claim.get()
-        counted = not queue.is_stopping()
+        owner = request_context.claim.get()
+        queue = runtime.current().queue
+        # What a queue that stops hands back was not the run's fault.
+        counted = queue is None or not queue.stopping
 
         def fn(conn: Connection) -> bool:
             if status != run_rows.PENDING or owner is None:
@@ -266,14 +266,14 @@ class Runs:
             return True
 
         # The next attempt's events come after this one's.
-        await bus.current().flush()
-        while not await database.current().write(fn):
+        await runtime.current().bus.flush()
+        while not await runtime.current().database.write(fn):
             await _stop(identifier)
 
     @staticmethod
     async def next(wait: bool, limit: int = 1) -> AsyncIterator[tuple[Row, int]]:
         """Claim runs that are due; (run, attempt) each, the first attempt being 1."""
-        claimed = await database.current().write(lambda conn: run_claim.claim(conn, limit))
+        claimed = await runtime.current().database.write(lambda conn: run_claim.claim(conn, limit))
         for run, attempt in claimed.runs:
             yield run_rows.public(run), attempt
 
@@ -291,8 +291,6 @@ class Runs:
         from langgraph_api.asyncio import ValueEvent
         from langgraph_api.errors import UserInterrupt, UserRollback
 
-        from langgraph_runtime_sql.queue import queue
-
         here = asyncio.get_running_loop()
         stop: Any = ValueEvent()
 
@@ -300,20 +298,21 @@ class Runs:
             kind = UserRollback if control.action == "rollback" else UserInterrupt
             error = kind(control.reason) if control.reason else kind()
             here.call_soon_threadsafe(stop.set, error)
-            queue.note_told(key)
+            if (queue := runtime.current().queue) is not None:
+                queue.note_told(key)
 
         key, thread = str(run_id), None if thread_id is None else str(thread_id)
-        forget = bus.current().listen(key, hear)
+        forget = runtime.current().bus.listen(key, hear)
         try:
             yield stop
         except BaseException:
             if await _has_ended_here(as_uuid(run_id, "run ID")):
-                bus.current().run_ended(key, thread, resumable=resumable)
+                runtime.current().bus.run_ended(key, thread, resumable=resumable)
             else:
-                bus.current().run_left(key)
+                runtime.current().bus.run_left(key)
             raise
         else:
-            bus.current().run_ended(key, thread, resumable=resumable)
+            runtime.current().bus.run_ended(key, thread, resumable=resumable)
         finally:
             forget()
             run_result.forget(key)
@@ -321,9 +320,8 @@ class Runs:
     @staticmethod
     async def sweep() -> None:
         """Free the runs that lost their worker."""
-        from langgraph_runtime_sql.queue import queue
-
-        await queue.sweep()
+        queue = runtime.current().queue
+        await (recovery.recover() if queue is None else queue.sweep())
 
 
 def _is_told_to_stop(run: Row | None) -> bool:
@@ -340,7 +338,7 @@ async def _stop(run_id: UUID) -> None:
     """End a run that was told to stop, and whose worker failed of that, or before he heard of it."""
     from langgraph_api.errors import UserInterrupt, UserRollback
 
-    run = await database.current().read(lambda conn: run_rows.find(conn, run_id))
+    run = await runtime.current().database.read(lambda conn: run_rows.find(conn, run_id))
     if run is None or not _is_told_to_stop(run):
         return
     graph_id = run["kwargs"]["config"]["configurable"]["graph_id"]
@@ -358,8 +356,8 @@ async def _has_ended_here(run_id: UUID) -> bool:
 
     What that one has sent may come later than the word of an end from here.
     """
-    claim = checkpoint.claim.get()
-    found = await database.current().read(lambda conn: run_rows.attempt(conn, run_id))
+    claim = request_context.claim.get()
+    found = await runtime.current().database.read(lambda conn: run_rows.attempt(conn, run_id))
     if found is None:
         return claim is None or leases.is_sure(claim)
     status, attempt = found
@@ -384,11 +382,11 @@ def _delete(conn: Connection, row: Row) -> None:
     key = str(row["run_id"])
     stop = bus.Control("rollback", "the run was deleted")
     if row["status"] == run_rows.RUNNING:
-        conn.after_commit(lambda: bus.current().send_control(key, stop))
+        conn.after_commit(lambda: runtime.current().bus.send_control(key, stop))
     else:
         resumable, thread = bool(row["kwargs"].get("resumable")), str(row["thread_id"])
-        conn.after_commit(lambda: bus.current().run_ended(key, thread, resumable=resumable))
-    conn.after_commit(lambda: bus.current().wake())
+        conn.after_commit(lambda: runtime.current().bus.run_ended(key, thread, resumable=resumable))
+    conn.after_commit(lambda: runtime.current().bus.wake())
 
 
 __all__ = ["Runs"]

@@ -8,12 +8,10 @@ from uuid import UUID, uuid4
 
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint, json_codec
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import json_codec, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import EventsLost
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.event import START, Event, Order, parse_order
 from langgraph_runtime_sql.events.subscription import Subscription
 from langgraph_runtime_sql.ops.authorization import as_uuid, authorize
@@ -37,7 +35,7 @@ class Stream:
     async def subscribe(run_id: Any, thread_id: Any = None) -> Subscription:
         """Start to collect a run's events, even before it exists."""
         thread = None if thread_id is None else str(as_uuid(thread_id, "thread ID"))
-        return await bus.current().follow_run(str(as_uuid(run_id, "run ID")), thread)
+        return await runtime.current().bus.follow_run(str(as_uuid(run_id, "run ID")), thread)
 
     @staticmethod
     async def join(
@@ -64,7 +62,7 @@ class Stream:
             # Its events are its own thread's: what follows is as of no run at all.
             stream_channel.close()
             run_id = uuid4()
-            stream_channel = bus.current().subscribe_run(str(run_id))
+            stream_channel = runtime.current().bus.subscribe_run(str(run_id))
         modes = _modes(stream_mode)
         run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
         try:
@@ -97,12 +95,12 @@ class Stream:
             SupersededAttempt: the caller works on the run, and another has taken it over.
         """
         key, attempt = str(run_id), 0
-        claim = checkpoint.claim.get()
+        claim = request_context.claim.get()
         if claim is not None and claim.run_id == key:
             await leases.check(claim)
             attempt = claim.attempt
             run_result.note(claim, event, message)
-        bus.current().publish(
+        runtime.current().bus.publish(
             key,
             None if thread_id is None else str(thread_id),
             event,
@@ -133,14 +131,14 @@ async def _is_elsewhere(
         row = run_rows.find(conn, run)
         return row is not None and row["thread_id"] != thread
 
-    return await database.current().read(fn)
+    return await runtime.current().database.read(fn)
 
 
 async def _follow(
     run_id: UUID, thread_id: UUID, live: Subscription, after: Order | None, ignore_404: bool
 ) -> AsyncIterator[tuple[Event, bool]]:
     """Events in order, and whether each is shown with its number."""
-    key, here = str(run_id), bus.current()
+    key, here = str(run_id), runtime.current().bus
     if after is not None:
         # One subscription that starts in the log has neither a gap nor a repeat.
         whole = here.shared and await _is_kept(run_id, thread_id)
@@ -191,7 +189,7 @@ class _Reader:
 
     async def events(self) -> AsyncIterator[tuple[Event, bool]]:
         """The events, and whether each is shown with its number."""
-        here, key, live = bus.current(), str(self._run_id), self._live
+        here, key, live = runtime.current().bus, str(self._run_id), self._live
         resumable = here.is_resumable(key)
         if not here.is_live(key):
             await self._look(first=True)
@@ -218,12 +216,14 @@ class _Reader:
         """
         if self._told or self._resumes:
             return "ended"
-        thread = await database.current().read(lambda conn: thread_rows.find(conn, self._thread_id))
+        thread = await runtime.current().database.read(
+            lambda conn: thread_rows.find(conn, self._thread_id)
+        )
         return "missing" if thread is None else "ended"
 
     async def _look(self, *, first: bool = False) -> None:
         """Ask the database whether anything more will come, and have what was sent before here."""
-        here, live = bus.current(), self._live
+        here, live = runtime.current().bus, self._live
         row = await _find(self._run_id, self._thread_id)
         if row is not None and row["status"] not in run_rows.ENDED:
             return
@@ -272,7 +272,7 @@ async def final_event(run_id: UUID) -> Event | None:
             data = {**(data if isinstance(data, dict) else {}), "__interrupt__": pending}
         return Event((0, 0), str(run_id), name, json_codec.dumps(data).encode(), False)
 
-    return await database.current().read(fn)
+    return await runtime.current().database.read(fn)
 
 
 async def _find(run_id: UUID, thread_id: UUID) -> Row | None:
@@ -290,7 +290,7 @@ async def _find(run_id: UUID, thread_id: UUID) -> Row | None:
         in_flight = row["status"] not in run_rows.ENDED
         return {**row, "recent": in_flight or row["updated_at"] > conn.now() - RECENT}
 
-    return await database.current().read(fn)
+    return await runtime.current().database.read(fn)
 
 
 def _cancel_soon(run_id: Any, thread_id: Any) -> None:

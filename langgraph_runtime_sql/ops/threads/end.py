@@ -8,8 +8,7 @@ from uuid import UUID
 from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import checkpoint, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Row
@@ -37,7 +36,7 @@ async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
         SupersededAttempt: the caller works on the thread's run, and another has taken it over.
     """
     identifier = as_uuid(thread_id, "thread ID")
-    claim = checkpoint.claim.get()
+    claim = request_context.claim.get()
     # A temporary thread goes with its run, whatever its user's handlers say.
     internal = claim is not None and claim.temporary_thread_id == str(identifier)
     asked = {"thread_id": identifier}
@@ -51,13 +50,13 @@ async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
             run = run_rows.find(conn, UUID(worker.run_id))
             if run is not None:
                 run_end.check_owned(run, worker)
-                if bus.current().shared and run_result.keep(conn, run):
+                if runtime.current().bus.shared and run_result.keep(conn, run):
                     return
         if not _delete(conn, identifier, permitted, spare=spare):
             raise HTTPException(404, f"Thread with ID {identifier} not found")
 
-    written = database.current().write(fn)
-    await (bus.current().flushing(written) if internal else written)
+    written = runtime.current().database.write(fn)
+    await (runtime.current().bus.flushing(written) if internal else written)
     await custom_checkpointer.delete_thread(identifier)
     return rows([identifier])  # type: ignore[list-item]  # the interface yields the bare id
 
@@ -85,11 +84,11 @@ async def prune(
         one = _keep_latest if strategy == "keep_latest" else _delete
         return [each for each in batch if one(conn, each, permitted)]
 
-    await database.current().read(check)
+    await runtime.current().database.read(check)
     pruned: list[UUID] = []
     for start in range(0, len(wanted), batch_size):
         batch = wanted[start : start + batch_size]
-        pruned += await database.current().write(partial(prune_some, batch))
+        pruned += await runtime.current().database.write(partial(prune_some, batch))
     for each in pruned:
         await _end_elsewhere(each, strategy)
     return len(pruned)
@@ -106,7 +105,7 @@ async def sweep_ttl(
     done = 0
     while limit is None or done < limit:
         size = batch_size if limit is None else min(batch_size, limit - done)
-        swept = await database.current().write(partial(_sweep, size))
+        swept = await runtime.current().database.write(partial(_sweep, size))
         for row in swept:
             await _end_elsewhere(row["thread_id"], row["ttl_strategy"])
         done += len(swept)
@@ -126,11 +125,13 @@ def _delete(
     for row in lost:
         run_id = str(row["run_id"])
         if row["status"] == run_rows.RUNNING:
-            conn.after_commit(partial(bus.current().send_control, run_id, stop))
+            conn.after_commit(partial(runtime.current().bus.send_control, run_id, stop))
         else:
             resumable = bool(row["kwargs"].get("resumable"))
             conn.after_commit(
-                partial(bus.current().run_ended, run_id, str(thread_id), resumable=resumable)
+                partial(
+                    runtime.current().bus.run_ended, run_id, str(thread_id), resumable=resumable
+                )
             )
     thread_rows.delete(conn, thread_id)
     for row in lost:

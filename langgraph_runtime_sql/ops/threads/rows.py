@@ -1,6 +1,5 @@
 """Thread rows: the statements and shapes that operations on threads share."""
 
-from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -16,10 +15,6 @@ from langgraph_runtime_sql.errors import Collided
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.search import filters, metadata_index
 from langgraph_runtime_sql.tenancy import tenants
-
-# The row that the request at hand has created and not yet answered with. Where the same
-# request goes on to write the thread's state, the answer shows the thread as it is then.
-unanswered: ContextVar[Row | None] = ContextVar("unanswered_thread", default=None)
 
 _TTL = ("ttl_strategy", "ttl_minutes", "expires_at")
 _PRIVATE = {"resting_status", "tenant", *_TTL}

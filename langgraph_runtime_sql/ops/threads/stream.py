@@ -8,17 +8,16 @@ from uuid import UUID
 import orjson
 from sqlalchemy import bindparam, func, or_, select
 
-from langgraph_runtime_sql import json_codec
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import json_codec, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.errors import EventsLost
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.event import CONTROL, DONE, Event, Order, parse_order
 from langgraph_runtime_sql.ops.authorization import as_uuid, authorize
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.stream import final_event
+from langgraph_runtime_sql.ops.threads.permitted import permitted_thread
 
 Delivered = tuple[bytes, bytes, bytes | None, str | None]
 Modes = frozenset[str]
@@ -90,8 +89,6 @@ class Stream:
         Without a filter a thread that does not exist yet may be followed: its
         events arrive once it does.
         """
-        from langgraph_runtime_sql.ops.threads.threads import permitted_thread
-
         if await authorize(ctx, "threads", "read", {"thread_id": as_uuid(thread_id, "thread ID")}):
             await permitted_thread(thread_id, ctx, "read")
 
@@ -99,7 +96,7 @@ class Stream:
 async def _follow(
     thread_id: UUID, after: Order | None, modes: Modes, ctx: Any, *, asked_at: int
 ) -> AsyncIterator[Delivered]:
-    here = bus.current()
+    here = runtime.current().bus
     ends = _Ends(thread_id) if here.shared else None
     if ends is not None:
         # Before what takes its time where Redis says nothing: a run may begin and end meanwhile.
@@ -142,7 +139,7 @@ class _Ends:
 
     async def begin(self) -> None:
         """Look which runs there are. Of those that are made from now on none is passed over."""
-        found = await database.current().read(self._look)
+        found = await runtime.current().database.read(self._look)
         self._open = {str(row["run_id"]) for row in found}
 
     def hear(self, event: Event) -> None:
@@ -164,7 +161,7 @@ class _Ends:
         if self._is_late(holds):
             self._due = time.monotonic() + DOUBT_SECONDS
             return []
-        found = await database.current().read(self._look)
+        found = await runtime.current().database.read(self._look)
         in_flight = {str(row["run_id"]) for row in found if row["status"] not in run_rows.ENDED}
         ended = {str(row["run_id"]) for row in found} - in_flight
         over = ((self._open - in_flight) | ended) - self._heard
@@ -172,13 +169,13 @@ class _Ends:
         self._newest = max([self._newest or 0, *(row["seq"] for row in found)])
         self._open, self._doubted = in_flight | over, over
         self._heard.clear()
-        seconds = DOUBT_SECONDS if over else bus.current().recheck_seconds
+        seconds = DOUBT_SECONDS if over else runtime.current().bus.recheck_seconds
         self._due = time.monotonic() + seconds
         return unheard
 
     def _is_late(self, holds: bool) -> bool:
         """Whether the word of an end may be on its way, as is known here, and not for too long."""
-        late = bus.current().is_behind(str(self._thread_id)) or holds
+        late = runtime.current().bus.is_behind(str(self._thread_id)) or holds
         self._late_since = (self._late_since or time.monotonic()) if late else None
         return self._late_since is not None and time.monotonic() - self._late_since < LATE_SECONDS
 
@@ -191,7 +188,9 @@ class _Ends:
 
 async def _last(thread_id: UUID) -> list[str]:
     """The last run of a thread, if there is one."""
-    found = await database.current().read(lambda conn: conn.scalar(_LAST, {"id": thread_id}))
+    found = await runtime.current().database.read(
+        lambda conn: conn.scalar(_LAST, {"id": thread_id})
+    )
     return [] if found is None else [str(found)]
 
 

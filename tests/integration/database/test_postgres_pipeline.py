@@ -11,13 +11,14 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from sqlalchemy import Integer, Text, bindparam, func, literal, select
 
-from langgraph_runtime_sql.checkpoint import Checkpointer, claim
+from langgraph_runtime_sql.checkpoint import Checkpointer
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.postgres.pipeline import Pipeline, Sent
 from langgraph_runtime_sql.database.schema import facts
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.ops.runs import claim as run_claim
+from langgraph_runtime_sql.request_context import claim
 from tests.support import runtime
 from tests.support.checkpoints import start_run
 

@@ -335,7 +335,7 @@ async def main():
     from langgraph_runtime_sql.database import database
 
     async with platform.lifespan():
-        return await database.current().write(
+        return await current().database.write(
             lambda conn: conn.raw.execute("PRAGMA synchronous").fetchone()[0]
         )
 
