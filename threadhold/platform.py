@@ -31,8 +31,10 @@ from langgraph_runtime_sql.database.url import database_path, is_postgres, postg
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
 from langgraph_runtime_sql.tenancy.scope import OfCaller
+from threadhold import stream_codec
 from threadhold.config_file import Config, ConfigError, read_config
 from threadhold.environment import Environment, environment
+from threadhold.http import authentication, limits, openapi
 
 logger = logging.getLogger(__name__)
 
@@ -320,9 +322,6 @@ def _load(claim: _Claim) -> Starlette:
     server = importlib.import_module("langgraph_api.server")
     # langgraph_api sets the level of the root logger, which is the host's business.
     root.setLevel(level)
-
-    from threadhold import stream_codec
-    from threadhold.http import authentication, limits, openapi
 
     hooks = _import_object(claim.hooks) if isinstance(claim.hooks, str) else claim.hooks
     try:
