@@ -134,7 +134,7 @@ class Transaction:
             .where(threads.c.thread_id == thread_id)
             .values(metadata=merged, tenant=tenants.of(merged))
         )
-        metadata_index.relabel(
+        metadata_index.update(
             self._conn, thread_id, thread["metadata"], merged, thread["updated_at"]
         )
 

@@ -11,6 +11,7 @@ from langgraph_runtime_sql.database.postgres.ownership import PostgresOwnership,
 from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
 from langgraph_runtime_sql.migrations import HEAD, open_database
 from langgraph_runtime_sql.migrations.postgres import revision
+from langgraph_runtime_sql.tools import without_platform
 from server.doctor import CannotExamine, RepairRefused, wrong_schema
 from threadhold.admin import findings
 from threadhold.admin.findings import Finding
@@ -33,7 +34,8 @@ def repair(url: str) -> list[Finding]:
     with _opened(url) as (database, served):
         if served:
             raise RepairRefused("Nothing was repaired: the database is in use by another process")
-        return database.write_sync(fn)
+        with without_platform(database):
+            return database.write_sync(fn)
 
 
 def is_shared(url: str) -> bool:
@@ -62,7 +64,7 @@ def _opened(url: str) -> Iterator[tuple[Database, bool]]:
     served = False
     try:
         try:
-            ownership.take(patience=0)
+            ownership.take(wait_seconds=0)
         except DatabaseInUse:
             served = True
         check_complete(url)

@@ -176,7 +176,7 @@ def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool
 
-    from langgraph_runtime_sql.database.postgres.lock_wait import patiently
+    from langgraph_runtime_sql.database.postgres.lock_wait import retry_while_locked
     from langgraph_runtime_sql.migrations import postgres
 
     def connect() -> Any:
@@ -190,7 +190,7 @@ def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
         for script in _missing(postgres.revision(raw), to):
             if (prepare := getattr(script.module, "prepare", None)) is not None:
                 prepare(raw)
-            patiently(raw, partial(_run, alchemy, script.revision))
+            retry_while_locked(raw, partial(_run, alchemy, script.revision))
 
 
 def _missing(found: str | None, to: str) -> list["Script"]:
@@ -205,11 +205,11 @@ def _missing(found: str | None, to: str) -> list["Script"]:
 def _run(alchemy: "Engine", revision: str) -> None:
     from alembic import command
 
-    from langgraph_runtime_sql.database.postgres.lock_wait import BRIEFLY
+    from langgraph_runtime_sql.database.postgres.lock_wait import SHORT_LOCK_TIMEOUT
 
     config = _config()
     with alchemy.begin() as connection:
-        connection.exec_driver_sql(BRIEFLY)
+        connection.exec_driver_sql(SHORT_LOCK_TIMEOUT)
         connection.exec_driver_sql("SET LOCAL threadhold.everything = 'on'")
         config.attributes["connection"] = connection
         command.upgrade(config, revision)

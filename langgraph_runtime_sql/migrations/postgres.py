@@ -47,7 +47,7 @@ def alone(engine: PostgresEngine) -> Iterator[Raw]:
     except psycopg.OperationalError as error:
         raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
     try:
-        deadline = time.monotonic() + lock_wait.PATIENCE_SECONDS
+        deadline = time.monotonic() + lock_wait.WAIT_SECONDS
         # Asked again and again: building an index concurrently waits for the end of every
         # statement under way, also of one that would itself wait for this lock.
         while not _held(raw, "pg_try_advisory_lock"):
@@ -101,7 +101,7 @@ def _condition(index: Index) -> ColumnElement[bool] | None:
 
 def ensure_others(raw: Raw, store: SqlStore) -> None:
     """Bring what has no revision up to date: functions, and langgraph's own tables."""
-    lock_wait.patiently(raw, partial(_ensure_ours, raw))
+    lock_wait.retry_while_locked(raw, partial(_ensure_ours, raw))
     checkpoint_tables.ensure_schema(raw)
     store.ensure_postgres_schema(raw)
     row_security.ensure(raw)
@@ -110,7 +110,7 @@ def ensure_others(raw: Raw, store: SqlStore) -> None:
 
 def _ensure_ours(raw: Raw) -> None:
     with raw.transaction():
-        raw.execute(lock_wait.BRIEFLY)
+        raw.execute(lock_wait.SHORT_LOCK_TIMEOUT)
         functions.ensure(raw)
         triggers.ensure_postgres(raw)
 

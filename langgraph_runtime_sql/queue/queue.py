@@ -26,7 +26,7 @@ from langgraph_runtime_sql.ops.runs import end as run_end
 from langgraph_runtime_sql.ops.runs import leases, recovery
 from langgraph_runtime_sql.queue import node_threads, system_exit
 from langgraph_runtime_sql.queue.isolated_loops import IsolatedLoops
-from langgraph_runtime_sql.queue.stuck_runs import Stragglers
+from langgraph_runtime_sql.queue.stuck_runs import StuckRuns
 from langgraph_runtime_sql.tenancy import scope
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -47,7 +47,7 @@ class _Active:
     task: asyncio.Task[Any]
     began: float
     # Whether it was told to stop.
-    told: bool = False
+    asked_to_stop: bool = False
 
 
 def drain() -> None:
@@ -84,7 +84,7 @@ class Queue:
         # Those of `active` that were no longer ours at the last renewal.
         self._gone: set[tuple[str, int]] = set()
         self._webhooks: set[asyncio.Task[None]] = set()
-        self._stragglers = Stragglers()
+        self._stuck_runs = StuckRuns()
         # A run that is claimed but not yet in `active` would look lost to a sweep.
         self._claiming = asyncio.Lock()
         # Whether runs may be due that wait for another to end; else an end frees none.
@@ -264,16 +264,18 @@ class Queue:
                 async with self._claiming:
                     runtime.current().bus.leave_all_but(self.working())
                 runtime.current().bus.expire()
-                self._look_for_stragglers()
+                self._look_for_stuck_runs()
             except Exception:
                 logger.exception("The sweep failed", action="sweep_failed")
 
-    def _look_for_stragglers(self) -> None:
+    def _look_for_stuck_runs(self) -> None:
         from langgraph_api.config import BG_JOB_TIMEOUT_SECS
 
         too_early = elapsed() - BG_JOB_TIMEOUT_SECS
-        self._stragglers.look(
-            slots=[k for k, each in self.active.items() if each.told or each.began < too_early],
+        self._stuck_runs.look(
+            slots=[
+                k for k, each in self.active.items() if each.asked_to_stop or each.began < too_early
+            ],
             threads=[k for k in node_threads.at_work() if k not in self.active],
         )
 
@@ -295,7 +297,7 @@ class Queue:
         for key in gone & self._gone:
             if (lost := self.active.get(key)) is not None:
                 _note_lost(*key)
-                lost.told = True
+                lost.asked_to_stop = True
                 lost.task.cancel("Another process has taken the run over")
         self._gone = gone
 
@@ -329,11 +331,11 @@ class Queue:
         """The ids of the runs that it works on."""
         return {run_id for run_id, _ in self.active}
 
-    def note_told(self, run_id: str) -> None:
+    def note_stop_request(self, run_id: str) -> None:
         """A run that it works on was told to stop. From any thread."""
         for key, active in list(self.active.items()):
             if key[0] == run_id:
-                active.told = True
+                active.asked_to_stop = True
 
     async def _hand_back_rest(self) -> None:
         """Free what was claimed, or started, too late to hand itself back."""

@@ -99,7 +99,7 @@ def ensure_tables(raw: Raw, dims: int | None) -> None:
         ValueError: the stored vectors have other dimensions.
         DatabaseBusy: others have been using a table for ten minutes.
     """
-    lock_wait.others(raw, partial(_ensure_tables, raw, dims))
+    lock_wait.run_foreign_migration(raw, partial(_ensure_tables, raw, dims))
 
 
 def _ensure_tables(raw: Raw, dims: int | None) -> None:

@@ -17,7 +17,7 @@ from langgraph_runtime_sql.database.schema import (
     assistant_versions,
     assistants,
     crons,
-    facts,
+    database_settings,
     runs,
     thread_labels,
     threads,
@@ -37,10 +37,12 @@ _FILLED = {
     crons: (),
     assistants: (assistant_versions,),
 }
-_FACT = "tenant_key"
-_KNOWN = Prepared(select(facts.c.value).where(facts.c.name == _FACT))
-_NOTE = Prepared(facts.insert().values(name=_FACT, value=bindparam("known_as", type_=Text)))
-_FORGET = Prepared(facts.delete().where(facts.c.name == _FACT))
+_SETTING = "tenant_key"
+_KNOWN = Prepared(select(database_settings.c.value).where(database_settings.c.name == _SETTING))
+_NOTE = Prepared(
+    database_settings.insert().values(name=_SETTING, value=bindparam("known_as", type_=Text))
+)
+_FORGET = Prepared(database_settings.delete().where(database_settings.c.name == _SETTING))
 
 
 def of(document: Any) -> str | None:

@@ -30,7 +30,7 @@ from langgraph_runtime_sql.database.answer import Answer, tell_of_commit
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.connection import DIALECT, PostgresConnection
 from langgraph_runtime_sql.database.postgres.pipeline import Pipeline
-from langgraph_runtime_sql.database.postgres.thread_pool import Crew
+from langgraph_runtime_sql.database.postgres.thread_pool import ThreadPool
 from langgraph_runtime_sql.database.url import postgres_dsn
 from langgraph_runtime_sql.database.visibility import Visibility
 from langgraph_runtime_sql.errors import (
@@ -162,9 +162,9 @@ class PostgresEngine:
         self._local = threading.local()
         self._opened: set[Raw] = set()
         self._opened_lock = threading.Lock()
-        self._readers = Crew(READERS, "postgres-read")
-        self._searchers = Crew(SEARCHERS, "postgres-search")
-        self._writers = Crew(WRITERS, "postgres-write", URGENT)
+        self._readers = ThreadPool(READERS, "postgres-read")
+        self._searchers = ThreadPool(SEARCHERS, "postgres-search")
+        self._writers = ThreadPool(WRITERS, "postgres-write", URGENT)
         self._writing: set[Future[None]] = set()
         self._refusal: Exception | None = None
         self._is_cut_off = False
@@ -229,7 +229,7 @@ class PostgresEngine:
 
     def _submit(
         self,
-        pool: Crew,
+        pool: ThreadPool,
         begin: bytes,
         fn: Callable[[Connection], T],
         answer: Answer[T],

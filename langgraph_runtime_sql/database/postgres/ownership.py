@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 # Any number, as long as it stays the same: locks are the database's own.
 _KEY = 7_214_880_111
 # Whoever has just died still holds the lock until the server notices.
-PATIENCE_SECONDS = 5.0
+WAIT_SECONDS = 5.0
 WATCH_SECONDS = 2.0
 AGAIN_SECONDS = 0.1
 # How long a server that has fallen silent is waited for by whoever lets go.
@@ -48,11 +48,11 @@ class PostgresOwnership:
         self._alarm: tuple[socket.socket, socket.socket] | None = None
         self._watcher: threading.Thread | None = None
 
-    def take(self, patience: float = PATIENCE_SECONDS) -> None:
+    def take(self, wait_seconds: float = WAIT_SECONDS) -> None:
         """Own the database.
 
         Args:
-            patience: How many seconds to wait for whoever owns it to let it go.
+            wait_seconds: How many seconds to wait for whoever owns it to let it go.
 
         Raises:
             DatabaseInUse: somebody else does.
@@ -62,7 +62,7 @@ class PostgresOwnership:
             self._raw = self._engine.open()
         except psycopg.OperationalError as error:
             raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + wait_seconds
         while not self._lock(self._raw):
             if time.monotonic() >= deadline:
                 where = f"{self._raw.info.dbname} on {self._raw.info.host or 'localhost'}"

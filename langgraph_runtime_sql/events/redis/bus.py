@@ -76,7 +76,7 @@ class RedisBus(LocalBus):
         self.name = uuid.uuid4().hex
         self.link = Link(url, prefix or PREFIX, seconds=answer_seconds)
         self._ttl = max(LEAST_TTL_SECONDS, keep_seconds)
-        self._outbox = Outbox(self.link, self._ttl, self._in_flight)
+        self._publisher = Outbox(self.link, self._ttl, self._in_flight)
         self._listener = Listener(self.link, self.name, super().wake, super().send_control)
         self._remote: Reader | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -89,9 +89,11 @@ class RedisBus(LocalBus):
         """
         await self.link.look()
         _UP.set_function(lambda: float(self.link.state == "ok"))
-        self._remote = Reader(self.link, self.name, self._outbox.is_ours, self._ttl, self._receive)
+        self._remote = Reader(
+            self.link, self.name, self._publisher.is_ours, self._ttl, self._receive
+        )
         self._tasks = [
-            asyncio.create_task(self._outbox.run(), name="redis-outbox"),
+            asyncio.create_task(self._publisher.run(), name="redis-outbox"),
             asyncio.create_task(self._remote.run(), name="redis-reader"),
             asyncio.create_task(self._listener.run(), name="redis-listener"),
         ]
@@ -99,7 +101,7 @@ class RedisBus(LocalBus):
     async def stop(self) -> None:
         """Send what is left, and close the connections. Repeatable."""
         if self._tasks:
-            await self._outbox.flush(FLUSH_SECONDS)
+            await self._publisher.flush(FLUSH_SECONDS)
         tasks, self._tasks = self._tasks, []
         left = set(tasks)
         while left:
@@ -138,7 +140,7 @@ class RedisBus(LocalBus):
         attempt: int,
     ) -> Event:
         event = super()._send(run_id, thread_id, name, data, log, attempt)
-        self._outbox.put(thread_id or run_id, run_id, attempt, pack(event), data)
+        self._publisher.put(thread_id or run_id, run_id, attempt, pack(event), data)
         return event
 
     def _deliver(self, event: Event, thread_id: str | None) -> None:
@@ -162,7 +164,7 @@ class RedisBus(LocalBus):
 
     def is_behind(self, thread_id: str) -> bool:
         """Whether what was published here on a thread still waits for Redis."""
-        return self._outbox.waits(thread_id)
+        return self._publisher.waits(thread_id)
 
     async def follow_run(
         self,
@@ -342,7 +344,7 @@ class RedisBus(LocalBus):
     async def flush(self) -> None:
         """Have everything that was published so far in Redis, unless it is away."""
         if self.link.well and self._tasks:
-            await self._outbox.flush(FLUSH_SECONDS)
+            await self._publisher.flush(FLUSH_SECONDS)
 
     async def flushing(self, end: Awaitable[T]) -> T:
         """The result of a run's `end`, once all of its events are in Redis, unless it is away.
@@ -378,14 +380,14 @@ class RedisBus(LocalBus):
     def wake(self) -> None:
         """Have every queue look again; from any thread."""
         super().wake()
-        self._outbox.notify(*self._listener.wake())
+        self._publisher.notify(*self._listener.wake())
 
     def send_control(self, run_id: str, control: Control) -> None:
         """Ask a run's worker to stop, wherever he is."""
         here = run_id in self._listeners
         super().send_control(run_id, control)
         if not here:
-            self._outbox.notify(*self._listener.control(run_id, control))
+            self._publisher.notify(*self._listener.control(run_id, control))
 
 
 def _begins(event: Event) -> bool:

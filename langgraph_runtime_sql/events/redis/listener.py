@@ -85,11 +85,11 @@ class Listener:
             if data != self._name.encode():
                 self._wake()
             return
-        told = unpack(data)
-        if told is None:
+        parsed = unpack(data)
+        if parsed is None:
             logger.warning("A message in Redis that is none of ours was dropped (%s)", channel)
-        elif told[0] != self._name:
-            self._control(*told[1:])
+        elif parsed[0] != self._name:
+            self._control(*parsed[1:])
 
 
 def unpack(data: bytes) -> tuple[str, str, Control] | None:

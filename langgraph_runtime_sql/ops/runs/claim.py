@@ -164,14 +164,14 @@ _TAKE_LOST = Prepared(
 )
 
 
-def claim(conn: Connection, most: int, turns: Turns | None = None) -> Claimed:
-    """Mark up to `most` due runs as running by us; which come first says `run_order`.
+def claim(conn: Connection, limit: int, turns: Turns | None = None) -> Claimed:
+    """Mark up to `limit` due runs as running by us; which come first says `run_order`.
 
     Args:
         turns: Those of the queue. Without them the first tenants by name are chosen among.
     """
     conn.ask_now()
-    fairly = _has_turns(conn, most)
+    fairly = _has_turns(conn, limit)
     moment = conn.now()
     values: Params = {
         "moment": moment,
@@ -182,8 +182,8 @@ def claim(conn: Connection, most: int, turns: Turns | None = None) -> Claimed:
         "apart": moment - timedelta(seconds=APART_SECONDS),
     }
     if fairly:
-        values = {**values, **_turns(conn, most, turns or Turns())}
-    take = (_claim_together if conn.locks else _claim_each)(conn, most, values, fairly)
+        values = {**values, **_turns(conn, limit, turns or Turns())}
+    take = (_claim_together if conn.locks else _claim_each)(conn, limit, values, fairly)
     asked = conn.ask(_LEFT, {"moment": moment})
     found = take()
     for row in found:
@@ -195,20 +195,20 @@ def claim(conn: Connection, most: int, turns: Turns | None = None) -> Claimed:
     return Claimed(claimed, due_in, bool(left["waits"]))
 
 
-def _has_turns(conn: Connection, most: int) -> bool:
+def _has_turns(conn: Connection, limit: int) -> bool:
     """Whether more runs are due than there is room for, and tenants are told apart."""
     if runtime.current().options.tenant_key is None:
         return False
     if conn.locks:
-        due: int = conn.scalar(_COUNT_DUE_NOW, {"room": most + 1})
+        due: int = conn.scalar(_COUNT_DUE_NOW, {"room": limit + 1})
     else:
-        due = conn.scalar(_COUNT_DUE, {"moment": conn.now(), "room": most + 1})
-    return due > most
+        due = conn.scalar(_COUNT_DUE, {"moment": conn.now(), "room": limit + 1})
+    return due > limit
 
 
-def _turns(conn: Connection, most: int, turns: Turns) -> Params:
+def _turns(conn: Connection, limit: int, turns: Turns) -> Params:
     """Which tenants `run_order` has to choose among, and go on behind them next time."""
-    among = max(run_order.TENANTS_AT_LEAST, run_order.TENANTS_EACH * most)
+    among = max(run_order.TENANTS_AT_LEAST, run_order.TENANTS_EACH * limit)
     values = {"reached": turns.reached, "among": among}
     found = conn.fetchall(_TENANTS, values)
     if len(found) == among:
@@ -216,9 +216,9 @@ def _turns(conn: Connection, most: int, turns: Turns) -> Params:
     return values
 
 
-def _claim_each(conn: Connection, most: int, values: Params, fairly: bool) -> Rows:
+def _claim_each(conn: Connection, limit: int, values: Params, fairly: bool) -> Rows:
     found: list[Row] = []
-    while len(found) < most:
+    while len(found) < limit:
         row = conn.fetchone(_CLAIM_FAIRLY if fairly else _CLAIM, values)
         if row is not None:
             found.append(row)
@@ -232,12 +232,12 @@ def _claim_each(conn: Connection, most: int, values: Params, fairly: bool) -> Ro
     return lambda: found
 
 
-def _claim_together(conn: Connection, most: int, values: Params, fairly: bool) -> Rows:
+def _claim_together(conn: Connection, limit: int, values: Params, fairly: bool) -> Rows:
     found: list[Row] = []
     if fairly:
-        found = conn.fetchall(_CLAIM_FAIRLY_TOGETHER, {**values, "most": most})
+        found = conn.fetchall(_CLAIM_FAIRLY_TOGETHER, {**values, "most": limit})
     # Some of those whose turn it was may be another process's by now: no room is left unused.
-    rest = conn.ask(_CLAIM_TOGETHER, {**values, "most": most - len(found)})
+    rest = conn.ask(_CLAIM_TOGETHER, {**values, "most": limit - len(found)})
     return lambda: sorted([*found, *rest.all()], key=lambda row: (row["created_at"], row["seq"]))
 
 
@@ -295,7 +295,7 @@ def renew_held(conn: Connection) -> list[Row]:
 
 
 def lost(
-    conn: Connection, working: Collection[str], whose: Whose, after: int, most: int
+    conn: Connection, working: Collection[str], whose: Whose, after: int, limit: int
 ) -> tuple[list[int], int | None]:
     """Runs that are marked as running and that nobody works on, a page of those there are.
 
@@ -306,14 +306,14 @@ def lost(
         whose: Beside runs that this process has claimed: those of others whose lease has
             `ended`, `all` where no other process works with the database, or `ours` alone.
         after: The last run of the page before, by its number.
-        most: How many runs to look at.
+        limit: How many runs to look at.
 
     Returns:
         The numbers of the runs, and of the last one looked at if there may be more.
     """
-    rows = conn.fetchall(_LOST, {**_given_up(conn, whose), "after": after, "most": most})
+    rows = conn.fetchall(_LOST, {**_given_up(conn, whose), "after": after, "most": limit})
     numbers = [row["seq"] for row in rows if str(row["run_id"]) not in working]
-    return numbers, rows[-1]["seq"] if len(rows) == most else None
+    return numbers, rows[-1]["seq"] if len(rows) == limit else None
 
 
 def recover(

@@ -75,7 +75,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     others = [] if thread is None else _others(conn, request)
     row = _row(request, assistant, thread, conn.now())
     if thread is not None and others and request.reject_if_in_flight:
-        with conn.undoing():
+        with conn.rolled_back():
             # A hook may know a better reason to refuse than that the thread is busy.
             _ask(conn, request, thread, row)
         return [run_rows.public(other) for other in others]

@@ -86,7 +86,7 @@ async def set_joint_status(
     ending = _Ending(thread_uuid, as_uuid(run_id, "run ID"), run_status, graph_id, _claim())
     if run_status == "rollback":
         await ending.write(_outcome(checkpoint, exception))
-        await newest_state.refresh_after_undoing(thread_uuid, graph_id)
+        await newest_state.refresh_after_rollback(thread_uuid, graph_id)
     elif isinstance(exception, UserInterrupt | TimeoutError):
         await _cut_off(ending, checkpoint, exception)
     else:
@@ -129,7 +129,7 @@ class _Ending:
 
 
 async def _cut_off(
-    ending: _Ending, told: Mapping[str, Any] | None, exception: BaseException
+    ending: _Ending, reported: Mapping[str, Any] | None, exception: BaseException
 ) -> None:
     """End a run that was stopped in its middle, by what is stored of it.
 
@@ -141,7 +141,7 @@ async def _cut_off(
         except Exception:
             # The graph's own code failed. The run ends all the same.
             logger.exception("Cannot read a thread's state", action="refresh_failed")
-            await ending.write(_outcome(told, exception))
+            await ending.write(_outcome(reported, exception))
             return
         check = partial(newest_state.refuse_outdated, thread_id=ending.thread_id, version=version)
         # Again if what was still on its way has been stored meanwhile.
@@ -239,7 +239,7 @@ def end(
         statement,
         {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}},
     )
-    metadata_index.relabel(conn, thread["thread_id"], thread["metadata"], metadata, moment)
+    metadata_index.update(conn, thread["thread_id"], thread["metadata"], metadata, moment)
     ended = {**run, "status": run_status, "updated_at": moment}
     hooks.call(
         "after_run_end", conn, Caller(), {**thread, **columns}, run_rows.public(ended), run_status

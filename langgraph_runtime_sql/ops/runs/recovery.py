@@ -30,7 +30,7 @@ async def free_some(
 ) -> tuple[list[str], int | None]:
     """Free a page of lost runs: their ids, and the last one looked at if there may be more."""
     here = runtime.current().database
-    page = partial(run_claim.lost, working=working, whose=whose, after=after, most=TOGETHER)
+    page = partial(run_claim.lost, working=working, whose=whose, after=after, limit=TOGETHER)
     numbers, last = await here.read(page)
     free = partial(run_claim.recover, working=working, whose=whose, counted=counted)
     if not numbers:

@@ -257,7 +257,7 @@ class Runs:
                 conn.execute(
                     _SET_STATUS, {"id": identifier, "new_status": status, "moment": conn.now()}
                 )
-            elif _is_told_to_stop(run_rows.find(conn, identifier)):
+            elif _is_asked_to_stop(run_rows.find(conn, identifier)):
                 return False
             else:
                 run_claim.release(
@@ -299,7 +299,7 @@ class Runs:
             error = kind(control.reason) if control.reason else kind()
             here.call_soon_threadsafe(stop.set, error)
             if (queue := runtime.current().queue) is not None:
-                queue.note_told(key)
+                queue.note_stop_request(key)
 
         key, thread = str(run_id), None if thread_id is None else str(thread_id)
         forget = runtime.current().bus.listen(key, hear)
@@ -324,7 +324,7 @@ class Runs:
         await (recovery.recover() if queue is None else queue.sweep())
 
 
-def _is_told_to_stop(run: Row | None) -> bool:
+def _is_asked_to_stop(run: Row | None) -> bool:
     """Whether a run is to end, and leaves a thread behind to be brought up to date."""
     return bool(
         run is not None
@@ -339,7 +339,7 @@ async def _stop(run_id: UUID) -> None:
     from langgraph_api.errors import UserInterrupt, UserRollback
 
     run = await runtime.current().database.read(lambda conn: run_rows.find(conn, run_id))
-    if run is None or not _is_told_to_stop(run):
+    if run is None or not _is_asked_to_stop(run):
         return
     graph_id = run["kwargs"]["config"]["configurable"]["graph_id"]
     if run["cancel_action"] == "rollback":

@@ -142,7 +142,7 @@ async def refresh_at_rest(thread_id: UUID) -> None:
         await _refresh_if_readable(*found)
 
 
-async def refresh_after_undoing(thread_id: UUID, graph_id: str) -> None:
+async def refresh_after_rollback(thread_id: UUID, graph_id: str) -> None:
     """The same once a run was undone. What it came upon may have been deleted meanwhile."""
     row = await runtime.current().database.read(lambda conn: thread_rows.find(conn, thread_id))
     if row is not None:

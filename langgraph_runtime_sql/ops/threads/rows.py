@@ -118,7 +118,7 @@ def insert(
         if find(conn, thread_id) is not None:
             raise Collided
         raise Taken(thread_id)
-    metadata_index.relabel(conn, thread_id, {}, row["metadata"], row["updated_at"])
+    metadata_index.update(conn, thread_id, {}, row["metadata"], row["updated_at"])
     return row
 
 
@@ -138,7 +138,7 @@ def merge_metadata(
         **columns,
     }
     conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**columns))
-    metadata_index.relabel(conn, row["thread_id"], row["metadata"], merged, columns["updated_at"])
+    metadata_index.update(conn, row["thread_id"], row["metadata"], merged, columns["updated_at"])
     return {**row, **columns}
 
 
@@ -184,7 +184,7 @@ def occupy(conn: Connection, row: Row, *, metadata: Row, config: Row) -> None:
             "moment": moment,
         },
     )
-    metadata_index.relabel(conn, row["thread_id"], row["metadata"], metadata, moment)
+    metadata_index.update(conn, row["thread_id"], row["metadata"], metadata, moment)
 
 
 def rest(conn: Connection, thread_id: UUID, *, busy: bool) -> None:

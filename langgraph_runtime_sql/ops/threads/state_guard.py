@@ -113,7 +113,7 @@ class StateGuard:
         raise Outdated
 
     def _ask_in_vain(self, conn: Connection) -> None:
-        with conn.undoing():
+        with conn.rolled_back():
             hooks.call("before_state_update", conn, self._caller, self._row(conn))
 
     def _row(self, conn: Connection) -> Row:

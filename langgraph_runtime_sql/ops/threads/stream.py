@@ -128,7 +128,7 @@ class _Ends:
         self._late_since: float | None = None
         self._newest: int | None = None
         self._open: set[str] = set()
-        self._heard: set[str] = set()
+        self._announced: set[str] = set()
         self._doubted: set[str] = set()
         self._due = time.monotonic()
 
@@ -145,7 +145,7 @@ class _Ends:
     def hear(self, event: Event) -> None:
         """Note what has begun and what has ended."""
         if event.is_end:
-            self._heard.add(event.run_id)
+            self._announced.add(event.run_id)
             self._open.discard(event.run_id)
         elif event.run_id != "*":
             self._open.add(event.run_id)
@@ -164,11 +164,11 @@ class _Ends:
         found = await runtime.current().database.read(self._look)
         in_flight = {str(row["run_id"]) for row in found if row["status"] not in run_rows.ENDED}
         ended = {str(row["run_id"]) for row in found} - in_flight
-        over = ((self._open - in_flight) | ended) - self._heard
+        over = ((self._open - in_flight) | ended) - self._announced
         unheard = sorted(over & self._doubted)
         self._newest = max([self._newest or 0, *(row["seq"] for row in found)])
         self._open, self._doubted = in_flight | over, over
-        self._heard.clear()
+        self._announced.clear()
         seconds = DOUBT_SECONDS if over else runtime.current().bus.recheck_seconds
         self._due = time.monotonic() + seconds
         return unheard

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ from langgraph_runtime_sql.runtime import current
 from langgraph_runtime_sql.store import postgres_rows
 from langgraph_runtime_sql.store.store import Store, configured
 from tests.support import databases, runtime
-from tests.support.checkpoints import change_run, runtime_database, start_run
+from tests.support.checkpoints import as_runtime, change_run, runtime_database, start_run
 from tests.support.operations import rows
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
@@ -157,7 +157,7 @@ async def test_what_a_process_has_let_go_another_may_have_at_once(tmp_path: Path
     def hand_on() -> None:
         for _ in range(30):
             owner = PostgresOwnership(PostgresEngine(url))
-            owner.take(patience=0)
+            owner.take(wait_seconds=0)
             owner.release()
 
     await asyncio.to_thread(hand_on)
@@ -211,7 +211,8 @@ async def test_writes_wait_for_a_server_that_restarts(monkeypatch: pytest.Monkey
     monkeypatch.setattr(postgres, "RECONNECT_SECONDS", 60.0)
     data = databases.folder()
     url, user = await asyncio.to_thread(databases.start, data)
-    async with opened(url) as db:
+    async with opened(url) as db, AsyncExitStack() as stack:
+        stack.enter_context(as_runtime(db))
         await db.check()
 
         async def write(number: int) -> None:
@@ -355,7 +356,7 @@ async def test_two_processes_claim_each_run_once_and_one_a_thread(db: Database) 
     async with opened(db.url, exclusive=False) as other:
         while True:
             found = await asyncio.gather(
-                *(each.write(partial(run_claim.claim, most=3)) for each in (db, other, db, other))
+                *(each.write(partial(run_claim.claim, limit=3)) for each in (db, other, db, other))
             )
             batch = [run for claim in found for run, _ in claim.runs]
             if not batch:
@@ -379,7 +380,7 @@ async def test_a_lease_that_ended_is_taken_by_whoever_sees_it(db: Database) -> N
     await change_run(db, ours.run_id, claimed_by=run_claim.OWNER, lease_until=now + minute)
     working = {ours.run_id}
     numbers, more = await db.read(
-        partial(run_claim.lost, working=working, whose="ended", after=0, most=9)
+        partial(run_claim.lost, working=working, whose="ended", after=0, limit=9)
     )
     assert (len(numbers), more) == (1, None)
     free = partial(run_claim.recover, working=working, whose="ended", first=0, last=numbers[0])
@@ -444,7 +445,7 @@ async def test_a_run_that_is_cancelled_while_it_is_claimed_leaves_its_thread_at_
         thread_id = uuid4()
         made = await runtime.start_run(thread_id, "echo", {"value": "x"})
         started.append((thread_id, made["run_id"]))
-    claims = [db.write(partial(run_claim.claim, most=4)) for _ in range(4)]
+    claims = [db.write(partial(run_claim.claim, limit=4)) for _ in range(4)]
     cancels = [Runs.cancel(None, [run_id], thread_id=thread) for thread, run_id in started]
     await asyncio.gather(*claims, *cancels)
     for thread_id, run_id in started:

@@ -466,7 +466,7 @@ async def test_what_is_kept_to_be_told_again_is_bounded(
         with valkey.paused():
             for _ in range(100):
                 a.publish("run-13", "thread-13", "values", b'"%s"' % (b"x" * 10_000))
-            assert a._outbox._size < 100_000
+            assert a._publisher._size < 100_000
         events = await read(reader, 1)
         async with asyncio.timeout(PATIENCE):
             while not events[-1].is_loss:

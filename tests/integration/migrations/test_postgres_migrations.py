@@ -252,7 +252,7 @@ async def test_nobody_waits_behind_a_migration_that_waits(tmp_path: Path) -> Non
 async def test_what_is_in_use_for_too_long_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock_wait, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(lock_wait, "WAIT_SECONDS", 0.0)
     path = tmp_path / "busy.db"
     url = at(path, OLDER[-1])
     async with in_use(url, "ACCESS SHARE"):
@@ -282,7 +282,7 @@ async def test_the_librarys_own_migrations_wait_as_patiently(
     used = rf"in use.*: {table} by session \d+ \(pg_dump\)"
     async with asyncio.timeout(runtime.PATIENCE * 2), in_use(url, "ACCESS SHARE", table) as user:
         with monkeypatch.context() as patch:
-            patch.setattr(lock_wait, "PATIENCE_SECONDS", 0.0)
+            patch.setattr(lock_wait, "WAIT_SECONDS", 0.0)
             with pytest.raises(DatabaseBusy, match=rf"{used}. End what has it open"):
                 await asyncio.to_thread(migrations.migrate, url)
         migrating = asyncio.create_task(asyncio.to_thread(migrations.migrate, url))
@@ -313,7 +313,7 @@ async def test_an_index_that_is_built_beside_others_waits_for_them(
     monkeypatch.setattr(postgres, "_SET_UP", ("SET lock_timeout = '100ms'",))
     async with asyncio.timeout(runtime.PATIENCE * 2), in_use(url, "ROW EXCLUSIVE") as user:
         with monkeypatch.context() as patch:
-            patch.setattr(lock_wait, "PATIENCE_SECONDS", 0.1)
+            patch.setattr(lock_wait, "WAIT_SECONDS", 0.1)
             with pytest.raises(DatabaseBusy, match="a table was in use"):
                 await asyncio.to_thread(migrations.migrate, url)
         migrating = asyncio.create_task(asyncio.to_thread(migrations.migrate, url))

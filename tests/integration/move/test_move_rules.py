@@ -25,7 +25,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.connection import DIALECT
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 from langgraph_runtime_sql.database.schema import PERIOD_SECONDS
-from langgraph_runtime_sql.database.shared_lock import guest
+from langgraph_runtime_sql.database.shared_lock import shared_lock
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership
 from langgraph_runtime_sql.errors import BadDatabaseUrl, RuntimeSqlError
 from langgraph_runtime_sql.store import sqlite_rows
@@ -329,8 +329,8 @@ def test_a_database_that_something_is_brought_into(source: Path, target: str) ->
     for url in (f"sqlite:///{source}", target):
         # Two of them are not in each other's way.
         with (
-            guest(url),
-            guest(url),
+            shared_lock(url),
+            shared_lock(url),
             pytest.raises(MoveRefused, match="in use by `threadhold ingest`"),
         ):
             moved(source, target)

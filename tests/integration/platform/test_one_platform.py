@@ -332,7 +332,7 @@ platform = make(durability={durability!r})
 
 
 async def main():
-    from langgraph_runtime_sql.database import database
+    from langgraph_runtime_sql.runtime import current
 
     async with platform.lifespan():
         return await current().database.write(

@@ -160,7 +160,7 @@ async def test_the_tenant_with_the_fewest_in_flight_is_next_and_then_the_oldest(
 
 async def test_a_tenant_alone_has_all_the_room_there_is(db: database.Database) -> None:
     made = await queue_runs("a", 30)
-    claimed = await db.write(partial(run_claim.claim, most=20))
+    claimed = await db.write(partial(run_claim.claim, limit=20))
     assert [run["run_id"] for run, _ in claimed.runs] == made[:20]
     assert await claim(20) == ["a"] * 10
     assert await claim(20) == []
@@ -180,7 +180,7 @@ async def test_a_thread_keeps_its_order_and_its_one_run(db: database.Database) -
     last = await queue_runs("b", 1)
     claimed = []
     for _ in range(4):
-        found = await db.write(partial(run_claim.claim, most=1))
+        found = await db.write(partial(run_claim.claim, limit=1))
         claimed += [run["run_id"] for run, _ in found.runs]
     assert claimed == [first[0], *last, *other]
 
@@ -346,7 +346,7 @@ async def test_a_backlog_is_cancelled_a_page_at_a_time_while_others_write(
         left.append(await count("a", "pending"))
         if len(left) == 1:
             made.extend(await queue_runs("b", 1))
-            claimed = (await db.write(partial(run_claim.claim, most=2))).runs
+            claimed = (await db.write(partial(run_claim.claim, limit=2))).runs
             started.extend(run["run_id"] for run, _ in claimed)
         monkeypatch.setattr(db, "write", write_and_look)
         return done
