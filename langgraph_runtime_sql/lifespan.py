@@ -15,6 +15,7 @@ from langgraph_runtime_sql.ops.runs import recovery
 from langgraph_runtime_sql.ops.threads.end import sweep_ttl
 from langgraph_runtime_sql.queue import queue
 from langgraph_runtime_sql.queue.node_threads import NodeThreads
+from langgraph_runtime_sql.runtime import Runtime
 from langgraph_runtime_sql.store.store import configured as configured_store
 from langgraph_runtime_sql.tenancy import scope, tenants
 
@@ -46,15 +47,15 @@ async def lifespan(
         async with AsyncExitStack() as stack:
             # Not while others run in this context: a host's own tasks are not the platform's.
             with scope.within(scope.EVERYTHING):
-                await _open(stack)
-                await _start(stack, cancel_event, crons=with_cron_scheduler)
+                here = await _open(stack)
+                await _start(stack, here, cancel_event, crons=with_cron_scheduler)
             yield
     except Exception as error:
         runtime.process.last_error = error
         raise
 
 
-async def _open(stack: AsyncExitStack) -> None:
+async def _open(stack: AsyncExitStack) -> Runtime:
     """Everything that is opened before, and closed after, anything runs."""
     from langgraph_api import _checkpointer, config, store
     from langgraph_api.graph import stop_remote_graphs
@@ -87,9 +88,10 @@ async def _open(stack: AsyncExitStack) -> None:
     reporter.inc_counter(COUNTER_SERVER_STARTED)
     stack.callback(reporter.inc_counter, COUNTER_SERVER_REQUESTED_TO_STOP)
     _widen_executor(config.N_JOBS_PER_WORKER)
+    return here
 
 
-async def _open_runtime(stack: AsyncExitStack) -> runtime.Runtime:
+async def _open_runtime(stack: AsyncExitStack) -> Runtime:
     """Open the database and make the bus, which the process's runtime holds until the end."""
     from langgraph_api import config
 
@@ -108,7 +110,7 @@ async def _open_runtime(stack: AsyncExitStack) -> runtime.Runtime:
     await database.start()
     await tenants.adopt(database, wanted.tenant_key)
     bus = await _make_bus(database, redis_url, wanted.redis_prefix)
-    here = runtime.Runtime(
+    here = Runtime(
         database=database, bus=bus, store=store, options=wanted, hooks=configuration.hooks
     )
     stack.enter_context(runtime.running(here))
@@ -146,7 +148,9 @@ def _widen_executor(slots: int) -> None:
         asyncio.get_running_loop().set_default_executor(executor)
 
 
-async def _start(stack: AsyncExitStack, cancel_event: asyncio.Event | None, *, crons: bool) -> None:
+async def _start(
+    stack: AsyncExitStack, here: Runtime, cancel_event: asyncio.Event | None, *, crons: bool
+) -> None:
     """Everything that runs until the end."""
     from langgraph_api import config, graph
     from langgraph_api.asyncio import SimpleTaskGroup
@@ -161,20 +165,20 @@ async def _start(stack: AsyncExitStack, cancel_event: asyncio.Event | None, *, c
     await _open_store(tasks)
     graph.patch_packages_distributions()
     await graph.collect_graphs_from_env(True)
-    await _retire_assistants()
+    await _retire_assistants(here)
     recovered = await recovery.recover()
     if recovered:
         logger.warning("Took back runs", action="runs_recovered", run_ids=recovered)
     if config.N_JOBS_PER_WORKER > 0:
         # Stopped before the group, which would give its workers no time.
-        work = queue.Queue(config.N_JOBS_PER_WORKER, isolated=config.BG_JOB_ISOLATED_LOOPS)
+        work = queue.Queue(here, config.N_JOBS_PER_WORKER, isolated=config.BG_JOB_ISOLATED_LOOPS)
         task = asyncio.create_task(work.run(), name="queue")
         stack.push_async_callback(_cancel, task)
     if crons and config.FF_CRONS_ENABLED:
         from langgraph_api.cron_scheduler import cron_scheduler
 
         tasks.create_task(cron_scheduler())
-    tasks.create_task(_sweep_threads())
+    tasks.create_task(_sweep_threads(here))
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:
@@ -199,21 +203,21 @@ async def _open_store(tasks: Any) -> None:
     var_child_runnable_config.set({CONF: {CONFIG_KEY_RUNTIME: GraphRuntime(store=store)}})
 
 
-async def _retire_assistants() -> None:
+async def _retire_assistants(here: Runtime) -> None:
     """System assistants of graphs that are gone are gone with them."""
     from langgraph_api.graph import SYSTEM_ASSISTANT_IDS
 
     live = set(SYSTEM_ASSISTANT_IDS)
-    await runtime.current().database.write(lambda conn: retire_system_assistants(conn, live))
+    await here.database.write(lambda conn: retire_system_assistants(conn, live))
 
 
-async def _sweep_threads() -> None:
+async def _sweep_threads(here: Runtime) -> None:
     """End the lives of threads whose time to live has passed."""
     from langgraph_api import config
 
     settings = config.THREAD_TTL or {}
     interval = float(settings.get("sweep_interval_minutes") or 5) * 60
-    if runtime.current().bus.shared:
+    if here.bus.shared:
         # Results that were kept for somebody who never came go the same way.
         interval = min(interval, 60.0)
     while True:
@@ -224,7 +228,7 @@ async def _sweep_threads() -> None:
         except Exception:
             logger.exception("The thread sweep failed", action="thread_sweep_failed")
         # Where no queue does: a process that only answers tells of states and cancellations, too.
-        runtime.current().bus.expire()
+        here.bus.expire()
         await asyncio.sleep(interval)
 
 

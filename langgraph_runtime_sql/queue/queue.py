@@ -27,6 +27,7 @@ from langgraph_runtime_sql.ops.runs import leases, recovery
 from langgraph_runtime_sql.queue import node_threads, system_exit
 from langgraph_runtime_sql.queue.isolated_loops import IsolatedLoops
 from langgraph_runtime_sql.queue.stuck_runs import StuckRuns
+from langgraph_runtime_sql.runtime import Runtime
 from langgraph_runtime_sql.tenancy import scope
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -67,11 +68,13 @@ class Queue:
     """Starts runs, at most `slots` at once, until it is cancelled.
 
     Args:
+        here: The runtime whose database has the runs. While the queue works it is its `queue`.
         slots: How many runs may run in this process at once.
         isolated: Give each slot an event loop in a thread of its own.
     """
 
-    def __init__(self, slots: int, *, isolated: bool = False) -> None:
+    def __init__(self, here: Runtime, slots: int, *, isolated: bool = False) -> None:
+        self._here = here
         self.slots = slots
         # By run and attempt: one attempt may still be packing up when the next begins.
         self.active: dict[tuple[str, int], _Active] = {}
@@ -92,15 +95,14 @@ class Queue:
 
     async def run(self) -> None:
         """Work until cancelled; then let runs finish within the grace period, or hand them back."""
-        here = runtime.current()
-        here.queue = self
+        self._here.queue = self
         workers.max = self.slots
         loop = asyncio.get_running_loop()
 
         def wake() -> None:
             loop.call_soon_threadsafe(self._wake.set)
 
-        leave = runtime.current().bus.on_queued(wake)
+        leave = self._here.bus.on_queued(wake)
         unguard = system_exit.keep_in(loop)
         # Two, because a sweep may find much to do, and leases end meanwhile.
         keepers = [
@@ -116,8 +118,8 @@ class Queue:
                 keeper.cancel()
             unguard()
             workers.max = workers.active = 0
-            if here.queue is self:
-                here.queue = None
+            if self._here.queue is self:
+                self._here.queue = None
 
     async def _work(self) -> None:
         while True:
@@ -138,7 +140,7 @@ class Queue:
         """Start what is due; returns the seconds after which to look again unless woken."""
         async with self._claiming:
             began = elapsed()
-            claimed = await runtime.current().database.write(
+            claimed = await self._here.database.write(
                 lambda conn: run_claim.claim(conn, free, self._turns), urgent=True
             )
             # With all slots taken nobody looks at what comes, or becomes due, until one is free.
@@ -180,7 +182,7 @@ class Queue:
         main_loop = asyncio.get_running_loop()
         try:
             if attempt > 1:
-                await runtime.current().bus.catch_up(str(run["thread_id"]))
+                await self._here.bus.catch_up(str(run["thread_id"]))
             result = await self._on_its_loop(run, worker(run, attempt, main_loop))
         except asyncio.CancelledError:
             await self._hand_back(run, attempt)
@@ -214,8 +216,8 @@ class Queue:
         """Free the run if its worker left it running."""
         try:
             # The next attempt's events come after this one's.
-            await runtime.current().bus.flush()
-            await runtime.current().database.write(
+            await self._here.bus.flush()
+            await self._here.database.write(
                 lambda conn: run_claim.release(
                     conn,
                     run["run_id"],
@@ -231,7 +233,7 @@ class Queue:
     async def _give_up(self, run: Row, attempt: int, error: Exception) -> None:
         """End a run that even the worker's own way of failing it fails for."""
         try:
-            await runtime.current().database.write(
+            await self._here.database.write(
                 lambda conn: run_end.give_up(conn, run["run_id"], attempt, error, run_claim.OWNER)
             )
         except Exception:
@@ -262,8 +264,8 @@ class Queue:
             try:
                 await self.sweep()
                 async with self._claiming:
-                    runtime.current().bus.leave_all_but(self.working())
-                runtime.current().bus.expire()
+                    self._here.bus.leave_all_but(self.working())
+                self._here.bus.expire()
                 self._look_for_stuck_runs()
             except Exception:
                 logger.exception("The sweep failed", action="sweep_failed")
@@ -281,17 +283,17 @@ class Queue:
 
     async def _renew(self) -> None:
         """Renew our leases; where there are other processes, hear what was not heard from them."""
-        if runtime.current().database.alone:
-            await runtime.current().database.write(run_claim.renew, urgent=True)
+        if self._here.database.alone:
+            await self._here.database.write(run_claim.renew, urgent=True)
             return
         active, began = set(self.active), elapsed()
-        held = await runtime.current().database.write(run_claim.renew_held, urgent=True)
+        held = await self._here.database.write(run_claim.renew_held, urgent=True)
         kept = frozenset((str(row["run_id"]), row["attempt"]) for row in held)
         self.renewal = leases.Renewal(began, kept)
         for row in held:
             if row["cancel_action"]:
                 control = bus.Control(row["cancel_action"], row["cancel_reason"])
-                runtime.current().bus.send_control(str(row["run_id"]), control)
+                self._here.bus.send_control(str(row["run_id"]), control)
         gone = active - kept
         # Twice, because one that has just ended is still packing up.
         for key in gone & self._gone:
@@ -303,14 +305,14 @@ class Queue:
 
     async def sweep(self) -> None:
         """Free the runs that lost their worker, our own and those of processes that are gone."""
-        here = runtime.current().database
-        if here.alone:
+        database = self._here.database
+        if database.alone:
             await self._sweep("all")
             return
         # Only Postgres is shared; whoever serves a file need not wait for its driver.
         from langgraph_runtime_sql.database.postgres import stuck_transactions
 
-        if ended := await here.write(stuck_transactions.end, urgent=True):
+        if ended := await database.write(stuck_transactions.end, urgent=True):
             logger.warning("Ended transactions that got stuck", action="unstuck", count=ended)
         await self._sweep("ended")
 
@@ -342,9 +344,9 @@ class Queue:
         try:
             async with asyncio.timeout(HAND_BACK_SECONDS):
                 # A claim that nobody waits for any more may still be on its way.
-                await runtime.current().database.settled()
+                await self._here.database.settled()
                 # What others have lost is for those who go on.
-                whose: run_claim.Whose = "all" if runtime.current().database.alone else "ours"
+                whose: run_claim.Whose = "all" if self._here.database.alone else "ours"
                 await self._sweep(whose, counted=False)
         except Exception:
             # The next start will find them.
@@ -354,7 +356,7 @@ class Queue:
         self.stopping = True
         tasks = [each.task for each in self.active.values()]
         if tasks:
-            await asyncio.wait(tasks, timeout=runtime.current().options.grace_seconds)
+            await asyncio.wait(tasks, timeout=self._here.options.grace_seconds)
             for task in tasks:
                 task.cancel("The server is stopping")
             await asyncio.wait(tasks, timeout=ABANDON_SECONDS)

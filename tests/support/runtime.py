@@ -93,7 +93,7 @@ def set_hooks(patch: pytest.MonkeyPatch, hooks: Any) -> None:
 @asynccontextmanager
 async def working(slots: int = 10, *, isolated: bool = False) -> AsyncIterator[queue.Queue]:
     """A queue that works on the runs of the opened database, as the lifespan has it."""
-    work = queue.Queue(slots, isolated=isolated)
+    work = queue.Queue(current(), slots, isolated=isolated)
     task = asyncio.create_task(work.run())
     try:
         yield work

@@ -291,28 +291,30 @@ class Runs:
         from langgraph_api.asyncio import ValueEvent
         from langgraph_api.errors import UserInterrupt, UserRollback
 
-        here = asyncio.get_running_loop()
+        our_loop = asyncio.get_running_loop()
+        # To the end the runtime of the beginning: a worker may be left behind when it stops.
+        here = runtime.current()
         stop: Any = ValueEvent()
 
         def hear(control: bus.Control) -> None:
             kind = UserRollback if control.action == "rollback" else UserInterrupt
             error = kind(control.reason) if control.reason else kind()
-            here.call_soon_threadsafe(stop.set, error)
-            if (queue := runtime.current().queue) is not None:
+            our_loop.call_soon_threadsafe(stop.set, error)
+            if (queue := here.queue) is not None:
                 queue.note_stop_request(key)
 
         key, thread = str(run_id), None if thread_id is None else str(thread_id)
-        forget = runtime.current().bus.listen(key, hear)
+        forget = here.bus.listen(key, hear)
         try:
             yield stop
         except BaseException:
             if await _has_ended_here(as_uuid(run_id, "run ID")):
-                runtime.current().bus.run_ended(key, thread, resumable=resumable)
+                here.bus.run_ended(key, thread, resumable=resumable)
             else:
-                runtime.current().bus.run_left(key)
+                here.bus.run_left(key)
             raise
         else:
-            runtime.current().bus.run_ended(key, thread, resumable=resumable)
+            here.bus.run_ended(key, thread, resumable=resumable)
         finally:
             forget()
             run_result.forget(key)
