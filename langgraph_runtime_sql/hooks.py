@@ -7,9 +7,8 @@ Hooks are plain functions and must not wait for anything.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
@@ -17,7 +16,7 @@ from uuid import UUID
 from sqlalchemy import BigInteger, bindparam, func, literal, or_, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import json_codec
+from langgraph_runtime_sql import json_codec, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     PENDING_LITERAL,
@@ -26,6 +25,7 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.request_context import noting
 from langgraph_runtime_sql.search import metadata_index, thread_query
 from langgraph_runtime_sql.tenancy import scope, tenants
 
@@ -46,6 +46,20 @@ _LOCK_NAME = Prepared(
         func.pg_advisory_xact_lock(bindparam("key", type_=BigInteger))
     )
 )
+
+__all__ = [
+    "NAMES",
+    "Caller",
+    "Hooks",
+    "Reject",
+    "Transaction",
+    "active",
+    "call",
+    "check",
+    "configured",
+    "label",
+    "noting",
+]
 
 label = scope.label
 
@@ -80,27 +94,6 @@ class Caller:
     identity: str | None = None
     user: Any = None
     note: Mapping[str, Any] = field(default_factory=dict)
-
-
-_note: ContextVar[Mapping[str, Any] | None] = ContextVar("request_note", default=None)
-
-
-@contextmanager
-def noting(**words: Any) -> Iterator[None]:
-    """Let hooks know `words`, as `tx.caller.note`, about what is asked of the platform in here.
-
-    For middleware of the host around the platform: clients have no way to it.
-    """
-    token = _note.set({**(_note.get() or {}), **words})
-    try:
-        yield
-    finally:
-        _note.reset(token)
-
-
-def note() -> Mapping[str, Any]:
-    """What has been noted about the request at hand."""
-    return _note.get() or {}
 
 
 class Transaction:
@@ -141,7 +134,7 @@ class Transaction:
             .where(threads.c.thread_id == thread_id)
             .values(metadata=merged, tenant=tenants.of(merged))
         )
-        metadata_index.relabel(
+        metadata_index.update(
             self._conn, thread_id, thread["metadata"], merged, thread["updated_at"]
         )
 
@@ -195,19 +188,14 @@ class Hooks(Protocol):
 
 NAMES = tuple(name for name in vars(Hooks) if name.startswith(("before_", "after_")))
 
-_hooks: Any = None
 
-
-def configure(hooks: Any) -> None:
-    """Use `hooks` (or none, with None) from now on.
+def check(hooks: Any) -> None:
+    """Refuse an object that cannot serve as hooks; None serves as none.
 
     Raises:
         TypeError: it has a hook-like method that does not exist here, or a
             hook that cannot run inside a transaction.
     """
-    global _hooks
-    import inspect
-
     for name in dir(hooks) if hooks is not None else ():
         if not name.startswith(("before_", "after_")):
             continue
@@ -215,21 +203,20 @@ def configure(hooks: Any) -> None:
             raise TypeError(f"Unknown hook {name!r}; there are: {', '.join(NAMES)}")
         if inspect.iscoroutinefunction(getattr(hooks, name)):
             raise TypeError(f"Hook {name!r} is a coroutine function; hooks run in a transaction")
-    _hooks = hooks
 
 
 def call(name: str, conn: Connection, caller: Caller, *arguments: Any) -> None:
     """Call hook `name` if the host has it."""
-    hook = getattr(_hooks, name, None)
+    hook = getattr(runtime.current().hooks, name, None)
     if hook is not None:
         hook(Transaction(conn, caller), *arguments)
 
 
 def configured() -> Any:
-    """The host's object with hooks, or None."""
-    return _hooks
+    """The host's object with hooks, or None, also before the start."""
+    return runtime.configuration().hooks
 
 
 def active(name: str) -> bool:
     """Whether the host has hook `name`."""
-    return getattr(_hooks, name, None) is not None
+    return getattr(runtime.current().hooks, name, None) is not None

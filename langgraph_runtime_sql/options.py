@@ -8,7 +8,7 @@ NO_REDIS = "none"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Set by `embed` before the runtime starts.
+    """Set by the platform before the runtime starts.
 
     Attributes:
         power_loss: fsync each commit, so that an acknowledged write survives the
@@ -27,23 +27,9 @@ class Options:
     redis_prefix: str | None = None
 
 
-_current = Options()
-
-
-def configure(options: Options) -> None:
-    """Use `options` from the next start on."""
-    global _current
-    _current = options
-
-
 def redis_url() -> str | None:
     """The Redis through which several processes share the database; None with one process."""
     from langgraph_api import config
 
     url = str(config.REDIS_URI)
     return None if url == NO_REDIS else url
-
-
-def current() -> Options:
-    """The options in force."""
-    return _current

@@ -15,9 +15,8 @@ from starlette.routing import Mount, Route
 
 from hooks import settings as auth_settings
 from hooks.thread_settings import ThreadSettings
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import database, runtime
 from langgraph_runtime_sql.errors import RuntimeSqlError
-from langgraph_runtime_sql.events import bus
 from my_agent import database as product_database
 from server.logs import AccessLog
 from server.project import check_graphs, has_our_identity
@@ -164,4 +163,4 @@ async def health(request: Request) -> JSONResponse:
     except (RuntimeSqlError, TimeoutError) as error:
         logger.warning("The database does not answer", exc_info=error)
         return JSONResponse({"status": "unavailable", "reason": type(error).__name__}, 503)
-    return JSONResponse({"status": "ok", **bus.current().health()})
+    return JSONResponse({"status": "ok", **runtime.current().bus.health()})

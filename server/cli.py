@@ -162,12 +162,12 @@ def migrate(
 
         move(load_settings(langgraph_json=langgraph_json, database_url=target), source)
         return
-    from langgraph_runtime_sql.database import database
+    from langgraph_runtime_sql import migrations
     from langgraph_runtime_sql.database.url import shown
     from my_agent.database import ProductDatabase
 
     settings = load_settings(database_url=database_url)
-    database.migrate(settings.database_url)
+    migrations.migrate(settings.database_url)
     ProductDatabase(settings.database_url).close()
     click.echo(f"{shown(settings.database_url)} is up to date")
 
@@ -247,12 +247,12 @@ def ingest(path: Path, tenant: str | None, database_url: str | None) -> None:
 
     Documents are Markdown, text, HTML and PDF. Doing it again updates what has changed.
     """
-    from langgraph_runtime_sql.database.shared_lock import guest
+    from langgraph_runtime_sql.database.shared_lock import shared_lock
     from my_agent import database
     from server.ingest import ingest as bring_in
 
     url = load_settings(database_url=database_url).database_url
-    with guest(url):
+    with shared_lock(url):
         database.use(url)
         bring_in(path, tenant)
 

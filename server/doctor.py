@@ -14,7 +14,9 @@ from langgraph_runtime_sql.database.sqlite.engine import (
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership
 from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.errors import DatabaseInUse, RuntimeSqlError
-from langgraph_runtime_sql.migrations import HEAD
+from langgraph_runtime_sql.migrations import HEAD, open_database
+from langgraph_runtime_sql.search import filters
+from langgraph_runtime_sql.tools import without_platform
 from threadhold.admin import findings as doctor
 from threadhold.admin.findings import Finding
 
@@ -121,11 +123,13 @@ def wrong_schema(where: str, found: str | None) -> CannotExamine:
 
 
 def _repair(path: Path, findings: list[Finding]) -> None:
-    engine = SqliteEngine(path)
+    engine = SqliteEngine(path, register_functions=filters.register_functions)
+    database = open_database(f"sqlite:///{path}", exclusive=False)
     try:
         raw = engine.open()
         raw.execute("BEGIN IMMEDIATE")
-        doctor.repair(Connection(raw, DIALECT), findings)
+        with closing(database), without_platform(database):
+            doctor.repair(Connection(raw, DIALECT), findings)
         raw.execute("COMMIT")
     finally:
         engine.stop()

@@ -7,10 +7,11 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.postgres import ownership as postgres_ownership
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
-from langgraph_runtime_sql.database.postgres.ownership import PostgresOwnership
+from langgraph_runtime_sql.database.postgres.ownership import PostgresOwnership, check_complete
 from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
-from langgraph_runtime_sql.migrations import HEAD
-from langgraph_runtime_sql.migrations.postgres import check_complete, revision
+from langgraph_runtime_sql.migrations import HEAD, open_database
+from langgraph_runtime_sql.migrations.postgres import revision
+from langgraph_runtime_sql.tools import without_platform
 from server.doctor import CannotExamine, RepairRefused, wrong_schema
 from threadhold.admin import findings
 from threadhold.admin.findings import Finding
@@ -33,7 +34,8 @@ def repair(url: str) -> list[Finding]:
     with _opened(url) as (database, served):
         if served:
             raise RepairRefused("Nothing was repaired: the database is in use by another process")
-        return database.write_sync(fn)
+        with without_platform(database):
+            return database.write_sync(fn)
 
 
 def is_shared(url: str) -> bool:
@@ -42,7 +44,7 @@ def is_shared(url: str) -> bool:
     Raises:
         DatabaseOverloaded: the server cannot be reached.
     """
-    database = Database(url, exclusive=False)
+    database = open_database(url, exclusive=False)
     try:
         return database.read_sync(lambda conn: postgres_ownership.is_shared(conn.raw))
     finally:
@@ -57,12 +59,12 @@ def _opened(url: str) -> Iterator[tuple[Database, bool]]:
         CannotExamine: it cannot be reached.
         DatabaseIncomplete: a move into it was not finished, which repairs would spoil.
     """
-    database = Database(url, exclusive=False)
+    database = open_database(url, exclusive=False)
     ownership = PostgresOwnership(PostgresEngine(url))
     served = False
     try:
         try:
-            ownership.take(patience=0)
+            ownership.take(wait_seconds=0)
         except DatabaseInUse:
             served = True
         check_complete(url)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from langgraph_runtime_sql import migrations
-from langgraph_runtime_sql.database import database, schema
+from langgraph_runtime_sql.database import schema
 from langgraph_runtime_sql.database.url import shown
 from my_agent import migrations as product_migrations
 from my_agent.database import ProductDatabase
@@ -50,7 +50,7 @@ def schemas() -> tuple[Schema, Schema]:
         heads=frozenset({migrations.HEAD}),
         known=migrations.scripts,
         tables=schema.metadata.sorted_tables,
-        create=database.migrate,
+        create=migrations.migrate,
         required=True,
     )
     products = Schema(

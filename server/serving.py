@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hooks.hosts import is_loopback
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.queue import queue
 from my_agent.database import ProductDatabase
@@ -117,7 +117,7 @@ def serve_together(
     processes.refuse_alone(settings, f"--workers {count}")
     refuse_exposure(settings, host)
     # Once, before they would all do it.
-    database.migrate(settings.database_url)
+    migrations.migrate(settings.database_url)
     ProductDatabase(settings.database_url).close()
     supervisor = processes.Supervisor(arguments, host, port, count, patience(settings))
     logger.info("Starting %s processes on http://%s:%s", count, host, port)

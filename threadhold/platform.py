@@ -25,13 +25,16 @@ from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from langgraph_runtime_sql import options
+from langgraph_runtime_sql import hooks as hook_protocol
+from langgraph_runtime_sql import options, runtime
 from langgraph_runtime_sql.database.url import database_path, is_postgres, postgres_dsn
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
+from langgraph_runtime_sql.tenancy.scope import OfCaller
+from threadhold import graph_schemas, stream_codec
 from threadhold.config_file import Config, ConfigError, read_config
 from threadhold.environment import Environment, environment
-from threadhold.http import json_limits
+from threadhold.http import authentication, json_limits, limits, openapi
 from threadhold.http.json_limits import Limits
 
 logger = logging.getLogger(__name__)
@@ -80,9 +83,22 @@ class _Claim:
         return names
 
 
-_claim: _Claim | None = None
-_stock_app: Starlette | None = None
-_running = False
+class _Process:
+    """What there is once in a process, because `langgraph_api` is configured only once.
+
+    Attributes:
+        claim: What the process is configured for; None until the first platform is made.
+        stock_app: The stock application; None until it is first used.
+        running: Whether a platform is in its lifespan.
+    """
+
+    def __init__(self) -> None:
+        self.claim: _Claim | None = None
+        self.stock_app: Starlette | None = None
+        self.running = False
+
+
+_process = _Process()
 
 
 class LangGraphPlatform:
@@ -197,10 +213,9 @@ class LangGraphPlatform:
     @property
     def app(self) -> Starlette:
         """The stock application. Imports `langgraph_api` at first use."""
-        global _stock_app
-        if _stock_app is None:
-            _stock_app = _load(self._claim)
-        return _stock_app
+        if _process.stock_app is None:
+            _process.stock_app = _load(self._claim)
+        return _process.stock_app
 
     @asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
@@ -210,8 +225,7 @@ class LangGraphPlatform:
             ForbiddenPrefix: `app` mounts the platform where it must not be.
             PlatformAlreadyConfigured: it is running already.
         """
-        global _running
-        if _running:
+        if _process.running:
             raise PlatformAlreadyConfigured(
                 "The platform is already running in this process; it cannot be started twice."
             )
@@ -219,12 +233,12 @@ class LangGraphPlatform:
             _check_prefix(prefix)
         stock = self.app
         _forget_store()
-        _running = True
+        _process.running = True
         try:
             async with stock.router.lifespan_context(stock):
                 yield
         finally:
-            _running = False
+            _process.running = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -237,7 +251,7 @@ class LangGraphPlatform:
             _complain(str(error))
             await _refuse(421, str(error), scope, receive, send)
             return
-        if _running:
+        if _process.running:
             await self.app(scope, receive, send)
         else:
             detail = "The platform is not running: the host app must enter platform.lifespan"
@@ -280,20 +294,20 @@ def _unset(env: Mapping[str, str], owned: Environment, source: str) -> dict[str,
 
 def _configure(claim: _Claim, *, explicit: Mapping[str, str], import_paths: Iterable[str]) -> None:
     """Claim the process for `claim`, or find it claimed for the same."""
-    global _claim
-    if _claim is not None and (differences := claim.differences(_claim)):
+    known = _process.claim
+    if known is not None and (differences := claim.differences(known)):
         raise PlatformAlreadyConfigured(
             "This process already serves another configuration (different: "
             f"{', '.join(differences)}). langgraph_api reads its settings once, when it is "
             "imported, so there is one platform a process: give the second one a process of its own."
         )
-    if _claim is None and _imported_otherwise(claim.environment):
+    if known is None and _imported_otherwise(claim.environment):
         raise PlatformAlreadyConfigured(
             "langgraph_api was imported before the platform was made, with other settings. It "
             "reads them once, when it is imported: make the LangGraphPlatform before anything "
             "imports langgraph_api."
         )
-    _claim = claim
+    _process.claim = claim
     _set_environment(claim, explicit)
     sys.path += [path for path in import_paths if path not in sys.path]
 
@@ -326,20 +340,15 @@ def _load(claim: _Claim) -> Starlette:
     # langgraph_api sets the level of the root logger, which is the host's business.
     root.setLevel(level)
 
-    from langgraph_runtime_sql import hooks as hook_protocol
-    from langgraph_runtime_sql.tenancy import scope
-    from threadhold import graph_schemas, stream_codec
-    from threadhold.http import authentication, limits, openapi
-
-    hooks = claim.hooks
+    hooks = _import_object(claim.hooks) if isinstance(claim.hooks, str) else claim.hooks
     try:
-        hook_protocol.configure(_import_object(hooks) if isinstance(hooks, str) else hooks)
+        hook_protocol.check(hooks)
     except TypeError as error:
         raise ConfigError(f"hooks: {error}") from error
-    options.configure(claim.options)
+    runtime.configure(claim.options, hooks)
     app: Starlette = server.app
     if claim.options.tenant_key is not None:
-        app.add_middleware(scope.OfCaller)
+        app.add_middleware(OfCaller)
     limits.install(
         app,
         max_body_bytes=claim.max_body_bytes,

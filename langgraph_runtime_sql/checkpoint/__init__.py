@@ -4,7 +4,6 @@
 for operations that change checkpoints within a larger transaction.
 """
 
-from langgraph_runtime_sql.checkpoint.admission import Claim, claim, write_guard
 from langgraph_runtime_sql.checkpoint.history import (
     copy_thread,
     delete_for_runs,
@@ -15,13 +14,11 @@ from langgraph_runtime_sql.checkpoint.history import (
 )
 from langgraph_runtime_sql.checkpoint.saver import Checkpointer
 from langgraph_runtime_sql.checkpoint.schema import ensure_schema
-from langgraph_runtime_sql.checkpoint.stock import run
+from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.checkpoint.storage import thread_storage
 
 __all__ = [
     "Checkpointer",
-    "Claim",
-    "claim",
     "copy_thread",
     "delete_for_runs",
     "delete_thread",
@@ -31,5 +28,4 @@ __all__ = [
     "prune_thread",
     "run",
     "thread_storage",
-    "write_guard",
 ]

@@ -1,49 +1,16 @@
 """Admission: what must hold, inside its transaction, for a write of a run to be let in."""
 
 from collections.abc import Callable
-from contextvars import ContextVar
-from dataclasses import dataclass, field
 
 from sqlalchemy import Integer, Text, bindparam, func, literal, select
 
-from langgraph_runtime_sql.clock import elapsed
+from langgraph_runtime_sql import request_context
+from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import RUNNING_LITERAL, runs
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.statuses import IN_FLIGHT
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """The attempt at a run on whose behalf the current task writes.
-
-    Attributes:
-        run_id: The run.
-        attempt: How many times the run has been started, this one included.
-        temporary_thread_id: The run's thread, if it goes when the run does.
-        since: When what gave it its lease began, by `clock.elapsed`.
-        owner: Whose attempt it is. Where attempts are not counted, another process may
-            make one with the same number.
-    """
-
-    run_id: str
-    attempt: int
-    temporary_thread_id: str | None = None
-    since: float = field(default_factory=elapsed, compare=False)
-    owner: str | None = None
-
-
-claim: ContextVar[Claim | None] = ContextVar("checkpoint_claim", default=None)
-"""Set by the queue before it starts a worker; every write of the run is checked against it."""
-
-write_guard: ContextVar[Callable[[Connection, str | None], None] | None] = ContextVar(
-    "checkpoint_write_guard", default=None
-)
-"""Called first in the transaction of each checkpoint write; what it raises undoes the write.
-
-It is told the id of a checkpoint that is put, and None of writes onto one.
-"""
 
 _owned_run = select(runs.c.attempt, runs.c.claimed_by).where(
     runs.c.run_id == bindparam("run_id"),
@@ -80,7 +47,7 @@ def admission(checkpoint_id: str | None = None) -> Callable[[Connection], None]:
     guard does. Where others write at the same time, what follows it may be sent to the database
     before it has answered, which then does none of it, and the write ends with SupersededAttempt.
     """
-    owner, guard = claim.get(), write_guard.get()
+    owner, guard = request_context.claim.get(), request_context.write_guard.get()
 
     def admit(conn: Connection) -> None:
         if owner is not None and conn.locks:
@@ -111,7 +78,7 @@ def not_superseded() -> Callable[[Connection], None]:
     Unlike a checkpoint, what a graph remembers may well be written once its run has ended. But not
     by an attempt after which there was another. The returned function raises SupersededAttempt.
     """
-    owner = claim.get()
+    owner = request_context.claim.get()
 
     def admit(conn: Connection) -> None:
         if owner is None:

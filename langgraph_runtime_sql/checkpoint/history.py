@@ -9,7 +9,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from langgraph_runtime_sql.checkpoint import undo
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, serializer
-from langgraph_runtime_sql.checkpoint.stock import run, run_many, stock_saver
+from langgraph_runtime_sql.checkpoint.sql import run, run_many
+from langgraph_runtime_sql.checkpoint.stock import stock_saver
 from langgraph_runtime_sql.database.connection import Connection
 
 Saver = BaseCheckpointSaver[str]

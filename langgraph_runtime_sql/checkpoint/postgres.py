@@ -21,8 +21,9 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import set_json_loads
 
 from langgraph_runtime_sql.checkpoint import undo
-from langgraph_runtime_sql.checkpoint.stock import NAMES
+from langgraph_runtime_sql.checkpoint.sql import NAMES
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.postgres.lock_wait import concurrently, run_foreign_migration
 
 _INT64 = range(-(2**63), 2**63)
 _INDEXES = (
@@ -80,11 +81,8 @@ def ensure_schema(raw: Any) -> None:
     Raises:
         DatabaseBusy: others have been using a table for ten minutes.
     """
-    # Here, because the migrations import this package.
-    from langgraph_runtime_sql.database.postgres.lock_wait import concurrently, others
-
     # Indexes on tables that others write to can only be built outside of transactions.
-    others(raw, PostgresSaver(raw).setup)
+    run_foreign_migration(raw, PostgresSaver(raw).setup)
     raw.execute(undo.TABLE.format(binary="BYTEA", **NAMES["postgresql"]))
     for statement in _INDEXES:
         concurrently(raw, statement.format(**NAMES["postgresql"]))

@@ -23,13 +23,14 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from langgraph_runtime_sql import request_context, runtime
 from langgraph_runtime_sql.checkpoint import history, undo
-from langgraph_runtime_sql.checkpoint.admission import admission, claim
+from langgraph_runtime_sql.checkpoint.admission import admission
 from langgraph_runtime_sql.checkpoint.metadata import checkpoint_metadata, matches
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, UnpackHook, serializer
 from langgraph_runtime_sql.checkpoint.stock import stock_saver
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.database import current
+from langgraph_runtime_sql.database.database import Database
 
 # The metadata keys that mean in SQLite's JSON paths what they say.
 _SQL_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -66,6 +67,11 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
     get_next_version = SqliteSaver.get_next_version
 
+    @property
+    def _database(self) -> Database:
+        # Asked for each time, because graphs keep their saver for longer than one lifespan.
+        return runtime.current().database
+
     # --- reading ---
 
     def _get_tuple(self, config: RunnableConfig) -> Callable[[Connection], CheckpointTuple | None]:
@@ -73,10 +79,10 @@ class Checkpointer(BaseCheckpointSaver[str]):
         return lambda conn: stock_saver(conn, self.serde).get_tuple(config)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return current().read_sync(self._get_tuple(config))
+        return self._database.read_sync(self._get_tuple(config))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await current().read(self._get_tuple(config))
+        return await self._database.read(self._get_tuple(config))
 
     def _list(
         self,
@@ -106,7 +112,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        yield from current().read_sync(self._list(config, filter, before, limit))
+        yield from self._database.read_sync(self._list(config, filter, before, limit))
 
     async def alist(
         self,
@@ -116,7 +122,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        for found in await current().read(self._list(config, filter, before, limit)):
+        for found in await self._database.read(self._list(config, filter, before, limit)):
             yield found
 
     def _delta_history(
@@ -130,12 +136,12 @@ class Checkpointer(BaseCheckpointSaver[str]):
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        return current().read_sync(self._delta_history(config, channels))
+        return self._database.read_sync(self._delta_history(config, channels))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        return await current().read(self._delta_history(config, channels))
+        return await self._database.read(self._delta_history(config, channels))
 
     # --- writing ---
 
@@ -146,7 +152,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> Callable[[Connection], RunnableConfig]:
-        admit, owner = admission(checkpoint["id"]), claim.get()
+        admit, owner = admission(checkpoint["id"]), request_context.claim.get()
         where = _location(config)
         if owner is not None:
             # From now on: the writes that come with it need not wait for it.
@@ -154,7 +160,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
             self._own.add((owner.run_id, (thread_id, ns, checkpoint["id"])))
         about = checkpoint_metadata(config, metadata, owner.run_id if owner else None)
         # Serialized here and now: the graph goes on and may change what it put.
-        if current().dialect_name == "sqlite":
+        if self._database.dialect_name == "sqlite":
             typed = {"id": checkpoint["id"], "typed": self.serde.dumps_typed(checkpoint)}
         else:
             from langgraph_runtime_sql.checkpoint import postgres
@@ -176,7 +182,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return current().write_sync(self._put(config, checkpoint, metadata, new_versions))
+        return self._database.write_sync(self._put(config, checkpoint, metadata, new_versions))
 
     async def aput(
         self,
@@ -185,7 +191,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return await current().write(self._put(config, checkpoint, metadata, new_versions))
+        return await self._database.write(self._put(config, checkpoint, metadata, new_versions))
 
     def _put_writes(
         self,
@@ -194,7 +200,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
         task_id: str,
         task_path: str,
     ) -> Callable[[Connection], None]:
-        admit, owner, where = admission(), claim.get(), _location(config)
+        admit, owner, where = admission(), request_context.claim.get(), _location(config)
         place = _place(where)
         typed = [
             (channel, {"typed": self.serde.dumps_typed(value)}) for channel, value in _whole(writes)
@@ -215,7 +221,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        current().write_sync(self._put_writes(config, writes, task_id, task_path))
+        self._database.write_sync(self._put_writes(config, writes, task_id, task_path))
 
     async def aput_writes(
         self,
@@ -224,37 +230,37 @@ class Checkpointer(BaseCheckpointSaver[str]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        await current().write(self._put_writes(config, writes, task_id, task_path))
+        await self._database.write(self._put_writes(config, writes, task_id, task_path))
 
     # --- whole threads and runs ---
 
     def delete_thread(self, thread_id: str) -> None:
-        current().write_sync(lambda conn: history.delete_thread(conn, thread_id))
+        self._database.write_sync(lambda conn: history.delete_thread(conn, thread_id))
 
     async def adelete_thread(self, thread_id: str) -> None:
-        await current().write(lambda conn: history.delete_thread(conn, thread_id))
+        await self._database.write(lambda conn: history.delete_thread(conn, thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        current().write_sync(lambda conn: history.delete_for_runs(conn, run_ids))
+        self._database.write_sync(lambda conn: history.delete_for_runs(conn, run_ids))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        await current().write(lambda conn: history.delete_for_runs(conn, run_ids))
+        await self._database.write(lambda conn: history.delete_for_runs(conn, run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        current().write_sync(
+        self._database.write_sync(
             lambda conn: history.copy_thread(conn, source_thread_id, target_thread_id)
         )
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        await current().write(
+        await self._database.write(
             lambda conn: history.copy_thread(conn, source_thread_id, target_thread_id)
         )
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        current().write_sync(_pruning(thread_ids, strategy))
+        self._database.write_sync(_pruning(thread_ids, strategy))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        await current().write(_pruning(thread_ids, strategy))
+        await self._database.write(_pruning(thread_ids, strategy))
 
 
 def _pruning(thread_ids: Sequence[str], strategy: str) -> Callable[[Connection], None]:

@@ -5,7 +5,7 @@ import sqlite3
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph_runtime_sql.checkpoint import undo
-from langgraph_runtime_sql.checkpoint.stock import RUN_ID
+from langgraph_runtime_sql.checkpoint.sql import RUN_ID
 
 
 def ensure_schema(raw: sqlite3.Connection) -> None:

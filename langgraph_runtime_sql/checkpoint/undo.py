@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 
-from langgraph_runtime_sql.checkpoint.stock import NAMES, run, run_many
+from langgraph_runtime_sql.checkpoint.sql import NAMES, run, run_many
 from langgraph_runtime_sql.database.connection import Connection
 
 Place = tuple[str, str, str]

@@ -3,7 +3,7 @@
 The names below are those that `langgraph_api` looks up in `langgraph_runtime.database`.
 """
 
-from langgraph_runtime_sql.database.database import (
+from langgraph_runtime_sql.database.interface import (
     connect,
     dependency_checks,
     healthcheck,

@@ -139,16 +139,16 @@ class Connection:
             cursor.executemany(text, params)
 
     @contextmanager
-    def undoing(self) -> Iterator[None]:
-        """Undo what is written in here, and forget its `after_commit`.
+    def rolled_back(self) -> Iterator[None]:
+        """Roll back to the savepoint before the block at its end, and forget its `after_commit`.
 
-        What is raised in here goes on, and undoes the whole operation.
+        An exception from the block is raised on, and rolls back the whole operation.
         """
         noted = len(self._committed)
-        self._do("SAVEPOINT undoing")
+        self._do("SAVEPOINT rolled_back")
         yield
-        self._do("ROLLBACK TO undoing")
-        self._do("RELEASE undoing")
+        self._do("ROLLBACK TO rolled_back")
+        self._do("RELEASE rolled_back")
         del self._committed[noted:]
 
     def _do(self, command: str) -> None:

@@ -1,8 +1,8 @@
-"""Database: the one object that owns connections, transactions, health and migrations."""
+"""Database: the one object that owns connections, transactions and health."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +14,7 @@ from langgraph_runtime_sql.database.sqlite.engine import SqliteEngine, opening
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership, make_folder
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.database.url import database_path, is_postgres
-from langgraph_runtime_sql.errors import NotStarted
+from langgraph_runtime_sql.database.visibility import Visibility
 
 if TYPE_CHECKING:
     from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
@@ -30,9 +30,14 @@ _PING = Prepared(select(literal(1).label("one")))
 class Database:
     """Runs operations, each a plain function of one connection, each in one transaction.
 
+    What lies above this package is handed in; `migrations.open_database` does so.
+
     Args:
         url: `sqlite:///relative.db`, `sqlite:////absolute.db` or
             `postgresql://user:password@host:port/database`.
+        upgrade: Brings the schema up to date through an engine, on the calling thread.
+        register_functions: Gives a connection to SQLite the SQL functions of statements.
+        visibility: Which rows the caller's transactions see, asked where the caller is.
         power_loss: Wait for the disk at each commit. Without it an acknowledged
             write survives the death of the process, not of the machine. Postgres
             decides this for itself.
@@ -45,12 +50,16 @@ class Database:
         self,
         url: str,
         *,
+        upgrade: "Callable[[SqliteEngine | PostgresEngine], None]",
+        register_functions: Callable[[sqlite3.Connection], None],
+        visibility: Callable[[], Visibility],
         power_loss: bool = False,
         exclusive: bool = True,
         shared: bool = False,
         connect: Callable[..., Any] | None = None,
     ) -> None:
         self.url = url
+        self._upgrade = upgrade
         self._path: Path | None = None
         self._shared = shared
         self._engine: SqliteEngine | PostgresEngine
@@ -64,12 +73,19 @@ class Database:
                 ownership as postgres_ownership,
             )
 
-            self._engine = engine = postgres.PostgresEngine(url, connect=connect)
+            self._engine = engine = postgres.PostgresEngine(
+                url, visibility=visibility, connect=connect
+            )
             if exclusive:
                 self._ownership = postgres_ownership.PostgresOwnership(engine, shared=shared)
         else:
             self._path = path = database_path(url)
-            self._engine = SqliteEngine(path, power_loss=power_loss, connect=connect)
+            self._engine = SqliteEngine(
+                path,
+                register_functions=register_functions,
+                power_loss=power_loss,
+                connect=connect,
+            )
             self._ownership = Ownership(path) if exclusive else None
         self.dialect_name: str = self._engine.dialect.name
 
@@ -106,24 +122,22 @@ class Database:
         elif self._path is not None:
             make_folder(self._path)
         try:
-            self._upgrade()
-            if self._path is None and self._ownership is not None:
-                from langgraph_runtime_sql.migrations.postgres import check_complete
-
-                check_complete(self.url)
+            self._migrate()
         except BaseException:
             if self._ownership is not None:
                 self._ownership.release()
             raise
 
-    def _upgrade(self) -> None:
-        from langgraph_runtime_sql.migrations import upgrade
-
-        if self._path is None:
-            upgrade(self._engine)
+    def _migrate(self) -> None:
+        if self._path is not None:
+            with opening(self._path):
+                self._upgrade(self._engine)
             return
-        with opening(self._path):
-            upgrade(self._engine)
+        self._upgrade(self._engine)
+        if self._ownership is not None:
+            from langgraph_runtime_sql.database.postgres.ownership import check_complete
+
+            check_complete(self.url)
 
     async def stop(self) -> None:
         """Finish what was accepted and close. Repeatable; later use raises DatabaseClosed."""
@@ -209,119 +223,3 @@ def _limited(fn: Callable[[Connection], T], advice: str) -> Callable[[Connection
             return fn(conn)
 
     return limited
-
-
-_current: Database | None = None
-
-
-def open_database(url: str, **options: Any) -> Database:
-    """A database that is not the runtime's: for tools and tests. Start and stop it."""
-    return Database(url, **options)
-
-
-def current() -> Database:
-    """The runtime's database.
-
-    Raises:
-        NotStarted: outside the platform's lifespan.
-    """
-    if _current is None:
-        raise NotStarted
-    return _current
-
-
-async def start_pool() -> None:
-    """Open the database that the configuration names."""
-    global _current
-    from langgraph_api import config
-
-    from langgraph_runtime_sql import options
-    from langgraph_runtime_sql.store import store
-
-    if _current is not None:
-        return
-    # Before the start, which makes the store's tables as they are configured.
-    store.set_store_config(config.STORE_CONFIG)
-    database = Database(
-        str(config.DATABASE_URI),
-        power_loss=options.current().power_loss,
-        shared=options.redis_url() is not None,
-    )
-    await database.start()
-    _current = database
-
-
-async def stop_pool() -> None:
-    """Close it. Repeatable."""
-    global _current
-    database, _current = _current, None
-    if database is not None:
-        await database.stop()
-
-
-class Handle:
-    """What `connect()` yields. Operations own their transactions, so it holds no connection.
-
-    The API creates a batch of runs in one task each, which wait for each other. Where one
-    fails, the others would wait for ever, so they share the fate of their handle.
-    """
-
-    def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._failed = False
-
-    def enlist(self) -> None:
-        """Cancel the current task when this handle's block fails.
-
-        Raises:
-            asyncio.CancelledError: it has failed already.
-        """
-        if self._failed:
-            raise asyncio.CancelledError("Another operation on the same connection has failed")
-        if (task := asyncio.current_task()) is not None:
-            self._tasks.add(task)
-
-    def fail(self) -> None:
-        """The block has failed: cancel the other tasks that are still at it."""
-        self._failed = True
-        for task in self._tasks - {asyncio.current_task()}:
-            task.cancel("Another operation on the same connection has failed")
-
-
-@asynccontextmanager
-async def connect(*, supports_core_api: bool = False) -> AsyncIterator[Handle]:
-    """The interface's connection: each operation commits before it returns."""
-    handle = Handle()
-    try:
-        yield handle
-    except BaseException:
-        handle.fail()
-        raise
-
-
-async def healthcheck(*, check_db: bool = True) -> None:
-    """Raise unless the database is well."""
-    if check_db:
-        await current().check()
-
-
-def dependency_checks() -> dict[str, Callable[[], Awaitable[None]]]:
-    """What `/ok?check_db=1` asks, by name."""
-    return {"database": current().check}
-
-
-def pool_stats(*args: Any, **kwargs: Any) -> dict[str, Any]:
-    """Pool figures of a client-server database; SQLite has none."""
-    return {}
-
-
-def migrate(url: str) -> None:
-    """Bring the schema of `url` up to date, without starting anything.
-
-    Postgres may be served meanwhile, a file may not.
-    """
-    database = Database(url, exclusive=not is_postgres(url))
-    try:
-        database.migrate()
-    finally:
-        database.close()

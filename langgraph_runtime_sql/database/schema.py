@@ -320,7 +320,7 @@ crons = Table(
 )
 
 # What is true of the whole database, by name; see `tenants`.
-facts = Table(
+database_settings = Table(
     "facts",
     metadata,
     Column("name", Text, primary_key=True),

@@ -1,4 +1,4 @@
-"""Guests: commands that write to a database beside whoever owns it, which a move cannot have.
+"""Shared lock: held by commands that write beside a server, and refused during a move.
 
 A move reads its source as it was at one moment, and compares its target with that: what
 somebody else writes meanwhile would be left behind in the one, and be too much in the other.
@@ -18,8 +18,8 @@ _KEY = 7_214_880_117
 
 
 @contextmanager
-def guest(url: str) -> Iterator[None]:
-    """Write beside a server, if one runs, and beside other guests, until the end of the block.
+def shared_lock(url: str) -> Iterator[None]:
+    """Write beside a server, if one runs, and beside others that hold it, until the end of the block.
 
     Args:
         url: As in `Database`.
@@ -38,15 +38,15 @@ def guest(url: str) -> Iterator[None]:
                 "again once it has ended, on the database that is served from then on."
             )
         if is_postgres(url):
-            from langgraph_runtime_sql.migrations.postgres import check_complete
+            from langgraph_runtime_sql.database.postgres.ownership import check_complete
 
             check_complete(url)
         yield
 
 
 @contextmanager
-def no_guests(url: str) -> Iterator[None]:
-    """Keep all guests out until the end of the block.
+def exclusive_lock(url: str) -> Iterator[None]:
+    """Keep out all that `shared_lock` lets in until the end of the block.
 
     Raises:
         DatabaseInUse: there is one.

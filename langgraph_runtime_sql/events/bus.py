@@ -360,31 +360,3 @@ def _since(after: Order, logs: list[Log], live: Subscription | None, *, whole: b
     if (gone and all(event.order > after for event in waiting)) or (live and live.broken):
         return [lost(), *found]
     return found
-
-
-_current: LocalBus | None = None
-
-
-def current() -> LocalBus:
-    """The bus of this process."""
-    global _current
-    if _current is None:
-        _current = LocalBus()
-    return _current
-
-
-def reset(keep_seconds: float, redis_url: str | None = None, prefix: str | None = None) -> None:
-    """Start afresh, as a new process would.
-
-    Args:
-        keep_seconds: How long a finished run's stream can still be resumed.
-        redis_url: The Redis through which several processes share one database.
-        prefix: What all keys and channels there begin with.
-    """
-    global _current
-    if redis_url is None:
-        _current = LocalBus(keep_seconds)
-    else:
-        from langgraph_runtime_sql.events.redis.bus import RedisBus
-
-        _current = RedisBus(redis_url, keep_seconds, prefix=prefix)

@@ -7,7 +7,7 @@ reaches no other's followers.
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
-from langgraph_runtime_sql import options
+from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.tenancy import scope
 
@@ -53,10 +53,12 @@ class StreamKey(NamedTuple):
     @classmethod
     def here(cls, thread_id: Any, run_id: Any = THREAD) -> Self:
         """The key for what the calling task publishes, or makes, in its own scope."""
-        return cls(scope.current().tenant, str(thread_id), str(run_id))
+        return cls(
+            scope.current(runtime.current().options.tenant_key).tenant, str(thread_id), str(run_id)
+        )
 
 
 def _tenant(row: Row) -> str | None:
     # Without a key the column may hold what an earlier key has left.
-    tenant: str | None = row["tenant"] if options.current().tenant_key is not None else None
+    tenant: str | None = row["tenant"] if runtime.current().options.tenant_key is not None else None
     return tenant

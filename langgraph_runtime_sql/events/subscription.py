@@ -41,7 +41,7 @@ class Subscription:
         # Each is written by one side only, so that neither waits for the other.
         self._pushed = 0
         self._read = 0
-        self._most = WAITING_BYTES
+        self._limit = WAITING_BYTES
         self._waiter: asyncio.Future[None] | None = None
         self._leave = leave
 
@@ -50,7 +50,7 @@ class Subscription:
         if self.broken and not event.is_loss and self._is_idle(event):
             return
         self._pushed += event.size
-        if self._pushed - self._read > self._most and self._events and not self.broken:
+        if self._pushed - self._read > self._limit and self._events and not self.broken:
             self.broken = True
             # In one step, because the reader may take one just now.
             self._events = deque((lost(), event) if event.is_end else (lost(),))
@@ -114,7 +114,7 @@ class Subscription:
         size = sum(event.size for event in events)
         self._events = deque(events)
         self._pushed = self._read + size
-        self._most = WAITING_BYTES + size
+        self._limit = WAITING_BYTES + size
         self.broken = self.broken or any(event.is_loss for event in events)
 
     def lose(self) -> None:

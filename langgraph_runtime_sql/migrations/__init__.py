@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.schema import metadata
+from langgraph_runtime_sql.database.sqlite.engine import DIALECT, SqliteEngine
+from langgraph_runtime_sql.database.url import is_postgres
 from langgraph_runtime_sql.errors import DatabaseTooNew
 from langgraph_runtime_sql.migrations import triggers
-from langgraph_runtime_sql.store import store
+from langgraph_runtime_sql.search import filters
+from langgraph_runtime_sql.store.store import SqlStore
+from langgraph_runtime_sql.tenancy import scope
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -20,14 +25,52 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
-    from langgraph_runtime_sql.database.sqlite.engine import SqliteEngine
 
 HEAD = "0004"
 _FOLDER = Path(__file__).parent
 
 
-def upgrade(engine: "SqliteEngine | PostgresEngine") -> None:
+def open_database(
+    url: str, *, tenant_key: str | None = None, store: SqlStore | None = None, **options: Any
+) -> Database:
+    """A database with everything that it is handed. The caller starts and stops it.
+
+    Args:
+        url: As in `Database`.
+        tenant_key: As in `Options`. Without it every transaction sees all rows.
+        store: Whose tables it has. By default those of a store without vector search.
+        options: The other arguments of `Database`.
+    """
+    return Database(
+        url,
+        upgrade=partial(upgrade, store=store or SqlStore()),
+        register_functions=filters.register_functions,
+        visibility=partial(scope.current, tenant_key),
+        **options,
+    )
+
+
+def migrate(url: str, store: SqlStore | None = None) -> None:
+    """Bring the schema of `url` up to date, without starting anything.
+
+    Postgres may be served meanwhile, a file may not.
+
+    Args:
+        url, store: As in `open_database`.
+    """
+    database = open_database(url, store=store, exclusive=not is_postgres(url))
+    try:
+        database.migrate()
+    finally:
+        database.close()
+
+
+def upgrade(engine: "SqliteEngine | PostgresEngine", store: SqlStore) -> None:
     """Bring the database to `HEAD`, the savers' and stores' own tables included.
+
+    Args:
+        engine: Of the database.
+        store: Whose tables it has.
 
     Raises:
         DatabaseTooNew: it is past `HEAD`.
@@ -35,7 +78,7 @@ def upgrade(engine: "SqliteEngine | PostgresEngine") -> None:
         DatabaseBusy: others have been migrating it, or using a table, for ten minutes.
     """
     if engine.dialect.name == "postgresql":
-        _upgrade_postgres(engine)
+        _upgrade_postgres(engine, store)
         return
     raw: Any = engine.open()
     found = _revision(raw)
@@ -49,7 +92,7 @@ def upgrade(engine: "SqliteEngine | PostgresEngine") -> None:
     store.ensure_schema(raw)
 
 
-def _upgrade_postgres(engine: Any) -> None:
+def _upgrade_postgres(engine: Any, store: SqlStore) -> None:
     from langgraph_runtime_sql.migrations import postgres
 
     with postgres.alone(engine) as raw:
@@ -59,7 +102,7 @@ def _upgrade_postgres(engine: Any) -> None:
         elif found != HEAD:
             _check_known(found)
             replay_postgres(engine)
-        postgres.ensure_others(raw)
+        postgres.ensure_others(raw, store)
 
 
 def _revision(raw: sqlite3.Connection) -> str | None:
@@ -75,8 +118,6 @@ def _create(raw: sqlite3.Connection) -> None:
 
     Without Alembic, because importing it would double the time to the first answer.
     """
-    from langgraph_runtime_sql.database.sqlite.engine import DIALECT
-
     raw.execute("BEGIN IMMEDIATE")
     for table in metadata.sorted_tables:
         raw.execute(str(CreateTable(table).compile(dialect=DIALECT)))
@@ -135,7 +176,7 @@ def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool
 
-    from langgraph_runtime_sql.database.postgres.lock_wait import patiently
+    from langgraph_runtime_sql.database.postgres.lock_wait import retry_while_locked
     from langgraph_runtime_sql.migrations import postgres
 
     def connect() -> Any:
@@ -149,7 +190,7 @@ def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
         for script in _missing(postgres.revision(raw), to):
             if (prepare := getattr(script.module, "prepare", None)) is not None:
                 prepare(raw)
-            patiently(raw, partial(_run, alchemy, script.revision))
+            retry_while_locked(raw, partial(_run, alchemy, script.revision))
 
 
 def _missing(found: str | None, to: str) -> list["Script"]:
@@ -164,11 +205,11 @@ def _missing(found: str | None, to: str) -> list["Script"]:
 def _run(alchemy: "Engine", revision: str) -> None:
     from alembic import command
 
-    from langgraph_runtime_sql.database.postgres.lock_wait import BRIEFLY
+    from langgraph_runtime_sql.database.postgres.lock_wait import SHORT_LOCK_TIMEOUT
 
     config = _config()
     with alchemy.begin() as connection:
-        connection.exec_driver_sql(BRIEFLY)
+        connection.exec_driver_sql(SHORT_LOCK_TIMEOUT)
         connection.exec_driver_sql("SET LOCAL threadhold.everything = 'on'")
         config.attributes["connection"] = connection
         command.upgrade(config, revision)

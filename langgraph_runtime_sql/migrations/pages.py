@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import sql
 
 from langgraph_runtime_sql.database.postgres.engine import Raw
-from langgraph_runtime_sql.database.postgres.lock_wait import BRIEFLY, patiently
+from langgraph_runtime_sql.database.postgres.lock_wait import SHORT_LOCK_TIMEOUT, retry_while_locked
 
 # Of the table whose keys are walked through: each may stand for some dozen rows.
 SIZE = 500
@@ -33,7 +33,7 @@ def each(raw: Raw, table: str, key: str, statement: str) -> None:
     """
     start: sql.Composable = sql.SQL("")
     while keys := _next(raw, table, key, start):
-        patiently(raw, partial(_run, raw, statement, keys))
+        retry_while_locked(raw, partial(_run, raw, statement, keys))
         start = sql.SQL("WHERE {} > {}").format(sql.Identifier(key), sql.Literal(keys[-1]))
 
 
@@ -47,5 +47,5 @@ def _next(raw: Raw, table: str, key: str, start: sql.Composable) -> list[Any]:
 
 def _run(raw: Raw, statement: str, keys: list[Any]) -> None:
     with raw.transaction():
-        raw.execute(BRIEFLY)
+        raw.execute(SHORT_LOCK_TIMEOUT)
         raw.execute(statement.encode(), (keys,))

@@ -15,9 +15,9 @@ from langgraph_runtime_sql.database.postgres import lock_wait
 from langgraph_runtime_sql.database.postgres.connection import DIALECT
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw
 from langgraph_runtime_sql.database.schema import metadata
-from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseIncomplete, DatabaseOverloaded
+from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
 from langgraph_runtime_sql.migrations import functions, triggers
-from langgraph_runtime_sql.store import store
+from langgraph_runtime_sql.store.store import SqlStore
 from langgraph_runtime_sql.tenancy import row_security
 
 _KEY = 7_214_880_110
@@ -47,7 +47,7 @@ def alone(engine: PostgresEngine) -> Iterator[Raw]:
     except psycopg.OperationalError as error:
         raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
     try:
-        deadline = time.monotonic() + lock_wait.PATIENCE_SECONDS
+        deadline = time.monotonic() + lock_wait.WAIT_SECONDS
         # Asked again and again: building an index concurrently waits for the end of every
         # statement under way, also of one that would itself wait for this lock.
         while not _held(raw, "pg_try_advisory_lock"):
@@ -78,30 +78,6 @@ def revision(raw: Raw) -> str | None:
     return None if row is None else str(row[0])
 
 
-def check_complete(url: str) -> None:
-    """Raise where a part of the data is still in the file that it is moved from.
-
-    Raises:
-        DatabaseIncomplete: it is.
-        DatabaseOverloaded: the server cannot be reached.
-    """
-    try:
-        with PostgresEngine(url).open() as raw:
-            [(moves,)] = raw.execute("SELECT to_regclass('moves')").fetchall()
-            unfinished = (
-                moves
-                and raw.execute("SELECT source FROM moves WHERE finished_at IS NULL").fetchone()
-            )
-    except psycopg.OperationalError as error:
-        raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
-    if unfinished:
-        raise DatabaseIncomplete(
-            f"Moving {unfinished[0]} into this database was not finished. Finish it by the same "
-            f"command, `threadhold migrate --from sqlite:///{unfinished[0]} --to ...`, "
-            "or serve the file as before"
-        )
-
-
 def create(raw: Raw, head: str) -> None:
     """Make the schema in an empty database as `tables` has it."""
     with raw.transaction():
@@ -123,9 +99,9 @@ def _condition(index: Index) -> ColumnElement[bool] | None:
     return where
 
 
-def ensure_others(raw: Raw) -> None:
+def ensure_others(raw: Raw, store: SqlStore) -> None:
     """Bring what has no revision up to date: functions, and langgraph's own tables."""
-    lock_wait.patiently(raw, partial(_ensure_ours, raw))
+    lock_wait.retry_while_locked(raw, partial(_ensure_ours, raw))
     checkpoint_tables.ensure_schema(raw)
     store.ensure_postgres_schema(raw)
     row_security.ensure(raw)
@@ -134,7 +110,7 @@ def ensure_others(raw: Raw) -> None:
 
 def _ensure_ours(raw: Raw) -> None:
     with raw.transaction():
-        raw.execute(lock_wait.BRIEFLY)
+        raw.execute(lock_wait.SHORT_LOCK_TIMEOUT)
         functions.ensure(raw)
         triggers.ensure_postgres(raw)
 

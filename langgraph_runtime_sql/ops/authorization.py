@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import hooks
+from langgraph_runtime_sql import request_context
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.search import filters
@@ -48,8 +48,8 @@ def caller(ctx: Any = None) -> Caller:
 
     base = ctx or get_auth_ctx()
     if base is None:
-        return Caller(note=hooks.note())
-    return Caller(identity=get_user_id(base.user), user=base.user, note=hooks.note())
+        return Caller(note=request_context.note())
+    return Caller(identity=get_user_id(base.user), user=base.user, note=request_context.note())
 
 
 async def rows(found: Iterable[Row]) -> Rows:

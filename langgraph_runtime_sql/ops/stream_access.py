@@ -9,8 +9,7 @@ from uuid import UUID
 
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import options
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.events.stream_key import THREAD, StreamKey
 from langgraph_runtime_sql.ops.authorization import Filter
@@ -25,13 +24,20 @@ def is_restricted(permitted: Filter) -> bool:
     Args:
         permitted: The filter of the host's handler.
     """
-    return bool(permitted) or not scope.current().everything
+    return bool(permitted) or not sees_everything()
+
+
+def sees_everything() -> bool:
+    """Return whether the calling task may see the rows of every tenant."""
+    return scope.current(runtime.current().options.tenant_key) == scope.EVERYTHING
 
 
 async def key_of(thread_id: UUID, run_id: Any = THREAD) -> StreamKey:
     """The key by which the caller follows a thread, or a run in it, which need not exist yet."""
-    if options.current().tenant_key is not None:
-        thread = await database.current().read(lambda conn: thread_rows.find(conn, thread_id))
+    if runtime.current().options.tenant_key is not None:
+        thread = await runtime.current().database.read(
+            lambda conn: thread_rows.find(conn, thread_id)
+        )
         if thread is not None:
             return StreamKey.of_thread(thread)._replace(run_id=str(run_id))
     return StreamKey.here(thread_id, run_id)
@@ -58,7 +64,7 @@ async def find_run(
         row = run_rows.find(conn, run_id)
         return None if row is None or row["thread_id"] != thread_id else StreamKey.of_run(row)
 
-    return await database.current().read(fn)
+    return await runtime.current().database.read(fn)
 
 
 class Admission:
@@ -87,7 +93,7 @@ class Admission:
             if is_last:
                 self._admitted.discard(run_id)
             return True
-        if not await database.current().read(lambda conn: self._sees(conn, run_id)):
+        if not await runtime.current().database.read(lambda conn: self._sees(conn, run_id)):
             return False
         if run_id != THREAD and not is_last:
             self._admitted.add(run_id)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
-from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql import request_context
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,7 +23,7 @@ class NodeThreads(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         # Here, because the threads do not know who asks.
-        owner = checkpoint.claim.get()
+        owner = request_context.claim.get()
         if owner is None:
             return super().submit(fn, *args, **kwargs)
         work: Any = _work

@@ -14,20 +14,21 @@ from typing import Any
 import structlog
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint, options
+from langgraph_runtime_sql import request_context, runtime
+from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.clock import elapsed
-from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.errors import GraphExited, SupersededAttempt
+from langgraph_runtime_sql.errors import GraphExited, NotStarted, SupersededAttempt
 from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.metrics import workers
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import end as run_end
-from langgraph_runtime_sql.ops.runs import leases
-from langgraph_runtime_sql.queue import node_threads, recovery, system_exit
+from langgraph_runtime_sql.ops.runs import leases, recovery
+from langgraph_runtime_sql.queue import node_threads, system_exit
 from langgraph_runtime_sql.queue.isolated_loops import IsolatedLoops
-from langgraph_runtime_sql.queue.stuck_runs import Stragglers
+from langgraph_runtime_sql.queue.stuck_runs import StuckRuns
+from langgraph_runtime_sql.runtime import Runtime
 from langgraph_runtime_sql.tenancy import scope
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -48,53 +49,46 @@ class _Active:
     task: asyncio.Task[Any]
     began: float
     # Whether it was told to stop.
-    told: bool = False
-
-
-_current: "Queue | None" = None
-
-
-def note_told(run_id: str) -> None:
-    """A run of this process was told to stop."""
-    for key, active in list(_current.active.items()) if _current is not None else ():
-        if key[0] == run_id:
-            active.told = True
-
-
-def is_stopping() -> bool:
-    """Whether the queue is on its way out: what it hands back was not the run's fault."""
-    return _current is not None and _current.stopping
+    asked_to_stop: bool = False
 
 
 def drain() -> None:
     """Claim nothing more, where another process can: this one is about to stop.
 
-    From any thread, and from a signal's handler.
+    From any thread, and from a signal's handler. Does nothing where no queue works.
     """
-    if _current is not None and not database.current().alone:
-        _current.draining = True
+    try:
+        here = runtime.current()
+    except NotStarted:
+        return
+    if here.queue is not None and not here.database.alone:
+        here.queue.draining = True
 
 
 class Queue:
     """Starts runs, at most `slots` at once, until it is cancelled.
 
     Args:
+        here: The runtime whose database has the runs. While the queue works it is its `queue`.
         slots: How many runs may run in this process at once.
         isolated: Give each slot an event loop in a thread of its own.
     """
 
-    def __init__(self, slots: int, *, isolated: bool = False) -> None:
+    def __init__(self, here: Runtime, slots: int, *, isolated: bool = False) -> None:
+        self._here = here
         self.slots = slots
         # By run and attempt: one attempt may still be packing up when the next begins.
         self.active: dict[tuple[str, int], _Active] = {}
         self.draining = False
         self.stopping = False
+        self.renewal = leases.Renewal()
+        self._turns = run_claim.Turns()
         self._loops = IsolatedLoops(slots) if isolated else None
         self._wake = asyncio.Event()
         # Those of `active` that were no longer ours at the last renewal.
         self._gone: set[tuple[str, int]] = set()
         self._webhooks: set[asyncio.Task[None]] = set()
-        self._stragglers = Stragglers()
+        self._stuck_runs = StuckRuns()
         # A run that is claimed but not yet in `active` would look lost to a sweep.
         self._claiming = asyncio.Lock()
         # Whether runs may be due that wait for another to end; else an end frees none.
@@ -102,15 +96,14 @@ class Queue:
 
     async def run(self) -> None:
         """Work until cancelled; then let runs finish within the grace period, or hand them back."""
-        global _current
-        _current = self
+        self._here.queue = self
         workers.max = self.slots
         loop = asyncio.get_running_loop()
 
         def wake() -> None:
             loop.call_soon_threadsafe(self._wake.set)
 
-        leave = bus.current().on_queued(wake)
+        leave = self._here.bus.on_queued(wake)
         unguard = system_exit.keep_in(loop)
         # Two, because a sweep may find much to do, and leases end meanwhile.
         keepers = [
@@ -126,8 +119,8 @@ class Queue:
                 keeper.cancel()
             unguard()
             workers.max = workers.active = 0
-            if _current is self:
-                _current = None
+            if self._here.queue is self:
+                self._here.queue = None
 
     async def _work(self) -> None:
         while True:
@@ -148,8 +141,8 @@ class Queue:
         """Start what is due; returns the seconds after which to look again unless woken."""
         async with self._claiming:
             began = elapsed()
-            claimed = await database.current().write(
-                lambda conn: run_claim.claim(conn, free), urgent=True
+            claimed = await self._here.database.write(
+                lambda conn: run_claim.claim(conn, free, self._turns), urgent=True
             )
             # With all slots taken nobody looks at what comes, or becomes due, until one is free.
             self._waiting = claimed.waiting or len(claimed.runs) == free
@@ -161,8 +154,11 @@ class Queue:
 
     def _start(self, run: Row, attempt: int, since: float) -> None:
         key = str(run["run_id"]), attempt
-        # What a run does is its tenant's, whoever else this process works for.
-        with scope.within(scope.of_tenant(run.pop("tenant"))):
+        tenant = run.pop("tenant")
+        # What a run does is its tenant's, whoever else this process works for. A run without a
+        # tenant is the platform's own work.
+        whose = scope.EVERYTHING if tenant is None else scope.TenantScope(tenant)
+        with scope.within(whose):
             task = asyncio.create_task(self._attempt(run, attempt, since), name=f"run-{key[0]}")
         self.active[key] = _Active(run, attempt, task, elapsed())
         workers.active = len(self.active)
@@ -183,13 +179,11 @@ class Queue:
         run_id = run["run_id"]
         temporary = str(run["thread_id"]) if run["kwargs"].get("temporary") else None
         # The fence: everything written in this task's context is checked against it.
-        checkpoint.claim.set(
-            checkpoint.Claim(str(run_id), attempt, temporary, since, run_claim.OWNER)
-        )
+        request_context.claim.set(Claim(str(run_id), attempt, temporary, since, run_claim.OWNER))
         main_loop = asyncio.get_running_loop()
         try:
             if attempt > 1:
-                await bus.current().catch_up(StreamKey.here(run["thread_id"]))
+                await self._here.bus.catch_up(StreamKey.here(run["thread_id"]))
             result = await self._on_its_loop(run, worker(run, attempt, main_loop))
         except asyncio.CancelledError:
             await self._hand_back(run, attempt)
@@ -223,8 +217,8 @@ class Queue:
         """Free the run if its worker left it running."""
         try:
             # The next attempt's events come after this one's.
-            await bus.current().flush()
-            await database.current().write(
+            await self._here.bus.flush()
+            await self._here.database.write(
                 lambda conn: run_claim.release(
                     conn,
                     run["run_id"],
@@ -240,7 +234,7 @@ class Queue:
     async def _give_up(self, run: Row, attempt: int, error: Exception) -> None:
         """End a run that even the worker's own way of failing it fails for."""
         try:
-            await database.current().write(
+            await self._here.database.write(
                 lambda conn: run_end.give_up(conn, run["run_id"], attempt, error, run_claim.OWNER)
             )
         except Exception:
@@ -271,53 +265,55 @@ class Queue:
             try:
                 await self.sweep()
                 async with self._claiming:
-                    bus.current().leave_all_but(self.working())
-                bus.current().expire()
-                self._look_for_stragglers()
+                    self._here.bus.leave_all_but(self.working())
+                self._here.bus.expire()
+                self._look_for_stuck_runs()
             except Exception:
                 logger.exception("The sweep failed", action="sweep_failed")
 
-    def _look_for_stragglers(self) -> None:
+    def _look_for_stuck_runs(self) -> None:
         from langgraph_api.config import BG_JOB_TIMEOUT_SECS
 
         too_early = elapsed() - BG_JOB_TIMEOUT_SECS
-        self._stragglers.look(
-            slots=[k for k, each in self.active.items() if each.told or each.began < too_early],
+        self._stuck_runs.look(
+            slots=[
+                k for k, each in self.active.items() if each.asked_to_stop or each.began < too_early
+            ],
             threads=[k for k in node_threads.at_work() if k not in self.active],
         )
 
     async def _renew(self) -> None:
         """Renew our leases; where there are other processes, hear what was not heard from them."""
-        if database.current().alone:
-            await database.current().write(run_claim.renew, urgent=True)
+        if self._here.database.alone:
+            await self._here.database.write(run_claim.renew, urgent=True)
             return
         active, began = set(self.active), elapsed()
-        held = await database.current().write(run_claim.renew_held, urgent=True)
+        held = await self._here.database.write(run_claim.renew_held, urgent=True)
         kept = frozenset((str(row["run_id"]), row["attempt"]) for row in held)
-        leases.renewed(began, kept)
+        self.renewal = leases.Renewal(began, kept)
         for row in held:
             if row["cancel_action"]:
                 control = bus.Control(row["cancel_action"], row["cancel_reason"])
-                bus.current().send_control(str(row["run_id"]), control)
+                self._here.bus.send_control(str(row["run_id"]), control)
         gone = active - kept
         # Twice, because one that has just ended is still packing up.
         for key in gone & self._gone:
             if (lost := self.active.get(key)) is not None:
                 _note_lost(*key)
-                lost.told = True
+                lost.asked_to_stop = True
                 lost.task.cancel("Another process has taken the run over")
         self._gone = gone
 
     async def sweep(self) -> None:
         """Free the runs that lost their worker, our own and those of processes that are gone."""
-        here = database.current()
-        if here.alone:
+        database = self._here.database
+        if database.alone:
             await self._sweep("all")
             return
         # Only Postgres is shared; whoever serves a file need not wait for its driver.
         from langgraph_runtime_sql.database.postgres import stuck_transactions
 
-        if ended := await here.write(stuck_transactions.end, urgent=True):
+        if ended := await database.write(stuck_transactions.end, urgent=True):
             logger.warning("Ended transactions that got stuck", action="unstuck", count=ended)
         await self._sweep("ended")
 
@@ -338,14 +334,20 @@ class Queue:
         """The ids of the runs that it works on."""
         return {run_id for run_id, _ in self.active}
 
+    def note_stop_request(self, run_id: str) -> None:
+        """A run that it works on was told to stop. From any thread."""
+        for key, active in list(self.active.items()):
+            if key[0] == run_id:
+                active.asked_to_stop = True
+
     async def _hand_back_rest(self) -> None:
         """Free what was claimed, or started, too late to hand itself back."""
         try:
             async with asyncio.timeout(HAND_BACK_SECONDS):
                 # A claim that nobody waits for any more may still be on its way.
-                await database.current().settled()
+                await self._here.database.settled()
                 # What others have lost is for those who go on.
-                whose: run_claim.Whose = "all" if database.current().alone else "ours"
+                whose: run_claim.Whose = "all" if self._here.database.alone else "ours"
                 await self._sweep(whose, counted=False)
         except Exception:
             # The next start will find them.
@@ -355,7 +357,7 @@ class Queue:
         self.stopping = True
         tasks = [each.task for each in self.active.values()]
         if tasks:
-            await asyncio.wait(tasks, timeout=options.current().grace_seconds)
+            await asyncio.wait(tasks, timeout=self._here.options.grace_seconds)
             for task in tasks:
                 task.cancel("The server is stopping")
             await asyncio.wait(tasks, timeout=ABANDON_SECONDS)
@@ -364,14 +366,6 @@ class Queue:
             await asyncio.wait(self._webhooks, timeout=ABANDON_SECONDS)
         if self._loops is not None:
             self._loops.close()
-
-
-async def sweep() -> None:
-    """Free the runs that lost their worker."""
-    if _current is None:
-        await recovery.recover()
-    else:
-        await _current.sweep()
 
 
 def _note_failed(run_id: str, error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""Stragglers: what goes on although it was to stop, and keeps others waiting.
+"""Stuck runs: what goes on although it was to stop, and keeps others waiting.
 
 A node that does not let itself be cancelled keeps its run's slot; one that is a plain function gives
 the slot back, but keeps a thread. Nothing can end either but the end of the process. So
@@ -25,12 +25,12 @@ _SAID = {
 }
 
 
-class Stragglers:
+class StuckRuns:
     """Those of a queue."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[str, Attempt], float] = {}
-        self._told: set[tuple[str, Attempt]] = set()
+        self._logged: set[tuple[str, Attempt]] = set()
 
     def look(self, slots: Iterable[Attempt], threads: Iterable[Attempt]) -> None:
         """Tell of those that have gone on for too long, of each once, and count them.
@@ -43,14 +43,14 @@ class Stragglers:
         found = {*(("slot", each) for each in slots), *(("thread", each) for each in threads)}
         self._since = {each: self._since.get(each, now) for each in found}
         late = {each for each, since in self._since.items() if now - since >= LATE_SECONDS}
-        for kept, (run_id, attempt) in sorted(late - self._told):
+        for kept, (run_id, attempt) in sorted(late - self._logged):
             logger.warning(
                 _SAID[kept], action="straggler", keeps=kept, run_id=run_id, attempt=attempt
             )
-        if late != self._told:
+        if late != self._logged:
             for kept in _SAID:
                 _gauge().labels(kept).set(sum(each[0] == kept for each in late))
-        self._told = late
+        self._logged = late
 
 
 @cache

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql import request_context
 from langgraph_runtime_sql.errors import GraphExited
 
 Work = Coroutine[Any, Any, Any]
@@ -25,7 +25,9 @@ def keep_in(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
     make: Any = _task if before is None else before
 
     def factory(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> Any:
-        return make(loop, work if checkpoint.claim.get() is None else _Guarded(work), **options)
+        return make(
+            loop, work if request_context.claim.get() is None else _Guarded(work), **options
+        )
 
     def leave() -> None:
         # Whoever has set another meanwhile keeps his.

@@ -1,4 +1,4 @@
-"""Labels: the scalar entries of a thread's metadata, kept where an index finds them.
+"""Metadata index: the scalar entries of a thread's metadata, in rows that an index finds.
 
 Whatever keys a host invents, a search by them is a look-up.
 """
@@ -16,7 +16,7 @@ from langgraph_runtime_sql.database.schema import PERIOD_SECONDS, thread_labels
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.tenancy import tenants
 
-Label = tuple[str, str]
+Entry = tuple[str, str]
 
 # What is longer is found by looking at the document.
 LENGTH = 200
@@ -47,7 +47,7 @@ _HAND_OVER = Prepared(
 
 
 def value_of(value: Any) -> str | None:
-    """The text under which a scalar is labelled; None for what has no label."""
+    """The text under which a scalar is indexed; None for what is not indexed."""
     if isinstance(value, float) and value.is_integer() and _LEAST <= value < _PAST:
         value = int(value)
     if value is not None and not isinstance(value, str | int | float | bool):
@@ -56,32 +56,32 @@ def value_of(value: Any) -> str | None:
     return text if len(text) <= LENGTH else None
 
 
-def labels(metadata: Mapping[str, Any]) -> set[Label]:
-    """The labels of a thread with this metadata, which is as it reads back."""
+def entries(metadata: Mapping[str, Any]) -> set[Entry]:
+    """The indexed entries of a thread with this metadata, which is as it reads back."""
     found = ((key, value_of(value)) for key, value in metadata.items())
     return {(key, value) for key, value in found if value is not None and len(key) <= LENGTH}
 
 
-def split(needle: Mapping[str, Any]) -> tuple[set[Label], dict[str, Any]]:
-    """The part of a containment that labels answer, and the rest of it."""
-    indexed = labels(needle)
+def split(needle: Mapping[str, Any]) -> tuple[set[Entry], dict[str, Any]]:
+    """The part of a containment that the index answers, and the rest of it."""
+    indexed = entries(needle)
     known = {key for key, _ in indexed}
     return indexed, {key: value for key, value in needle.items() if key not in known}
 
 
 def period_of(updated_at: datetime) -> int:
-    """The period in which a thread was last updated, as its labels hold it."""
+    """The period in which a thread was last updated, as its entries hold it."""
     return int(updated_at.timestamp() // PERIOD_SECONDS)
 
 
-def relabel(
+def update(
     conn: Connection,
     thread_id: Any,
     old: Mapping[str, Any],
     new: Mapping[str, Any],
     updated_at: datetime,
 ) -> None:
-    """Bring a thread's labels from its old metadata to its new.
+    """Bring the index of a thread from its old metadata to its new.
 
     Args:
         conn: Of a write that has updated the thread.
@@ -98,7 +98,7 @@ def relabel(
     if len(new) > MOST_ENTRIES:
         raise HTTPException(422, f"A thread's metadata has at most {MOST_ENTRIES} entries")
     # Some characters are stored as others, by which two keys may become one.
-    before, after = labels(old), labels(json_codec.plain(new))
+    before, after = entries(old), entries(json_codec.plain(new))
     period, tenant = period_of(updated_at), tenants.of(new)
     conn.executemany(
         _REMOVE,
@@ -122,5 +122,5 @@ def relabel(
 
 
 def hand_over(conn: Connection, thread_id: Any, tenant: str | None) -> None:
-    """Make a thread's labels a tenant's, as the thread is."""
+    """Make a thread's entries a tenant's, as the thread is."""
     conn.send(_HAND_OVER, {"old_thread": thread_id, "new_tenant": tenant})

@@ -25,10 +25,9 @@ from langgraph_runtime_sql import json_codec
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import Json, thread_labels, threads
 from langgraph_runtime_sql.database.statements import Prepared
-from langgraph_runtime_sql.search import filters
-from langgraph_runtime_sql.search import metadata_index as labelling
+from langgraph_runtime_sql.search import filters, metadata_index
 from langgraph_runtime_sql.search.filters import Filter
-from langgraph_runtime_sql.search.metadata_index import Label
+from langgraph_runtime_sql.search.metadata_index import Entry
 
 # A label that fewer threads than this carry is worth starting from.
 SPARSE = 10_000
@@ -38,7 +37,7 @@ COMMON = 50_000
 COMMON_SECONDS = 60.0
 MOST_COMMON = 10_000
 # More than anybody needs to find few threads; each costs a look-up and a join.
-MOST_LABELS = 12
+MAX_INDEXED = 12
 SORTABLE = ("thread_id", "created_at", "updated_at", "state_updated_at", "status")
 
 _some = (
@@ -113,7 +112,7 @@ class ThreadQuery:
         Raises:
             ValueError: an entry is not a short scalar, which is all that labels hold.
         """
-        wanted, odd = labelling.split(json_codec.plain(dict(metadata)))
+        wanted, odd = metadata_index.split(json_codec.plain(dict(metadata)))
         if odd:
             raise ValueError(f"Threads can only be left out by short scalars, not by {odd!r}")
         parameters = dict(self.parameters)
@@ -144,14 +143,14 @@ def plan(
 ) -> ThreadQuery:
     """The query for threads that contain `metadata`, within a handler's filter."""
     needle, asked = json_codec.plain(dict(metadata or {})), json_codec.plain(dict(permitted or {}))
-    wanted, odd = labelling.split(needle)
+    wanted, odd = metadata_index.split(needle)
     plain, rest = _plain_part(asked)
-    more, odd_plain = labelling.split(plain)
+    more, odd_plain = metadata_index.split(plain)
     rest |= odd_plain
     indexed = sorted(wanted | more)
-    if len(indexed) > MOST_LABELS:
+    if len(indexed) > MAX_INDEXED:
         # Some find the candidates; the rows themselves answer for all the rest.
-        indexed, odd, rest = indexed[:MOST_LABELS], needle, asked
+        indexed, odd, rest = indexed[:MAX_INDEXED], needle, asked
     found = _by_rarity(conn, indexed)
     shape = Shape(
         labels=len(found),
@@ -176,7 +175,7 @@ def _plain_part(permitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
     rest: dict[str, Any] = {}
     for key, wanted in permitted.items():
         value = wanted["$eq"] if isinstance(wanted, dict) and set(wanted) == {"$eq"} else wanted
-        if key.startswith("$") or labelling.value_of(value) is None:
+        if key.startswith("$") or metadata_index.value_of(value) is None:
             rest[key] = wanted
         else:
             plain[key] = value
@@ -185,14 +184,14 @@ def _plain_part(permitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
 
 # Labels that were found to be common, with their counts, and until when to believe those. Only
 # costs hang on them.
-_common: dict[tuple[str | None, Label], tuple[float, int]] = {}
+_common: dict[tuple[str | None, Entry], tuple[float, int]] = {}
 
 
-def _by_rarity(conn: Connection, wanted: list[Label]) -> list[tuple[int, Label]]:
+def _by_rarity(conn: Connection, wanted: list[Entry]) -> list[tuple[int, Entry]]:
     return sorted((_count_of(conn, label), label) for label in wanted)
 
 
-def _count_of(conn: Connection, label: Label) -> int:
+def _count_of(conn: Connection, label: Entry) -> int:
     """How many threads carry a label, at most `COMMON`."""
     moment = time.monotonic()
     until, count = _common.get((conn.tenant, label), (0.0, 0))
@@ -213,14 +212,14 @@ def _count_of(conn: Connection, label: Label) -> int:
 @lru_cache(maxsize=512)
 def _page(shape: Shape) -> Prepared:
     order = _order(shape)
-    most, start = bindparam("most", type_=Integer), bindparam("start", type_=Integer)
+    limit, start = bindparam("most", type_=Integer), bindparam("start", type_=Integer)
     if shape.in_periods:
-        page = _recent(shape, most + start).order_by(*order).limit(most).offset(start)
+        page = _recent(shape, limit + start).order_by(*order).limit(limit).offset(start)
     elif shape.sparse:
         page = _matching(shape, select(threads.c.thread_id), _rarest())
-        page = page.order_by(*order).limit(most).offset(start)
+        page = page.order_by(*order).limit(limit).offset(start)
     else:
-        page = _matching(shape, select(threads)).order_by(*order).limit(most).offset(start)
+        page = _matching(shape, select(threads)).order_by(*order).limit(limit).offset(start)
         return Prepared(page)
     return Prepared(select(threads).where(threads.c.thread_id.in_(page)).order_by(*order))
 

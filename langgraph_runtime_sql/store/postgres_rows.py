@@ -19,6 +19,7 @@ from langgraph.store.base import ListNamespacesOp
 from langgraph.store.postgres.base import MIGRATIONS
 from psycopg import errors
 
+from langgraph_runtime_sql.database.postgres import lock_wait
 from langgraph_runtime_sql.database.postgres.engine import Raw
 from langgraph_runtime_sql.store.sqlite_rows import (
     Namespace,
@@ -98,10 +99,7 @@ def ensure_tables(raw: Raw, dims: int | None) -> None:
         ValueError: the stored vectors have other dimensions.
         DatabaseBusy: others have been using a table for ten minutes.
     """
-    # Here, because the migrations import the store.
-    from langgraph_runtime_sql.database.postgres import lock_wait
-
-    lock_wait.others(raw, partial(_ensure_tables, raw, dims))
+    lock_wait.run_foreign_migration(raw, partial(_ensure_tables, raw, dims))
 
 
 def _ensure_tables(raw: Raw, dims: int | None) -> None:

@@ -8,18 +8,15 @@ above all embeddings, happens before that operation and never inside it.
 import asyncio
 import sqlite3
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 from langgraph.store.base import BaseStore, Op, Result, TTLConfig
 
-from langgraph_runtime_sql import clock
+from langgraph_runtime_sql import clock, runtime
 from langgraph_runtime_sql.store import sqlite_rows
 from langgraph_runtime_sql.store.batch import Batch, expiry, tables_of
 from langgraph_runtime_sql.store.index import Index
-
-if TYPE_CHECKING:
-    from langgraph_runtime_sql.database.database import Database
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -56,7 +53,7 @@ class SqlStore(BaseStore):
         batch = Batch(ops, self.index, self.ttl_config)
         if self.index is not None:
             batch.vectors = self.index.embed(batch.documents, batch.queries)
-        database = _database()
+        database = runtime.current().database
         if batch.searches:
             results = database.search_sync(batch.read, ADVICE)
         elif batch.writes:
@@ -77,7 +74,7 @@ class SqlStore(BaseStore):
         batch = Batch(ops, self.index, self.ttl_config)
         if self.index is not None:
             batch.vectors = await self.index.aembed(batch.documents, batch.queries)
-        database = _database()
+        database = runtime.current().database
         if batch.searches:
             results = await database.search(batch.read, ADVICE)
         elif batch.writes:
@@ -88,6 +85,28 @@ class SqlStore(BaseStore):
             await database.write(batch.finish)
         return results
 
+    def ensure_schema(self, raw: sqlite3.Connection) -> None:
+        """Create the store's tables as configured, inside the caller's transaction.
+
+        Raises:
+            ValueError: the stored vectors have other dimensions than the configured index.
+        """
+        sqlite_rows.ensure_tables(raw, self._dims)
+
+    def ensure_postgres_schema(self, raw: Any) -> None:
+        """The same in Postgres, outside of transactions, because indexes are built concurrently.
+
+        Raises:
+            ValueError: the stored vectors have other dimensions than the configured index.
+        """
+        from langgraph_runtime_sql.store import postgres_rows
+
+        postgres_rows.ensure_tables(raw, self._dims)
+
+    @property
+    def _dims(self) -> int | None:
+        return None if self.index is None else self.index.dims
+
     async def sweep_ttl(self) -> int:
         """Delete the items that have expired, a bounded number in each transaction.
 
@@ -95,7 +114,7 @@ class SqlStore(BaseStore):
             How many were deleted.
         """
         deleted = 0
-        while count := await _database().write(
+        while count := await runtime.current().database.write(
             lambda conn: tables_of(conn).sweep(conn.raw, sqlite_rows.to_text(clock.now()))
         ):
             deleted += count
@@ -117,16 +136,12 @@ class SqlStore(BaseStore):
                     logger.info("Deleted expired store items", count=deleted)
 
 
-_store = SqlStore()
-
-
-def set_store_config(config: Mapping[str, Any] | None) -> None:
-    """Use `config`, the `store` section of langgraph.json, from now on.
+def configured(config: Mapping[str, Any] | None) -> SqlStore:
+    """The store that `config`, the `store` section of langgraph.json, asks for.
 
     Raises:
         ValueError: its index or time to live makes no sense, or its embeddings cannot be found.
     """
-    global _store
     config = config or {}
     if config.get("path"):
         # The project brings a store of its own, and what else is configured is for that.
@@ -139,39 +154,16 @@ def set_store_config(config: Mapping[str, Any] | None) -> None:
     if ttl:
         expiry(clock.now(), ttl.get("default_ttl"))
         expiry(clock.now(), ttl.get("sweep_interval_minutes"))
-    _store = SqlStore(index=index, ttl=ttl or None)
+    return SqlStore(index=index, ttl=ttl or None)
 
 
 def Store(*args: Any, **kwargs: Any) -> SqlStore:
-    """The store as it is configured."""
-    return _store
-
-
-def ensure_schema(raw: sqlite3.Connection) -> None:
-    """Create the store's tables as configured, inside the caller's transaction.
+    """The store as it is configured.
 
     Raises:
-        ValueError: the stored vectors have other dimensions than the configured index.
+        NotStarted: outside the platform's lifespan.
     """
-    sqlite_rows.ensure_tables(raw, _store.index.dims if _store.index else None)
-
-
-def ensure_postgres_schema(raw: Any) -> None:
-    """The same in Postgres, outside of transactions, because indexes are built concurrently.
-
-    Raises:
-        ValueError: the stored vectors have other dimensions than the configured index.
-    """
-    from langgraph_runtime_sql.store import postgres_rows
-
-    postgres_rows.ensure_tables(raw, _store.index.dims if _store.index else None)
-
-
-def _database() -> "Database":
-    # Here, because the database's own modules import this one for its tables.
-    from langgraph_runtime_sql.database.database import current
-
-    return current()
+    return runtime.current().store
 
 
 def _refuse_on_event_loop() -> None:

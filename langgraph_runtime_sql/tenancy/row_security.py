@@ -11,7 +11,11 @@ from functools import partial
 from psycopg import sql
 
 from langgraph_runtime_sql.database.postgres.engine import Raw
-from langgraph_runtime_sql.database.postgres.lock_wait import BRIEFLY, concurrently, patiently
+from langgraph_runtime_sql.database.postgres.lock_wait import (
+    SHORT_LOCK_TIMEOUT,
+    concurrently,
+    retry_while_locked,
+)
 
 _EVERYTHING = "(SELECT current_setting('threadhold.everything', true)) = 'on'"
 # At the end of a transaction a setting becomes the empty text, which is nobody.
@@ -81,12 +85,12 @@ def ensure(raw: Raw) -> None:
     for table, found in seen.items():
         digest = hashlib.blake2b(repr(POLICIES[table]).encode(), digest_size=8).hexdigest()
         if found != digest:
-            patiently(raw, partial(_secure, raw, table, digest))
+            retry_while_locked(raw, partial(_secure, raw, table, digest))
 
 
 def _secure(raw: Raw, table: str, digest: str) -> None:
     with raw.transaction():
-        raw.execute(BRIEFLY)
+        raw.execute(SHORT_LOCK_TIMEOUT)
         _change(raw, table, digest)
 
 

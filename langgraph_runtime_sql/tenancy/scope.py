@@ -1,78 +1,121 @@
-"""Scope: whose rows a transaction may touch. Postgres holds it, whatever a statement asks for.
+"""Scope: which rows a transaction may touch. Postgres enforces it, whatever a statement asks for.
 
-A request's transactions are its user's tenant's, and a run's are the tenant's whose the run is.
-What the platform does for itself sees everything, and says so with `within`. Whoever says
-nothing, and is nobody, sees nothing.
+A request's transactions are limited to its user's tenant, and a run's to the tenant of the run.
+The platform's own work sees everything and says so with `within(EVERYTHING)`. A task without a
+scope and without a user sees nothing.
+
+The three kinds of scope are distinct types. A missing tenant is not a scope: `TenantScope` takes
+a name only, so code that has None must choose between `EVERYTHING` and `NOTHING`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from urllib.parse import quote
 
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from langgraph_runtime_sql import options
+from langgraph_runtime_sql import request_context
 from langgraph_runtime_sql.tenancy import tenants
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """Whose rows.
+class TenantScope:
+    """The rows of one tenant, beside those that all may read.
 
-    Attributes:
-        tenant: A tenant's, beside those that are for all to read; None: nobody's.
-        everything: All there are.
+    Args:
+        tenant: Its name, which is not empty.
+
+    Raises:
+        TypeError: `tenant` is not a name; above all, it is None.
     """
 
-    tenant: str | None = None
-    everything: bool = False
+    tenant: str
+
+    def __post_init__(self) -> None:
+        given: object = self.tenant
+        if not (isinstance(given, str) and given):
+            raise TypeError(f"A tenant's scope needs the tenant's name, not {given!r}")
 
     @property
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> Mapping[str, str]:
         """The database's settings that its policies compare with, by name.
 
         Raises:
             ValueError: the tenant's name holds a NUL, which ends a text there.
         """
-        if self.everything:
-            return {"threadhold.everything": "on"}
-        if self.tenant is None:
-            return {}
         if "\0" in self.tenant:
             raise ValueError("The name of a tenant cannot hold the character NUL")
         return {"threadhold.tenant": self.tenant, "threadhold.namespace": label(self.tenant)}
 
 
-EVERYTHING = Scope(everything=True)
-NOTHING = Scope()
+@dataclass(frozen=True, slots=True)
+class SystemScope:
+    """All rows: for the platform's own work, and where nothing tells tenants apart."""
 
-_said: ContextVar[Scope | None] = ContextVar("scope", default=None)
+    @property
+    def tenant(self) -> None:
+        """No tenant's in particular."""
+        return None
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """As `TenantScope.settings`."""
+        return {"threadhold.everything": "on"}
 
 
-def current() -> Scope:
-    """The scope of what the calling task does now."""
-    if options.current().tenant_key is None:
+@dataclass(frozen=True, slots=True)
+class NoScope:
+    """No tenant's rows: only those that all may read."""
+
+    @property
+    def tenant(self) -> None:
+        """No tenant's."""
+        return None
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """As `TenantScope.settings`."""
+        return {}
+
+
+Scope = TenantScope | SystemScope | NoScope
+
+EVERYTHING = SystemScope()
+NOTHING = NoScope()
+
+
+def current(tenant_key: str | None) -> Scope:
+    """The scope of what the calling task does now.
+
+    Args:
+        tenant_key: As in `Options`. Without it there are no tenants, and all rows are everyone's.
+    """
+    if tenant_key is None:
         return EVERYTHING
-    said = _said.get()
-    return _of_caller() if said is None else said
-
-
-def of_tenant(tenant: str | None) -> Scope:
-    """The scope of a row's tenant; what is nobody's is the system's."""
-    return EVERYTHING if tenant is None else Scope(tenant)
+    chosen = request_context.scope.get()
+    return _of_caller(tenant_key) if chosen is None else chosen
 
 
 @contextmanager
-def within(scope: Scope | None) -> Iterator[None]:
-    """Everything in here, and tasks begun in here, have this scope; None: that of the caller."""
-    token = _said.set(scope)
+def within(scope: Scope) -> Iterator[None]:
+    """Give everything in here, and tasks begun in here, this scope."""
+    token = request_context.scope.set(scope)
     try:
         yield
     finally:
-        _said.reset(token)
+        request_context.scope.reset(token)
+
+
+@contextmanager
+def as_caller() -> Iterator[None]:
+    """Give everything in here the scope of the user that authentication finds."""
+    token = request_context.scope.set(None)
+    try:
+        yield
+    finally:
+        request_context.scope.reset(token)
 
 
 class OfCaller:
@@ -82,11 +125,11 @@ class OfCaller:
         self._app = app
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        with within(None):
+        with as_caller():
             await self._app(scope, receive, send)
 
 
-def _of_caller() -> Scope:
+def _of_caller(tenant_key: str) -> Scope:
     from langgraph_api.auth.noop import UnauthenticatedUser
     from langgraph_api.utils import get_auth_ctx
 
@@ -96,7 +139,8 @@ def _of_caller() -> Scope:
     if isinstance(asks.user, UnauthenticatedUser):
         # Nothing is configured that would tell users apart.
         return EVERYTHING
-    return Scope(tenants.of_user(asks.user))
+    tenant = tenants.of_user(asks.user, tenant_key)
+    return NOTHING if tenant is None else TenantScope(tenant)
 
 
 def label(name: str) -> str:

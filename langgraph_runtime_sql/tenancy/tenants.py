@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from sqlalchemy import ColumnElement, Table, Text, bindparam, case, func, select, text
 
-from langgraph_runtime_sql import json_codec, options
+from langgraph_runtime_sql import json_codec, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     assistant_versions,
     assistants,
     crons,
-    facts,
+    database_settings,
     runs,
     thread_labels,
     threads,
@@ -37,10 +37,12 @@ _FILLED = {
     crons: (),
     assistants: (assistant_versions,),
 }
-_FACT = "tenant_key"
-_KNOWN = Prepared(select(facts.c.value).where(facts.c.name == _FACT))
-_NOTE = Prepared(facts.insert().values(name=_FACT, value=bindparam("known_as", type_=Text)))
-_FORGET = Prepared(facts.delete().where(facts.c.name == _FACT))
+_SETTING = "tenant_key"
+_KNOWN = Prepared(select(database_settings.c.value).where(database_settings.c.name == _SETTING))
+_NOTE = Prepared(
+    database_settings.insert().values(name=_SETTING, value=bindparam("known_as", type_=Text))
+)
+_FORGET = Prepared(database_settings.delete().where(database_settings.c.name == _SETTING))
 
 
 def of(document: Any) -> str | None:
@@ -48,22 +50,22 @@ def of(document: Any) -> str | None:
 
     Only a text that is not empty is a name.
     """
-    key = options.current().tenant_key
+    key = runtime.current().options.tenant_key
     if key is None or not isinstance(document, Mapping):
         return None
-    name = document.get(key)
-    return json_codec.as_stored(name) if isinstance(name, str) and name else None
+    return _name(document.get(key))
 
 
-def of_user(user: Any) -> str | None:
+def of_user(user: Any, tenant_key: str) -> str | None:
     """The tenant of an authenticated user, an object with fields or a mapping of them."""
-    key = options.current().tenant_key
-    if key is None:
-        return None
     try:
-        return of({key: user[key]})
+        return _name(user[tenant_key])
     except (KeyError, TypeError, AttributeError):
-        return of({key: getattr(user, key, None)})
+        return _name(getattr(user, tenant_key, None))
+
+
+def _name(value: Any) -> str | None:
+    return json_codec.as_stored(value) if isinstance(value, str) and value else None
 
 
 def are_known(conn: Connection) -> bool:
@@ -81,12 +83,15 @@ def bypassing_role(conn: Connection) -> str | None:
     return None if found is None else str(found[0])
 
 
-async def adopt(here: "Database") -> None:
+async def adopt(here: "Database", key: str | None) -> None:
     """Write the tenant of every row, if it was written by another key, or by none, so far.
 
     What is filled is noted in the database, so that a start costs one look-up.
+
+    Args:
+        here: The database.
+        key: The tenant key of `Options`.
     """
-    key = options.current().tenant_key
     known, role = await here.read(lambda conn: (conn.scalar(_KNOWN), bypassing_role(conn)))
     if key is not None and role is not None:
         logger.warning(

@@ -8,12 +8,12 @@ from uuid import UUID, uuid4
 from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs, threads
 from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.runs import Runs
+from langgraph_runtime_sql.runtime import current
 from langgraph_runtime_sql.statuses import ENDED, RunStatus
 from tests.support import runtime
 
@@ -51,7 +51,7 @@ class Life:
 
     async def knock(self) -> None:
         """A write that changes nothing."""
-        await database.current().check()
+        await current().database.check()
 
     async def live(self) -> None:
         """All of it, once."""
@@ -78,7 +78,7 @@ class Life:
             return {row["status"] for row in run_rows.in_flight(conn, self.thread)}
 
         async with asyncio.timeout(runtime.PATIENCE):
-            while await insist(lambda: database.current().read(statuses)) == {RunStatus.PENDING}:
+            while await insist(lambda: current().database.read(statuses)) == {RunStatus.PENDING}:
                 await asyncio.sleep(0.002)
 
     async def _cancel(self, action: str) -> None:
@@ -87,7 +87,7 @@ class Life:
         def ids(conn: Connection) -> list[UUID]:
             return [row["run_id"] for row in run_rows.in_flight(conn, self.thread)]
 
-        while found := await database.current().read(ids):
+        while found := await current().database.read(ids):
             try:
                 await Runs.cancel(None, found, thread_id=self.thread, action=action)
             except HTTPException as error:
@@ -113,7 +113,7 @@ class Life:
             return [row["run_id"] for row in conn.fetchall(going)]
 
         async with asyncio.timeout(runtime.PATIENCE):
-            while await database.current().read(in_flight):
+            while await current().database.read(in_flight):
                 await asyncio.sleep(0.005)
         busy = select(threads.c.thread_id).where(threads.c.status == "busy")
-        assert await database.current().read(lambda conn: conn.fetchall(busy)) == []
+        assert await current().database.read(lambda conn: conn.fetchall(busy)) == []

@@ -19,8 +19,9 @@ from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs, threads
+from langgraph_runtime_sql.ops.runs import recovery
 from langgraph_runtime_sql.ops.threads.threads import Threads
-from langgraph_runtime_sql.queue import recovery
+from langgraph_runtime_sql.runtime import current
 from tests.chaos.victim import lines, wait_for
 from tests.support import databases, runtime
 from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
@@ -78,7 +79,7 @@ async def run(thread: UUID, graph: str, input: Any, **payload: Any) -> Any:
     started = await runtime.start_run(thread, graph, input, **payload)
     assert await runtime.ended(started["run_id"]) == "success"
     by_id = select(runs).where(runs.c.run_id == started["run_id"])
-    return await database.current().read(lambda conn: conn.fetchone(by_id))
+    return await current().database.read(lambda conn: conn.fetchone(by_id))
 
 
 def config(thread: UUID) -> Any:

@@ -11,17 +11,18 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import bindparam, select
 
-from langgraph_runtime_sql import options
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres import engine as postgres
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.errors import DatabaseOverloaded
-from langgraph_runtime_sql.queue import queue, recovery
+from langgraph_runtime_sql.ops.runs import recovery
+from langgraph_runtime_sql.queue import queue
 from tests.chaos.faults import MESSAGES, Faults, FaultyPipeline
 from tests.chaos.life import GRAPHS, Life
 from tests.support import databases, runtime
+from tests.support.runtime import set_options
 from threadhold.admin import findings
 
 pytestmark = pytest.mark.usefixtures("each_database")
@@ -40,7 +41,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sweeps that repair come in moments, not in seconds."""
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.03)
     monkeypatch.setattr(queue, "PAUSE_SECONDS", 0.03)
-    monkeypatch.setattr(options, "_current", options.Options(grace_seconds=0))
+    set_options(monkeypatch, grace_seconds=0)
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ from langgraph.runtime import Runtime
 from langgraph_sdk import get_client
 
 from langgraph_runtime_sql.checkpoint import Checkpointer
-from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.runtime import current
 
 TABLES = ("threads", "thread_labels", "runs", "crons", "checkpoints", "checkpoint_blobs", "store")
 
@@ -36,7 +36,7 @@ def count(conn: Connection) -> dict[str, list[Any]]:
 
 async def spy(state: State, runtime: Runtime) -> State:
     assert runtime.store is not None
-    seen: dict[str, Any] = dict(await database.current().read(count))
+    seen: dict[str, Any] = dict(await current().database.read(count))
     seen["items"] = [item.dict() for item in await runtime.store.asearch((), limit=1000)]
     async with get_client() as client:
         seen["searched"] = await client.threads.search(limit=1000)

@@ -15,7 +15,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from sqlalchemy.engine import make_url
 
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import migrations
 from tests.history import audit
 from tests.support import databases
 from tests.support.processes import GRAPHS, ROOT, environment, free_port
@@ -86,7 +86,7 @@ class Cluster:
             owner = sql.Identifier(role.username or "")
             raw.execute(sql.SQL("CREATE DATABASE history OWNER {} ENCODING 'UTF8'").format(owner))
         self._database = role.set(database="history").render_as_string(hide_password=False)
-        database.migrate(self._database)
+        migrations.migrate(self._database)
         self.dsn = make_conninfo(admin, dbname="history")
         audit.install(self.dsn)
 

@@ -12,11 +12,15 @@ from langgraph._internal import _serde
 from langgraph.checkpoint.serde import _msgpack
 from sqlalchemy import insert, update
 
-from langgraph_runtime_sql import json_codec
-from langgraph_runtime_sql.checkpoint import Claim, serialization
+from langgraph_runtime_sql import json_codec, migrations
+from langgraph_runtime_sql.checkpoint import serialization
+from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs, threads
+from langgraph_runtime_sql.events.bus import LocalBus
+from langgraph_runtime_sql.runtime import Runtime, configuration, running
+from langgraph_runtime_sql.store.store import SqlStore
 from tests.support import databases
 
 
@@ -47,14 +51,30 @@ def api_settings() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def runtime_database(path: Path) -> AsyncIterator[database.Database]:
+async def runtime_database(
+    path: Path, *, store: SqlStore | None = None
+) -> AsyncIterator[database.Database]:
     """The runtime's database, as it is while the platform runs."""
-    opened = database.open_database(databases.url(path))
+    opened = migrations.open_database(databases.url(path), store=store)
     await opened.start()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "_current", opened)
+    with as_runtime(opened, store=store):
         yield opened
     await opened.stop()
+
+
+@contextmanager
+def as_runtime(db: database.Database, *, store: SqlStore | None = None) -> Iterator[Runtime]:
+    """Make `db` the database of this process's runtime, which has a new bus and no queue."""
+    configured = configuration()
+    runtime = Runtime(
+        database=db,
+        bus=LocalBus(60),
+        store=store or SqlStore(),
+        options=configured.options,
+        hooks=configured.hooks,
+    )
+    with running(runtime):
+        yield runtime
 
 
 async def start_run(db: database.Database, thread_id: UUID | None = None) -> Claim:

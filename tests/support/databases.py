@@ -26,7 +26,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from sqlalchemy.engine import URL
 
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database.url import is_postgres, postgres_dsn
 from my_agent.database import ProductDatabase
 
@@ -215,7 +215,7 @@ class Server:
         if self._template not in self._made:
             self._create(self._template, "template0")
             url = self._url(self._template)
-            database.migrate(url)
+            migrations.migrate(url)
             ProductDatabase(url).close()
         return self._template
 

@@ -4,6 +4,7 @@ import asyncio
 import importlib.util
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -11,16 +12,19 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select
 
+from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
-from langgraph_runtime_sql.events import bus
-from langgraph_runtime_sql.ops.assistants.assistants import Assistants, system_id
+from langgraph_runtime_sql.ops.assistants.assistants import Assistants
+from langgraph_runtime_sql.ops.assistants.rows import system_id
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
+from langgraph_runtime_sql.options import Options
 from langgraph_runtime_sql.queue import queue
+from langgraph_runtime_sql.runtime import configuration, current, process
 from langgraph_runtime_sql.statuses import IN_FLIGHT
 from tests.support import databases
-from tests.support.checkpoints import api_settings
+from tests.support.checkpoints import api_settings, as_runtime
 from tests.support.operations import rows
 from tests.support.processes import GRAPHS
 
@@ -59,21 +63,39 @@ async def opened(
     Args:
         shared: Others may work with it at the same time. Postgres only.
     """
-    db = database.open_database(databases.url(path), connect=connect, shared=shared)
+    db = migrations.open_database(
+        databases.url(path),
+        tenant_key=configuration().options.tenant_key,
+        connect=connect,
+        shared=shared,
+    )
     await db.start()
-    bus.reset(keep_seconds=60)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "_current", db)
+    with as_runtime(db):
         try:
             yield db
         finally:
             await db.stop()
 
 
+def set_options(patch: pytest.MonkeyPatch, **options: Any) -> None:
+    """Give these options to the runtime that is opened, and to those opened from now on."""
+    wanted = Options(**options)
+    patch.setattr(process, "configuration", replace(process.configuration, options=wanted))
+    if process.running is not None:
+        patch.setattr(process.running, "options", wanted)
+
+
+def set_hooks(patch: pytest.MonkeyPatch, hooks: Any) -> None:
+    """The same with the host's hooks."""
+    patch.setattr(process, "configuration", replace(process.configuration, hooks=hooks))
+    if process.running is not None:
+        patch.setattr(process.running, "hooks", hooks)
+
+
 @asynccontextmanager
 async def working(slots: int = 10, *, isolated: bool = False) -> AsyncIterator[queue.Queue]:
     """A queue that works on the runs of the opened database, as the lifespan has it."""
-    work = queue.Queue(slots, isolated=isolated)
+    work = queue.Queue(current(), slots, isolated=isolated)
     task = asyncio.create_task(work.run())
     try:
         yield work
@@ -115,7 +137,7 @@ async def start_run(thread_id: UUID | None, graph: str, input: Any, **payload: A
 async def status(run_id: UUID) -> str | None:
     """A run's status, None where it is gone."""
     statement = select(runs.c.status).where(runs.c.run_id == run_id)
-    return await database.current().read(lambda conn: conn.scalar(statement))
+    return await current().database.read(lambda conn: conn.scalar(statement))
 
 
 async def ended(run_id: UUID) -> str | None:
@@ -136,4 +158,4 @@ async def thread(thread_id: UUID) -> Any:
     def find(conn: Connection) -> Any:
         return thread_rows.find(conn, thread_id)
 
-    return await database.current().read(find)
+    return await current().database.read(find)

@@ -78,7 +78,10 @@ def _role(conn: Connection) -> Iterator[Finding]:
 
 
 def repair(conn: Connection, findings: list[Finding]) -> None:
-    """Do what the remedies say, in the transaction of `conn`, which owns the file."""
+    """Do what the remedies say, in the transaction of `conn`, which owns the database.
+
+    Within `tools.without_platform`, because remedies are operations of the runtime.
+    """
     for finding in findings:
         if finding.repair is not None:
             finding.repair(conn)
@@ -175,19 +178,19 @@ def _labels(conn: Connection) -> Iterator[Finding]:
         }
         period = metadata_index.period_of(row["updated_at"])
         whose = row["tenant"]
-        if stored != {(*label, period, whose) for label in metadata_index.labels(row["metadata"])}:
+        if stored != {(*label, period, whose) for label in metadata_index.entries(row["metadata"])}:
             yield Finding(
                 "thread",
                 str(row["thread_id"]),
                 "a search by its metadata would miss it",
                 "write its labels again",
-                partial(_relabel, row=row),
+                partial(_update_index, row=row),
             )
 
 
-def _relabel(conn: Connection, row: Row) -> None:
+def _update_index(conn: Connection, row: Row) -> None:
     conn.execute(thread_labels.delete().where(thread_labels.c.thread_id == row["thread_id"]))
-    metadata_index.relabel(conn, row["thread_id"], {}, row["metadata"], row["updated_at"])
+    metadata_index.update(conn, row["thread_id"], {}, row["metadata"], row["updated_at"])
     # Which entry names the tenant, only the project's configuration says.
     metadata_index.hand_over(conn, row["thread_id"], row["tenant"])
 

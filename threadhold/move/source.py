@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from langgraph_runtime_sql.database.shared_lock import no_guests
+from langgraph_runtime_sql.database.shared_lock import exclusive_lock
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership
 from langgraph_runtime_sql.errors import DatabaseInUse
 from threadhold.move.errors import MoveRefused
@@ -144,7 +144,7 @@ def opened(path: Path) -> Iterator[Source]:
         stack.callback(ownership.release)
         try:
             ownership.take()
-            stack.enter_context(no_guests(f"sqlite:///{path}"))
+            stack.enter_context(exclusive_lock(f"sqlite:///{path}"))
         except DatabaseInUse as error:
             raise MoveRefused(f"{error} A move needs it for itself.") from error
         raw = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)

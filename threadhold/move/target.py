@@ -12,7 +12,7 @@ from psycopg import sql
 
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 from langgraph_runtime_sql.database.postgres.ownership import PostgresOwnership
-from langgraph_runtime_sql.database.shared_lock import no_guests
+from langgraph_runtime_sql.database.shared_lock import exclusive_lock
 from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
 from langgraph_runtime_sql.tenancy import scope
 from threadhold.move.errors import MoveFailed, MoveRefused
@@ -187,7 +187,7 @@ def opened(url: str) -> Iterator[Target]:
         stack.callback(_release, ownership)
         try:
             ownership.take()
-            stack.enter_context(no_guests(url))
+            stack.enter_context(exclusive_lock(url))
         except DatabaseInUse as error:
             raise MoveRefused(f"{error} A move needs it for itself.") from error
         except DatabaseOverloaded as error:

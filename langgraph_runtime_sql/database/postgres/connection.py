@@ -20,7 +20,7 @@ from langgraph_runtime_sql.database.statements import (
     Row,
     Statement,
 )
-from langgraph_runtime_sql.tenancy.scope import Scope
+from langgraph_runtime_sql.database.visibility import Visibility
 
 DIALECT: Any = PGDialect_psycopg()  # type: ignore[no-untyped-call]
 # The same, as the server itself takes it.
@@ -39,18 +39,20 @@ class PostgresConnection(Connection):
     Args:
         pipeline: Of the connection.
         begin: The command that begins it.
-        whose: The rows that it sees.
+        visibility: The rows that it sees.
         locks: As in `Connection`.
     """
 
     __slots__ = ("_pipeline", "_time")
 
-    def __init__(self, pipeline: Pipeline, begin: bytes, whose: Scope, *, locks: bool) -> None:
-        super().__init__(pipeline.raw, DIALECT, locks=locks, tenant=whose.tenant)
+    def __init__(
+        self, pipeline: Pipeline, begin: bytes, visibility: Visibility, *, locks: bool
+    ) -> None:
+        super().__init__(pipeline.raw, DIALECT, locks=locks, tenant=visibility.tenant)
         self._pipeline = pipeline
         self._time: Sent | None = None
         pipeline.add(begin)
-        for setting in whose.settings.items():
+        for setting in visibility.settings.items():
             pipeline.add(_SET, setting)
 
     @property

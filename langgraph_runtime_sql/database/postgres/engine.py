@@ -13,10 +13,11 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import orjson
@@ -29,8 +30,9 @@ from langgraph_runtime_sql.database.answer import Answer, tell_of_commit
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.connection import DIALECT, PostgresConnection
 from langgraph_runtime_sql.database.postgres.pipeline import Pipeline
-from langgraph_runtime_sql.database.postgres.thread_pool import Crew
+from langgraph_runtime_sql.database.postgres.thread_pool import ThreadPool
 from langgraph_runtime_sql.database.url import postgres_dsn
+from langgraph_runtime_sql.database.visibility import Visibility
 from langgraph_runtime_sql.errors import (
     Collided,
     DatabaseBusy,
@@ -39,8 +41,6 @@ from langgraph_runtime_sql.errors import (
     OtherTenants,
     SupersededAttempt,
 )
-from langgraph_runtime_sql.tenancy import scope
-from langgraph_runtime_sql.tenancy.scope import Scope
 
 logger = logging.getLogger(__name__)
 
@@ -131,25 +131,40 @@ def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0] or type(error).__name__
 
 
+class _NoRows:
+    """A transaction that the policies of the database show no tenant's rows."""
+
+    tenant = None
+    settings: Mapping[str, str] = MappingProxyType({})
+
+
 class PostgresEngine:
     """The threads and connections of this process to one Postgres database.
 
     Args:
         url: As in `Database`.
+        visibility: As in `Database`. Without it transactions see no tenant's rows.
         connect: Opens the driver's connection; tests inject faults here.
     """
 
     dialect = DIALECT
 
-    def __init__(self, url: str, *, connect: Connect | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        visibility: Callable[[], Visibility] | None = None,
+        connect: Connect | None = None,
+    ) -> None:
         self.dsn = postgres_dsn(url)
+        self._visibility = visibility or _NoRows
         self._connect: Connect = connect or psycopg.connect
         self._local = threading.local()
         self._opened: set[Raw] = set()
         self._opened_lock = threading.Lock()
-        self._readers = Crew(READERS, "postgres-read")
-        self._searchers = Crew(SEARCHERS, "postgres-search")
-        self._writers = Crew(WRITERS, "postgres-write", URGENT)
+        self._readers = ThreadPool(READERS, "postgres-read")
+        self._searchers = ThreadPool(SEARCHERS, "postgres-search")
+        self._writers = ThreadPool(WRITERS, "postgres-write", URGENT)
         self._writing: set[Future[None]] = set()
         self._refusal: Exception | None = None
         self._is_cut_off = False
@@ -214,7 +229,7 @@ class PostgresEngine:
 
     def _submit(
         self,
-        pool: Crew,
+        pool: ThreadPool,
         begin: bytes,
         fn: Callable[[Connection], T],
         answer: Answer[T],
@@ -225,7 +240,7 @@ class PostgresEngine:
             raise self._refusal
         try:
             # Here, on the caller's side: the pool's threads do not know who asks.
-            work = partial(self._answer, begin, scope.current(), fn, answer)
+            work = partial(self._answer, begin, self._visibility(), fn, answer)
             return pool.submit(work, urgent=urgent)
         except RuntimeError as error:
             # Stopped since the line above.
@@ -256,12 +271,12 @@ class PostgresEngine:
     def _answer(
         self,
         begin: bytes,
-        whose: Scope,
+        visibility: Visibility,
         fn: Callable[[Connection], T],
         answer: Answer[T],
     ) -> None:
         try:
-            result, committed = self._transact(begin, whose, fn)
+            result, committed = self._transact(begin, visibility, fn)
         except BaseException as error:  # noqa: BLE001  # the caller's to handle
             answer.fail(translate(error))
             return
@@ -272,7 +287,7 @@ class PostgresEngine:
             self._local.pipeline.end(b"COMMIT")
 
     def _transact(
-        self, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
+        self, begin: bytes, visibility: Visibility, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
         """The result of `fn` in a transaction that is committed, and what to call after it."""
         attempt = 0
@@ -280,7 +295,7 @@ class PostgresEngine:
             attempt += 1
             pipeline = self._pipeline()
             try:
-                return self._once(pipeline, begin, whose, fn)
+                return self._once(pipeline, begin, visibility, fn)
             except _COLLISIONS:
                 if attempt >= ATTEMPTS:
                     raise
@@ -291,10 +306,14 @@ class PostgresEngine:
                     raise
 
     def _once(
-        self, pipeline: Pipeline, begin: bytes, whose: Scope, fn: Callable[[Connection], T]
+        self,
+        pipeline: Pipeline,
+        begin: bytes,
+        visibility: Visibility,
+        fn: Callable[[Connection], T],
     ) -> tuple[T, list[Callable[[], None]]]:
         try:
-            connection = PostgresConnection(pipeline, begin, whose, locks=begin is _WRITE)
+            connection = PostgresConnection(pipeline, begin, visibility, locks=begin is _WRITE)
             result = fn(connection)
             if begin is _WRITE:
                 self._commit(pipeline)

@@ -1,4 +1,4 @@
-"""Patience: how a migration waits for tables that others are using.
+"""Lock wait: how a migration waits for tables that others are using.
 
 Whoever waits for a table to himself keeps all waiting who come after him, those who would only read
 it, too. So a migration waits shortly, lets the others by, and asks again.
@@ -19,12 +19,12 @@ from langgraph_runtime_sql.errors import DatabaseBusy
 logger = logging.getLogger(__name__)
 
 # As long as building an index on a large table may take.
-PATIENCE_SECONDS = 600.0
+WAIT_SECONDS = 600.0
 # How long others may be kept waiting, and then how long they are let by.
 LOCK_SECONDS = 2
 PAUSE_SECONDS = 1.0
 # The first thing to say in the transaction of a step.
-BRIEFLY = f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"
+SHORT_LOCK_TIMEOUT = f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"
 
 _IN_THE_WAY = (errors.LockNotAvailable, errors.DeadlockDetected)
 
@@ -41,18 +41,18 @@ _USER = """
 """
 
 
-def patiently(raw: postgres.Raw, step: Callable[[], None]) -> None:
+def retry_while_locked(raw: postgres.Raw, step: Callable[[], None]) -> None:
     """Do a step, again and again while somebody else is using its tables.
 
     Args:
         raw: A connection that is in no transaction between two attempts.
-        step: One transaction, which begins with `BRIEFLY`.
+        step: One transaction, which begins with `SHORT_LOCK_TIMEOUT`.
 
     Raises:
         DatabaseBusy: somebody has been using them for ten minutes.
     """
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    told = False
+    deadline = time.monotonic() + WAIT_SECONDS
+    warned = False
     while True:
         try:
             step()
@@ -63,24 +63,24 @@ def patiently(raw: postgres.Raw, step: Callable[[], None]) -> None:
                 raise
             if time.monotonic() > deadline:
                 raise _busy(raw) from error
-        if not told:
+        if not warned:
             logger.warning("A migration waits for a table that is in use%s", _user(raw))
-            told = True
+            warned = True
         time.sleep(PAUSE_SECONDS)
 
 
-def others(raw: postgres.Raw, step: Callable[[], None]) -> None:
-    """`patiently` for what is not ours to put into a transaction: another library's migration.
+def run_foreign_migration(raw: postgres.Raw, step: Callable[[], None]) -> None:
+    """`retry_while_locked` for what is not ours to put into a transaction: another library's migration.
 
     Args:
         raw: The connection that it uses, outside any transaction.
         step: Goes on where it was when it is called again.
 
     Raises:
-        DatabaseBusy: as `patiently`.
+        DatabaseBusy: as `retry_while_locked`.
     """
     with _waiting(raw, LOCK_SECONDS):
-        patiently(raw, step)
+        retry_while_locked(raw, step)
 
 
 def concurrently(raw: postgres.Raw, statement: sql.Composed | str) -> None:
@@ -96,7 +96,7 @@ def concurrently(raw: postgres.Raw, statement: sql.Composed | str) -> None:
         DatabaseBusy: somebody has been in a transaction for ten minutes.
     """
     try:
-        with _waiting(raw, PATIENCE_SECONDS):
+        with _waiting(raw, WAIT_SECONDS):
             raw.execute(statement if isinstance(statement, sql.Composed) else statement.encode())
     except _IN_THE_WAY as error:
         raise _busy(raw) from error
@@ -121,7 +121,7 @@ def _user(raw: postgres.Raw) -> str:
 
 def _busy(raw: postgres.Raw) -> DatabaseBusy:
     return DatabaseBusy(
-        f"The migration has not come to its end: a table was in use for {PATIENCE_SECONDS:g} "
+        f"The migration has not come to its end: a table was in use for {WAIT_SECONDS:g} "
         f"seconds{_user(raw)}. End what has it open, such as pg_dump or a session of psql, and "
         "try again"
     )

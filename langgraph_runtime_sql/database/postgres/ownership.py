@@ -14,14 +14,14 @@ from contextlib import suppress
 import psycopg
 
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw, cut
-from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
+from langgraph_runtime_sql.errors import DatabaseIncomplete, DatabaseInUse, DatabaseOverloaded
 
 logger = logging.getLogger(__name__)
 
 # Any number, as long as it stays the same: locks are the database's own.
 _KEY = 7_214_880_111
 # Whoever has just died still holds the lock until the server notices.
-PATIENCE_SECONDS = 5.0
+WAIT_SECONDS = 5.0
 WATCH_SECONDS = 2.0
 AGAIN_SECONDS = 0.1
 # How long a server that has fallen silent is waited for by whoever lets go.
@@ -48,11 +48,11 @@ class PostgresOwnership:
         self._alarm: tuple[socket.socket, socket.socket] | None = None
         self._watcher: threading.Thread | None = None
 
-    def take(self, patience: float = PATIENCE_SECONDS) -> None:
+    def take(self, wait_seconds: float = WAIT_SECONDS) -> None:
         """Own the database.
 
         Args:
-            patience: How many seconds to wait for whoever owns it to let it go.
+            wait_seconds: How many seconds to wait for whoever owns it to let it go.
 
         Raises:
             DatabaseInUse: somebody else does.
@@ -62,7 +62,7 @@ class PostgresOwnership:
             self._raw = self._engine.open()
         except psycopg.OperationalError as error:
             raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + wait_seconds
         while not self._lock(self._raw):
             if time.monotonic() >= deadline:
                 where = f"{self._raw.info.dbname} on {self._raw.info.host or 'localhost'}"
@@ -165,3 +165,27 @@ def _unlock(raw: Raw) -> None:
         raw.pgconn.send_query(b"SELECT pg_advisory_unlock_all()")
         raw.pgconn.flush()
         select.select([raw.fileno()], [], [], RELEASE_SECONDS)
+
+
+def check_complete(url: str) -> None:
+    """Raise where a part of the data is still in the file that it is moved from.
+
+    Raises:
+        DatabaseIncomplete: it is.
+        DatabaseOverloaded: the server cannot be reached.
+    """
+    try:
+        with PostgresEngine(url).open() as raw:
+            [(moves,)] = raw.execute("SELECT to_regclass('moves')").fetchall()
+            unfinished = (
+                moves
+                and raw.execute("SELECT source FROM moves WHERE finished_at IS NULL").fetchone()
+            )
+    except psycopg.OperationalError as error:
+        raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
+    if unfinished:
+        raise DatabaseIncomplete(
+            f"Moving {unfinished[0]} into this database was not finished. Finish it by the same "
+            f"command, `threadhold migrate --from sqlite:///{unfinished[0]} --to ...`, "
+            "or serve the file as before"
+        )

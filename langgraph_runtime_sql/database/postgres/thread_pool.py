@@ -1,4 +1,4 @@
-"""Crew: threads that do what they are given; who has worked last works next.
+"""Thread pool: threads that do what they are given; who has worked last works next.
 
 A pool that takes turns goes through all its threads, however little there is to do: each
 connection is used again when it, and the server's process for it, have gone cold.
@@ -32,7 +32,7 @@ class _Member:
         return self.work
 
 
-class Crew:
+class ThreadPool:
     """Up to `count` threads, which come with the first work and stay, and some in reserve.
 
     Args:
@@ -42,7 +42,7 @@ class Crew:
     """
 
     def __init__(self, count: int, name: str, reserve: int = 0) -> None:
-        self._count, self._most, self._name = count, count + reserve, name
+        self._count, self._limit, self._name = count, count + reserve, name
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._idle: list[_Member] = []
@@ -63,7 +63,7 @@ class Crew:
             What is set once it has been done, to what it raised if it did.
 
         Raises:
-            RuntimeError: the crew was stopped.
+            RuntimeError: the pool was stopped.
         """
         done: Future[None] = Future()
 
@@ -80,9 +80,9 @@ class Crew:
 
         with self._lock:
             if self._stopped:
-                raise RuntimeError("The crew was stopped")
+                raise RuntimeError("The pool was stopped")
             (self._urgent if urgent else self._waiting).append(reported)
-            if self._idle or len(self._threads) < self._most:
+            if self._idle or len(self._threads) < self._limit:
                 self._begin()
         return done
 

@@ -26,7 +26,6 @@ from langgraph_runtime_sql.errors import (
     DatabaseClosed,
     DatabaseOverloaded,
 )
-from langgraph_runtime_sql.search import filters
 
 T = TypeVar("T")
 
@@ -98,13 +97,23 @@ def opening(path: Path) -> Iterator[None]:
 
 
 class SqliteEngine:
-    """The threads and connections of one SQLite file."""
+    """The threads and connections of one SQLite file.
+
+    Args:
+        path, register_functions, power_loss, connect: As in `Database`, `path` for its URL.
+    """
 
     dialect = DIALECT
 
     def __init__(
-        self, path: Path | str, *, power_loss: bool = False, connect: Connect | None = None
+        self,
+        path: Path | str,
+        *,
+        register_functions: Callable[[sqlite3.Connection], None],
+        power_loss: bool = False,
+        connect: Connect | None = None,
     ) -> None:
+        self._register_functions = register_functions
         self._path = str(path)
         self._power_loss = power_loss
         self._connect = connect or sqlite3.connect
@@ -193,7 +202,7 @@ class SqliteEngine:
         raw.execute("PRAGMA temp_store=MEMORY")
         raw.execute("PRAGMA cache_size=-16000")
         raw.execute("PRAGMA mmap_size=268435456")
-        filters.register_functions(raw)
+        self._register_functions(raw)
 
     def _discard(self, raw: sqlite3.Connection) -> None:
         """Close a connection before its time; what it had not committed is undone."""

@@ -52,7 +52,7 @@ class Queue:
     sent: int = 0
     used: float = 0.0
 
-    def unsent(self, most: int) -> list[Parcel]:
+    def unsent(self, limit: int) -> list[Parcel]:
         """The next batch, of so many bytes, or of one event."""
         if not self.parcels:
             return []
@@ -61,7 +61,7 @@ class Queue:
         size = 0
         for parcel in islice(self.parcels, start, start + BATCH_EVENTS):
             size += parcel.size
-            if batch and size > most:
+            if batch and size > limit:
                 break
             batch.append(parcel)
         return batch
@@ -77,5 +77,5 @@ class Queue:
 
     def is_over(self, seconds: float) -> bool:
         """Whether nothing was published for so long, and nothing is left to be told."""
-        told = self.sent == self.last or not self.parcels
-        return told and time.monotonic() - self.used > seconds
+        is_sent = self.sent == self.last or not self.parcels
+        return is_sent and time.monotonic() - self.used > seconds

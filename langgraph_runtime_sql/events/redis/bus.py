@@ -77,7 +77,7 @@ class RedisBus(LocalBus):
         self.name = uuid.uuid4().hex
         self.link = Link(url, prefix or PREFIX, seconds=answer_seconds)
         self._ttl = max(LEAST_TTL_SECONDS, keep_seconds)
-        self._outbox = Outbox(self.link, self._ttl, self._in_flight)
+        self._publisher = Outbox(self.link, self._ttl, self._in_flight)
         self._listener = Listener(
             self.link, self.name, super().wake, super().send_control, self._dropped_elsewhere
         )
@@ -92,9 +92,11 @@ class RedisBus(LocalBus):
         """
         await self.link.look()
         _UP.set_function(lambda: float(self.link.state == "ok"))
-        self._remote = Reader(self.link, self.name, self._outbox.is_ours, self._ttl, self._receive)
+        self._remote = Reader(
+            self.link, self.name, self._publisher.is_ours, self._ttl, self._receive
+        )
         self._tasks = [
-            asyncio.create_task(self._outbox.run(), name="redis-outbox"),
+            asyncio.create_task(self._publisher.run(), name="redis-outbox"),
             asyncio.create_task(self._remote.run(), name="redis-reader"),
             asyncio.create_task(self._listener.run(), name="redis-listener"),
         ]
@@ -102,7 +104,7 @@ class RedisBus(LocalBus):
     async def stop(self) -> None:
         """Send what is left, and close the connections. Repeatable."""
         if self._tasks:
-            await self._outbox.flush(FLUSH_SECONDS)
+            await self._publisher.flush(FLUSH_SECONDS)
         tasks, self._tasks = self._tasks, []
         left = set(tasks)
         while left:
@@ -133,7 +135,7 @@ class RedisBus(LocalBus):
 
     def _send(self, key: StreamKey, name: str, data: bytes, log: Log | None, attempt: int) -> Event:
         event = super()._send(key, name, data, log, attempt)
-        self._outbox.put(key.topic, key.run_id, attempt, pack(event), data)
+        self._publisher.put(key.topic, key.run_id, attempt, pack(event), data)
         return event
 
     def _deliver(self, event: Event, topic: str, *, to_thread: bool = True) -> None:
@@ -157,7 +159,7 @@ class RedisBus(LocalBus):
 
     def is_behind(self, key: StreamKey) -> bool:
         """Whether what was published here on a thread still waits for Redis."""
-        return self._outbox.waits(key.topic)
+        return self._publisher.waits(key.topic)
 
     async def follow_run(
         self,
@@ -333,7 +335,7 @@ class RedisBus(LocalBus):
     async def flush(self) -> None:
         """Have everything that was published so far in Redis, unless it is away."""
         if self.link.well and self._tasks:
-            await self._outbox.flush(FLUSH_SECONDS)
+            await self._publisher.flush(FLUSH_SECONDS)
 
     async def flushing(self, end: Awaitable[T]) -> T:
         """The result of a run's `end`, once all of its events are in Redis, unless it is away.
@@ -346,12 +348,12 @@ class RedisBus(LocalBus):
     def drop(self, key: StreamKey) -> None:
         """Forget what a deleted run or thread has told, here, in Redis and in other processes."""
         super().drop(key)
-        self._outbox.drop(key.topic, key.run_id, erase=True)
-        self._outbox.notify(*self._listener.drop(key.topic, key.run_id))
+        self._publisher.drop(key.topic, key.run_id, erase=True)
+        self._publisher.notify(*self._listener.drop(key.topic, key.run_id))
 
     def _dropped_elsewhere(self, topic: str, run_id: str) -> None:
         self._drop(topic, run_id)
-        self._outbox.drop(topic, run_id)
+        self._publisher.drop(topic, run_id)
 
     # --- runs and control
 
@@ -378,14 +380,14 @@ class RedisBus(LocalBus):
     def wake(self) -> None:
         """Have every queue look again; from any thread."""
         super().wake()
-        self._outbox.notify(*self._listener.wake())
+        self._publisher.notify(*self._listener.wake())
 
     def send_control(self, run_id: str, control: Control) -> None:
         """Ask a run's worker to stop, wherever he is."""
         here = run_id in self._listeners
         super().send_control(run_id, control)
         if not here:
-            self._outbox.notify(*self._listener.control(run_id, control))
+            self._publisher.notify(*self._listener.control(run_id, control))
 
 
 def _begins(event: Event) -> bool:

@@ -60,7 +60,7 @@ class Link:
         self._commands: Redis | None = None
         # How long whoever got no answer waits before he tries again, and what he was told.
         self._pauses: dict[str, float] = {}
-        self._told: dict[str, BaseException] = {}
+        self._logged: dict[str, BaseException] = {}
         self._answered = False
         self._clock_is_set = False
         self._clock_error = math.inf
@@ -157,7 +157,7 @@ class Link:
     @property
     def state(self) -> str:
         """`ok`, `away` where it does not answer, `refusing` where it does not do what it is told."""
-        if any(isinstance(error, ResponseError) for error in self._told.values()):
+        if any(isinstance(error, ResponseError) for error in self._logged.values()):
             return "refusing"
         return "ok" if self._answered and self.well else "away"
 
@@ -165,14 +165,14 @@ class Link:
         """Note that Redis answers `who`."""
         self._answered = True
         if self._pauses.pop(who, None) is not None:
-            self._told.pop(who, None)
+            self._logged.pop(who, None)
             if self.well:
                 logger.warning("Redis answers again")
 
     async def failed(self, who: str, error: BaseException) -> None:
         """Note that it does not, and wait before the next attempt."""
         self.failures += 1
-        self._told[who] = error
+        self._logged[who] = error
         if self.well:
             logger.warning("Redis does not answer; runs go on: %s", str(error) or repr(error))
         # Another one may answer next.

@@ -100,11 +100,11 @@ class Listener:
             elif dropped[0] != self._name:
                 self._drop(*dropped[1:])
             return
-        told = unpack(data)
-        if told is None:
+        parsed = unpack(data)
+        if parsed is None:
             _warn(channel)
-        elif told[0] != self._name:
-            self._control(*told[1:])
+        elif parsed[0] != self._name:
+            self._control(*parsed[1:])
 
 
 def _warn(channel: str) -> None:

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from langgraph_runtime_sql.database import schema
+from langgraph_runtime_sql.migrations import triggers
 
 revision = "0004"
 down_revision = "0003"
@@ -43,24 +44,24 @@ CHECK = (
 def prepare(raw: Any) -> None:
     """In Postgres, all that takes long, while others use the table."""
     from langgraph_runtime_sql.database.postgres import lock_wait
-    from langgraph_runtime_sql.migrations import pages, postgres, triggers
+    from langgraph_runtime_sql.migrations import pages, postgres
 
     def add() -> None:
         with raw.transaction():
-            _say(raw, lock_wait.BRIEFLY, *ADD)
+            _say(raw, lock_wait.SHORT_LOCK_TIMEOUT, *ADD)
             triggers.ensure_postgres(raw)
 
     def check() -> None:
         with raw.transaction():
-            _say(raw, lock_wait.BRIEFLY, *CHECK)
+            _say(raw, lock_wait.SHORT_LOCK_TIMEOUT, *CHECK)
 
-    lock_wait.patiently(raw, add)
+    lock_wait.retry_while_locked(raw, add)
     pages.each(raw, "threads", "thread_id", FILL)
     for statement in INDEXES:
         lock_wait.concurrently(raw, statement)
     # Of a migration that was cut off here.
     postgres.mend_indexes(raw)
-    lock_wait.patiently(raw, check)
+    lock_wait.retry_while_locked(raw, check)
     lock_wait.concurrently(raw, f"ALTER TABLE {TABLE} VALIDATE CONSTRAINT {KNOWN}")
 
 

@@ -8,7 +8,7 @@ import structlog
 from sqlalchemy import ColumnElement, func, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import assistant_versions, assistants
 from langgraph_runtime_sql.database.statements import Row
@@ -23,6 +23,8 @@ from langgraph_runtime_sql.ops.authorization import (
     pick,
     rows,
 )
+from langgraph_runtime_sql.ops.runs.cancel import cancel
+from langgraph_runtime_sql.ops.threads.end import delete as delete_thread
 from langgraph_runtime_sql.search import filters, thread_query
 
 __all__ = ["Assistants", "get_assistant", "is_system", "retire_system_assistants", "system_id"]
@@ -71,7 +73,7 @@ class Assistants:
             statement = _select().where(*conditions).order_by(*order)
             return conn.fetchall(statement.limit(limit + 1).offset(offset))
 
-        found = await database.current().search(fn, ADVICE)
+        found = await runtime.current().database.search(fn, ADVICE)
         cursor = offset + limit if len(found) > limit else None
         return rows([pick(row, select) for row in found[:limit]]), cursor
 
@@ -103,14 +105,14 @@ class Assistants:
             counted = select(func.count().label("n")).select_from(assistants).where(*conditions)
             return int(conn.scalar(counted))
 
-        return await database.current().search(fn, ADVICE)
+        return await runtime.current().database.search(fn, ADVICE)
 
     @staticmethod
     async def get(conn: Any, assistant_id: Any, ctx: Any = None) -> Rows:
         """One assistant; no row when it is missing or hidden."""
         identifier = as_uuid(assistant_id, "assistant ID")
         permitted = await authorize(ctx, "assistants", "read", {"assistant_id": identifier})
-        row = await database.current().read(lambda conn: get_assistant(conn, identifier))
+        row = await runtime.current().database.read(lambda conn: get_assistant(conn, identifier))
         visible = row is not None and filters.allows(permitted, row["metadata"])
         return rows([row] if row is not None and visible else [])
 
@@ -172,7 +174,7 @@ class Assistants:
                 raise HTTPException(409, f"Assistant {identifier} already exists")
             return existing
 
-        return rows([await database.current().write(fn)])
+        return rows([await runtime.current().database.write(fn)])
 
     @staticmethod
     async def patch(
@@ -217,7 +219,7 @@ class Assistants:
             changes["metadata"] = {**row["metadata"], **asked["metadata"]}
             return assistant_rows.add_version(conn, row, changes)
 
-        return rows([await database.current().write(fn)])
+        return rows([await runtime.current().database.write(fn)])
 
     @staticmethod
     async def set_latest(
@@ -239,7 +241,7 @@ class Assistants:
                 raise HTTPException(404, f"Version {version} not found for assistant {identifier}")
             return assistant_rows.make_current(conn, identifier, found)
 
-        return rows([await database.current().write(fn)])
+        return rows([await runtime.current().database.write(fn)])
 
     @staticmethod
     async def get_versions(
@@ -274,7 +276,7 @@ class Assistants:
                 .offset(int(offset))
             )
 
-        return rows(await database.current().search(fn, ADVICE))
+        return rows(await runtime.current().database.search(fn, ADVICE))
 
     @staticmethod
     async def delete(
@@ -289,18 +291,16 @@ class Assistants:
         Raises:
             HTTPException: (404) it does not exist or may not be deleted.
         """
-        from langgraph_runtime_sql.ops.runs.runs import Runs
-
         identifier = as_uuid(assistant_id, "assistant ID")
         permitted = await authorize(ctx, "assistants", "delete", {"assistant_id": identifier})
 
         def check(conn: Connection) -> None:
             assistant_rows.require(conn, identifier, permitted, called="Assistant with ID")
 
-        await database.current().read(check)
+        await runtime.current().database.read(check)
         if delete_threads:
             await _delete_threads(identifier, ctx)
-        await Runs.cancel(
+        await cancel(
             None,
             assistant_id=identifier,
             action="interrupt",
@@ -313,7 +313,7 @@ class Assistants:
             check(conn)
             assistant_rows.delete(conn, identifier)
 
-        await database.current().write(fn)
+        await runtime.current().database.write(fn)
         return rows([identifier])  # type: ignore[list-item]  # the interface yields the bare id
 
 
@@ -387,14 +387,12 @@ def _order(sort_by: str | None, sort_order: str | None) -> list[ColumnElement[An
 
 
 async def _delete_threads(assistant_id: UUID, ctx: Any) -> None:
-    from langgraph_runtime_sql.ops.threads.threads import Threads
-
     def used(conn: Connection) -> list[UUID]:
         return thread_query.plan(conn, {"assistant_id": str(assistant_id)}, None).ids(conn)
 
-    for thread_id in await database.current().read(used):
+    for thread_id in await runtime.current().database.read(used):
         try:
-            await Threads.delete(None, thread_id, ctx=ctx)
+            await delete_thread(None, thread_id, ctx=ctx)
         except HTTPException as error:
             if error.status_code >= 500:
                 raise

@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, bindparam, func, or_
 from sqlalchemy import select as select_columns
 from starlette.exceptions import HTTPException
 
+from langgraph_runtime_sql import request_context, runtime
 from langgraph_runtime_sql.clock import now
-from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import Moment, crons, threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
@@ -33,11 +33,8 @@ from langgraph_runtime_sql.ops.crons import (
 from langgraph_runtime_sql.ops.crons import (
     schedule as cron_schedule,
 )
-from langgraph_runtime_sql.ops.crons.firing import Firing, firing, note_fired, take_firing
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import filters
-
-__all__ = ["Crons", "Firing", "firing", "note_fired", "take_firing"]
 
 ADVICE = "Ask for fewer crons, by `assistant_id` or `thread_id`."
 IDS = ("cron_id", "assistant_id", "thread_id")
@@ -134,7 +131,7 @@ class Crons:
             dates = {"created_at": moment, "updated_at": moment, "next_run_date": due}
             return cron_rows.insert(conn, {**row, **dates})
 
-        return _shown(await database.current().write(fn))
+        return _shown(await runtime.current().database.write(fn))
 
     @staticmethod
     async def update(
@@ -192,7 +189,7 @@ class Crons:
                 changes["payload"] = cron_rows.merged_payload(row, payload)
             return cron_rows.update(conn, identifier, changes)
 
-        return _shown(await database.current().write(fn))
+        return _shown(await runtime.current().database.write(fn))
 
     @staticmethod
     async def get(conn: Any, cron_id: Any, ctx: Any = None) -> Rows:
@@ -200,7 +197,7 @@ class Crons:
         identifier = as_uuid(cron_id, "cron ID")
         permitted = await authorize(ctx, "crons", "read", {"cron_id": identifier})
         return _shown(
-            await database.current().read(
+            await runtime.current().database.read(
                 lambda conn: cron_rows.find_permitted(conn, identifier, permitted)
             )
         )
@@ -215,7 +212,7 @@ class Crons:
             found = cron_rows.find_permitted(conn, identifier, permitted)
             return found is not None and cron_rows.delete(conn, identifier)
 
-        deleted = await database.current().write(fn)
+        deleted = await runtime.current().database.write(fn)
         return rows([identifier] if deleted else [])  # type: ignore[list-item]  # the bare id
 
     @staticmethod
@@ -250,7 +247,9 @@ class Crons:
             .limit(limit + 1)
             .offset(offset)
         )
-        found = await database.current().search(lambda conn: conn.fetchall(statement), ADVICE)
+        found = await runtime.current().database.search(
+            lambda conn: conn.fetchall(statement), ADVICE
+        )
         cursor = offset + limit if len(found) > limit else None
         return rows([pick(row, select) for row in found[:limit]]), cursor
 
@@ -274,7 +273,9 @@ class Crons:
             .select_from(crons.outerjoin(threads, threads.c.thread_id == crons.c.thread_id))
             .where(*conditions)
         )
-        return int(await database.current().search(lambda conn: conn.scalar(statement), ADVICE))
+        return int(
+            await runtime.current().database.search(lambda conn: conn.scalar(statement), ADVICE)
+        )
 
     @staticmethod
     def next(conn: Any, ctx: Any = None) -> AsyncIterator[Row]:
@@ -291,10 +292,10 @@ class Crons:
         was changed meanwhile keeps its new date.
         """
         identifier = as_uuid(cron_id, "cron ID")
-        current = firing.get()
+        current = request_context.firing.get()
         slot = current.slot if current is not None and current.cron_id == identifier else None
         values = {"key": identifier, "slot": slot, "next_run_date": next_run_date}
-        await database.current().write(lambda conn: conn.execute(_SET_NEXT, values))
+        await runtime.current().database.write(lambda conn: conn.execute(_SET_NEXT, values))
 
 
 def _shown(row: Row | None) -> Rows:

@@ -8,7 +8,6 @@ Slots that nobody was there for are not caught up: one firing stands for them.
 """
 
 from collections.abc import AsyncIterator
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -19,8 +18,7 @@ import structlog
 from sqlalchemy import bindparam, or_, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import json_codec
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import json_codec, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import crons
 from langgraph_runtime_sql.database.statements import Prepared, Row
@@ -52,16 +50,13 @@ class Firing:
     taken: bool = field(default=False, repr=False)
 
 
-firing: ContextVar[Firing | None] = ContextVar("cron_firing", default=None)
-
-
 def take_firing() -> Firing | None:
     """The firing that the run about to be created is for, or None.
 
     Given out once: what starts in this context and outlives it (a worker, a
     graph that creates runs of its own) must not count as the cron.
     """
-    current = firing.get()
+    current = request_context.firing.get()
     if current is None or current.taken:
         return None
     current.taken = True
@@ -136,29 +131,31 @@ async def due() -> AsyncIterator[Row]:
     """Claim the crons that are due, one at a time, and yield each for its run to be created.
 
     One at a time, so that an error over one leaves the others for the next poll.
-    While a cron is out, `firing` and the authentication context are its own.
+    While a cron is out, `request_context.firing` and the authentication context are its own.
     """
     from langgraph_api.config import CRON_SCHEDULER_BATCH_SIZE
     from langgraph_api.utils import AuthContext
 
-    firing.set(None)
+    request_context.firing.set(None)
     limit = CRON_SCHEDULER_BATCH_SIZE if CRON_SCHEDULER_BATCH_SIZE > 0 else BATCH
-    waiting = await database.current().read(
+    waiting = await runtime.current().database.read(
         lambda conn: conn.fetchall(_DUE, {"now": conn.now(), "limit": limit})
     )
     try:
         for candidate in waiting:
             cron_id = candidate["cron_id"]
-            row, moment = await database.current().write(partial(_claim, cron_id=cron_id))
+            row, moment = await runtime.current().database.write(partial(_claim, cron_id=cron_id))
             if row is None:
                 # Another scheduler was quicker, or it was changed.
                 continue
-            firing.set(Firing(cron_id, row["next_run_date"], _following(row, moment)))
+            request_context.firing.set(
+                Firing(cron_id, row["next_run_date"], _following(row, moment))
+            )
             # The scheduler leaves the last cron's user in place where the next has none.
             AuthContext.set(_context(row["creator"]))
             yield _handed_out(row, moment)
     finally:
-        firing.set(None)
+        request_context.firing.set(None)
         AuthContext.set(None)
 
 

@@ -5,9 +5,9 @@ Operations use `UUID` ids and events use text ids. This module converts them.
 
 from uuid import UUID
 
+from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.events.stream_key import StreamKey
 
@@ -15,36 +15,36 @@ from langgraph_runtime_sql.events.stream_key import StreamKey
 def made(conn: Connection, run: Row) -> None:
     """Announce that a run was queued, to subscribers that wait for it."""
     key, resumable = StreamKey.of_run(run), _is_resumable(run)
-    conn.after_commit(lambda: bus.current().run_made(key, resumable=resumable))
+    conn.after_commit(lambda: runtime.current().bus.run_made(key, resumable=resumable))
 
 
 def started(conn: Connection, run: Row) -> None:
     """Announce that this process has claimed a run."""
     key, resumable = StreamKey.of_run(run), _is_resumable(run)
-    conn.after_commit(lambda: bus.current().run_started(key, resumable=resumable))
+    conn.after_commit(lambda: runtime.current().bus.run_started(key, resumable=resumable))
 
 
 def ended(conn: Connection, run: Row) -> None:
     """Announce to the followers of a run that no event follows."""
     key, resumable = StreamKey.of_run(run), _is_resumable(run)
-    conn.after_commit(lambda: bus.current().run_ended(key, resumable=resumable))
+    conn.after_commit(lambda: runtime.current().bus.run_ended(key, resumable=resumable))
 
 
 def dropped(conn: Connection, run: Row) -> None:
     """Delete the log of a deleted run in every process, and end its streams."""
     key = StreamKey.of_run(run)
-    conn.after_commit(lambda: bus.current().drop(key))
+    conn.after_commit(lambda: runtime.current().bus.drop(key))
 
 
 def stop(conn: Connection, run_id: UUID, control: Control) -> None:
     """Ask a run's worker to stop."""
     key = str(run_id)
-    conn.after_commit(lambda: bus.current().send_control(key, control))
+    conn.after_commit(lambda: runtime.current().bus.send_control(key, control))
 
 
 def wake(conn: Connection) -> None:
     """Have the queue look for runs that may start."""
-    conn.after_commit(lambda: bus.current().wake())
+    conn.after_commit(lambda: runtime.current().bus.wake())
 
 
 def _is_resumable(run: Row) -> bool:

@@ -6,12 +6,11 @@ and the last one to come creates them all, in one transaction.
 
 import asyncio
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 
@@ -39,7 +38,7 @@ class Batch:
         if len(self._creations) < self._size:
             return (await self._created)[place]
         try:
-            created = await database.current().write(self._create_all)
+            created = await runtime.current().database.write(self._create_all)
         except Exception as error:
             self._created.set_exception(error)
             # Nobody may be left to hear it.
@@ -55,13 +54,10 @@ class Batch:
         return created
 
 
-_batch: ContextVar[Batch | None] = ContextVar("run_batch", default=None)
-
-
 def begin(bodies: list[Any]) -> None:
     """What is created from here, one run for each of `bodies`, is one batch."""
     if bodies:
-        _batch.set(Batch(len(bodies)))
+        request_context.batch.set(Batch(len(bodies)))
 
 
 def take() -> Batch | None:
@@ -69,7 +65,7 @@ def take() -> Batch | None:
 
     Given to a task once: an authorization handler may create runs of its own.
     """
-    batch = _batch.get()
+    batch = request_context.batch.get()
     if batch is not None:
-        _batch.set(None)
+        request_context.batch.set(None)
     return batch

@@ -12,8 +12,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, func, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint, hooks
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import checkpoint, hooks, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     PENDING_LITERAL,
@@ -121,7 +120,7 @@ async def _of_status(status: str, assistant_id: UUID | None) -> list[ColumnEleme
 
     # Whoever they are of: what is not the caller's is passed over below.
     with scope.within(scope.EVERYTHING):
-        moment, newest = await database.current().read(now_and_newest)
+        moment, newest = await runtime.current().database.read(now_and_newest)
     these = runs.c.seq <= newest
     if assistant_id is not None:
         these = and_(these, runs.c.assistant_id == assistant_id)
@@ -141,7 +140,7 @@ async def _cancel_all(part: ColumnElement[bool], permitted: Filter, control: Con
     count, place = 0, _BEGINNING
     while True:
         page = partial(_cancel_page, part=part, place=place, permitted=permitted, control=control)
-        stopped, last = await database.current().write(page)
+        stopped, last = await runtime.current().database.write(page)
         count += len(stopped)
         if control.action == "rollback":
             for row in stopped:

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
@@ -9,7 +10,7 @@ from sqlalchemy import bindparam, func, or_, select
 from sqlalchemy.sql import ColumnElement, Select
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from langgraph_runtime_sql import options
+from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     PENDING_LITERAL,
@@ -32,10 +33,6 @@ _BEGINNING = datetime.fromtimestamp(0, UTC)
 _END = datetime.max.replace(tzinfo=UTC)
 # Who claims: one name for each start of the process.
 OWNER = uuid.uuid4().hex
-# The last tenant whose turn it might have been, where there were more.
-_reached = ""
-
-
 Whose = Literal["ours", "ended", "all"]
 Rows = Callable[[], list[Row]]
 
@@ -52,6 +49,17 @@ class Claimed(NamedTuple):
     runs: list[tuple[Row, int]]
     due_in: float | None
     waiting: bool
+
+
+@dataclass(slots=True)
+class Turns:
+    """How far the claims of a process have come, where many tenants wait.
+
+    Attributes:
+        reached: The last tenant whose turn it might have been, by name.
+    """
+
+    reached: str = ""
 
 
 _STARTED: dict[str, Any] = {
@@ -157,10 +165,14 @@ _TAKE_LOST = Prepared(
 )
 
 
-def claim(conn: Connection, most: int) -> Claimed:
-    """Mark up to `most` due runs as running by us; which come first says `run_order`."""
+def claim(conn: Connection, limit: int, turns: Turns | None = None) -> Claimed:
+    """Mark up to `limit` due runs as running by us; which come first says `run_order`.
+
+    Args:
+        turns: Those of the queue. Without them the first tenants by name are chosen among.
+    """
     conn.ask_now()
-    fairly = _has_turns(conn, most)
+    fairly = _has_turns(conn, limit)
     moment = conn.now()
     values: Params = {
         "moment": moment,
@@ -171,8 +183,8 @@ def claim(conn: Connection, most: int) -> Claimed:
         "apart": moment - timedelta(seconds=APART_SECONDS),
     }
     if fairly:
-        values = {**values, **_turns(conn, most)}
-    take = (_claim_together if conn.locks else _claim_each)(conn, most, values, fairly)
+        values = {**values, **_turns(conn, limit, turns or Turns())}
+    take = (_claim_together if conn.locks else _claim_each)(conn, limit, values, fairly)
     asked = conn.ask(_LEFT, {"moment": moment})
     found = take()
     for row in found:
@@ -183,31 +195,30 @@ def claim(conn: Connection, most: int) -> Claimed:
     return Claimed(claimed, due_in, bool(left["waits"]))
 
 
-def _has_turns(conn: Connection, most: int) -> bool:
+def _has_turns(conn: Connection, limit: int) -> bool:
     """Whether more runs are due than there is room for, and tenants are told apart."""
-    if options.current().tenant_key is None:
+    if runtime.current().options.tenant_key is None:
         return False
     if conn.locks:
-        due: int = conn.scalar(_COUNT_DUE_NOW, {"room": most + 1})
+        due: int = conn.scalar(_COUNT_DUE_NOW, {"room": limit + 1})
     else:
-        due = conn.scalar(_COUNT_DUE, {"moment": conn.now(), "room": most + 1})
-    return due > most
+        due = conn.scalar(_COUNT_DUE, {"moment": conn.now(), "room": limit + 1})
+    return due > limit
 
 
-def _turns(conn: Connection, most: int) -> Params:
+def _turns(conn: Connection, limit: int, turns: Turns) -> Params:
     """Which tenants `run_order` has to choose among, and go on behind them next time."""
-    global _reached
-    among = max(run_order.TENANTS_AT_LEAST, run_order.TENANTS_EACH * most)
-    values = {"reached": _reached, "among": among}
+    among = max(run_order.TENANTS_AT_LEAST, run_order.TENANTS_EACH * limit)
+    values = {"reached": turns.reached, "among": among}
     found = conn.fetchall(_TENANTS, values)
     if len(found) == among:
-        _reached = found[-1]["tenant"]
+        turns.reached = found[-1]["tenant"]
     return values
 
 
-def _claim_each(conn: Connection, most: int, values: Params, fairly: bool) -> Rows:
+def _claim_each(conn: Connection, limit: int, values: Params, fairly: bool) -> Rows:
     found: list[Row] = []
-    while len(found) < most:
+    while len(found) < limit:
         row = conn.fetchone(_CLAIM_FAIRLY if fairly else _CLAIM, values)
         if row is not None:
             found.append(row)
@@ -221,12 +232,12 @@ def _claim_each(conn: Connection, most: int, values: Params, fairly: bool) -> Ro
     return lambda: found
 
 
-def _claim_together(conn: Connection, most: int, values: Params, fairly: bool) -> Rows:
+def _claim_together(conn: Connection, limit: int, values: Params, fairly: bool) -> Rows:
     found: list[Row] = []
     if fairly:
-        found = conn.fetchall(_CLAIM_FAIRLY_TOGETHER, {**values, "most": most})
+        found = conn.fetchall(_CLAIM_FAIRLY_TOGETHER, {**values, "most": limit})
     # Some of those whose turn it was may be another process's by now: no room is left unused.
-    rest = conn.ask(_CLAIM_TOGETHER, {**values, "most": most - len(found)})
+    rest = conn.ask(_CLAIM_TOGETHER, {**values, "most": limit - len(found)})
     return lambda: sorted([*found, *rest.all()], key=lambda row: (row["created_at"], row["seq"]))
 
 
@@ -284,7 +295,7 @@ def renew_held(conn: Connection) -> list[Row]:
 
 
 def lost(
-    conn: Connection, working: Collection[str], whose: Whose, after: int, most: int
+    conn: Connection, working: Collection[str], whose: Whose, after: int, limit: int
 ) -> tuple[list[int], int | None]:
     """Runs that are marked as running and that nobody works on, a page of those there are.
 
@@ -295,14 +306,14 @@ def lost(
         whose: Beside runs that this process has claimed: those of others whose lease has
             `ended`, `all` where no other process works with the database, or `ours` alone.
         after: The last run of the page before, by its number.
-        most: How many runs to look at.
+        limit: How many runs to look at.
 
     Returns:
         The numbers of the runs, and of the last one looked at if there may be more.
     """
-    rows = conn.fetchall(_LOST, {**_given_up(conn, whose), "after": after, "most": most})
+    rows = conn.fetchall(_LOST, {**_given_up(conn, whose), "after": after, "most": limit})
     numbers = [row["seq"] for row in rows if str(row["run_id"]) not in working]
-    return numbers, rows[-1]["seq"] if len(rows) == most else None
+    return numbers, rows[-1]["seq"] if len(rows) == limit else None
 
 
 def recover(

@@ -16,7 +16,7 @@ from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.authorization import Filter, user_fields
-from langgraph_runtime_sql.ops.crons import crons
+from langgraph_runtime_sql.ops.crons.firing import note_fired
 from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows
@@ -77,7 +77,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     others = [] if thread is None else _others(conn, request)
     row = _row(request, assistant, thread, conn.now())
     if thread is not None and others and request.reject_if_in_flight:
-        with conn.undoing():
+        with conn.rolled_back():
             # A hook may know a better reason to refuse than that the thread is busy.
             _ask(conn, request, thread, row)
         return [run_rows.public(other) for other in others]
@@ -87,7 +87,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     if thread["status"] != ThreadStatus.BUSY:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
-        crons.note_fired(conn, request.firing)
+        note_fired(conn, request.firing)
     stored = {**row, "tenant": thread["tenant"]}
     conn.send(_INSERT, stored)
     _announce(conn, stored)

@@ -11,13 +11,12 @@ import structlog
 from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint, hooks, json_codec
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import checkpoint, hooks, json_codec, request_context, runtime
+from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs, threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.errors import Outdated, SupersededAttempt
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.json_codec import Unstorable
 from langgraph_runtime_sql.ops.authorization import as_uuid
@@ -88,15 +87,15 @@ async def set_joint_status(
     ending = _Ending(thread_uuid, as_uuid(run_id, "run ID"), run_status, graph_id, _claim())
     if run_status == ROLLBACK:
         await ending.write(_outcome(checkpoint, exception))
-        await newest_state.refresh_after_undoing(thread_uuid, graph_id)
+        await newest_state.refresh_after_rollback(thread_uuid, graph_id)
     elif isinstance(exception, UserInterrupt | TimeoutError):
         await _cut_off(ending, checkpoint, exception)
     else:
         await ending.write(_outcome(checkpoint, exception))
 
 
-def _claim() -> checkpoint.Claim | None:
-    return checkpoint.claim.get()
+def _claim() -> Claim | None:
+    return request_context.claim.get()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ class _Ending:
     run_id: UUID
     status: str
     graph_id: str
-    claim: checkpoint.Claim | None
+    claim: Claim | None
 
     async def write(self, outcome: dict[str, Any], check: Check | None = None) -> None:
         """Store it with what it leaves behind, if `check` has nothing against it."""
@@ -127,11 +126,11 @@ class _Ending:
             left = {**outcome, "graph_id": self.graph_id}
             end(conn, thread, run, self.status, left, busy=others.one() is not None)
 
-        await bus.current().flushing(database.current().write(fn))
+        await runtime.current().bus.flushing(runtime.current().database.write(fn))
 
 
 async def _cut_off(
-    ending: _Ending, told: Mapping[str, Any] | None, exception: BaseException
+    ending: _Ending, reported: Mapping[str, Any] | None, exception: BaseException
 ) -> None:
     """End a run that was stopped in its middle, by what is stored of it.
 
@@ -143,7 +142,7 @@ async def _cut_off(
         except Exception:
             # The graph's own code failed. The run ends all the same.
             logger.exception("Cannot read a thread's state", action="refresh_failed")
-            await ending.write(_outcome(told, exception))
+            await ending.write(_outcome(reported, exception))
             return
         check = partial(newest_state.refuse_outdated, thread_id=ending.thread_id, version=version)
         # Again if what was still on its way has been stored meanwhile.
@@ -152,7 +151,7 @@ async def _cut_off(
             return
 
 
-def check_owned(run: Row, claim: checkpoint.Claim | None) -> None:
+def check_owned(run: Row, claim: Claim | None) -> None:
     """Refuse what an attempt does to its run once that is no longer its own.
 
     Raises:
@@ -242,7 +241,7 @@ def end(
         statement,
         {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}},
     )
-    metadata_index.relabel(conn, thread["thread_id"], thread["metadata"], metadata, moment)
+    metadata_index.update(conn, thread["thread_id"], thread["metadata"], metadata, moment)
     ended = {**run, "status": run_status, "updated_at": moment}
     hooks.call(
         "after_run_end", conn, Caller(), {**thread, **columns}, run_rows.public(ended), run_status

@@ -5,39 +5,42 @@ taken over meanwhile. The database refuses its writes; what it publishes is chec
 and only where its lease may have ended.
 """
 
-from langgraph_runtime_sql import checkpoint
+from dataclasses import dataclass
+
+from langgraph_runtime_sql import runtime
+from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.clock import elapsed
-from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs.rows import is_held
 
-# When a renewal that succeeded was begun, by the clock that no one can set, and of what.
-_renewed: tuple[float, frozenset[tuple[str, int]]] = 0.0, frozenset()
 
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """The last renewal of leases that succeeded.
 
-def renewed(moment: float, held: frozenset[tuple[str, int]]) -> None:
-    """Note that leases were renewed, of these runs and attempts.
-
-    Args:
-        moment: When the write began that did it, by `clock.elapsed`.
-        held: The runs and attempts.
+    Attributes:
+        began: When the write began that did it, by `clock.elapsed`.
+        held: The runs and attempts whose leases it renewed.
     """
-    global _renewed
-    _renewed = moment, held
+
+    began: float = 0.0
+    held: frozenset[tuple[str, int]] = frozenset()
 
 
-def is_sure(claim: checkpoint.Claim) -> bool:
+def is_sure(claim: Claim) -> bool:
     """Whether nobody can have taken over yet what an attempt had."""
-    if database.current().alone:
+    here = runtime.current()
+    if here.database.alone:
         return True
-    moment, held = _renewed
-    since = max(claim.since, moment if (claim.run_id, claim.attempt) in held else 0.0)
+    renewal = Renewal() if here.queue is None else here.queue.renewal
+    is_renewed = (claim.run_id, claim.attempt) in renewal.held
+    since = max(claim.since, renewal.began if is_renewed else 0.0)
     return elapsed() - since < run_claim.LEASE_SECONDS
 
 
-async def check(claim: checkpoint.Claim) -> None:
+async def check(claim: Claim) -> None:
     """Raise unless an attempt still has its run.
 
     Raises:
@@ -49,7 +52,7 @@ async def check(claim: checkpoint.Claim) -> None:
     def fn(conn: Connection) -> bool:
         return is_held(conn, claim.run_id, claim.attempt, claim.owner)
 
-    if not await database.current().read(fn):
+    if not await runtime.current().database.read(fn):
         raise SupersededAttempt(
             f"Attempt {claim.attempt} of run {claim.run_id} no longer owns the run"
         )

@@ -11,13 +11,12 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from langgraph_runtime_sql import checkpoint, json_codec
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import checkpoint, json_codec, runtime
+from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs, threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import RuntimeSqlError
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.json_codec import Unstorable
 from langgraph_runtime_sql.ops.runs import rows as run_rows
@@ -37,14 +36,14 @@ _discarding: set[asyncio.Task[None]] = set()
 
 def mark(run_id: UUID, kwargs: Row) -> Row:
     """What goes into the `configurable` of a run that is being made."""
-    here = bus.current()
+    here = runtime.current().bus
     awaited = here.shared and kwargs.get("temporary") and here.follows(str(run_id))
     return {AWAITED_BY: here.name} if awaited else {}
 
 
-def note(claim: checkpoint.Claim, name: str, data: bytes) -> None:
+def note(claim: Claim, name: str, data: bytes) -> None:
     """Remember an event of a run that is worked on here, if its result may be in it."""
-    if claim.temporary_thread_id is None or not bus.current().shared:
+    if claim.temporary_thread_id is None or not runtime.current().bus.shared:
         return
     if name in ("values", "error") or (name == "updates" and b"__interrupt__" in data):
         _said[claim.run_id] = name, data
@@ -61,7 +60,7 @@ def keep(conn: Connection, run: Row, failure: Exception | None = None) -> bool:
     Args:
         failure: Why nobody can work on it.
     """
-    if _awaited_by(run) in (None, bus.current().name):
+    if _awaited_by(run) in (None, runtime.current().bus.name):
         return False
     failed, said = _outcome(run, failure)
     # The clock of whoever sweeps what has had its time.
@@ -113,7 +112,7 @@ def _outcome(run: Row, failure: Exception | None) -> tuple[bool, Any]:
 
 def discard_soon(run_id: UUID, thread_id: UUID) -> None:
     """Delete what was kept for a maker who has read it, without waiting for that."""
-    if not bus.current().shared or bus.current().ended_here(str(run_id)):
+    if not runtime.current().bus.shared or runtime.current().bus.ended_here(str(run_id)):
         return
 
     def fn(conn: Connection) -> None:
@@ -121,11 +120,11 @@ def discard_soon(run_id: UUID, thread_id: UUID) -> None:
         if run is not None and run["status"] in ENDED and _awaited_by(run):
             thread_rows.delete(conn, thread_id)
             stream = StreamKey.of_run(run).thread
-            conn.after_commit(lambda: bus.current().drop(stream))
+            conn.after_commit(lambda: runtime.current().bus.drop(stream))
 
     async def discard() -> None:
         try:
-            await database.current().write(fn)
+            await runtime.current().database.write(fn)
         except RuntimeSqlError as error:
             # It goes when its time is over.
             logger.info("Cannot delete thread %s yet: %s", thread_id, error)

@@ -11,9 +11,9 @@ from uuid import UUID
 from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import checkpoint, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.interface import Handle
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.events import bus
@@ -28,8 +28,8 @@ from langgraph_runtime_sql.ops.authorization import (
     pick,
     rows,
 )
-from langgraph_runtime_sql.ops.crons.crons import take_firing
-from langgraph_runtime_sql.ops.runs import announce, leases
+from langgraph_runtime_sql.ops.crons.firing import take_firing
+from langgraph_runtime_sql.ops.runs import announce, leases, recovery
 from langgraph_runtime_sql.ops.runs import (
     batch as run_batch,
 )
@@ -99,7 +99,7 @@ class Runs:
         """
         from langgraph_api.utils.uuids import uuid7
 
-        if isinstance(conn, database.Handle):
+        if isinstance(conn, Handle):
             conn.enlist()
         # First of all: handlers may create runs of their own, which are not the cron's.
         fired, batch = take_firing(), run_batch.take()
@@ -142,7 +142,7 @@ class Runs:
             caller=caller(ctx),
             firing=fired,
         )
-        write = database.current().write if batch is None else batch.write
+        write = runtime.current().database.write if batch is None else batch.write
         return rows(await write(lambda conn: create(conn, request)))
 
     @staticmethod
@@ -159,7 +159,7 @@ class Runs:
                 return []
             return [run_rows.public(row)]
 
-        return rows(await database.current().read(fn))
+        return rows(await runtime.current().database.read(fn))
 
     @staticmethod
     async def search(
@@ -183,7 +183,7 @@ class Runs:
                 return []
             return conn.fetchall(statement)
 
-        return rows([pick(row, select) for row in await database.current().read(fn)])
+        return rows([pick(row, select) for row in await runtime.current().database.read(fn)])
 
     @staticmethod
     async def delete(conn: Any, run_id: Any, *, thread_id: Any, ctx: Any = None) -> Rows:
@@ -207,7 +207,7 @@ class Runs:
             is_changed = checkpoint.latest_version(conn, thread) != before
             return is_changed or (was_last and row["status"] in ENDED)
 
-        left_its_state = await database.current().write(fn)
+        left_its_state = await runtime.current().database.write(fn)
         if left_its_state is None:
             return rows([])
         await custom_checkpointer.delete_run(run)
@@ -224,7 +224,7 @@ class Runs:
 
         # The process's own figures, whoever asks for them.
         with scope.within(scope.EVERYTHING):
-            pending, running, moment = await database.current().read(fn)
+            pending, running, moment = await runtime.current().database.read(fn)
         taken = {row["thread_id"] for row in running}
         waits = [(moment - row["created_at"]).total_seconds() for row in pending]
         unblocked = [
@@ -248,18 +248,18 @@ class Runs:
     @staticmethod
     async def set_status(conn: Any, run_id: Any, status: str) -> None:
         """Set a run's status; `pending` is the worker's way to ask for another attempt."""
-        from langgraph_runtime_sql.queue import queue
-
         identifier = as_uuid(run_id, "run ID")
-        owner = checkpoint.claim.get()
-        counted = not queue.is_stopping()
+        owner = request_context.claim.get()
+        queue = runtime.current().queue
+        # What a queue that stops hands back was not the run's fault.
+        counted = queue is None or not queue.stopping
 
         def fn(conn: Connection) -> bool:
             if status != RunStatus.PENDING or owner is None:
                 conn.execute(
                     _SET_STATUS, {"id": identifier, "new_status": status, "moment": conn.now()}
                 )
-            elif _is_told_to_stop(run_rows.find(conn, identifier)):
+            elif _is_asked_to_stop(run_rows.find(conn, identifier)):
                 return False
             else:
                 run_claim.release(
@@ -268,14 +268,14 @@ class Runs:
             return True
 
         # The next attempt's events come after this one's.
-        await bus.current().flush()
-        while not await database.current().write(fn):
+        await runtime.current().bus.flush()
+        while not await runtime.current().database.write(fn):
             await _stop(identifier)
 
     @staticmethod
     async def next(wait: bool, limit: int = 1) -> AsyncIterator[tuple[Row, int]]:
         """Claim runs that are due; (run, attempt) each, the first attempt being 1."""
-        claimed = await database.current().write(lambda conn: run_claim.claim(conn, limit))
+        claimed = await runtime.current().database.write(lambda conn: run_claim.claim(conn, limit))
         for run, attempt in claimed.runs:
             yield run_rows.public(run), attempt
 
@@ -293,30 +293,31 @@ class Runs:
         from langgraph_api.asyncio import ValueEvent
         from langgraph_api.errors import UserInterrupt, UserRollback
 
-        from langgraph_runtime_sql.queue import queue
-
-        here = asyncio.get_running_loop()
+        our_loop = asyncio.get_running_loop()
+        # To the end the runtime of the beginning: a worker may be left behind when it stops.
+        here = runtime.current()
         stop: Any = ValueEvent()
 
         def hear(control: bus.Control) -> None:
             kind = UserRollback if control.action == "rollback" else UserInterrupt
             error = kind(control.reason) if control.reason else kind()
-            here.call_soon_threadsafe(stop.set, error)
-            queue.note_told(key)
+            our_loop.call_soon_threadsafe(stop.set, error)
+            if (queue := here.queue) is not None:
+                queue.note_stop_request(key)
 
         run, key = as_uuid(run_id, "run ID"), str(run_id)
         stream = StreamKey.here(thread_id or run_id, run_id)
-        forget = bus.current().listen(key, hear)
+        forget = here.bus.listen(key, hear)
         try:
             yield stop
         except BaseException:
             if await _has_ended_here(run):
-                bus.current().run_ended(stream, resumable=resumable)
+                here.bus.run_ended(stream, resumable=resumable)
             else:
-                bus.current().run_left(key)
+                here.bus.run_left(key)
             raise
         else:
-            bus.current().run_ended(stream, resumable=resumable)
+            here.bus.run_ended(stream, resumable=resumable)
         finally:
             forget()
             run_result.forget(key)
@@ -324,12 +325,11 @@ class Runs:
     @staticmethod
     async def sweep() -> None:
         """Free the runs that lost their worker."""
-        from langgraph_runtime_sql.queue import queue
+        queue = runtime.current().queue
+        await (recovery.recover() if queue is None else queue.sweep())
 
-        await queue.sweep()
 
-
-def _is_told_to_stop(run: Row | None) -> bool:
+def _is_asked_to_stop(run: Row | None) -> bool:
     """Whether a run is to end, and leaves a thread behind to be brought up to date."""
     return bool(
         run is not None
@@ -343,8 +343,8 @@ async def _stop(run_id: UUID) -> None:
     """End a run that was told to stop, and whose worker failed of that, or before he heard of it."""
     from langgraph_api.errors import UserInterrupt, UserRollback
 
-    run = await database.current().read(lambda conn: run_rows.find(conn, run_id))
-    if run is None or not _is_told_to_stop(run):
+    run = await runtime.current().database.read(lambda conn: run_rows.find(conn, run_id))
+    if run is None or not _is_asked_to_stop(run):
         return
     graph_id = run["kwargs"]["config"]["configurable"]["graph_id"]
     if run["cancel_action"] == "rollback":
@@ -361,8 +361,8 @@ async def _has_ended_here(run_id: UUID) -> bool:
 
     What that one has sent may come later than the word of an end from here.
     """
-    claim = checkpoint.claim.get()
-    found = await database.current().read(lambda conn: run_rows.attempt(conn, run_id))
+    claim = request_context.claim.get()
+    found = await runtime.current().database.read(lambda conn: run_rows.attempt(conn, run_id))
     if found is None:
         return claim is None or leases.is_sure(claim)
     status, attempt = found

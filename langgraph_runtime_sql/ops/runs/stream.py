@@ -8,12 +8,10 @@ from uuid import UUID
 
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint, json_codec, options
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import json_codec, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import EventsLost
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.event import START, Event, Order, parse_order
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
@@ -25,7 +23,6 @@ from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.statuses import ENDED, RunStatus
-from langgraph_runtime_sql.tenancy import scope
 
 # Of a run that ended in this time, all processes can still find all events.
 RECENT = timedelta(seconds=45)
@@ -42,10 +39,11 @@ class Stream:
         """Start to collect a run's events, even before it exists."""
         run = as_uuid(run_id, "run ID")
         thread = run if thread_id is None else as_uuid(thread_id, "thread ID")
-        if options.current().tenant_key is not None and scope.current().everything:
-            # The tenant is not the caller's own.
-            return await bus.current().follow_run(await stream_access.key_of(thread, run))
-        return await bus.current().follow_run(StreamKey.here(thread, run))
+        here = runtime.current()
+        if here.options.tenant_key is not None and stream_access.sees_everything():
+            # The caller's own scope names no tenant, so the key comes from the thread's row.
+            return await here.bus.follow_run(await stream_access.key_of(thread, run))
+        return await here.bus.follow_run(StreamKey.here(thread, run))
 
     @staticmethod
     async def join(
@@ -76,7 +74,7 @@ class Stream:
             is_admitted = key is not None
             if key not in (None, stream_channel.key):
                 stream_channel.close()
-                stream_channel = await bus.current().follow_run(key)
+                stream_channel = await runtime.current().bus.follow_run(key)
             after = parse_order(last_event_id)
             events = (
                 _follow(run, thread, stream_channel, after, ignore_404)
@@ -112,12 +110,12 @@ class Stream:
             SupersededAttempt: the caller works on the run, and another has taken it over.
         """
         key, attempt = str(run_id), 0
-        claim = checkpoint.claim.get()
+        claim = request_context.claim.get()
         if claim is not None and claim.run_id == key:
             await leases.check(claim)
             attempt = claim.attempt
             run_result.note(claim, event, message)
-        bus.current().publish(
+        runtime.current().bus.publish(
             StreamKey.here(thread_id or run_id, run_id),
             event,
             message,
@@ -159,7 +157,7 @@ async def _follow(
     run_id: UUID, thread_id: UUID, live: Subscription, after: Order | None, ignore_404: bool
 ) -> AsyncIterator[tuple[Event, bool]]:
     """Events in order, and whether each is shown with its number."""
-    key, here = str(run_id), bus.current()
+    key, here = str(run_id), runtime.current().bus
     if after is not None:
         # One subscription that starts in the log has neither a gap nor a repeat.
         whole = here.shared and await _is_kept(run_id, thread_id)
@@ -207,7 +205,7 @@ class _Reader:
         # Somebody goes on after an event that he has seen.
         self._resumes = after is not None and after > START
         self._is_ours = is_ours
-        here, key = bus.current(), str(run_id)
+        here, key = runtime.current().bus, str(run_id)
         # Of a run that is not the caller's it is not asked whether it goes on.
         self._is_live = here.is_live(key) if is_live is None else is_live
         self._is_resumable = here.is_resumable(key)
@@ -215,7 +213,7 @@ class _Reader:
 
     async def events(self) -> AsyncIterator[tuple[Event, bool]]:
         """The events, and whether each is shown with its number."""
-        here, key, live = bus.current(), str(self._run_id), self._live
+        here, key, live = runtime.current().bus, str(self._run_id), self._live
         resumable = self._is_resumable
         if not self._is_live:
             await self._look(first=True)
@@ -245,12 +243,14 @@ class _Reader:
         """
         if self._told or self._resumes:
             return "ended"
-        thread = await database.current().read(lambda conn: thread_rows.find(conn, self._thread_id))
+        thread = await runtime.current().database.read(
+            lambda conn: thread_rows.find(conn, self._thread_id)
+        )
         return "missing" if thread is None else "ended"
 
     async def _look(self, *, first: bool = False) -> None:
         """Ask the database whether anything more will come, and have what was sent before here."""
-        here, live = bus.current(), self._live
+        here, live = runtime.current().bus, self._live
         row = await _find(self._run_id, self._thread_id)
         if row is not None and row["status"] not in ENDED:
             return
@@ -303,7 +303,7 @@ async def final_event(run_id: UUID) -> Event | None:
             data = {**(data if isinstance(data, dict) else {}), "__interrupt__": pending}
         return Event((0, 0), str(run_id), name, json_codec.dumps(data).encode(), False)
 
-    return await database.current().read(fn)
+    return await runtime.current().database.read(fn)
 
 
 async def _find(run_id: UUID, thread_id: UUID) -> Row | None:
@@ -321,7 +321,7 @@ async def _find(run_id: UUID, thread_id: UUID) -> Row | None:
         in_flight = row["status"] not in ENDED
         return {**row, "recent": in_flight or row["updated_at"] > conn.now() - RECENT}
 
-    return await database.current().read(fn)
+    return await runtime.current().database.read(fn)
 
 
 def _cancel_soon(run_id: Any, thread_id: Any) -> None:

@@ -8,8 +8,7 @@ from uuid import UUID
 from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import checkpoint, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Row
@@ -40,7 +39,7 @@ async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
         SupersededAttempt: the caller works on the thread's run, and another has taken it over.
     """
     identifier = as_uuid(thread_id, "thread ID")
-    claim = checkpoint.claim.get()
+    claim = request_context.claim.get()
     # A temporary thread goes with its run, whatever its user's handlers say.
     internal = claim is not None and claim.temporary_thread_id == str(identifier)
     asked = {"thread_id": identifier}
@@ -54,18 +53,18 @@ async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
             run = run_rows.find(conn, spare)
             if run is not None:
                 run_end.check_owned(run, worker)
-                if bus.current().shared and run_result.keep(conn, run):
+                if runtime.current().bus.shared and run_result.keep(conn, run):
                     return
         if not _delete(conn, identifier, permitted, spare=spare):
             raise HTTPException(404, f"Thread with ID {identifier} not found")
 
-    written = database.current().write(fn)
+    written = runtime.current().database.write(fn)
     if internal:
-        await bus.current().flushing(written)
+        await runtime.current().bus.flushing(written)
     else:
         await written
         # Whoever is answered may make a thread with the same id.
-        await bus.current().flush()
+        await runtime.current().bus.flush()
     await custom_checkpointer.delete_thread(identifier)
     return rows([identifier])  # type: ignore[list-item]  # the interface yields the bare id
 
@@ -93,12 +92,12 @@ async def prune(
         one = _keep_latest if strategy == "keep_latest" else _delete
         return [each for each in batch if one(conn, each, permitted)]
 
-    await database.current().read(check)
+    await runtime.current().database.read(check)
     pruned: list[UUID] = []
     for start in range(0, len(wanted), batch_size):
         batch = wanted[start : start + batch_size]
-        pruned += await database.current().write(partial(prune_some, batch))
-    await bus.current().flush()
+        pruned += await runtime.current().database.write(partial(prune_some, batch))
+    await runtime.current().bus.flush()
     for each in pruned:
         await _end_elsewhere(each, strategy)
     return len(pruned)
@@ -115,7 +114,7 @@ async def sweep_ttl(
     done = 0
     while limit is None or done < limit:
         size = batch_size if limit is None else min(batch_size, limit - done)
-        swept = await database.current().write(partial(_sweep, size))
+        swept = await runtime.current().database.write(partial(_sweep, size))
         for row in swept:
             await _end_elsewhere(row["thread_id"], row["ttl_strategy"])
         done += len(swept)
@@ -141,7 +140,7 @@ def _delete(
     thread_rows.delete(conn, thread_id)
     if spare is None:
         # What a stateless run has told is still on its way to its maker.
-        conn.after_commit(partial(bus.current().drop, StreamKey.of_thread(thread)))
+        conn.after_commit(partial(runtime.current().bus.drop, StreamKey.of_thread(thread)))
     for row in lost:
         tell_hooks(conn, row, ROLLBACK)
     return True

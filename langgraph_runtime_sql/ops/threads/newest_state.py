@@ -8,9 +8,8 @@ from uuid import UUID
 import structlog
 from langgraph.types import StateSnapshot
 
-from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql import checkpoint, runtime
 from langgraph_runtime_sql.checkpoint.history import Version
-from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Row
@@ -28,7 +27,7 @@ async def find(thread_id: UUID, graph_id: str) -> tuple[Version, dict[str, Any] 
 
     None where there is none, or no such thread.
     """
-    row = await database.current().read(lambda conn: thread_rows.find(conn, thread_id))
+    row = await runtime.current().database.read(lambda conn: thread_rows.find(conn, thread_id))
     if row is None:
         return (None, ()), None
     version, snapshot = await _newest(row, graph_id, {})
@@ -42,7 +41,9 @@ async def _newest(
     row: Row, graph_id: str, configurable: dict[str, Any]
 ) -> tuple[Version, StateSnapshot]:
     thread_id = row["thread_id"]
-    version = await database.current().read(lambda conn: checkpoint.latest_version(conn, thread_id))
+    version = await runtime.current().database.read(
+        lambda conn: checkpoint.latest_version(conn, thread_id)
+    )
     place = {**configurable, "thread_id": str(thread_id), "graph_id": graph_id}
     return version, await thread_graph.snapshot(row, graph_id, {"configurable": place})
 
@@ -124,7 +125,7 @@ async def _show(
         )
         return thread_rows.find(conn, thread_id)
 
-    return await database.current().write(fn)
+    return await runtime.current().database.write(fn)
 
 
 async def refresh_at_rest(thread_id: UUID) -> None:
@@ -137,14 +138,14 @@ async def refresh_at_rest(thread_id: UUID) -> None:
             return None
         return row, graph_id
 
-    found = await database.current().read(fn)
+    found = await runtime.current().database.read(fn)
     if found is not None:
         await _refresh_if_readable(*found)
 
 
-async def refresh_after_undoing(thread_id: UUID, graph_id: str) -> None:
+async def refresh_after_rollback(thread_id: UUID, graph_id: str) -> None:
     """The same once a run was undone. What it came upon may have been deleted meanwhile."""
-    row = await database.current().read(lambda conn: thread_rows.find(conn, thread_id))
+    row = await runtime.current().database.read(lambda conn: thread_rows.find(conn, thread_id))
     if row is not None:
         await _refresh_if_readable(row, graph_id, undone=True)
 

@@ -1,6 +1,5 @@
 """Thread rows: the statements and shapes that operations on threads share."""
 
-from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -17,10 +16,6 @@ from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.search import filters, metadata_index
 from langgraph_runtime_sql.statuses import ThreadStatus
 from langgraph_runtime_sql.tenancy import tenants
-
-# The row that the request at hand has created and not yet answered with. Where the same
-# request goes on to write the thread's state, the answer shows the thread as it is then.
-unanswered: ContextVar[Row | None] = ContextVar("unanswered_thread", default=None)
 
 _TTL = ("ttl_strategy", "ttl_minutes", "expires_at")
 _PRIVATE = {"resting_status", "tenant", *_TTL}
@@ -124,7 +119,7 @@ def insert(
         if find(conn, thread_id) is not None:
             raise Collided
         raise Taken(thread_id)
-    metadata_index.relabel(conn, thread_id, {}, row["metadata"], row["updated_at"])
+    metadata_index.update(conn, thread_id, {}, row["metadata"], row["updated_at"])
     return row
 
 
@@ -144,7 +139,7 @@ def merge_metadata(
         **columns,
     }
     conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**columns))
-    metadata_index.relabel(conn, row["thread_id"], row["metadata"], merged, columns["updated_at"])
+    metadata_index.update(conn, row["thread_id"], row["metadata"], merged, columns["updated_at"])
     return {**row, **columns}
 
 
@@ -190,7 +185,7 @@ def occupy(conn: Connection, row: Row, *, metadata: Row, config: Row) -> None:
             "moment": moment,
         },
     )
-    metadata_index.relabel(conn, row["thread_id"], row["metadata"], metadata, moment)
+    metadata_index.update(conn, row["thread_id"], row["metadata"], metadata, moment)
 
 
 def rest(conn: Connection, thread_id: UUID, *, busy: bool) -> None:

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from langgraph_runtime_sql import hooks
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import hooks, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.hooks import Caller
@@ -61,7 +60,7 @@ async def search(
         page = {**query.parameters, "most": limit + 1, "start": offset}
         return conn.fetchall(query.page(), page)
 
-    found = await database.current().search(fn, ADVICE)
+    found = await runtime.current().database.search(fn, ADVICE)
     cursor = offset + limit if len(found) > limit else None
     page = [thread_rows.public(row) for row in found[:limit]]
     return rows([_project(row, select, extract) for row in page]), cursor
@@ -84,7 +83,7 @@ async def count(
         query = _query(conn, asked, permitted, who)
         return int(conn.scalar(query.count(), query.parameters))
 
-    return await database.current().search(fn, ADVICE)
+    return await runtime.current().database.search(fn, ADVICE)
 
 
 def _asked(

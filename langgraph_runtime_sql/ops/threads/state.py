@@ -9,12 +9,10 @@ import structlog
 from langgraph.types import StateSnapshot, StateUpdate
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import json_codec
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import json_codec, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import Outdated
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops.authorization import as_uuid, authorize, caller
 from langgraph_runtime_sql.ops.threads import (
@@ -189,7 +187,7 @@ async def _permitted(config: dict[str, Any], ctx: Any, action: str) -> tuple[Row
         row = thread_rows.find_permitted(conn, thread_id, permitted)
         return None if row is None else (row, thread_graph.id_of(conn, row))
 
-    found = await database.current().read(fn)
+    found = await runtime.current().database.read(fn)
     if found is None:
         raise HTTPException(404, f"Thread {thread_id} not found.")
     return found
@@ -237,12 +235,12 @@ async def _publish(row: Row, graph_id: str, config: dict[str, Any]) -> None:
     # Whichever checkpoint or subgraph was written to: the row shows the thread as a whole.
     asked = {k: v for k, v in config["configurable"].items() if not k.startswith("checkpoint_")}
     snapshot, written = await newest_state.refresh(row, graph_id, asked)
-    created = thread_rows.unanswered.get()
+    created = request_context.unanswered.get()
     if created is not None and written is not None and created["thread_id"] == thread_id:
         created.update(thread_rows.public(written))
     message = {"state": state_snapshot_to_thread_state(snapshot), "thread_id": str(thread_id)}
     key, data = StreamKey.of_thread(row), json_codec.dumps(message).encode()
-    bus.current().publish_state(key, "state_update", data)
+    runtime.current().bus.publish_state(key, "state_update", data)
 
 
 def _empty() -> StateSnapshot:

@@ -8,8 +8,7 @@ from uuid import UUID
 from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint, hooks
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import checkpoint, hooks, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
@@ -62,21 +61,21 @@ class StateGuard:
             self._refuse_in_flight(conn)
             return checkpoint.latest_id(conn, self._thread_id, self._namespace), read(conn)
 
-        self._newest, found = await database.current().read(fn)
+        self._newest, found = await runtime.current().database.read(fn)
         return found
 
     async def __aenter__(self) -> Self:
-        self._guard = checkpoint.write_guard.set(self._ask)
+        self._guard = request_context.write_guard.set(self._ask)
         # A graph may write another thread's state: that is its client's doing, not its run's.
-        self._claim = checkpoint.claim.set(None)
+        self._claim = request_context.claim.set(None)
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        checkpoint.write_guard.reset(self._guard)
-        checkpoint.claim.reset(self._claim)
+        request_context.write_guard.reset(self._guard)
+        request_context.claim.reset(self._claim)
         by_us = isinstance(error, HTTPException) and not isinstance(error, Reject)
         if by_us and not self._asked and hooks.active("before_state_update"):
-            await database.current().write(self._ask_in_vain)
+            await runtime.current().database.write(self._ask_in_vain)
 
     def _ask(self, conn: Connection, written: str | None) -> None:
         row = self._row(conn)
@@ -114,7 +113,7 @@ class StateGuard:
         raise Outdated
 
     def _ask_in_vain(self, conn: Connection) -> None:
-        with conn.undoing():
+        with conn.rolled_back():
             hooks.call("before_state_update", conn, self._caller, self._row(conn))
 
     def _row(self, conn: Connection) -> Row:

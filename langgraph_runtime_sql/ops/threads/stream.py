@@ -8,19 +8,18 @@ from uuid import UUID
 import orjson
 from sqlalchemy import bindparam, func, or_, select
 
-from langgraph_runtime_sql import json_codec
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import json_codec, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.errors import EventsLost
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.event import CONTROL, DONE, Event, Order, parse_order
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops import stream_access
 from langgraph_runtime_sql.ops.authorization import Filter, as_uuid, authorize
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.stream import final_event
+from langgraph_runtime_sql.ops.threads.permitted import permitted_thread
 from langgraph_runtime_sql.statuses import ENDED
 
 Delivered = tuple[bytes, bytes, bytes | None, str | None]
@@ -97,13 +96,11 @@ class Stream:
 
 
 async def _permitted(thread_id: UUID, ctx: Any) -> Filter:
-    """The filter of the host's handler.
+    """Return the filter of the host's handler.
 
     Raises:
-        HTTPException: (404) it hides the thread, or the thread is missing.
+        HTTPException: (404) the filter hides the thread, or the thread does not exist.
     """
-    from langgraph_runtime_sql.ops.threads.threads import permitted_thread
-
     permitted = await authorize(ctx, "threads", "read", {"thread_id": thread_id})
     if permitted:
         await permitted_thread(thread_id, ctx, "read")
@@ -113,7 +110,7 @@ async def _permitted(thread_id: UUID, ctx: Any) -> Filter:
 async def _follow(
     thread_id: UUID, after: Order | None, modes: Modes, ctx: Any, *, asked_at: int
 ) -> AsyncIterator[Delivered]:
-    here, key = bus.current(), await stream_access.key_of(thread_id)
+    here, key = runtime.current().bus, await stream_access.key_of(thread_id)
     ends = _Ends(key) if here.shared else None
     if ends is not None:
         # Before what takes its time where Redis says nothing: a run may begin and end meanwhile.
@@ -154,7 +151,7 @@ class _Ends:
         self._late_since: float | None = None
         self._newest: int | None = None
         self._open: set[str] = set()
-        self._heard: set[str] = set()
+        self._announced: set[str] = set()
         self._doubted: set[str] = set()
         self._due = time.monotonic()
 
@@ -165,13 +162,13 @@ class _Ends:
 
     async def begin(self) -> None:
         """Look which runs there are. Of those that are made from now on none is passed over."""
-        found = await database.current().read(self._look)
+        found = await runtime.current().database.read(self._look)
         self._open = {str(row["run_id"]) for row in found}
 
     def hear(self, event: Event) -> None:
         """Note what has begun and what has ended."""
         if event.is_end:
-            self._heard.add(event.run_id)
+            self._announced.add(event.run_id)
             self._open.discard(event.run_id)
         elif event.run_id != "*":
             self._open.add(event.run_id)
@@ -187,21 +184,21 @@ class _Ends:
         if self._is_late(holds):
             self._due = time.monotonic() + DOUBT_SECONDS
             return []
-        found = await database.current().read(self._look)
+        found = await runtime.current().database.read(self._look)
         in_flight = {str(row["run_id"]) for row in found if row["status"] not in ENDED}
         ended = {str(row["run_id"]) for row in found} - in_flight
-        over = ((self._open - in_flight) | ended) - self._heard
+        over = ((self._open - in_flight) | ended) - self._announced
         unheard = sorted(over & self._doubted)
         self._newest = max([self._newest or 0, *(row["seq"] for row in found)])
         self._open, self._doubted = in_flight | over, over
-        self._heard.clear()
-        seconds = DOUBT_SECONDS if over else bus.current().recheck_seconds
+        self._announced.clear()
+        seconds = DOUBT_SECONDS if over else runtime.current().bus.recheck_seconds
         self._due = time.monotonic() + seconds
         return unheard
 
     def _is_late(self, holds: bool) -> bool:
         """Whether the word of an end may be on its way, as is known here, and not for too long."""
-        late = bus.current().is_behind(self._key) or holds
+        late = runtime.current().bus.is_behind(self._key) or holds
         self._late_since = (self._late_since or time.monotonic()) if late else None
         return self._late_since is not None and time.monotonic() - self._late_since < LATE_SECONDS
 
@@ -214,7 +211,9 @@ class _Ends:
 
 async def _last(thread_id: UUID) -> list[str]:
     """The last run of a thread, if there is one."""
-    found = await database.current().read(lambda conn: conn.scalar(_LAST, {"id": thread_id}))
+    found = await runtime.current().database.read(
+        lambda conn: conn.scalar(_LAST, {"id": thread_id})
+    )
     return [] if found is None else [str(found)]
 
 

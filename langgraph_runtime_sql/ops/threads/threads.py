@@ -4,10 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from starlette.exceptions import HTTPException
-
-from langgraph_runtime_sql import checkpoint
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import checkpoint, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.ops import custom_checkpointer
@@ -15,6 +12,7 @@ from langgraph_runtime_sql.ops.authorization import Rows, as_uuid, authorize, ca
 from langgraph_runtime_sql.ops.runs.end import set_joint_status
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.end import delete, prune, sweep_ttl
+from langgraph_runtime_sql.ops.threads.permitted import permitted_thread
 from langgraph_runtime_sql.ops.threads.search import count, search
 from langgraph_runtime_sql.ops.threads.state import State
 from langgraph_runtime_sql.ops.threads.stream import Stream
@@ -82,8 +80,8 @@ class Threads:
                 raise thread_rows.Taken(identifier)
             return existing
 
-        row = thread_rows.public(await database.current().write(fn))
-        thread_rows.unanswered.set(row)
+        row = thread_rows.public(await runtime.current().database.write(fn))
+        request_context.unanswered.set(row)
         return rows([row])
 
     @staticmethod
@@ -109,7 +107,7 @@ class Threads:
             lifetime = thread_rows.ttl_columns(ttl, conn.now()) if ttl else {}
             return [thread_rows.merge_metadata(conn, row, changes, who, **lifetime)]
 
-        return rows([thread_rows.public(row) for row in await database.current().write(fn)])
+        return rows([thread_rows.public(row) for row in await runtime.current().database.write(fn)])
 
     @staticmethod
     async def copy(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
@@ -139,23 +137,7 @@ class Threads:
             checkpoint.copy_thread(conn, source, target)
             return [copied]
 
-        copied = await database.current().write(fn)
+        copied = await runtime.current().database.write(fn)
         if copied:
             await custom_checkpointer.copy_thread(source, target)
         return rows([thread_rows.public(row) for row in copied])
-
-
-async def permitted_thread(thread_id: Any, ctx: Any, action: str) -> Row:
-    """The stored row of a thread that the caller may `action`.
-
-    Raises:
-        HTTPException: (404) it does not exist or the caller may not.
-    """
-    identifier = as_uuid(thread_id, "thread ID")
-    permitted = await authorize(ctx, "threads", action, {"thread_id": identifier})
-    row = await database.current().read(
-        lambda conn: thread_rows.find_permitted(conn, identifier, permitted)
-    )
-    if row is None:
-        raise HTTPException(404, f"Thread with ID {identifier} not found")
-    return row

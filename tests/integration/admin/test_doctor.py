@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import select
 
-from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql import checkpoint, migrations
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
@@ -28,6 +28,7 @@ from langgraph_runtime_sql.database.schema import (
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
+from langgraph_runtime_sql.runtime import current
 from server.cli import main
 from tests.support import databases, runtime
 from tests.support.operations import page, row
@@ -67,13 +68,13 @@ async def examine(path: Path, *arguments: str) -> Result:
 
 
 async def change(statement: Any) -> None:
-    assert await database.current().write(lambda conn: conn.execute(statement)) > 0
+    assert await current().database.write(lambda conn: conn.execute(statement)) > 0
 
 
 async def claimed(**payload: Any) -> Any:
     """A run that a worker has begun; the worker is gone."""
     run = await runtime.start_run(uuid4(), "echo", {}, **payload)
-    found = await database.current().write(lambda conn: run_claim.claim(conn, 1))
+    found = await current().database.write(lambda conn: run_claim.claim(conn, 1))
     assert [each["run_id"] for each, _ in found.runs] == [run["run_id"]]
     return run
 
@@ -400,7 +401,7 @@ def no_sqlite(path: Path) -> None:
 
 
 def newer(path: Path) -> None:
-    database.migrate(databases.url(path))
+    migrations.migrate(databases.url(path))
     with closing(sqlite3.connect(path)) as raw, raw:
         raw.execute("UPDATE alembic_version SET version_num = '9999'")
 

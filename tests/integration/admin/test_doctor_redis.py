@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import migrations
 from server.cli import main
 from tests.support import databases, runtime
 from tests.support.processes import free_port
@@ -131,7 +131,7 @@ async def test_none_where_several_processes_share_one(url: str, address: str) ->
         return done.output
 
     for shared, told in ((True, True), (False, False)):
-        served = database.open_database(url, shared=shared)
+        served = migrations.open_database(url, shared=shared)
         await served.start()
         try:
             assert ("was not looked at" in await examine()) is told

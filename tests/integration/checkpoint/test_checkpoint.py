@@ -36,15 +36,14 @@ from pydantic import BaseModel
 
 from langgraph_runtime_sql.checkpoint import (
     Checkpointer,
-    Claim,
-    claim,
     thread_storage,
-    write_guard,
 )
-from langgraph_runtime_sql.checkpoint.stock import run
+from langgraph_runtime_sql.checkpoint.sql import run
+from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.errors import SupersededAttempt
+from langgraph_runtime_sql.request_context import claim, write_guard
 from tests.support import databases
 from tests.support.checkpoints import api_settings, change_run, runtime_database, start_run
 

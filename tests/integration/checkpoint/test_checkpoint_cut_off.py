@@ -16,9 +16,9 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Durability
 from typing_extensions import TypedDict
 
-from langgraph_runtime_sql import options
 from langgraph_runtime_sql.checkpoint import Checkpointer
 from tests.support import runtime
+from tests.support.runtime import set_options
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -113,7 +113,7 @@ async def test_a_run_that_a_shutdown_cuts_off_between_them_goes_on_there(
         "SYSTEM_ASSISTANT_IDS",
         {*served.SYSTEM_ASSISTANT_IDS, str(runtime.system_id("cut"))},
     )
-    monkeypatch.setattr(options, "_current", options.Options(grace_seconds=0))
+    set_options(monkeypatch, grace_seconds=0)
     await runtime.register(["cut"])
     thread = uuid4()
     async with asyncio.timeout(runtime.PATIENCE):

@@ -16,15 +16,15 @@ from langgraph.types import Command, Durability, interrupt
 
 from langgraph_runtime_sql.checkpoint import (
     Checkpointer,
-    claim,
     copy_thread,
     delete_for_runs,
     delete_thread,
     prune_thread,
 )
-from langgraph_runtime_sql.checkpoint.stock import run
+from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.request_context import claim
 from tests.support.checkpoints import api_settings, change_run, runtime_database, start_run
 
 pytestmark = pytest.mark.usefixtures("each_database")
@@ -354,7 +354,7 @@ async def test_deleting_a_run_leaves_copies_of_its_thread_alone(db: Database) ->
 
 @pytest.mark.only("sqlite")  # Postgres plans by the size of its tables.
 async def test_a_run_is_found_without_reading_the_others(db: Database) -> None:
-    from langgraph_runtime_sql.checkpoint.stock import RUN_ID
+    from langgraph_runtime_sql.checkpoint.sql import RUN_ID
 
     def plan(conn: Connection) -> str:
         statement = f"EXPLAIN QUERY PLAN SELECT checkpoint_id FROM checkpoints WHERE {RUN_ID} = 'x'"

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,8 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from sqlalchemy import select
 
-from langgraph_runtime_sql import checkpoint, hooks
+from langgraph_runtime_sql import migrations, request_context
 from langgraph_runtime_sql.checkpoint import Checkpointer, thread_storage
-from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.postgres import engine as postgres
@@ -31,10 +30,11 @@ from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.threads import Threads
+from langgraph_runtime_sql.runtime import current
 from langgraph_runtime_sql.store import postgres_rows
-from langgraph_runtime_sql.store.store import Store, set_store_config
+from langgraph_runtime_sql.store.store import Store, configured
 from tests.support import databases, runtime
-from tests.support.checkpoints import change_run, runtime_database, start_run
+from tests.support.checkpoints import as_runtime, change_run, runtime_database, start_run
 from tests.support.operations import rows
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
@@ -57,7 +57,7 @@ async def db(tmp_path: Path) -> AsyncIterator[Database]:
 
 @asynccontextmanager
 async def opened(url: str, **options: Any) -> AsyncIterator[Database]:
-    found = database.open_database(url, **options)
+    found = migrations.open_database(url, **options)
     await found.start()
     try:
         yield found
@@ -95,7 +95,7 @@ def test_many_processes_may_migrate_at_once(tmp_path: Path) -> None:
 
     def migrate() -> None:
         try:
-            database.migrate(url)
+            migrations.migrate(url)
         except BaseException as error:  # noqa: BLE001  # shown by the test
             failures.append(error)
 
@@ -124,7 +124,7 @@ async def test_an_index_whose_building_was_cut_off_is_built_by_the_next_migratio
         with psycopg.connect(url) as writer:
             # It waits for everybody who may be writing to the table.
             writer.execute("LOCK TABLE checkpoints IN ROW EXCLUSIVE MODE")
-            migrating = asyncio.create_task(asyncio.to_thread(database.migrate, url))
+            migrating = asyncio.create_task(asyncio.to_thread(migrations.migrate, url))
             while not invalid(path):
                 await asyncio.sleep(0.02)
             databases.execute(
@@ -135,7 +135,7 @@ async def test_an_index_whose_building_was_cut_off_is_built_by_the_next_migratio
             with pytest.raises(psycopg.OperationalError):
                 await migrating
     assert invalid(path) == ["ix_checkpoints_run_id"]
-    await asyncio.to_thread(database.migrate, url)
+    await asyncio.to_thread(migrations.migrate, url)
     assert invalid(path) == []
     assert schema(url) == before
 
@@ -144,7 +144,7 @@ async def test_an_index_whose_building_was_cut_off_is_built_by_the_next_migratio
 
 
 async def test_a_second_process_is_refused_and_told_why(db: Database) -> None:
-    second = database.open_database(db.url)
+    second = migrations.open_database(db.url)
     with pytest.raises(DatabaseInUse, match="Without Redis one process serves a database"):
         await second.start()
     await second.stop()
@@ -157,7 +157,7 @@ async def test_what_a_process_has_let_go_another_may_have_at_once(tmp_path: Path
     def hand_on() -> None:
         for _ in range(30):
             owner = PostgresOwnership(PostgresEngine(url))
-            owner.take(patience=0)
+            owner.take(wait_seconds=0)
             owner.release()
 
     await asyncio.to_thread(hand_on)
@@ -178,7 +178,7 @@ async def test_a_process_that_lost_its_connections_goes_on_and_keeps_the_others_
             lambda conn: conn.raw.execute(statement, (conn.raw.info.dbname,)).fetchone()[0]
         ):
             await asyncio.sleep(0.02)
-    second = database.open_database(db.url)
+    second = migrations.open_database(db.url)
     with pytest.raises(DatabaseInUse):
         await second.start()
     await second.stop()
@@ -211,7 +211,8 @@ async def test_writes_wait_for_a_server_that_restarts(monkeypatch: pytest.Monkey
     monkeypatch.setattr(postgres, "RECONNECT_SECONDS", 60.0)
     data = databases.folder()
     url, user = await asyncio.to_thread(databases.start, data)
-    async with opened(url) as db:
+    async with opened(url) as db, AsyncExitStack() as stack:
+        stack.enter_context(as_runtime(db))
         await db.check()
 
         async def write(number: int) -> None:
@@ -239,7 +240,7 @@ async def test_writes_wait_for_a_server_that_restarts(monkeypatch: pytest.Monkey
 
 
 async def test_a_server_that_is_not_there_is_named() -> None:
-    nowhere = database.open_database("postgresql://nobody@127.0.0.1:1/x")
+    nowhere = migrations.open_database("postgresql://nobody@127.0.0.1:1/x")
     with pytest.raises(DatabaseOverloaded, match="Postgres cannot be reached"):
         await nowhere.start()
     await nowhere.stop()
@@ -319,7 +320,7 @@ async def test_a_named_lock_is_held_until_the_commit(
             tx.lock("key")
             thread["metadata"]["first"] = not tx.find_threads({"key": "a"})
 
-    monkeypatch.setattr(hooks, "_hooks", OneOfEach())
+    monkeypatch.setattr(current(), "hooks", OneOfEach())
     made = await asyncio.gather(
         *(
             rows(Threads.put(None, uuid4(), metadata={"key": "a"}, if_exists="raise"))
@@ -355,7 +356,7 @@ async def test_two_processes_claim_each_run_once_and_one_a_thread(db: Database) 
     async with opened(db.url, exclusive=False) as other:
         while True:
             found = await asyncio.gather(
-                *(each.write(partial(run_claim.claim, most=3)) for each in (db, other, db, other))
+                *(each.write(partial(run_claim.claim, limit=3)) for each in (db, other, db, other))
             )
             batch = [run for claim in found for run, _ in claim.runs]
             if not batch:
@@ -379,7 +380,7 @@ async def test_a_lease_that_ended_is_taken_by_whoever_sees_it(db: Database) -> N
     await change_run(db, ours.run_id, claimed_by=run_claim.OWNER, lease_until=now + minute)
     working = {ours.run_id}
     numbers, more = await db.read(
-        partial(run_claim.lost, working=working, whose="ended", after=0, most=9)
+        partial(run_claim.lost, working=working, whose="ended", after=0, limit=9)
     )
     assert (len(numbers), more) == (1, None)
     free = partial(run_claim.recover, working=working, whose="ended", first=0, last=numbers[0])
@@ -389,7 +390,7 @@ async def test_a_lease_that_ended_is_taken_by_whoever_sees_it(db: Database) -> N
         lambda conn: conn.fetchall(select(runs).where(runs.c.run_id == UUID(late.run_id)))
     )
     assert (taken["status"], taken["claimed_by"]) == ("pending", None)
-    checkpoint.claim.set(late)
+    request_context.claim.set(late)
     with pytest.raises(SupersededAttempt):
         await Checkpointer().aput(
             {"configurable": {"thread_id": "t", "checkpoint_ns": ""}},
@@ -403,14 +404,14 @@ async def test_nobody_takes_a_run_over_between_a_checkpoints_check_and_its_commi
     db: Database,
 ) -> None:
     owner = await start_run(db)
-    checkpoint.claim.set(owner)
+    request_context.claim.set(owner)
     admitted, go_on = threading.Event(), threading.Event()
 
     def guard(conn: Connection, checkpoint_id: str | None) -> None:
         admitted.set()
         assert go_on.wait(runtime.PATIENCE)
 
-    checkpoint.write_guard.set(guard)
+    request_context.write_guard.set(guard)
     config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     put = asyncio.create_task(
         Checkpointer().aput(config, empty_checkpoint(), {"source": "loop"}, {})
@@ -444,7 +445,7 @@ async def test_a_run_that_is_cancelled_while_it_is_claimed_leaves_its_thread_at_
         thread_id = uuid4()
         made = await runtime.start_run(thread_id, "echo", {"value": "x"})
         started.append((thread_id, made["run_id"]))
-    claims = [db.write(partial(run_claim.claim, most=4)) for _ in range(4)]
+    claims = [db.write(partial(run_claim.claim, limit=4)) for _ in range(4)]
     cancels = [Runs.cancel(None, [run_id], thread_id=thread) for thread, run_id in started]
     await asyncio.gather(*claims, *cancels)
     for thread_id, run_id in started:
@@ -471,30 +472,27 @@ async def test_vectors_are_ranked_alike_with_and_without_pgvector(
     if not native:
         monkeypatch.setattr(postgres_rows, "_has_pgvector", lambda raw: False)
     databases.server().bring_vectors(tmp_path / "vectors.db")
-    set_store_config({"index": {"dims": 3, "embed": embed, "fields": ["text"]}})
-    try:
-        async with runtime_database(tmp_path / "vectors.db") as opened:
-            kinds = await opened.read(
-                lambda conn: conn.raw.execute(
-                    "SELECT udt_name FROM information_schema.columns"
-                    " WHERE table_name = 'store_vectors' AND column_name = 'embedding'"
-                ).fetchall()
-            )
-            assert kinds == [("vector" if native else "bytea",)]
-            for key in ("a", "abcdef", "abc", "zero"):
-                await Store().aput(("n", "m"), key, {"text": key, "even": len(key) % 2 == 0})
-            await Store().aput(("n", "m"), "none", {"text": "abc"}, index=False)
-            await Store().aput(("nn",), "elsewhere", {"text": "abcdef"})
-            found = await Store().asearch(("n",), query="abcdefghijkl")
-            assert [item.key for item in found] == ["abcdef", "abc", "a", "zero", "none"]
-            assert [item.score is None for item in found] == [False] * 4 + [True]
-            assert found[3].score == 0
-            page = await Store().asearch(
-                ("n",), query="abcdefghijkl", filter={"even": True}, limit=1, offset=1
-            )
-            assert [item.key for item in page] == ["zero"]
-    finally:
-        set_store_config(None)
+    indexed = configured({"index": {"dims": 3, "embed": embed, "fields": ["text"]}})
+    async with runtime_database(tmp_path / "vectors.db", store=indexed) as opened:
+        kinds = await opened.read(
+            lambda conn: conn.raw.execute(
+                "SELECT udt_name FROM information_schema.columns"
+                " WHERE table_name = 'store_vectors' AND column_name = 'embedding'"
+            ).fetchall()
+        )
+        assert kinds == [("vector" if native else "bytea",)]
+        for key in ("a", "abcdef", "abc", "zero"):
+            await Store().aput(("n", "m"), key, {"text": key, "even": len(key) % 2 == 0})
+        await Store().aput(("n", "m"), "none", {"text": "abc"}, index=False)
+        await Store().aput(("nn",), "elsewhere", {"text": "abcdef"})
+        found = await Store().asearch(("n",), query="abcdefghijkl")
+        assert [item.key for item in found] == ["abcdef", "abc", "a", "zero", "none"]
+        assert [item.score is None for item in found] == [False] * 4 + [True]
+        assert found[3].score == 0
+        page = await Store().asearch(
+            ("n",), query="abcdefghijkl", filter={"even": True}, limit=1, offset=1
+        )
+        assert [item.key for item in page] == ["zero"]
 
 
 async def test_what_json_cannot_hold_comes_back_all_the_same(db: Database) -> None:

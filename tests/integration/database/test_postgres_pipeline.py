@@ -11,21 +11,26 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from sqlalchemy import Integer, Text, bindparam, func, literal, select
 
-from langgraph_runtime_sql.checkpoint import Checkpointer, claim
+from langgraph_runtime_sql.checkpoint import Checkpointer
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.postgres.pipeline import Pipeline, Sent
-from langgraph_runtime_sql.database.schema import facts
+from langgraph_runtime_sql.database.schema import database_settings
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.ops.runs import claim as run_claim
+from langgraph_runtime_sql.request_context import claim
 from tests.support import runtime
 from tests.support.checkpoints import start_run
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 
-_NOTE = Prepared(facts.insert().values(name=bindparam("name"), value=bindparam("value")))
-_VALUE = Prepared(select(facts.c.value).where(facts.c.name == bindparam("name")))
-_COUNT = Prepared(select(func.count().label("count")).select_from(facts))
+_NOTE = Prepared(
+    database_settings.insert().values(name=bindparam("name"), value=bindparam("value"))
+)
+_VALUE = Prepared(
+    select(database_settings.c.value).where(database_settings.c.name == bindparam("name"))
+)
+_COUNT = Prepared(select(func.count().label("count")).select_from(database_settings))
 _DIVIDE = Prepared(select((literal(1) / bindparam("by", type_=Integer)).label("ratio")))
 _ECHO = Prepared(select(bindparam("text", type_=Text).label("text")))
 

@@ -476,7 +476,7 @@ async def test_what_is_kept_to_be_told_again_is_bounded(
         with valkey.paused():
             for _ in range(100):
                 a.publish(of_run("run-13", "thread-13"), "values", b'"%s"' % (b"x" * 10_000))
-            assert a._outbox._size < 100_000
+            assert a._publisher._size < 100_000
         events = await read(reader, 1)
         async with asyncio.timeout(PATIENCE):
             while not events[-1].is_loss:
@@ -700,7 +700,7 @@ async def test_what_a_deleted_thread_has_told_is_forgotten_everywhere(valkey: Va
                 assert await reader.get() is None
             assert reader.dropped
             reader.close()
-        await until(lambda: not any(each._outbox._queues.get(key.topic) for each in (a, b)))
+        await until(lambda: not any(each._publisher._queues.get(key.topic) for each in (a, b)))
         # A thread with the same id begins with nothing, and works.
         again = await b.follow_thread(key.thread, START)
         assert not again.waiting()

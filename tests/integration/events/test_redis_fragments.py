@@ -12,12 +12,11 @@ import pytest
 from sqlalchemy import update
 
 from langgraph_runtime_sql.clock import now
-from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.schema import runs
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.redis.bus import RedisBus
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
+from langgraph_runtime_sql.runtime import current
 from tests.support import runtime
 from tests.support.redis import started
 from tests.support.streams import of_run
@@ -45,7 +44,7 @@ async def run(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[t
                 made = await runtime.start_run(thread, graph, asked, stream_resumable=True)
                 assert await runtime.ended(made["run_id"]) == "success"
         aged = update(runs).values(updated_at=now() - timedelta(hours=1))
-        await database.current().write(lambda conn: conn.execute(aged))
+        await current().database.write(lambda conn: conn.execute(aged))
         yield made["run_id"], thread
 
 
@@ -58,7 +57,7 @@ async def elsewhere(
         other, here = RedisBus(valkey.url, 60), RedisBus(valkey.url, 60)
         await other.start()
         await here.start()
-        monkeypatch.setattr(bus, "_current", here)
+        monkeypatch.setattr(current(), "bus", here)
         yield other
         await here.stop()
         await other.stop()
@@ -127,7 +126,7 @@ async def test_a_run_that_ends_while_a_follower_of_its_thread_waits_for_redis_is
     run: tuple[UUID, UUID], elsewhere: RedisBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """He was told nothing more: it was over when he first asked the database."""
-    here, asked, is_over = bus.current(), asyncio.Event(), asyncio.Event()
+    here, asked, is_over = current().bus, asyncio.Event(), asyncio.Event()
     follow = here.follow_thread
 
     async def slowly(*arguments: Any) -> Any:
@@ -144,11 +143,11 @@ async def test_a_run_that_ends_while_a_follower_of_its_thread_waits_for_redis_is
     await asyncio.wait_for(asked.wait(), runtime.PATIENCE)
     # What the other process says of it never arrives.
     await elsewhere.stop()
-    monkeypatch.setattr(bus, "_current", elsewhere)
+    monkeypatch.setattr(current(), "bus", elsewhere)
     async with asyncio.timeout(runtime.PATIENCE), runtime.working():
         made = await runtime.start_run(run[1], "echo", {"value": 2})
         assert await runtime.ended(made["run_id"]) == "success"
-    monkeypatch.setattr(bus, "_current", here)
+    monkeypatch.setattr(current(), "bus", here)
     is_over.set()
     async with asyncio.timeout(runtime.PATIENCE):
         assert await following == [b"error", b"values", b"metadata"]

@@ -64,13 +64,13 @@ async def used(here: RedisBus) -> None:
     """Have something published on many threads."""
     for number in range(THREADS):
         here.publish(of_run(f"run-{number}", f"thread-{number}"), "values", b"1", resumable=True)
-    assert await here._outbox.flush(PATIENCE)
+    assert await here._publisher.flush(PATIENCE)
 
 
 async def looked(here: RedisBus, times: int) -> None:
     """Wait until Redis was looked at so often, from now on."""
-    looks = here._outbox._looks + times
-    await until(lambda: here._outbox._looks >= looks)
+    looks = here._publisher._looks + times
+    await until(lambda: here._publisher._looks >= looks)
 
 
 def streams(valkey: Valkey) -> int:
@@ -87,15 +87,15 @@ async def test_threads_that_were_used_cost_a_look_no_more_than_a_page(valkey: Va
     async with bus(valkey.url) as here:
         await used(here)
         # What an earlier failure has begun is over.
-        await until(lambda: not here._outbox._hurry)
+        await until(lambda: not here._publisher._hurry)
         failures = here.link.failures
         await looked(here, 1)
-        before = here._outbox._looks
+        before = here._publisher._looks
         valkey.do("CONFIG", "RESETSTAT")
         await looked(here, 5)
         calls = asked(valkey)
         assert here.link.failures == failures
-        assert 0 < calls <= (here._outbox._looks - before + 1) * PAGE
+        assert 0 < calls <= (here._publisher._looks - before + 1) * PAGE
 
 
 async def test_a_redis_that_was_emptied_is_told_of_all_threads_and_of_what_is_new_meanwhile(
@@ -119,16 +119,16 @@ async def test_a_redis_that_begins_with_what_it_had_before_is_told_the_rest(
     async with bus(valkey.url) as here:
         await used(here)
         await looked(here, 2)
-        name = here.link.name(f"alive:{here._outbox._process}")
+        name = here.link.name(f"alive:{here._publisher._process}")
         known = here.link.stream("thread-7"), here.link.meta("thread-7")
         hurried: list[bool] = []
-        real = here._outbox._ask
+        real = here._publisher._ask
 
         async def ask(redis: object) -> None:
-            hurried.append(here._outbox._hurry)
+            hurried.append(here._publisher._hurry)
             await real(redis)  # type: ignore[arg-type]
 
-        here._outbox._ask = ask  # type: ignore[method-assign, assignment]
+        here._publisher._ask = ask  # type: ignore[method-assign, assignment]
         valkey.do("SET", name, "1")
         valkey.do("DEL", *known)
         await until(lambda: any(hurried))
@@ -148,7 +148,7 @@ async def test_what_is_put_in_the_place_of_the_key_that_tells_harms_nobody(
 ) -> None:
     async with bus(valkey.url) as here:
         await used(here)
-        name = here.link.name(f"alive:{here._outbox._process}")
+        name = here.link.name(f"alive:{here._publisher._process}")
         script = "redis.call('DEL', KEYS[1]) redis.call('RPUSH', KEYS[1], 'garbage')"
         valkey.do("EVAL", script, 1, name)
         await until(lambda: valkey.do("TYPE", name) == b"string")
@@ -166,10 +166,10 @@ async def test_the_stream_of_a_silent_run_in_flight_outlives_those_of_ended_ones
         here.run_ended(of_run("ended", "thread-ended"), resumable=True)
         stream, other = (here.link.stream(f"thread-{run}") for run in ("silent", "ended"))
         await here.flush()
-        await until(lambda: "thread-ended" not in here._outbox._queues)
+        await until(lambda: "thread-ended" not in here._publisher._queues)
         await until(lambda: not valkey.do("EXISTS", other))
         await until(lambda: bool(valkey.do("EXISTS", stream)))
-        assert "thread-silent" in here._outbox._queues
+        assert "thread-silent" in here._publisher._queues
 
 
 async def test_a_backlog_goes_through_a_narrow_way(valkey: Valkey) -> None:
@@ -192,11 +192,11 @@ async def test_room_is_made_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None
     here = RedisBus("redis://127.0.0.1:1/0")
     freed = 0
     for number in range(300):
-        before = here._outbox._size
+        before = here._publisher._size
         here.publish(of_run(f"r{number}", f"t{number}"), "values", b"x" * 1_000)
-        assert here._outbox._size <= 100_000
-        freed += here._outbox._size < before
+        assert here._publisher._size <= 100_000
+        freed += here._publisher._size < before
     # Each time for several more.
     assert 0 < freed <= 200 / 8
-    assert not here._outbox._queues["t0"].parcels
-    assert here._outbox._queues["t299"].parcels
+    assert not here._publisher._queues["t0"].parcels
+    assert here._publisher._queues["t299"].parcels

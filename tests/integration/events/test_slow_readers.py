@@ -9,10 +9,11 @@ from uuid import UUID, uuid4
 import orjson
 import pytest
 
-from langgraph_runtime_sql.events import bus, subscription
+from langgraph_runtime_sql.events import subscription
 from langgraph_runtime_sql.events.redis.bus import RedisBus
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
+from langgraph_runtime_sql.runtime import current
 from tests.support import runtime
 
 pytestmark = pytest.mark.usefixtures("each_database")
@@ -45,7 +46,7 @@ async def opened(
             return
         here = RedisBus(redis_url, 60, prefix=f"slow:{uuid4().hex}")
         await here.start()
-        monkeypatch.setattr(bus, "_current", here)
+        monkeypatch.setattr(current(), "bus", here)
         yield
         await here.stop()
 
@@ -92,7 +93,7 @@ async def test_a_follower_of_a_thread_gets_an_error_and_the_result() -> None:
     events = Threads.Stream.join(thread, stream_modes=["run_modes"])
     async with asyncio.timeout(runtime.PATIENCE):
         begun = asyncio.ensure_future(anext(events))
-        while str(thread) not in bus.current()._by_thread:
+        while str(thread) not in current().bus._by_thread:
             await asyncio.sleep(0.01)
         async with runtime.working():
             await begun

@@ -67,21 +67,21 @@ class Again:
         async def ask(_: Redis) -> None:
             await asyncio.sleep(0.01)
 
-        asks = [each._outbox._ask for each in here]
+        asks = [each._publisher._ask for each in here]
         for each in here:
-            each._outbox._ask = ask  # type: ignore[method-assign]
+            each._publisher._ask = ask  # type: ignore[method-assign]
         # What was under way is over with the next look.
-        looks = [each._outbox._looks + 2 for each in here]
-        await until(lambda: all(e._outbox._looks >= n for e, n in zip(here, looks, strict=True)))
+        looks = [each._publisher._looks + 2 for each in here]
+        await until(lambda: all(e._publisher._looks >= n for e, n in zip(here, looks, strict=True)))
         return asks
 
     async def told(self, thread: str, here: list[RedisBus]) -> None:
         """Have everybody tell Redis again, and nobody wait any more."""
-        looks = [each._outbox._looks + 2 for each in here]
+        looks = [each._publisher._looks + 2 for each in here]
 
         def is_told(each: RedisBus, least: int) -> bool:
-            behind = each._outbox._hurry or each.is_behind(of_thread(thread))
-            return each._outbox._looks >= least and not behind
+            behind = each._publisher._hurry or each.is_behind(of_thread(thread))
+            return each._publisher._looks >= least and not behind
 
         await until(lambda: all(map(is_told, here, looks)))
         for each in here:
@@ -332,12 +332,12 @@ async def test_a_redis_that_begins_with_what_it_had_before_has_the_same_order_ag
         for name in names:
             await redis.copy(f"{name}:old", name, replace=True)
         for each in (a, b):
-            await redis.set(each.link.name(f"alive:{each._outbox._process}"), "0")
+            await redis.set(each.link.name(f"alive:{each._publisher._process}"), "0")
         # Of the one Redis knows, and of the other it is told again.
         async with await c.follow_thread(of_thread(thread), tape[3].order) as reader:
             asked = asyncio.create_task(rest(c, thread, tape[4], 1))
             for each, ask in zip((a, b), asks, strict=True):
-                each._outbox._ask = ask  # type: ignore[method-assign]
+                each._publisher._ask = ask  # type: ignore[method-assign]
             await again.told(thread, [a, b, c])
             assert [event.id for event in await read(reader, 2)] == [e.id for e in tape[4:]]
             assert not reader.broken

@@ -319,9 +319,9 @@ def test_a_hook_that_does_not_exist_or_cannot_run_is_refused() -> None:
         async def before_run_create(self) -> None: ...
 
     with pytest.raises(TypeError, match="Unknown hook 'before_thread_creation'"):
-        hooks.configure(Misspelt())
+        hooks.check(Misspelt())
     with pytest.raises(TypeError, match="coroutine"):
-        hooks.configure(Waiting())
+        hooks.check(Waiting())
 
 
 def test_a_refusal_is_a_clients_error() -> None:

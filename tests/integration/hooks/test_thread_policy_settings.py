@@ -13,9 +13,9 @@ from starlette.responses import PlainTextResponse
 
 from hooks.thread_settings import ThreadSettings
 from hooks.threads import ThreadPolicy
-from langgraph_runtime_sql import hooks
 from langgraph_runtime_sql.hooks import Reject, noting
 from langgraph_runtime_sql.ops.threads.threads import Threads
+from langgraph_runtime_sql.runtime import current
 from server.routes import ProductRoutes
 from tests.support import runtime
 from tests.support.operations import row
@@ -39,7 +39,6 @@ def platform() -> Iterator[None]:
 async def database(platform: None, tmp_path: Path) -> AsyncIterator[None]:
     async with runtime.opened(tmp_path / "settings.db"):
         yield
-    hooks.configure(None)
 
 
 async def _opened(website: str = "acme.com") -> UUID:
@@ -66,7 +65,7 @@ async def _statuses(*threads: UUID) -> list[str]:
     ids=str,
 )
 async def test_settings_of_the_rule(given: dict[str, Any], expected: list[str]) -> None:
-    hooks.configure(ThreadPolicy(ThreadSettings(**{"thread_stale_days": 0, **given})))
+    current().hooks = ThreadPolicy(ThreadSettings(**{"thread_stale_days": 0, **given}))
     assert await _statuses(*[await _opened() for _ in range(3)]) == expected
 
 
@@ -81,7 +80,7 @@ async def test_settings_of_the_rule(given: dict[str, Any], expected: list[str]) 
     ids=str,
 )
 async def test_settings_of_resuming(given: dict[str, Any], said: str | None) -> None:
-    hooks.configure(ThreadPolicy(ThreadSettings(**given)))
+    current().hooks = ThreadPolicy(ThreadSettings(**given))
     first, last = await _opened(), await _opened("beta.io")
     metadata = {"agent": "icp_finder"}
     with noting(resolve=True):
@@ -102,7 +101,7 @@ async def test_settings_of_resuming(given: dict[str, Any], said: str | None) -> 
     "given", [{"single_thread_per_context": False}, {"max_open_threads_per_agent": 3}], ids=str
 )
 async def test_a_thread_that_is_left_locks_whatever_the_limits(given: dict[str, Any]) -> None:
-    hooks.configure(ThreadPolicy(ThreadSettings(**given)))
+    current().hooks = ThreadPolicy(ThreadSettings(**given))
     left, bystander = await _opened(), await _opened("beta.io")
     with noting(replaces=left):
         new = await _opened("beta.io")
@@ -111,7 +110,7 @@ async def test_a_thread_that_is_left_locks_whatever_the_limits(given: dict[str, 
 
 @pytest.mark.usefixtures("database")
 async def test_only_a_thread_of_the_same_agent_is_replaced() -> None:
-    hooks.configure(ThreadPolicy(ThreadSettings(thread_policy_agents=("icp_finder", "other"))))
+    current().hooks = ThreadPolicy(ThreadSettings(thread_policy_agents=("icp_finder", "other")))
     metadata = {"agent": "other", "website": "acme.com"}
     other = await row(Threads.put(None, uuid4(), metadata=metadata, if_exists="raise"))
     plain = await row(Threads.put(None, uuid4(), metadata={}, if_exists="raise"))
@@ -123,8 +122,8 @@ async def test_only_a_thread_of_the_same_agent_is_replaced() -> None:
 
 
 @pytest.mark.usefixtures("database")
-async def test_without_agents_there_is_no_policy() -> None:
-    hooks.configure(ThreadPolicy(ThreadSettings(thread_policy_agents=())))
+async def test_without_agents_there_is_no_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime.set_hooks(monkeypatch, ThreadPolicy(ThreadSettings(thread_policy_agents=())))
     for thread in (await _opened(), await _opened()):
         metadata = (await runtime.thread(thread))["metadata"]
         assert metadata == {"agent": "icp_finder", "website": "acme.com"}

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from langgraph_runtime_sql import migrations
-from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 from langgraph_runtime_sql.errors import (
     BadDatabaseUrl,
@@ -62,14 +61,14 @@ _CONSTRAINT = re.compile(r"CONSTRAINT [^,\n]*(?:\([^)]*\)[^,\n)]*)*")
 
 async def test_replaying_the_scripts_gives_the_schema_of_a_new_database(tmp_path: Path) -> None:
     new, replayed = tmp_path / "new.db", tmp_path / "replayed.db"
-    database.migrate(databases.empty(new))
+    migrations.migrate(databases.empty(new))
     url = databases.empty(replayed)
     if databases.kind() == "postgresql":
         migrations.replay_postgres(PostgresEngine(url))
     else:
         with closing(sqlite3.connect(replayed, isolation_level=None)) as raw:
             migrations.replay(raw)
-    database.migrate(url)
+    migrations.migrate(url)
     assert schema(new) == schema(replayed)
     assert any("fk_runs_thread_id" in part and "CASCADE" in part for part in schema(new))
 
@@ -77,31 +76,31 @@ async def test_replaying_the_scripts_gives_the_schema_of_a_new_database(tmp_path
 async def test_a_database_of_the_future_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "future.db"
     url = databases.empty(path)
-    database.migrate(url)
+    migrations.migrate(url)
     databases.execute(path, "UPDATE alembic_version SET version_num = '9999'")
     before = schema(path)
-    future = database.open_database(url)
+    future = migrations.open_database(url)
     with pytest.raises(DatabaseTooNew, match="revision 9999"):
         await future.start()
     assert schema(path) == before
     await future.stop()
     # The lock was let go.
     with pytest.raises(DatabaseTooNew):
-        database.migrate(url)
+        migrations.migrate(url)
 
 
 async def test_migrating_twice_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "twice.db"
     url = databases.empty(path)
-    database.migrate(url)
+    migrations.migrate(url)
     before = schema(path)
-    database.migrate(url)
+    migrations.migrate(url)
     assert schema(path) == before
 
 
 async def test_a_second_owner_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
     url = databases.url(tmp_path / "owned.db")
-    first, second = database.open_database(url), database.open_database(url)
+    first, second = migrations.open_database(url), migrations.open_database(url)
     await first.start()
     with pytest.raises(DatabaseInUse, match=r"(?i)one process (owns a SQLite|serves a database)"):
         await second.start()
@@ -112,7 +111,7 @@ async def test_a_second_owner_is_refused_and_the_first_goes_on(tmp_path: Path) -
 
 
 async def test_a_closed_database_says_so(tmp_path: Path) -> None:
-    closed = database.open_database(databases.url(tmp_path / "closed.db"))
+    closed = migrations.open_database(databases.url(tmp_path / "closed.db"))
     await closed.start()
     await closed.stop()
     await closed.stop()
@@ -125,4 +124,4 @@ async def test_a_closed_database_says_so(tmp_path: Path) -> None:
 )
 def test_a_url_that_cannot_keep_anything_is_refused(url: str) -> None:
     with pytest.raises(BadDatabaseUrl):
-        database.open_database(url)
+        migrations.open_database(url)

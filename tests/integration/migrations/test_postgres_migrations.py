@@ -21,7 +21,7 @@ from sqlalchemy import Connection, MetaData, Table, create_engine, insert, selec
 from sqlalchemy.pool import NullPool
 
 from langgraph_runtime_sql import migrations
-from langgraph_runtime_sql.database import database, schema
+from langgraph_runtime_sql.database import schema
 from langgraph_runtime_sql.database.postgres import engine as postgres
 from langgraph_runtime_sql.database.postgres import lock_wait
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
@@ -140,7 +140,7 @@ async def test_older_processes_go_on_while_it_is_migrated_and_after(
     working = threading.Thread(target=work)
     working.start()
     try:
-        await asyncio.to_thread(database.migrate, url)
+        await asyncio.to_thread(migrations.migrate, url)
     finally:
         migrated.set()
         await asyncio.to_thread(working.join)
@@ -163,7 +163,7 @@ PERIODS = f"""
 # Killed in its third page, before that is committed.
 KILLED = """
 import os, signal, sys
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.migrations import pages
 
 plain, done = pages._run, []
@@ -176,7 +176,7 @@ def run(raw, statement, keys):
             os.kill(os.getpid(), signal.SIGKILL)
 
 pages.SIZE, pages._run = 1, run
-database.migrate(sys.argv[1])
+migrations.migrate(sys.argv[1])
 """
 
 
@@ -197,7 +197,7 @@ async def test_a_migration_that_is_killed_between_pages_goes_on(tmp_path: Path) 
     later = older.write()
     for thread in (ids[0], ids[4]):
         older.use(thread, datetime(2040, 1, 1, tzinfo=UTC))
-    await asyncio.to_thread(database.migrate, url)
+    await asyncio.to_thread(migrations.migrate, url)
     found = databases.execute(path, PERIODS)
     assert {UUID(key) for key, _, _ in found} == {*ids, later}
     assert all(seen == expected for _, seen, expected in found)
@@ -216,10 +216,10 @@ async def test_what_is_left_of_a_cut_off_index_does_not_stop_the_next_migration(
     with psycopg.connect(url, options=databases.EVERYTHING, autocommit=True) as raw:
         raw.execute(again, (str(made), made))
         with pytest.raises(psycopg.errors.UniqueViolation):
-            await asyncio.to_thread(database.migrate, url)
+            await asyncio.to_thread(migrations.migrate, url)
         assert databases.execute(path, REVISION) == [(OLDER[-1],)]
         raw.execute("DELETE FROM thread_labels WHERE value = 'y'")
-    await asyncio.to_thread(database.migrate, url)
+    await asyncio.to_thread(migrations.migrate, url)
     asked = "SELECT indexrelid::regclass::text FROM pg_index WHERE indisvalid IS FALSE"
     assert databases.execute(path, asked) == []
     assert databases.execute(path, REVISION) == [(migrations.HEAD,)]
@@ -234,7 +234,7 @@ async def test_nobody_waits_behind_a_migration_that_waits(tmp_path: Path) -> Non
     older = Older(url)
     older.write()
     async with asyncio.timeout(runtime.PATIENCE * 2), in_use(url, "ACCESS SHARE") as user:
-        migrating = asyncio.create_task(asyncio.to_thread(database.migrate, url))
+        migrating = asyncio.create_task(asyncio.to_thread(migrations.migrate, url))
         while not waiting(path):
             await asyncio.sleep(0.02)
         # These come after it, while the table is still in use.
@@ -252,14 +252,14 @@ async def test_nobody_waits_behind_a_migration_that_waits(tmp_path: Path) -> Non
 async def test_what_is_in_use_for_too_long_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock_wait, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(lock_wait, "WAIT_SECONDS", 0.0)
     path = tmp_path / "busy.db"
     url = at(path, OLDER[-1])
     async with in_use(url, "ACCESS SHARE"):
         with pytest.raises(DatabaseBusy, match=r"a table was in use .* try again"):
-            await asyncio.to_thread(database.migrate, url)
+            await asyncio.to_thread(migrations.migrate, url)
     assert databases.execute(path, "SELECT version_num FROM alembic_version") == [(OLDER[-1],)]
-    await asyncio.to_thread(database.migrate, url)
+    await asyncio.to_thread(migrations.migrate, url)
 
 
 @pytest.mark.parametrize(
@@ -282,10 +282,10 @@ async def test_the_librarys_own_migrations_wait_as_patiently(
     used = rf"in use.*: {table} by session \d+ \(pg_dump\)"
     async with asyncio.timeout(runtime.PATIENCE * 2), in_use(url, "ACCESS SHARE", table) as user:
         with monkeypatch.context() as patch:
-            patch.setattr(lock_wait, "PATIENCE_SECONDS", 0.0)
+            patch.setattr(lock_wait, "WAIT_SECONDS", 0.0)
             with pytest.raises(DatabaseBusy, match=rf"{used}. End what has it open"):
-                await asyncio.to_thread(database.migrate, url)
-        migrating = asyncio.create_task(asyncio.to_thread(database.migrate, url))
+                await asyncio.to_thread(migrations.migrate, url)
+        migrating = asyncio.create_task(asyncio.to_thread(migrations.migrate, url))
         while not re.search(used, caplog.text):
             await asyncio.sleep(0.02)
         # Whoever comes after it is let by, while it waits and waits again.
@@ -313,10 +313,10 @@ async def test_an_index_that_is_built_beside_others_waits_for_them(
     monkeypatch.setattr(postgres, "_SET_UP", ("SET lock_timeout = '100ms'",))
     async with asyncio.timeout(runtime.PATIENCE * 2), in_use(url, "ROW EXCLUSIVE") as user:
         with monkeypatch.context() as patch:
-            patch.setattr(lock_wait, "PATIENCE_SECONDS", 0.1)
+            patch.setattr(lock_wait, "WAIT_SECONDS", 0.1)
             with pytest.raises(DatabaseBusy, match="a table was in use"):
-                await asyncio.to_thread(database.migrate, url)
-        migrating = asyncio.create_task(asyncio.to_thread(database.migrate, url))
+                await asyncio.to_thread(migrations.migrate, url)
+        migrating = asyncio.create_task(asyncio.to_thread(migrations.migrate, url))
         # Longer than it would wait for anything else.
         await asyncio.wait({migrating}, timeout=1)
         assert not migrating.done()

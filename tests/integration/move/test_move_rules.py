@@ -18,14 +18,14 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.checkpoint.serialization import serializer
 from langgraph_runtime_sql.checkpoint.stock import stock_saver
-from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.connection import DIALECT
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 from langgraph_runtime_sql.database.schema import PERIOD_SECONDS
-from langgraph_runtime_sql.database.shared_lock import guest
+from langgraph_runtime_sql.database.shared_lock import shared_lock
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership
 from langgraph_runtime_sql.errors import BadDatabaseUrl, RuntimeSqlError
 from langgraph_runtime_sql.store import sqlite_rows
@@ -59,7 +59,7 @@ def settings() -> Iterator[None]:
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with a few rows of each kind, to copy."""
     path = tmp_path_factory.mktemp("filled") / "data.db"
-    database.migrate(f"sqlite:///{path}")
+    migrations.migrate(f"sqlite:///{path}")
     ProductDatabase(f"sqlite:///{path}").close()
     with closing(sqlite3.connect(path)) as raw:
         saver = SqliteSaver(raw)
@@ -290,7 +290,7 @@ def test_a_file_that_is_served(source: Path, target: str) -> None:
 
 
 async def test_a_target_that_is_served(source: Path, target: str) -> None:
-    served = database.open_database(target)
+    served = migrations.open_database(target)
     await served.start()
     try:
         with pytest.raises(MoveRefused, match="in use by another process"):
@@ -329,8 +329,8 @@ def test_a_database_that_something_is_brought_into(source: Path, target: str) ->
     for url in (f"sqlite:///{source}", target):
         # Two of them are not in each other's way.
         with (
-            guest(url),
-            guest(url),
+            shared_lock(url),
+            shared_lock(url),
             pytest.raises(MoveRefused, match="in use by `threadhold ingest`"),
         ):
             moved(source, target)
@@ -366,7 +366,7 @@ def test_a_file_of_another_version(source: Path, target: str, statement: str, sa
 
 
 def test_a_target_with_data_of_its_own(source: Path, target: str) -> None:
-    database.migrate(target)
+    migrations.migrate(target)
     ask(target, "INSERT INTO store (prefix, key, value) VALUES ('a', 'b', '{}') RETURNING key")
     with pytest.raises(MoveRefused, match="table store has rows"):
         moved(source, target)
@@ -492,7 +492,7 @@ def test_what_came_otherwise_than_it_was_sent_is_named(
     source: Path, target: str, does: str, there: int
 ) -> None:
     change(source, "DELETE FROM thread_labels")
-    database.migrate(target)
+    migrations.migrate(target)
     with psycopg.connect(target, options=databases.EVERYTHING) as raw:
         raw.execute(
             f"CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {does} END $$".encode()

@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, make_url, text
 from sqlalchemy.exc import DBAPIError
 
-from langgraph_runtime_sql.database import database as runtime
+from langgraph_runtime_sql import migrations as runtime_migrations
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 from my_agent import migrations
 from my_agent.database import (
@@ -82,7 +82,7 @@ def test_what_is_no_database_we_know_is_refused(url: str) -> None:
 async def test_it_shares_a_database_with_the_server(url: str, tmp_path: Path) -> None:
     """Whichever of the two comes first."""
     product = ProductDatabase(url)
-    await asyncio.to_thread(runtime.migrate, url)
+    await asyncio.to_thread(runtime_migrations.migrate, url)
     await product.run(lambda c: c.execute(text("CREATE TABLE x (n INTEGER)")), write=True)
     product.close()
     made = databases.tables(tmp_path / "data" / "app.db")

@@ -17,10 +17,12 @@ from langgraph_runtime_sql.database.postgres.connection import PostgresConnectio
 from langgraph_runtime_sql.database.schema import assistants, crons, runs
 from langgraph_runtime_sql.ops.assistants.assistants import Assistants, system_id
 from langgraph_runtime_sql.ops.crons import firing as cron_firing
-from langgraph_runtime_sql.ops.crons.crons import Crons, firing, note_fired, take_firing
+from langgraph_runtime_sql.ops.crons.crons import Crons
+from langgraph_runtime_sql.ops.crons.firing import note_fired, take_firing
 from langgraph_runtime_sql.ops.crons.schedule import SCHEDULE_LENGTH
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
+from langgraph_runtime_sql.request_context import firing
 from tests.support.checkpoints import api_settings, runtime_database
 from tests.support.operations import Handlers, owned, page, row, rows, user
 

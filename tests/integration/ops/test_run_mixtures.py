@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql import request_context
+from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.schema import runs, threads
 from langgraph_runtime_sql.ops.runs import claim as run_claim
@@ -173,14 +174,14 @@ async def test_a_thread_shows_what_is_stored_of_a_run_whose_worker_failed_as_it_
     [(_, attempt)] = (await db.write(lambda conn: run_claim.claim(conn, 1))).runs
     behind = threads.update().values(values={"older": True}, status="busy", interrupts={})
     await db.write(lambda conn: conn.execute(behind))
-    claim = checkpoint.Claim(str(again["run_id"]), attempt, owner=run_claim.OWNER)
+    claim = Claim(str(again["run_id"]), attempt, owner=run_claim.OWNER)
     for step in ("hand back", "cancel") if is_back else ("cancel", "hand back"):
-        held = checkpoint.claim.set(claim if step == "hand back" else None)
+        held = request_context.claim.set(claim if step == "hand back" else None)
         if step == "cancel":
             await Runs.cancel(None, [again["run_id"]], thread_id=thread, action=action)
         else:
             await Runs.set_status(None, again["run_id"], "pending")
-        checkpoint.claim.reset(held)
+        request_context.claim.reset(held)
     wanted = None if action == "rollback" else "interrupted"
     assert await runtime.status(again["run_id"]) == wanted
     row = await runtime.thread(thread)

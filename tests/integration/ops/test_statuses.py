@@ -7,7 +7,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql import request_context
+from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs.runs import Runs
@@ -53,21 +54,21 @@ def drawn(transitions: Mapping[Any, Any], *first: str) -> set[tuple[str | None, 
     return {*changes, *((None, status) for status in first)}
 
 
-async def start(thread: UUID, db: Database) -> checkpoint.Claim:
+async def start(thread: UUID, db: Database) -> Claim:
     """Queue a run and claim it, as its worker would."""
     asked = await runtime.start_run(thread, "echo", {})
     [(run, attempt)] = (await db.write(lambda conn: run_claim.claim(conn, 1))).runs
     assert run["run_id"] == asked["run_id"]
-    return checkpoint.Claim(str(run["run_id"]), attempt, owner=run_claim.OWNER)
+    return Claim(str(run["run_id"]), attempt, owner=run_claim.OWNER)
 
 
-async def end(thread: UUID, claim: checkpoint.Claim, status: str, error: Any = None) -> None:
+async def end(thread: UUID, claim: Claim, status: str, error: Any = None) -> None:
     """End the run of a claim as its worker does."""
-    held = checkpoint.claim.set(claim)
+    held = request_context.claim.set(claim)
     try:
         await Threads.set_joint_status(None, thread, claim.run_id, status, "echo", None, error)
     finally:
-        checkpoint.claim.reset(held)
+        request_context.claim.reset(held)
 
 
 async def test_runs_take_each_drawn_change_of_status_and_no_other(db: Database, path: Path) -> None:
@@ -89,9 +90,9 @@ async def test_runs_take_each_drawn_change_of_status_and_no_other(db: Database, 
     await end(thread, await start(thread, db), ROLLBACK, UserRollback())
     # Another attempt, cancelled before it starts.
     claim = await start(thread, db)
-    held = checkpoint.claim.set(claim)
+    held = request_context.claim.set(claim)
     await Runs.set_status(None, claim.run_id, RunStatus.PENDING)
-    checkpoint.claim.reset(held)
+    request_context.claim.reset(held)
     await Runs.cancel(None, [claim.run_id], thread_id=thread, action="interrupt")
     assert await runtime.status(UUID(claim.run_id)) == RunStatus.INTERRUPTED
     # Deleted: the row goes, too.

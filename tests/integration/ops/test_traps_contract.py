@@ -12,14 +12,14 @@ from starlette.authentication import SimpleUser
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import hooks
-from langgraph_runtime_sql.database import database
-from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.database import database, interface
 from langgraph_runtime_sql.events.subscription import Subscription
 from langgraph_runtime_sql.ops.assistants.assistants import Assistants, system_id
 from langgraph_runtime_sql.ops.crons.crons import Crons
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.retry import retry_db
+from langgraph_runtime_sql.runtime import current
 from tests.support import runtime, served
 from tests.support.operations import page, row, rows
 from tests.support.processes import Running
@@ -117,12 +117,12 @@ async def test_a_batch_in_which_one_run_is_refused_leaves_nobody_waiting(
             if run["metadata"].get("bad"):
                 raise hooks.Reject(409, {"error": "refused"})
 
-    hooks.configure(Policy())
+    current().hooks = Policy()
     barrier = asyncio.Barrier(4)
     tasks: list[asyncio.Task[Any]] = []
     try:
         with pytest.raises(hooks.Reject):
-            async with database.connect() as conn:
+            async with interface.connect() as conn:
                 for bad in (False, False, True, False):
                     body: Any = {"assistant_id": "echo", "metadata": {"bad": bad}}
                     handle: Any = conn
@@ -133,7 +133,7 @@ async def test_a_batch_in_which_one_run_is_refused_leaves_nobody_waiting(
         assert waiting == set()
         assert sum(task.cancelled() for task in done) == 3
     finally:
-        hooks.configure(None)
+        current().hooks = None
 
 
 async def test_a_batch_with_an_unknown_assistant_is_answered(server: Running) -> None:
@@ -149,7 +149,7 @@ async def test_a_batch_with_an_unknown_assistant_is_answered(server: Running) ->
 async def test_one_connection_serves_many_operations_at_once(db: database.Database) -> None:
     """Two operations on one connection at the same time disturb each other."""
     thread = uuid4()
-    async with database.connect() as conn:
+    async with interface.connect() as conn:
         await rows(Threads.put(conn, thread, metadata={}, if_exists="raise"))
         found = await asyncio.gather(
             *(row(Threads.get(conn, thread)) for _ in range(20)),
@@ -316,7 +316,7 @@ async def test_publishing_does_not_fail_whoever_has_left(db: database.Database) 
     run, thread = str(uuid4()), uuid4()
 
     async def follow_and_vanish() -> Subscription:
-        subscription = bus.current().subscribe_run(of_run(run, thread))
+        subscription = current().bus.subscribe_run(of_run(run, thread))
         waiting = asyncio.ensure_future(subscription.get())
         await asyncio.sleep(0)
         waiting.cancel()

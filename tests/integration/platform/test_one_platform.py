@@ -332,10 +332,10 @@ platform = make(durability={durability!r})
 
 
 async def main():
-    from langgraph_runtime_sql.database import database
+    from langgraph_runtime_sql.runtime import current
 
     async with platform.lifespan():
-        return await database.current().write(
+        return await current().database.write(
             lambda conn: conn.raw.execute("PRAGMA synchronous").fetchone()[0]
         )
 

@@ -13,7 +13,8 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import select
 
-from langgraph_runtime_sql import checkpoint, clock, options
+from langgraph_runtime_sql import checkpoint, clock, migrations, request_context
+from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres import engine as postgres
@@ -21,8 +22,8 @@ from langgraph_runtime_sql.database.postgres import stuck_transactions
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import DatabaseOverloaded, SupersededAttempt
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.event import START, Event
+from langgraph_runtime_sql.events.redis.bus import RedisBus
 from langgraph_runtime_sql.events.subscription import Subscription
 from langgraph_runtime_sql.ops.runs import (
     claim as run_claim,
@@ -30,6 +31,7 @@ from langgraph_runtime_sql.ops.runs import (
 from langgraph_runtime_sql.ops.runs import (
     end as run_end,
 )
+from langgraph_runtime_sql.ops.runs import recovery
 from langgraph_runtime_sql.ops.runs import (
     result as run_result,
 )
@@ -40,14 +42,15 @@ from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.end import sweep_ttl
 from langgraph_runtime_sql.ops.threads.threads import Threads
-from langgraph_runtime_sql.queue import queue, recovery
+from langgraph_runtime_sql.queue import queue
 from langgraph_runtime_sql.retry import OVERLOADED_EXCEPTIONS, retry_db
+from langgraph_runtime_sql.runtime import current
 from langgraph_runtime_sql.statuses import RunStatus
 from langgraph_runtime_sql.store.store import Store
 from tests.support import runtime
 from tests.support.operations import rows
 from tests.support.processes import free_port
-from tests.support.runtime import opened, register, serving, start_run, status, working
+from tests.support.runtime import opened, register, serving, set_options, start_run, status, working
 from tests.support.streams import of_run
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
@@ -92,7 +95,7 @@ class Process:
     async def claim(self, most: int = 1) -> list[tuple[UUID, int]]:
         """Claim runs: which, and the attempt at each."""
         self.enter()
-        claimed = await database.current().write(lambda conn: run_claim.claim(conn, most))
+        claimed = await current().database.write(lambda conn: run_claim.claim(conn, most))
         return [(run["run_id"], attempt) for run, attempt in claimed.runs]
 
     async def release(self, run_id: UUID, attempt: int) -> bool:
@@ -102,7 +105,7 @@ class Process:
         def fn(conn: Connection) -> bool:
             return run_claim.release(conn, run_id, attempt, counted=False, owner=self.name)
 
-        return await database.current().write(fn)
+        return await current().database.write(fn)
 
     async def recover(self) -> list[str]:
         """Free what was lost, as when it starts: with a new name each time."""
@@ -115,7 +118,7 @@ async def row(run_id: UUID) -> Row:
     def fn(conn: Connection) -> Row | None:
         return conn.fetchone(select(runs).where(runs.c.run_id == run_id))
 
-    found = await database.current().read(fn)
+    found = await current().database.read(fn)
     assert found is not None
     return found
 
@@ -127,7 +130,7 @@ async def expire(run_id: UUID) -> None:
     def fn(conn: Connection) -> None:
         conn.execute(runs.update().where(runs.c.run_id == run_id).values(lease_until=past))
 
-    await database.current().write(fn)
+    await current().database.write(fn)
 
 
 async def test_a_process_hands_back_only_what_is_its_own(
@@ -196,7 +199,7 @@ async def test_runs_that_a_wrong_clock_made_are_due_at_once_and_in_their_order(
 
 async def end_for_another(monkeypatch: pytest.MonkeyPatch, process: Process) -> Row:
     """A stateless run that `process` has ended, and whose maker waits for it elsewhere."""
-    here = bus.current()
+    here = current().bus
     monkeypatch.setattr(here, "shared", True)
     monkeypatch.setattr(here, "follows", lambda run_id: True)
     made: Row = await start_run(None, "echo", {})
@@ -204,9 +207,9 @@ async def end_for_another(monkeypatch: pytest.MonkeyPatch, process: Process) -> 
     # Seen from here, the process that waits is another one.
     monkeypatch.setattr(here, "name", f"not {here.name}")
     thread_id = made["thread_id"]
-    checkpoint.claim.set(checkpoint.Claim(str(run_id), attempt, str(thread_id), owner=process.name))
+    request_context.claim.set(Claim(str(run_id), attempt, str(thread_id), owner=process.name))
     await Threads.delete(None, thread_id)
-    checkpoint.claim.set(None)
+    request_context.claim.set(None)
     return made
 
 
@@ -227,7 +230,7 @@ async def test_which_events_must_still_be_there_is_not_for_a_wrong_clock_to_say(
     db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
 ) -> None:
     """Those of a run that has just ended, and not of one that ended long ago."""
-    here, asked = bus.current(), []
+    here, asked = current().bus, []
     monkeypatch.setattr(here, "shared", True)
     follow = here.follow_run
 
@@ -259,14 +262,12 @@ async def test_which_events_must_still_be_there_is_not_for_a_wrong_clock_to_say(
 # --- the fence
 
 
-async def superseded(
-    monkeypatch: pytest.MonkeyPatch, thread: UUID | None
-) -> tuple[Row, checkpoint.Claim]:
+async def superseded(monkeypatch: pytest.MonkeyPatch, thread: UUID | None) -> tuple[Row, Claim]:
     """A run that was taken over, and the claim of the attempt that does not know it."""
     first, second = Process(monkeypatch, "first"), Process(monkeypatch, "second")
     made = await start_run(thread, "echo", {})
     [(run_id, attempt)] = await first.claim()
-    held = checkpoint.Claim(
+    held = Claim(
         str(run_id),
         attempt,
         None if thread else str(made["thread_id"]),
@@ -281,13 +282,13 @@ async def superseded(
     return made, held
 
 
-async def refused(held: checkpoint.Claim, *writes: Any) -> None:
+async def refused(held: Claim, *writes: Any) -> None:
     """Each of these, done by an attempt that was superseded, is refused."""
-    checkpoint.claim.set(held)
+    request_context.claim.set(held)
     for write in writes:
         with pytest.raises(SupersededAttempt):
             await write
-    checkpoint.claim.set(None)
+    request_context.claim.set(None)
 
 
 async def test_a_superseded_attempt_changes_nothing_of_its_run(
@@ -310,7 +311,7 @@ async def test_a_superseded_attempt_changes_nothing_of_its_run(
     writes: Any = {"configurable": {**where["configurable"], "checkpoint_id": "1"}}
     from langgraph.checkpoint.base import empty_checkpoint
 
-    checkpoint.claim.set(held)
+    request_context.claim.set(held)
     saver = checkpoint.Checkpointer()
     await refused(
         held,
@@ -321,9 +322,9 @@ async def test_a_superseded_attempt_changes_nothing_of_its_run(
         Runs.Stream.publish(run_id, "values", b"{}", thread_id=thread_id),
         Runs.Stream.publish(run_id, "error", b"{}", thread_id=thread_id),
     )
-    checkpoint.claim.set(held)
+    request_context.claim.set(held)
     await Runs.set_status(None, run_id, "pending")
-    checkpoint.claim.set(None)
+    request_context.claim.set(None)
     await db.write(
         lambda conn: run_end.give_up(conn, run_id, held.attempt + 1, ValueError("no"), "first")
     )
@@ -339,21 +340,21 @@ async def test_a_superseded_attempt_does_not_take_its_temporary_thread_along(
     run, held = await superseded(monkeypatch, None)
     await refused(held, Threads.delete(None, run["thread_id"]))
     assert await status(run["run_id"]) == RunStatus.RUNNING
-    owner = checkpoint.Claim(held.run_id, 2, held.temporary_thread_id, owner="second")
-    checkpoint.claim.set(owner)
+    owner = Claim(held.run_id, 2, held.temporary_thread_id, owner="second")
+    request_context.claim.set(owner)
     await Threads.delete(None, run["thread_id"])
     assert await status(run["run_id"]) is None
 
 
-async def _said_by(held: checkpoint.Claim, run: Row, error: Exception) -> list[Event]:
+async def _said_by(held: Claim, run: Row, error: Exception) -> list[Event]:
     """What the followers of a run are told when an attempt of this process fails."""
     key, loop = str(run["run_id"]), asyncio.get_running_loop()
-    checkpoint.claim.set(held)
-    async with bus.current().subscribe_run(of_run(key, run["thread_id"])) as reader:
+    request_context.claim.set(held)
+    async with current().bus.subscribe_run(of_run(key, run["thread_id"])) as reader:
         with pytest.raises(type(error)):
             async with Runs.enter(run["run_id"], run["thread_id"], loop, False):
                 raise error
-        checkpoint.claim.set(None)
+        request_context.claim.set(None)
         return reader.waiting()
 
 
@@ -364,7 +365,7 @@ async def test_a_superseded_attempt_does_not_say_that_its_run_has_ended(
     """Its followers would not wait any more for what the other attempt has sent."""
     run, held = await superseded(monkeypatch, None if stateless else uuid4())
     run_id, thread_id = run["run_id"], run["thread_id"]
-    checkpoint.claim.set(checkpoint.Claim(str(run_id), 2, held.temporary_thread_id, owner="second"))
+    request_context.claim.set(Claim(str(run_id), 2, held.temporary_thread_id, owner="second"))
     if stateless:
         await Threads.delete(None, thread_id)
     else:
@@ -381,8 +382,8 @@ async def test_an_attempt_says_that_its_run_has_ended_though_it_was_not_told_so_
         run = await start_run(uuid4(), "echo", {})
         run_id, thread_id = run["run_id"], run["thread_id"]
         assert await process.claim() == [(run_id, 1)]
-        held = checkpoint.Claim(str(run_id), 1, owner="first")
-        checkpoint.claim.set(held)
+        held = Claim(str(run_id), 1, owner="first")
+        request_context.claim.set(held)
         if way == "ended":
             await Threads.set_joint_status(None, thread_id, run_id, "success", "echo")
         else:
@@ -396,12 +397,12 @@ async def test_a_lease_counts_from_before_the_claim(
 ) -> None:
     """A process may be stopped between the commit of its claim and the next line."""
     began = clock.elapsed()
-    seen: list[checkpoint.Claim | None] = []
+    seen: list[Claim | None] = []
     # Claims take longer than a lease lasts.
     monkeypatch.setattr(run_claim, "LEASE_SECONDS", 0.0)
 
     async def attempt(self: Any, run: Row, attempt: int, since: float) -> None:
-        seen.append(checkpoint.Claim(str(run["run_id"]), attempt, None, since, "first"))
+        seen.append(Claim(str(run["run_id"]), attempt, None, since, "first"))
 
     monkeypatch.setattr(queue.Queue, "_attempt", attempt)
     await start_run(uuid4(), "echo", {})
@@ -417,7 +418,7 @@ async def test_a_lease_counts_from_before_the_claim(
 @asynccontextmanager
 async def locking(here: database.Database, thread_id: UUID) -> AsyncIterator[threading.Event]:
     """Somebody else has a thread locked, until the event is set."""
-    other = database.open_database(here.url, exclusive=False)
+    other = migrations.open_database(here.url, exclusive=False)
     await other.start()
     locked, leave = threading.Event(), threading.Event()
 
@@ -445,7 +446,7 @@ async def test_the_queue_waits_for_no_client_that_waits_for_a_lock(
     monkeypatch.setattr(postgres, "_SET_UP", (*patient, "SET lock_timeout = '200s'"))
     monkeypatch.setattr(stuck_transactions, "STUCK_SECONDS", 1000.0)
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
-    monkeypatch.setattr(options, "_current", options.Options(grace_seconds=0))
+    set_options(monkeypatch, grace_seconds=0)
 
     def leases(conn: Connection) -> dict[UUID, tuple[int, dates.datetime]]:
         ours = runs.c.claimed_by == run_claim.OWNER
@@ -513,14 +514,15 @@ async def test_the_stream_of_a_run_that_was_lost_is_not_kept_for_ever(
     """Its end is never told here: who has it now tells it."""
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
     # Nobody needs to hear of it.
-    bus.reset(0.0, f"redis://127.0.0.1:{free_port()}/0")
+    elsewhere = RedisBus(f"redis://127.0.0.1:{free_port()}/0", 0.0)
+    monkeypatch.setattr(current(), "bus", elsewhere)
     run = await start_run(
         uuid4(), "sleeper", {"seconds": 600}, stream_mode="values", stream_resumable=True
     )
     key = str(run["run_id"])
 
     def kept() -> list[Event]:
-        with closing(bus.current().subscribe_run(of_run(key, run["thread_id"]), START)) as reader:
+        with closing(current().bus.subscribe_run(of_run(key, run["thread_id"]), START)) as reader:
             return reader.waiting()
 
     async with working(), asyncio.timeout(60):
@@ -528,14 +530,14 @@ async def test_the_stream_of_a_run_that_was_lost_is_not_kept_for_ever(
             await asyncio.sleep(0.01)
         # While it is worked on here, however long that takes.
         for _ in range(3):
-            await queue.sweep()
-            bus.current().expire()
+            await Runs.sweep()
+            current().bus.expire()
         assert kept()
-        assert bus.current().is_live(key)
+        assert current().bus.is_live(key)
 
         taken = {"claimed_by": "another", "attempt": 2, "lease_until": clock.now() + HOUR}
         statement = runs.update().where(runs.c.run_id == run["run_id"]).values(taken)
         await db.write(lambda conn: conn.execute(statement))
-        while kept() or bus.current().is_live(key):
+        while kept() or current().bus.is_live(key):
             await asyncio.sleep(0.01)
     assert await status(run["run_id"]) == "running"

@@ -15,7 +15,6 @@ from sqlalchemy import select
 from starlette.exceptions import HTTPException
 from typing_extensions import TypedDict
 
-from langgraph_runtime_sql import options
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs, threads
@@ -23,13 +22,16 @@ from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import DatabaseBusy
 from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.ops.runs import claim as run_claim
+from langgraph_runtime_sql.ops.runs import recovery
 from langgraph_runtime_sql.ops.runs import stream as run_stream
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
-from langgraph_runtime_sql.queue import queue, recovery
+from langgraph_runtime_sql.queue import queue
 from langgraph_runtime_sql.queue.isolated_loops import IsolatedLoops
+from langgraph_runtime_sql.runtime import current
 from tests.support import runtime
 from tests.support.operations import rows
+from tests.support.runtime import set_options
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -46,7 +48,7 @@ def settings() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shutdown gives runs no time of their own."""
-    monkeypatch.setattr(options, "_current", options.Options(grace_seconds=0))
+    set_options(monkeypatch, grace_seconds=0)
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
 
 
 async def all_runs() -> list[Row]:
-    return await database.current().read(lambda conn: conn.fetchall(select(runs)))
+    return await current().database.read(lambda conn: conn.fetchall(select(runs)))
 
 
 async def until(condition: Any) -> None:
@@ -367,7 +369,7 @@ async def test_a_wake_up_that_was_lost_is_made_up_for(
 ) -> None:
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
     async with runtime.working():
-        monkeypatch.setattr(bus.current(), "wake", lambda: None)
+        monkeypatch.setattr(current().bus, "wake", lambda: None)
         run = await runtime.start_run(uuid4(), "echo", {})
         assert await runtime.ended(run["run_id"]) == "success"
 

@@ -11,7 +11,6 @@ import psycopg
 import pytest
 from sqlalchemy import func, select
 
-from langgraph_runtime_sql import hooks, options
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres import stuck_transactions
@@ -19,10 +18,13 @@ from langgraph_runtime_sql.database.postgres.engine import APPLICATION, Postgres
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.errors import DatabaseOverloaded
 from langgraph_runtime_sql.ops.runs import claim as run_claim
+from langgraph_runtime_sql.ops.runs import recovery
 from langgraph_runtime_sql.ops.runs.runs import Runs
-from langgraph_runtime_sql.queue import queue, recovery
+from langgraph_runtime_sql.queue import queue
+from langgraph_runtime_sql.runtime import current
 from tests.support import runtime
 from tests.support.databases import EVERYTHING
+from tests.support.runtime import set_options
 
 pytestmark = pytest.mark.usefixtures("each_database")
 GRAPHS = ("echo", "sleeper", "steps")
@@ -39,7 +41,7 @@ def settings() -> Iterator[None]:
 async def db(
     each_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[database.Database]:
-    monkeypatch.setattr(options, "_current", options.Options(grace_seconds=0))
+    set_options(monkeypatch, grace_seconds=0)
     shared = each_database == "postgresql"
     async with runtime.opened(tmp_path / "recovery.db", shared=shared) as opened:
         await runtime.register(GRAPHS)
@@ -54,13 +56,13 @@ async def lose(count: int, owner: str = "gone") -> list[Any]:
         run_claim.claim(conn, count)
         conn.execute(runs.update().values(claimed_by=owner, lease_until=None))
 
-    await database.current().write(fn)
+    await current().database.write(fn)
     return made
 
 
 async def count(status: str) -> int:
     statement = select(func.count().label("n")).where(runs.c.status == status)
-    found: int = await database.current().read(lambda conn: conn.scalar(statement))
+    found: int = await current().database.read(lambda conn: conn.scalar(statement))
     return found
 
 
@@ -96,12 +98,12 @@ async def test_what_fails_for_one_run_keeps_none_of_the_others(
             if run["run_id"] == made[1]["run_id"]:
                 raise ValueError("The host is in trouble")
 
-    monkeypatch.setattr(hooks, "_hooks", Failing())
+    monkeypatch.setattr(current(), "hooks", Failing())
     freed = await recovery.recover()
     assert sorted(freed) == sorted(str(run["run_id"]) for n, run in enumerate(made) if n != 1)
     assert await runtime.status(made[0]["run_id"]) == "interrupted"
     assert await runtime.status(made[1]["run_id"]) == "running"
-    monkeypatch.setattr(hooks, "_hooks", None)
+    monkeypatch.setattr(current(), "hooks", None)
     assert await recovery.recover() == [str(made[1]["run_id"])]
 
 

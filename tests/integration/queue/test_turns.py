@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import bindparam, func, select
 
-from langgraph_runtime_sql import options
+from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
@@ -32,9 +32,11 @@ from langgraph_runtime_sql.ops.runs import (
     order as run_order,
 )
 from langgraph_runtime_sql.ops.runs.runs import Runs
+from langgraph_runtime_sql.runtime import current
 from langgraph_runtime_sql.tenancy import scope
 from tests.support import runtime
 from tests.support.effort import ticks
+from tests.support.runtime import set_options
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -46,9 +48,9 @@ Names = list[str | None]
 @pytest.fixture(scope="module", autouse=True)
 def settings() -> Iterator[None]:
     with runtime.serving("echo"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(options, "_current", options.Options(grace_seconds=0, tenant_key=KEY))
+        set_options(patch, grace_seconds=0, tenant_key=KEY)
         # The runs here are made by no user.
-        patch.setattr(scope, "current", lambda: scope.EVERYTHING)
+        patch.setattr(scope, "current", lambda tenant_key: scope.EVERYTHING)
         yield
 
 
@@ -114,19 +116,20 @@ async def queue_runs(tenant: str | None, count: int, thread: UUID | None = None)
         return [each.run_id for each in asked]
 
     parts = [partial(fn, min(500, count - start)) for start in range(0, count, 500)]
-    made = await asyncio.gather(*(database.current().write(part) for part in parts))
+    made = await asyncio.gather(*(current().database.write(part) for part in parts))
     return [run_id for part in made for run_id in part]
 
 
+TURNS = run_claim.Turns()
 _TENANT = Prepared(select(runs.c.tenant).where(runs.c.run_id == bindparam("id")))
 
 
 async def claim(most: int = 1, db: database.Database | None = None) -> Names:
     """Claim runs: whose they are."""
-    here = db or database.current()
+    here = db or current().database
 
     def fn(conn: Connection) -> Names:
-        claimed = run_claim.claim(conn, most).runs
+        claimed = run_claim.claim(conn, most, TURNS).runs
         return [conn.scalar(_TENANT, {"id": run["run_id"]}) for run, _ in claimed]
 
     return await here.write(fn)
@@ -136,7 +139,7 @@ async def count(tenant: str, status: str) -> int:
     statement = select(func.count().label("n")).where(
         runs.c.tenant == tenant, runs.c.status == status
     )
-    found: int = await database.current().read(lambda conn: conn.scalar(statement))
+    found: int = await current().database.read(lambda conn: conn.scalar(statement))
     return found
 
 
@@ -157,7 +160,7 @@ async def test_the_tenant_with_the_fewest_in_flight_is_next_and_then_the_oldest(
 
 async def test_a_tenant_alone_has_all_the_room_there_is(db: database.Database) -> None:
     made = await queue_runs("a", 30)
-    claimed = await db.write(partial(run_claim.claim, most=20))
+    claimed = await db.write(partial(run_claim.claim, limit=20))
     assert [run["run_id"] for run, _ in claimed.runs] == made[:20]
     assert await claim(20) == ["a"] * 10
     assert await claim(20) == []
@@ -177,7 +180,7 @@ async def test_a_thread_keeps_its_order_and_its_one_run(db: database.Database) -
     last = await queue_runs("b", 1)
     claimed = []
     for _ in range(4):
-        found = await db.write(partial(run_claim.claim, most=1))
+        found = await db.write(partial(run_claim.claim, limit=1))
         claimed += [run["run_id"] for run, _ in found.runs]
     assert claimed == [first[0], *last, *other]
 
@@ -187,7 +190,7 @@ async def test_without_tenants_the_oldest_is_first(
 ) -> None:
     await queue_runs("a", 10)
     await queue_runs("b", 2)
-    monkeypatch.setattr(options, "_current", options.Options())
+    set_options(monkeypatch)
     assert await claim(10) == ["a"] * 10
     assert await claim(10) == ["b"] * 2
 
@@ -196,7 +199,7 @@ async def test_without_tenants_the_oldest_is_first(
 async def test_processes_that_claim_at_once_share_the_turns(db: database.Database) -> None:
     await queue_runs("many", 300)
     await queue_runs("few", 20)
-    other = database.open_database(db.url, exclusive=False)
+    other = migrations.open_database(db.url, exclusive=False)
     await other.start()
     try:
         for _ in range(4):
@@ -216,7 +219,7 @@ async def test_processes_that_claim_at_once_share_the_turns(db: database.Databas
 def window(monkeypatch: pytest.MonkeyPatch) -> int:
     """How many tenants a claim of one run chooses among."""
     monkeypatch.setattr(run_order, "TENANTS_AT_LEAST", 4)
-    monkeypatch.setattr(run_claim, "_reached", "")
+    monkeypatch.setattr(TURNS, "reached", "")
     return 4
 
 
@@ -343,7 +346,7 @@ async def test_a_backlog_is_cancelled_a_page_at_a_time_while_others_write(
         left.append(await count("a", "pending"))
         if len(left) == 1:
             made.extend(await queue_runs("b", 1))
-            claimed = (await db.write(partial(run_claim.claim, most=2))).runs
+            claimed = (await db.write(partial(run_claim.claim, limit=2))).runs
             started.extend(run["run_id"] for run, _ in claimed)
         monkeypatch.setattr(db, "write", write_and_look)
         return done

@@ -8,9 +8,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import bindparam, select
 
-from langgraph_runtime_sql.database.database import Database, open_database
+from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.schema import Json
 from langgraph_runtime_sql.database.statements import Prepared
+from langgraph_runtime_sql.migrations import open_database
 from langgraph_runtime_sql.search import filters
 from tests.support import databases
 

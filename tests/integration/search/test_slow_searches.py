@@ -21,10 +21,11 @@ from starlette.routing import Route
 
 from langgraph_runtime_sql.database import database, schema
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.database import Database, open_database
+from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.errors import TooSlow
+from langgraph_runtime_sql.migrations import open_database
 from langgraph_runtime_sql.ops import Assistants, Crons
 from langgraph_runtime_sql.ops.assistants import assistants
 from langgraph_runtime_sql.ops.crons import crons
@@ -32,7 +33,7 @@ from langgraph_runtime_sql.ops.threads import search as thread_search
 from langgraph_runtime_sql.store import batch as store_batch
 from langgraph_runtime_sql.store.store import Store
 from tests.support import databases
-from tests.support.checkpoints import api_settings
+from tests.support.checkpoints import api_settings, as_runtime
 from threadhold.http import limits
 
 pytestmark = pytest.mark.usefixtures("each_database")
@@ -164,9 +165,13 @@ SEARCHES: dict[str, Callable[[], Awaitable[Any]]] = {
 
 
 @pytest.fixture
-async def stocked(db: Database, monkeypatch: pytest.MonkeyPatch) -> Database:
+async def stocked(db: Database) -> AsyncIterator[Database]:
     """The runtime's database with something to look at."""
-    monkeypatch.setattr(database, "_current", db)
+    with as_runtime(db):
+        yield await fill_all(db)
+
+
+async def fill_all(db: Database) -> Database:
     moment = datetime.now(UTC)
     about = {"assistant_id": uuid4(), "metadata": {}, "created_at": moment, "updated_at": moment}
     versioned = {"graph_id": "g", "name": "n", "config": {}, "context": {}, "version": 1}

@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import filters, thread_query
-from tests.support import databases
-from tests.support.checkpoints import api_settings
+from tests.support.checkpoints import api_settings, runtime_database
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -34,10 +32,8 @@ def settings() -> Iterator[None]:
 
 @pytest.fixture
 async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    found = database.open_database(databases.url(tmp_path / "x.db"))
-    await found.start()
-    yield found
-    await found.stop()
+    async with runtime_database(tmp_path / "x.db") as found:
+        yield found
 
 
 def _random_metadata(rng: random.Random) -> dict[str, Any]:

@@ -27,14 +27,15 @@ from langgraph.store.postgres import PostgresStore
 from langgraph.store.sqlite import SqliteStore
 from psycopg.conninfo import make_conninfo
 
-from langgraph_runtime_sql import clock
+from langgraph_runtime_sql import clock, migrations
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.store import store
+from langgraph_runtime_sql.runtime import current, process
 from langgraph_runtime_sql.store.batch import Batch
 from langgraph_runtime_sql.store.index import Index
-from langgraph_runtime_sql.store.store import SqlStore, Store, set_store_config
+from langgraph_runtime_sql.store.store import SqlStore, Store, configured
 from tests.support import databases
+from tests.support.checkpoints import runtime_database
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -66,13 +67,10 @@ HOSTILE_NAMES = [
 
 
 @pytest.fixture
-async def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[database.Database]:
+async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
     """The runtime's database, as it is while the platform runs."""
-    opened = database.open_database(databases.url(tmp_path / "store.db"))
-    await opened.start()
-    monkeypatch.setattr(database, "_current", opened)
-    yield opened
-    await opened.stop()
+    async with runtime_database(tmp_path / "store.db") as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -90,18 +88,19 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 
 @pytest.fixture
-def config(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, Any]], SqlStore]:
-    """Configures the store for one test."""
-    monkeypatch.setattr(store, "_store", SqlStore())
+def config() -> Callable[[dict[str, Any]], SqlStore]:
+    """Makes the store that is asked for, and the runtime's own where one runs."""
 
     def configure(section: dict[str, Any]) -> SqlStore:
         index = section.get("index")
         if index is not None:
             # The model itself; finding it by name is langgraph_api's part (test_store_api.py).
             index = Index(index, ensure_embeddings(index["embed"]))
-        set_store_config({"ttl": section.get("ttl")})
-        monkeypatch.setattr(store, "_store", SqlStore(index=index, ttl=Store().ttl_config))
-        return Store()
+        ttl = configured({"ttl": section.get("ttl")}).ttl_config
+        made = SqlStore(index=index, ttl=ttl)
+        if process.running is not None:
+            process.running.store = made
+        return made
 
     return configure
 
@@ -462,11 +461,11 @@ def stock_store(path: Path) -> Iterator[BaseStore]:
 
 async def make_tables() -> None:
     """What the start of a process does for the configured index."""
-    db = database.current()
+    db = current().database
     if databases.kind() == "sqlite":
-        await db.write(lambda conn: store.ensure_schema(conn.raw))
+        await db.write(lambda conn: Store().ensure_schema(conn.raw))
     else:
-        await asyncio.to_thread(database.migrate, db.url)
+        await asyncio.to_thread(migrations.migrate, db.url, Store())
 
 
 def tables(conn: Connection) -> set[str]:
@@ -482,26 +481,18 @@ def tables(conn: Connection) -> set[str]:
 async def test_items_survive_a_restart_and_langgraphs_own_store_reads_them(tmp_path: Path) -> None:
     path = tmp_path / "again.db"
     for key in ("first", "second"):
-        opened = database.open_database(databases.url(path))
-        await opened.start()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(database, "_current", opened)
+        async with runtime_database(path):
             await Store().aput(("a", "b"), key, {"v": key})
-        await opened.stop()
     with stock_store(path) as stock:
         stock.setup()
         found = stock.search(("a",))
         assert [item.value["v"] for item in found] == ["second", "first"]
         assert found[0].created_at.tzinfo is not None
         stock.put(("a", "b"), "third", {"v": "third"}, ttl=5)
-    opened = database.open_database(databases.url(path))
-    await opened.start()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "_current", opened)
+    async with runtime_database(path):
         items = await Store().asearch(("a",))
         assert {item.key for item in items} == {"first", "second", "third"}
         assert all(item.created_at.tzinfo is not None for item in items)
-    await opened.stop()
 
 
 # Time to live
@@ -631,14 +622,11 @@ INDEX = {"index": {"dims": 3, "embed": embed, "fields": ["text", "notes[*]"]}}
 
 @pytest.fixture
 async def indexed(
-    config: Callable[[dict[str, Any]], SqlStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config: Callable[[dict[str, Any]], SqlStore], tmp_path: Path
 ) -> AsyncIterator[SqlStore]:
-    configured = config(INDEX)
-    opened = database.open_database(databases.url(tmp_path / "vectors.db"))
-    await opened.start()
-    monkeypatch.setattr(database, "_current", opened)
-    yield configured
-    await opened.stop()
+    made = config(INDEX)
+    async with runtime_database(tmp_path / "vectors.db", store=made):
+        yield made
 
 
 async def scored(found: SqlStore, query: str, **search: Any) -> list[tuple[str, float | None]]:
@@ -700,7 +688,7 @@ async def test_replacing_or_deleting_an_item_forgets_its_vectors(indexed: SqlSto
     await indexed.adelete(("a",), "k")
     assert await scored(indexed, "cat") == []
     count = "SELECT count(*) FROM store_vectors"
-    assert await database.current().read(lambda c: c.raw.execute(count).fetchone()[0]) == 0
+    assert await current().database.read(lambda c: c.raw.execute(count).fetchone()[0]) == 0
 
 
 async def test_an_item_is_found_by_fields_of_its_own(indexed: SqlStore) -> None:
@@ -806,7 +794,7 @@ async def test_reads_walk_an_index(indexed: SqlStore, op: Any) -> None:
             for row in conn.raw.execute(f"EXPLAIN QUERY PLAN {statement}")
         ]
 
-    steps = await database.current().read(explain)
+    steps = await current().database.read(explain)
     assert any("USING" in step and "INDEX" in step for step in steps), steps
     assert not [step for step in steps if step.startswith("SCAN store")], steps
 

@@ -21,8 +21,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from structlog.testing import capture_logs
 
-from langgraph_runtime_sql import options
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.errors import OtherTenants
@@ -31,9 +30,9 @@ from langgraph_runtime_sql.ops.assistants.assistants import Assistants, system_i
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.threads import Threads
-from langgraph_runtime_sql.store.store import set_store_config
+from langgraph_runtime_sql.store.store import configured
 from langgraph_runtime_sql.tenancy import scope, tenants
-from langgraph_runtime_sql.tenancy.scope import Scope, label
+from langgraph_runtime_sql.tenancy.scope import Scope, TenantScope, label
 from my_agent.chat.documents.ingestion import ingest
 from my_agent.chat.tables import passages
 from my_agent.database import SHARED, ProductDatabase, metadata
@@ -44,6 +43,7 @@ from tests.support import databases, products, runtime
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.operations import row, rows
 from tests.support.processes import GRAPHS, ROOT, Running
+from tests.support.runtime import set_options
 from tests.support.served import Api, client, served
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
@@ -66,11 +66,11 @@ WORD = "rosebud"
 @pytest.fixture
 async def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Database]:
     """The runtime's database in this process, which knows tenants."""
-    monkeypatch.setattr(options, "_current", options.Options(tenant_key="tenant_id"))
+    set_options(monkeypatch, tenant_key="tenant_id")
     with runtime.serving("echo"), scope.within(scope.EVERYTHING):
         async with runtime.opened(tmp_path / "rows.db") as opened:
             await runtime.register(["echo"])
-            with scope.within(None):
+            with scope.as_caller():
                 yield opened
 
 
@@ -92,11 +92,7 @@ def test_every_table_has_policies_or_is_known_to_hold_nothing(tmp_path: Path) ->
     path = tmp_path / "all.db"
     index = {"dims": 2, "embed": lambda texts: [[0.0, 1.0] for _ in texts]}
     with runtime.serving():
-        set_store_config({"index": index})
-        try:
-            database.migrate(databases.url(path))
-        finally:
-            set_store_config(None)
+        migrations.migrate(databases.url(path), configured({"index": index}))
     product = ProductDatabase(databases.url(path))
     product.close()
     with plain(path) as raw:
@@ -114,7 +110,7 @@ def test_policies_that_were_lost_are_back_at_the_next_start(tmp_path: Path) -> N
     with plain(tmp_path / "lost.db") as raw:
         raw.execute("ALTER TABLE runs NO FORCE ROW LEVEL SECURITY")
         raw.execute("DROP POLICY tenants ON threads")
-        database.migrate(url)
+        migrations.migrate(url)
         assert secured(raw)["runs"]
         held = "SELECT count(*) FROM pg_policies WHERE tablename = 'threads'"
         assert raw.execute(held).fetchone() == (1,)
@@ -123,13 +119,13 @@ def test_policies_that_were_lost_are_back_at_the_next_start(tmp_path: Path) -> N
 async def test_a_role_that_no_policy_holds_is_told_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(options, "_current", options.Options(tenant_key="tenant_id"))
+    set_options(monkeypatch, tenant_key="tenant_id")
     url = databases.url(tmp_path / "admin.db")
     admin = make_conninfo(databases.server().admin, dbname=conninfo_to_dict(url)["dbname"])
     for dsn, expected in ((url, []), (admin, ["row_security_bypassed"])):
-        db = database.open_database(databases.as_url(dsn))
+        db = migrations.open_database(databases.as_url(dsn), tenant_key="tenant_id")
         with scope.within(scope.EVERYTHING), capture_logs() as logged:
-            await tenants.adopt(db)
+            await tenants.adopt(db, "tenant_id")
             await db.stop()
         assert [each["action"] for each in logged if "role" in each] == expected
         asked = ["doctor", "--database-url", databases.as_url(dsn)]
@@ -141,7 +137,7 @@ async def test_a_role_that_no_policy_holds_is_told_so(
 
 async def thread(tenant: str) -> UUID:
     """A new thread of a tenant's."""
-    with scope.within(Scope(tenant)):
+    with scope.within(TenantScope(tenant)):
         made = await row(
             Threads.put(None, uuid4(), metadata={"tenant_id": tenant}, if_exists="raise")
         )
@@ -149,12 +145,12 @@ async def thread(tenant: str) -> UUID:
 
 
 async def seen(db: Database, whose: Scope | None) -> list[UUID]:
-    """The threads that there are, without any filter."""
+    """The threads that there are, without any filter; None: for whoever calls."""
 
     def fn(conn: Connection) -> list[UUID]:
         return [each for (each,) in conn.raw.execute("SELECT thread_id FROM threads").fetchall()]
 
-    with scope.within(whose):
+    with scope.as_caller() if whose is None else scope.within(whose):
         return await db.read(fn)
 
 
@@ -162,8 +158,8 @@ async def test_a_tenant_sees_its_own_and_who_says_nothing_sees_nothing(
     db: Database, tmp_path: Path
 ) -> None:
     ours, theirs = await thread("acme"), await thread("acm")
-    assert await seen(db, Scope("acme")) == [ours]
-    assert await seen(db, Scope("acm")) == [theirs]
+    assert await seen(db, TenantScope("acme")) == [ours]
+    assert await seen(db, TenantScope("acm")) == [theirs]
     assert await seen(db, scope.NOTHING) == []
     # A task that is nobody's, and says nothing.
     assert await seen(db, None) == []
@@ -200,8 +196,8 @@ NAMES = [
 async def test_whatever_a_tenant_is_called_it_is_only_itself(db: Database, name: str) -> None:
     others = await thread("acme")
     own = await thread(name)
-    assert await seen(db, Scope(name)) == [own]
-    assert others not in await seen(db, Scope(name))
+    assert await seen(db, TenantScope(name)) == [own]
+    assert others not in await seen(db, TenantScope(name))
 
     # What is set is what was said, and no more.
     def settings(conn: Connection) -> Any:
@@ -209,7 +205,7 @@ async def test_whatever_a_tenant_is_called_it_is_only_itself(db: Database, name:
         ask = [f"current_setting('threadhold.{each}', true)" for each in named]
         return conn.raw.execute(f"SELECT {', '.join(ask)}").fetchone()
 
-    with scope.within(Scope(name)):
+    with scope.within(TenantScope(name)):
         tenant, namespace, everything = await db.read(settings)
     assert (tenant, namespace) == (name, label(name))
     assert everything in (None, "")
@@ -218,7 +214,7 @@ async def test_whatever_a_tenant_is_called_it_is_only_itself(db: Database, name:
 async def test_a_name_with_nul_is_refused_before_it_is_cut_off(db: Database) -> None:
     await thread("acme")
     with pytest.raises(ValueError, match="NUL"):
-        await seen(db, Scope("acme\0x"))
+        await seen(db, TenantScope("acme\0x"))
 
 
 async def test_pooled_connections_forget_whose_they_were(db: Database) -> None:
@@ -230,9 +226,12 @@ async def test_pooled_connections_forget_whose_they_were(db: Database) -> None:
             conn.raw.execute("SELECT 1 / 0")
 
         if number % 3 == 0:
-            with scope.within(Scope(name)), pytest.raises(ValueError, match="division by zero"):
+            with (
+                scope.within(TenantScope(name)),
+                pytest.raises(ValueError, match="division by zero"),
+            ):
                 await (db.write if number % 2 else db.read)(failing)
-        assert await seen(db, Scope(name)) == [own[name]]
+        assert await seen(db, TenantScope(name)) == [own[name]]
         assert await seen(db, scope.NOTHING) == []
         if number % 5 == 0:
             assert len(await seen(db, scope.EVERYTHING)) == len(own)
@@ -264,23 +263,23 @@ async def test_what_is_anothers_cannot_be_written(db: Database) -> None:
     def item(conn: Connection) -> None:
         conn.raw.execute("INSERT INTO store (prefix, key, value) VALUES ('acme.ada', 'k', '{}')")
 
-    with scope.within(Scope("acm")):
+    with scope.within(TenantScope("acm")):
         assert await db.write(steal) == 0
         await thread("acm")
         for forbidden in (plant, move, checkpoint, item):
             with pytest.raises(OtherTenants):
                 await db.write(forbidden)
-    with scope.within(Scope("acme")):
+    with scope.within(TenantScope("acme")):
         await db.write(checkpoint)
         await db.write(item)
-    assert await seen(db, Scope("acme")) == [theirs]
+    assert await seen(db, TenantScope("acme")) == [theirs]
 
 
 async def test_an_id_that_another_tenant_has_taken_is_taken(db: Database) -> None:
     """At once, and in the words for one that is hidden, not after tries that cannot succeed."""
     theirs = await thread("acme")
     stamp = {"tenant_id": "acm"}
-    with scope.within(Scope("acme")):
+    with scope.within(TenantScope("acme")):
         assistant = await row(
             Assistants.put(
                 None,
@@ -293,7 +292,7 @@ async def test_an_id_that_another_tenant_has_taken_is_taken(db: Database) -> Non
                 name="theirs",
             )
         )
-    with scope.within(Scope("acm")):
+    with scope.within(TenantScope("acm")):
         for if_exists in ("raise", "do_nothing"):
             with pytest.raises(thread_rows.Taken):
                 await rows(Threads.put(None, theirs, metadata=dict(stamp), if_exists=if_exists))
@@ -332,7 +331,7 @@ async def test_the_systems_assistants_are_for_all_to_read_and_for_none_to_change
     def change(conn: Connection) -> int:
         return int(conn.raw.execute("UPDATE assistants SET name = 'mine'").rowcount)
 
-    for whose in (Scope("acme"), Scope("acm")):
+    for whose in (TenantScope("acme"), TenantScope("acm")):
         with scope.within(whose):
             assert (await row(Assistants.get(None, system_id("echo"))))["name"] == "echo"
             assert await db.write(change) == 0

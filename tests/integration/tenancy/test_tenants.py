@@ -8,7 +8,6 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import select
 
-from langgraph_runtime_sql import options
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.schema import (
@@ -24,9 +23,11 @@ from langgraph_runtime_sql.ops.assistants.assistants import Assistants, system_i
 from langgraph_runtime_sql.ops.crons.crons import Crons
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
+from langgraph_runtime_sql.runtime import current
 from langgraph_runtime_sql.tenancy import scope, tenants
 from tests.support import runtime
 from tests.support.operations import row, rows
+from tests.support.runtime import set_options
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -41,8 +42,8 @@ def serving() -> Iterator[None]:
 
 @pytest.fixture
 async def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Database]:
-    monkeypatch.setattr(options, "_current", options.Options(tenant_key="org"))
-    monkeypatch.setattr(scope, "current", lambda: scope.EVERYTHING)
+    set_options(monkeypatch, tenant_key="org")
+    monkeypatch.setattr(scope, "current", lambda tenant_key: scope.EVERYTHING)
     async with runtime.opened(tmp_path / "tenants.db") as opened:
         await runtime.register(["echo"])
         yield opened
@@ -133,7 +134,7 @@ async def test_a_run_without_a_thread_is_of_its_own_metadata(db: Database) -> No
 @pytest.mark.parametrize("name", [None, "", 42, True, ["acme"], {"a": 1}])
 async def test_what_is_no_name_is_nobodys(db: Database, name: Any) -> None:
     await make({"org": name})
-    await tenants.adopt(db)
+    await tenants.adopt(db, current().options.tenant_key)
     assert {each for every in (await found(db)).values() for each in every} == {None}
 
 
@@ -166,7 +167,7 @@ async def test_an_adoption_that_is_cut_off_is_done_again_whoever_comes_next(
     names = {"org": "acme", "team": "red"}
     for _ in range(5):
         await make(names)
-    await tenants.adopt(db)
+    await tenants.adopt(db, current().options.tenant_key)
     assert {each for every in (await found(db)).values() for each in every} == {"acme"}
 
     class CutOff(Exception):
@@ -182,13 +183,13 @@ async def test_an_adoption_that_is_cut_off_is_done_again_whoever_comes_next(
         plain(conn, table, *about)
 
     with monkeypatch.context() as patch:
-        patch.setattr(options, "_current", options.Options(tenant_key="team"))
+        set_options(patch, tenant_key="team")
         patch.setattr(tenants, "_fill", cut_off)
         with pytest.raises(CutOff):
-            await tenants.adopt(db)
+            await tenants.adopt(db, current().options.tenant_key)
     assert sorted(str(each) for each in (await found(db))["threads"]) == ["acme"] * 3 + ["red"] * 2
-    monkeypatch.setattr(options, "_current", options.Options(tenant_key=next_key))
-    await tenants.adopt(db)
+    set_options(monkeypatch, tenant_key=next_key)
+    await tenants.adopt(db, current().options.tenant_key)
     now = {table: set(each) for table, each in (await found(db)).items()}
     assert now == {table.name: {names[next_key]} for table in TABLES}
 
@@ -196,26 +197,26 @@ async def test_an_adoption_that_is_cut_off_is_done_again_whoever_comes_next(
 async def test_rows_from_before_are_adopted_once(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(options, "_current", options.Options())
+    set_options(monkeypatch)
     await make({"org": "acme", "team": "red", "topic": "x"})
-    await tenants.adopt(db)
+    await tenants.adopt(db, current().options.tenant_key)
     nobodys = {table.name: {None} for table in TABLES}
     assert {name: set(each) for name, each in (await found(db)).items()} == nobodys
 
     for key, name in (("org", "acme"), ("team", "red")):
-        monkeypatch.setattr(options, "_current", options.Options(tenant_key=key))
-        await tenants.adopt(db)
+        set_options(monkeypatch, tenant_key=key)
+        await tenants.adopt(db, current().options.tenant_key)
         now = {table: set(each) for table, each in (await found(db)).items()}
         assert now == {table.name: {name} for table in TABLES}
 
     # What was adopted is not looked at again.
     await db.write(lambda conn: conn.execute(threads.update().values(tenant=None)))
-    await tenants.adopt(db)
+    await tenants.adopt(db, current().options.tenant_key)
     assert (await found(db))["threads"] == [None]
 
     # Those of a time without tenants are adopted by the next one with them.
-    monkeypatch.setattr(options, "_current", options.Options())
-    await tenants.adopt(db)
-    monkeypatch.setattr(options, "_current", options.Options(tenant_key="team"))
-    await tenants.adopt(db)
+    set_options(monkeypatch)
+    await tenants.adopt(db, current().options.tenant_key)
+    set_options(monkeypatch, tenant_key="team")
+    await tenants.adopt(db, current().options.tenant_key)
     assert (await found(db))["threads"] == ["red"]

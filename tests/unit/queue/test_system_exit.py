@@ -9,7 +9,8 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql import request_context
+from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.errors import GraphExited
 from langgraph_runtime_sql.queue import system_exit
 from langgraph_runtime_sql.queue.isolated_loops import IsolatedLoops
@@ -48,11 +49,11 @@ def graph_of(*nodes: Any) -> Any:
 
 async def in_a_run(work: Any) -> Any:
     """The result of a coroutine in a task of a run."""
-    token = checkpoint.claim.set(checkpoint.Claim("run", 1, None, 0.0, "owner"))
+    token = request_context.claim.set(Claim("run", 1, None, 0.0, "owner"))
     try:
         return await asyncio.create_task(work)
     finally:
-        checkpoint.claim.reset(token)
+        request_context.claim.reset(token)
 
 
 @pytest.fixture

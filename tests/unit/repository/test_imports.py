@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -107,6 +108,88 @@ def test_every_library_is_a_declared_dependency(package: str) -> None:
         and not declared & {normal(name) for name in distributions.get(top, [])}
     }
     assert undeclared == set()
+
+
+class Graph:
+    """The modules of some packages, and which of each other they import.
+
+    Imports for type checkers only are left out: nothing runs them.
+
+    Attributes:
+        at_top: By module, its own imports when it is imported.
+        in_functions: By module, those that its functions make.
+        libraries: By module, the top names of everything it imports at its top.
+    """
+
+    def __init__(self, *packages: str) -> None:
+        files = [path for name in packages for path in (ROOT / name).rglob("*.py")]
+        self.modules = {self._name(path): path for path in files}
+        self.at_top: dict[str, set[str]] = {name: set() for name in self.modules}
+        self.in_functions: dict[str, set[str]] = {name: set() for name in self.modules}
+        self.libraries: dict[str, set[str]] = {name: set() for name in self.modules}
+        for name, path in self.modules.items():
+            self._visit(name, ast.parse(path.read_text(), str(path)), in_function=False)
+
+    @staticmethod
+    def _name(path: Path) -> str:
+        return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+    def _visit(self, module: str, node: ast.AST, *, in_function: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                continue
+            for target in self._targets(child):
+                if target in self.modules:
+                    found = self.in_functions if in_function else self.at_top
+                    found[module].add(target)
+                elif not in_function:
+                    self.libraries[module].add(target.split(".")[0])
+            within = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            self._visit(module, child, in_function=in_function or within)
+
+    def _targets(self, node: ast.AST) -> list[str]:
+        if isinstance(node, ast.Import):
+            return [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            named = [f"{node.module}.{alias.name}" for alias in node.names]
+            return [each if each in self.modules else node.module for each in named]
+        return []
+
+    def all_libraries(self, module: str) -> set[str]:
+        """The libraries that importing a module brings along."""
+        seen, waiting = {module}, [module]
+        while waiting:
+            new = self.at_top[waiting.pop()] - seen
+            seen |= new
+            waiting += new
+        return set().union(*(self.libraries[each] for each in seen))
+
+
+LAYERED = Graph("langgraph_runtime_sql", "threadhold", "hooks")
+# A server on a SQLite file, in one process, runs without these.
+OPTIONAL = {"psycopg", "redis"}
+
+
+def test_no_imports_go_round_in_circles() -> None:
+    """Not even by way of an import inside a function, which only hides one."""
+    imports = {
+        module: LAYERED.at_top[module] | LAYERED.in_functions[module] for module in LAYERED.modules
+    }
+    assert len(imports) > 100
+    TopologicalSorter(imports).prepare()
+
+
+@pytest.mark.parametrize(
+    "module", sorted(name for name, each in LAYERED.in_functions.items() if each)
+)
+def test_a_function_imports_only_what_needs_an_optional_driver(module: str) -> None:
+    at_top = LAYERED.at_top[module]
+    unneeded = {
+        target
+        for target in LAYERED.in_functions[module] - at_top
+        if not LAYERED.all_libraries(target) & OPTIONAL
+    }
+    assert unneeded == set()
 
 
 def test_import_linter_knows_every_package_that_exists() -> None:

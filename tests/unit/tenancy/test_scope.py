@@ -7,23 +7,20 @@ from typing import Any
 import pytest
 
 from hooks import identity
-from langgraph_runtime_sql import options
 from langgraph_runtime_sql.tenancy import scope, tenants
-from langgraph_runtime_sql.tenancy.scope import EVERYTHING, NOTHING, Scope
+from langgraph_runtime_sql.tenancy.scope import EVERYTHING, NOTHING, Scope, TenantScope
+from tests.support.checkpoints import api_settings
 
-
-@pytest.fixture(autouse=True)
-def with_tenants(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "_current", options.Options(tenant_key="org"))
+KEY = "org"
 
 
 def test_settings_say_no_more_than_they_must() -> None:
     assert NOTHING.settings == {}
     assert EVERYTHING.settings == {"threadhold.everything": "on"}
     said = {"threadhold.tenant": "a.b", "threadhold.namespace": "a%2Eb"}
-    assert Scope("a.b").settings == said
+    assert TenantScope("a.b").settings == said
     with pytest.raises(ValueError, match="NUL"):
-        assert Scope("a\0").settings
+        assert TenantScope("a\0").settings
 
 
 def test_a_users_namespace_begins_as_policies_expect() -> None:
@@ -31,33 +28,67 @@ def test_a_users_namespace_begins_as_policies_expect() -> None:
         assert identity.make_user(name, "ada")["store_namespace"][0] == scope.label(name)
 
 
-def test_what_is_nobodys_is_the_systems() -> None:
-    assert scope.of_tenant(None) is EVERYTHING
-    assert scope.of_tenant("acme") == Scope("acme")
+@pytest.mark.parametrize("missing", [None, "", 0, b"acme", ["acme"]], ids=repr)
+def test_a_missing_tenant_is_no_scope(missing: Any) -> None:
+    """Above all it is not everything, which must be asked for by name."""
+    with pytest.raises(TypeError, match="tenant's name"):
+        TenantScope(missing)
+
+
+def test_the_kinds_of_scope_are_distinct_types_that_cannot_become_one_another() -> None:
+    kinds: list[Scope] = [TenantScope("acme"), EVERYTHING, NOTHING]
+    assert len({type(each) for each in kinds}) == len(kinds)
+    assert len(set(kinds)) == len(kinds)
+    for each in kinds:
+        with pytest.raises((AttributeError, TypeError)):
+            each.tenant = None  # type: ignore[misc]  # what is tested
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [
+        ({"org": "acme"}, TenantScope("acme")),
+        ({"org": None}, NOTHING),
+        ({"org": ""}, NOTHING),
+        ({}, NOTHING),
+        (None, NOTHING),
+    ],
+    ids=repr,
+)
+def test_a_user_without_a_tenant_sees_nothing(
+    user: Any, expected: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with api_settings():
+        from langgraph_api import utils
+
+        asks = None if user is None else SimpleNamespace(user=user)
+        monkeypatch.setattr(utils, "get_auth_ctx", lambda: asks)
+        assert scope.current(KEY) == expected
+        with scope.within(EVERYTHING), scope.as_caller():
+            assert scope.current(KEY) == expected
 
 
 def test_the_innermost_word_counts_and_ends_with_its_block() -> None:
     with scope.within(EVERYTHING):
-        with scope.within(Scope("acme")):
-            assert scope.current() == Scope("acme")
-        assert scope.current() == EVERYTHING
+        with scope.within(TenantScope("acme")):
+            assert scope.current(KEY) == TenantScope("acme")
+        assert scope.current(KEY) == EVERYTHING
 
 
-def test_without_a_key_there_are_no_tenants(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "_current", options.Options())
-    with scope.within(Scope("acme")):
-        assert scope.current() == EVERYTHING
+def test_without_a_key_there_are_no_tenants() -> None:
+    with scope.within(TenantScope("acme")):
+        assert scope.current(None) == EVERYTHING
 
 
 async def test_tasks_keep_what_was_said_where_they_were_begun() -> None:
     async def mine() -> Scope:
         await asyncio.sleep(0)
-        return scope.current()
+        return scope.current(KEY)
 
-    with scope.within(Scope("acme")):
+    with scope.within(TenantScope("acme")):
         task = asyncio.create_task(mine())
-    with scope.within(Scope("acm")):
-        assert await task == Scope("acme")
+    with scope.within(TenantScope("acm")):
+        assert await task == TenantScope("acme")
 
 
 @pytest.mark.parametrize(
@@ -73,4 +104,4 @@ async def test_tasks_keep_what_was_said_where_they_were_begun() -> None:
     ],
 )
 def test_only_a_text_names_a_users_tenant(user: Any, tenant: str | None) -> None:
-    assert tenants.of_user(user) == tenant
+    assert tenants.of_user(user, KEY) == tenant

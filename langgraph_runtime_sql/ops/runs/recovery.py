@@ -5,7 +5,7 @@ from functools import partial
 
 import structlog
 
-from langgraph_runtime_sql.database import database
+from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -18,7 +18,7 @@ async def recover() -> list[str]:
     """At start-up: take back the runs that the last process was working on; their ids."""
     freed: list[str] = []
     after: int | None = 0
-    whose: run_claim.Whose = "all" if database.current().alone else "ended"
+    whose: run_claim.Whose = "all" if runtime.current().database.alone else "ended"
     while after is not None:
         some, after = await free_some((), whose, after)
         freed += some
@@ -29,8 +29,8 @@ async def free_some(
     working: Collection[str], whose: run_claim.Whose, after: int, *, counted: bool = True
 ) -> tuple[list[str], int | None]:
     """Free a page of lost runs: their ids, and the last one looked at if there may be more."""
-    here = database.current()
-    page = partial(run_claim.lost, working=working, whose=whose, after=after, most=TOGETHER)
+    here = runtime.current().database
+    page = partial(run_claim.lost, working=working, whose=whose, after=after, limit=TOGETHER)
     numbers, last = await here.read(page)
     free = partial(run_claim.recover, working=working, whose=whose, counted=counted)
     if not numbers:
