@@ -1,10 +1,9 @@
 """One platform a process: made again, started and stopped many times, refused when it differs.
 
-Each test is a Python process of its own, which prints what it found as JSON.
+Each scenario runs in a process of its own, which prints its findings as JSON.
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,11 @@ from typing import Any
 import pytest
 
 from tests.support import databases
-from tests.support.processes import GRAPHS, environment
+from tests.support.processes import GRAPHS, environment, ran
 
 PRELUDE = """
-import asyncio, gc, json, os, sys, threading
+import asyncio, gc, json, os, sys, threading, warnings
+warnings.simplefilter("error", ResourceWarning)
 import httpx
 from starlette.applications import Starlette
 from starlette.routing import Mount
@@ -45,15 +45,8 @@ def project(tmp_path: Path) -> Path:
 
 def play(folder: Path, code: str, **env: str) -> Any:
     """What the process printed last, parsed."""
-    ended = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", "-c", PRELUDE + code],
-        cwd=folder,
-        env=environment(KEPT_AT=databases.url(folder / "x.db"), **env),
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    env = environment(KEPT_AT=databases.url(folder / "x.db"), **env)
+    ended = ran([sys.executable, "-c", PRELUDE + code], folder, env)
     assert ended.returncode == 0, ended.stderr[-4000:]
     return json.loads(ended.stdout.splitlines()[-1])
 
