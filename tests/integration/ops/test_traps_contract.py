@@ -20,9 +20,8 @@ from langgraph_runtime_sql.ops.crons.crons import Crons
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.retry import retry_db
-from tests.support import runtime, served
+from tests.support import runtime
 from tests.support.operations import page, row, rows
-from tests.support.processes import Running
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -43,12 +42,6 @@ async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
     async with runtime.opened(tmp_path / "contract.db") as opened:
         await runtime.register(["echo"])
         yield opened
-
-
-@pytest.fixture(scope="module")
-def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with served.served(tmp_path_factory.mktemp("contract")) as started:
-        yield started
 
 
 async def _put(thread: Any, **options: Any) -> list[Any]:
@@ -133,16 +126,6 @@ async def test_a_batch_in_which_one_run_is_refused_leaves_nobody_waiting(
         assert sum(task.cancelled() for task in done) == 3
     finally:
         hooks.configure(None)
-
-
-async def test_a_batch_with_an_unknown_assistant_is_answered(server: Running) -> None:
-    """A batch with one bad run is never answered."""
-    async with served.client(server) as api:
-        good = {"assistant_id": "echo", "input": {"value": 1}}
-        for bad in ({"assistant_id": str(uuid4())}, {"assistant_id": "nothing"}):
-            answer = await api.http.post("/runs/batch", json=[good, bad, good])
-            assert answer.status_code in (404, 422)
-        assert len(await api.post("/runs/batch", [good] * 30)) == 30
 
 
 async def test_one_connection_serves_many_operations_at_once(db: database.Database) -> None:
@@ -263,14 +246,6 @@ async def test_a_subscription_may_be_closed_twice(db: database.Database) -> None
     assert first.waiting() == []
     assert [event.data for event in second.waiting()] == [b"{}"]
     await second.__aexit__(None, None, None)
-
-
-@pytest.mark.parametrize("route", ["runs/stream", "runs/wait", "runs"])
-async def test_ids_that_are_none_are_a_clients_error(server: Running, route: str) -> None:
-    """An id that is no UUID reaches the runtime before anybody has looked at it."""
-    async with served.client(server) as api:
-        answer = await api.http.post(f"/threads/nonsense/{route}", json={"assistant_id": "echo"})
-        assert 400 <= answer.status_code < 500
 
 
 # Postgres says at no commit that it is busy: what is lost there is in `test_failing_statements.py`.

@@ -19,6 +19,7 @@ QUEUE = "tests/integration/queue/test_queue.py"
 CRONS = "tests/integration/ops/test_crons.py"
 ASSISTANTS = "tests/integration/ops/test_assistants.py"
 SECURITY = "tests/integration/http/test_security_baseline.py"
+BAD_INPUT = "tests/integration/http/test_bad_input.py"
 STORE = "tests/integration/store/test_store_api.py"
 HISTORY = "tests/integration/checkpoint/test_checkpoint_history.py"
 
@@ -36,7 +37,8 @@ TRAPS: dict[str, list[str]] = {
     "many operations share a connection, and a batch waits for all": [
         f"{CONTRACT}::test_one_connection_serves_many_operations_at_once",
         f"{CONTRACT}::test_a_batch_in_which_one_run_is_refused_leaves_nobody_waiting",
-        f"{CONTRACT}::test_a_batch_with_an_unknown_assistant_is_answered",
+        f"{BAD_INPUT}::test_a_batch_is_created_whole_or_not_at_all",
+        f"{BAD_INPUT}::test_a_batch_is_created",
     ],
     "there may be no connection": [
         f"{CONTRACT}::test_operations_work_without_a_connection",
@@ -54,7 +56,7 @@ TRAPS: dict[str, list[str]] = {
     ],
     "a subscription is closed twice, and made of ids nobody has checked": [
         f"{CONTRACT}::test_a_subscription_may_be_closed_twice",
-        f"{CONTRACT}::test_ids_that_are_none_are_a_clients_error",
+        f"{BAD_INPUT}::test_an_id_that_is_none",
     ],
     "a repeated request meets what its first try has written": [
         f"{CONTRACT}::test_a_request_is_repeated_only_if_nothing_was_committed",

@@ -16,13 +16,12 @@ from langgraph_sdk import get_client
 from tests.support import databases
 from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
+# Every two of framework, prefix and database meet once: mounting does not depend on the database.
 HOSTS = [
-    ("starlette", ""),
-    ("starlette", "/langgraph"),
-    ("fastapi", ""),
-    ("fastapi", "/langgraph"),
+    ("starlette", "", "sqlite"),
+    ("starlette", "/langgraph", "postgresql"),
+    ("fastapi", "", "postgresql"),
+    ("fastapi", "/langgraph", "sqlite"),
 ]
 
 
@@ -38,18 +37,20 @@ class Host:
         return self.url + self.prefix
 
 
-@pytest.fixture(scope="module", params=HOSTS, ids=lambda host: f"{host[0]}{host[1]}")
+@pytest.fixture(scope="module", params=HOSTS, ids=lambda host: f"{host[0]}{host[1]}-{host[2]}")
 def host(
-    each_database: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Host]:
-    framework, prefix = request.param
+    framework, prefix, database = request.param
     folder = tmp_path_factory.mktemp("host")
     config = folder / "langgraph.json"
     graphs = {name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "loopback", "tokens")}
     config.write_text(json.dumps({"graphs": graphs}))
     port = free_port()
     command = [sys.executable, str(ROOT / "tests/support/host.py")]
-    command += [framework, prefix, str(config), databases.url(folder / "host.db"), str(port)]
+    with databases.on(database):
+        url = databases.url(folder / "host.db")
+    command += [framework, prefix, str(config), url, str(port)]
     with running(command, port, folder, environment(), ready=f"{prefix}/ok") as server:
         yield Host(server.url, prefix)
 
