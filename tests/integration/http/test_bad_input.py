@@ -656,6 +656,31 @@ def test_crons(unchanged: Served, bad: dict[str, Any]) -> None:
     refused(unchanged, "PATCH", "/runs/crons/CRON", bad)
 
 
+@pytest.mark.parametrize(
+    "timezone", ["America", "x" * 300, "../../etc/passwd", "a\x00b", "", "Atlantis/Capital", 7]
+)
+def test_cron_with_an_unknown_time_zone_is_refused_with_422(
+    unchanged: Served, timezone: Any
+) -> None:
+    """A folder of the zone database and a name too long for a file were a 500."""
+    for method, path, body in (
+        ("POST", "/runs/crons", {**CRON, "timezone": timezone}),
+        ("POST", "/threads/THREAD/runs/crons", {**CRON, "timezone": timezone}),
+        ("PATCH", "/runs/crons/CRON", {"timezone": timezone}),
+    ):
+        answer = unchanged.send(method, path, body)
+        assert answer.status_code == 422, answer.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/assistants/search", "/runs/crons/search", "/assistants/ASSISTANT/versions"]
+)
+@pytest.mark.parametrize("offset", [2**63, 10**30])
+def test_offset_past_63_bits_is_refused(unchanged: Served, path: str, offset: int) -> None:
+    answer = unchanged.send("POST", path, {"offset": offset})
+    assert answer.status_code in (400, 422) and answer.json()["detail"]
+
+
 CRONS = [
     *bodies(
         "POST",

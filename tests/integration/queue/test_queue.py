@@ -578,7 +578,7 @@ async def test_prune_keeps_one_checkpoint_however_often_it_is_asked(db: database
     assert len(state.values["done"]) == 12
 
 
-async def test_threads_are_as_their_runs_left_them(db: database.Database) -> None:
+async def test_threads_are_idle_after_their_runs(db: database.Database) -> None:
     def statuses(conn: Connection) -> list[Row]:
         return conn.fetchall(select(threads.c.status))
 
