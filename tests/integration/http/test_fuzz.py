@@ -1,6 +1,6 @@
-"""The mounted app against its own OpenAPI description: whatever is generated, no 5xx.
+"""Requests generated from the server's OpenAPI description never cause a 5xx.
 
-Bounded in examples; what it has found is kept in `test_bad_input*.py`.
+The number of examples is bounded; `test_bad_input*.py` keep what fuzzing has found.
 """
 
 import random
@@ -28,7 +28,7 @@ IDS = {"thread_id": "/threads", "assistant_id": "/assistants", "cron_id": "/runs
 
 @dataclass
 class Fuzzed:
-    """What is known of a server under fire."""
+    """A server that gets generated requests, and the answers that were wrong."""
 
     database: str
     client: httpx.Client
@@ -37,8 +37,8 @@ class Fuzzed:
     sent: dict[str, int] = field(default_factory=dict)
 
     def send(self, operation: str, case: Any) -> None:
-        """Send a generated request, and remember what is wrong with its answer."""
-        # What httpx refuses to send, other clients refuse too.
+        """Send a generated request and record what is wrong with its answer."""
+        # Other clients refuse to send these requests too.
         with suppress(httpx.InvalidURL, httpx.LocalProtocolError, TypeError, ValueError):
             request = self.client.build_request(**_request(case))
             answer = self.client.send(request, stream=True)
@@ -52,7 +52,7 @@ class Fuzzed:
 
 
 def _request(case: Any) -> dict[str, Any]:
-    """A case as httpx takes it."""
+    """Convert a case to the arguments of httpx."""
     found = case.as_transport_kwargs(base_url="http://fuzz.invalid")
     sent = {
         "method": found["method"],
@@ -70,7 +70,7 @@ def _request(case: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Fuzzed]]:
-    """A server on each database. Both get the same requests: most of the time goes into them."""
+    """Start a server on each database. Both get the same requests: generating them takes long."""
     with ExitStack() as stack:
         yield [
             stack.enter_context(_fuzzed(kind, tmp_path_factory.mktemp("fuzz")))
@@ -96,7 +96,7 @@ def _fuzzed(kind: str, folder: Path) -> Iterator[Fuzzed]:
 
 
 def _more(elements: Any) -> bool:
-    """Whether another element is drawn."""
+    """Return whether hypothesis draws another element."""
     if not hasattr(elements, "walk"):
         elements.walk = iter(elements.__enter__())
     if next(elements.walk, "none") != "none":
@@ -107,14 +107,14 @@ def _more(elements: Any) -> bool:
 
 @pytest.fixture
 def objects(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets hypothesis-jsonschema 0.23 draw objects: it calls what hypothesis has replaced."""
+    """Let hypothesis-jsonschema 0.23 draw objects: it calls a method that hypothesis has removed."""
     if not hasattr(many, "more"):
         monkeypatch.setattr(many, "more", _more, raising=False)
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("objects")
-def test_no_generated_request_is_a_server_error(fuzzed: list[Fuzzed], rng: random.Random) -> None:
+def test_generated_requests_never_cause_a_5xx(fuzzed: list[Fuzzed], rng: random.Random) -> None:
     description = fuzzed[0].client.get("/openapi.json").json()
     schema = schemathesis.openapi.from_dict(description)
     operations = [result.ok() for result in schema.get_all_operations()]
@@ -123,7 +123,7 @@ def test_no_generated_request_is_a_server_error(fuzzed: list[Fuzzed], rng: rando
     rng.shuffle(operations)
     for operation in operations:
         _fuzz(fuzzed, operation, GenerationMode.NEGATIVE, chosen)
-    # Every operation that can be asked wrongly was.
+    # Every operation that can get an invalid request got one.
     for each in fuzzed:
         assert len(each.sent) > 40, sorted(each.sent)
     for operation in operations:
@@ -145,13 +145,13 @@ def _fuzz(fuzzed: list[Fuzzed], operation: Any, mode: GenerationMode, chosen: in
     @given(case=operation.as_strategy(generation_mode=mode))
     def fire(case: Any) -> None:
         for each in fuzzed:
-            # Half of them at things that exist, where more can go wrong.
+            # Half of the requests name objects that exist, where more can go wrong.
             if len(each.sent) % 2 and operation.method.upper() != "DELETE":
                 for name, value in each.ids.items():
                     if name in (case.path_parameters or {}):
                         case.path_parameters[name] = value
             each.send(operation.label, case)
 
-    # One that takes nothing, or any text, cannot be asked wrongly.
+    # An operation that takes nothing, or any text, has no invalid request.
     with suppress(Unsatisfiable):
         fire()

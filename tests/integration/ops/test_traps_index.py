@@ -37,8 +37,8 @@ TRAPS: dict[str, list[str]] = {
     "many operations share a connection, and a batch waits for all": [
         f"{CONTRACT}::test_concurrent_operations_share_a_connection",
         f"{CONTRACT}::test_refused_run_of_a_batch_leaves_no_task_waiting",
-        f"{BAD_INPUT}::test_a_batch_is_created_whole_or_not_at_all",
-        f"{BAD_INPUT}::test_a_batch_is_created",
+        f"{BAD_INPUT}::test_batch_with_one_invalid_run_creates_no_run",
+        f"{BAD_INPUT}::test_batch_creates_its_runs_in_order",
     ],
     "operations are called without a connection": [
         f"{CONTRACT}::test_operations_work_without_a_connection",
@@ -56,7 +56,7 @@ TRAPS: dict[str, list[str]] = {
     ],
     "a subscription is closed twice, and made of unchecked ids": [
         f"{CONTRACT}::test_closing_a_subscription_twice_closes_no_other",
-        f"{BAD_INPUT}::test_an_id_that_is_none",
+        f"{BAD_INPUT}::test_malformed_id_is_4xx",
     ],
     "a retried request meets what its first attempt has written": [
         f"{CONTRACT}::test_request_is_retried_only_if_nothing_was_committed",
