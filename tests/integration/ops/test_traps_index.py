@@ -120,13 +120,13 @@ TRAPS: dict[str, list[str]] = {
         f"{RUNS}::test_claim_that_finds_only_blocked_runs_is_cheap",
     ],
     "each restart counts as a failed attempt": [
-        f"{QUEUE}::test_a_run_goes_on_where_a_stop_cut_it_off_however_often",
+        f"{QUEUE}::test_run_continues_after_any_number_of_stops",
     ],
     "a graph that raises CancelledError is run again": [
         f"{RUNS}::test_graph_that_raises_cancelled_error_fails_its_run_only",
     ],
     "a retry ends the streams of a run, or its end does not": [
-        f"{QUEUE}::test_a_retriable_error_is_not_sent_to_followers",
+        f"{QUEUE}::test_retriable_error_is_not_sent_to_followers",
     ],
     "a stream ends before the status is written": [
         f"{RUNS}::test_status_of_a_run_is_stored_before_its_stream_ends",
