@@ -189,7 +189,7 @@ def test_a_mounted_platform_with_an_app_inside_has_one_queue_and_one_scheduler(
         json.dumps({"dependencies": ["."], "graphs": graphs, "http": {"app": "./custom.py:app"}})
     )
     path, port = tmp_path / "mounted.db", free_port()
-    host = ROOT / "tests" / "integration" / "host.py"
+    host = ROOT / "tests" / "support" / "host.py"
     command = [sys.executable, str(host), "fastapi", "/api", str(project), databases.url(path)]
     command += [str(port)]
     env = environment(N_JOBS_PER_WORKER="2", CRON_SCHEDULER_SLEEP_TIME="1")

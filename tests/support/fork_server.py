@@ -189,9 +189,13 @@ def _become(order: Any) -> None:
         sys.modules["__main__"] = module = types.ModuleType("__main__")
         exec(compile(arguments[0], "<string>", "exec"), module.__dict__)  # noqa: S102  # as asked
     else:
-        sys.path[:] = [os.path.dirname(first), *said, *rest]
-        sys.argv = [first, *arguments]
-        runpy.run_path(first, run_name="__main__")
+        # `-P` leaves the script's folder out of the path.
+        script, folder = (
+            (first, [os.path.dirname(first)]) if first != "-P" else (arguments.pop(0), [])
+        )
+        sys.path[:] = [*folder, *said, *rest]
+        sys.argv = [script, *arguments]
+        runpy.run_path(script, run_name="__main__")
 
 
 def main() -> None:

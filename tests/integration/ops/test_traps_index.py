@@ -154,27 +154,27 @@ TRAPS: dict[str, list[str]] = {
     ],
     # Streams
     "resuming repeats an event or loses one": [
-        f"{STREAMS}::test_resuming_neither_loses_nor_repeats_however_many_resume",
-        f"{STREAMS}::test_resuming_a_thread_replays_all_its_runs_in_order",
-        f"{STREAMS}::test_an_event_that_is_not_kept_survives_the_resumption",
-        f"{STREAMS}::test_a_state_update_is_kept_before_anyone_can_miss_it",
+        f"{STREAMS}::test_resuming_clients_neither_lose_nor_repeat_events",
+        f"{STREAMS}::test_resumed_thread_stream_replays_all_runs_in_order",
+        f"{STREAMS}::test_unstored_event_survives_a_concurrent_resume",
+        f"{STREAMS}::test_state_update_is_stored_before_it_is_sent",
     ],
     "events of one millisecond share an id": [
-        f"{STREAMS}::test_every_event_has_a_number_of_its_own_and_they_grow",
+        f"{STREAMS}::test_event_ids_are_unique_and_increasing",
     ],
     "ids are compared as text": [
-        f"{STREAMS}::test_the_beginning_of_a_stream_has_several_names",
-        f"{STREAMS}::test_a_bare_millisecond_is_a_place_in_the_stream",
+        f"{STREAMS}::test_every_name_of_the_beginning_replays_the_whole_stream",
+        f"{STREAMS}::test_event_id_without_sequence_number_resumes_at_its_millisecond",
     ],
     "an empty list of modes": [
-        f"{STREAMS}::test_an_empty_list_of_modes_means_every_mode",
+        f"{STREAMS}::test_empty_list_of_stream_modes_means_every_mode",
     ],
     "followers of a thread miss later runs": [
-        f"{STREAMS}::test_a_thread_is_followed_through_runs_that_are_made_later",
+        f"{STREAMS}::test_thread_stream_includes_runs_created_later",
     ],
     "runs on event loops of their own": [
-        f"{STREAMS}::test_runs_on_loops_of_their_own_deliver_at_once",
-        f"{STREAMS}::test_runs_on_loops_of_their_own_do_everything_else",
+        f"{STREAMS}::test_isolated_loops_deliver_events_at_once",
+        f"{STREAMS}::test_isolated_loops_support_store_checkpoints_and_cancellation",
     ],
     # Other faults
     "snapshots of delta channels are not decoded": [

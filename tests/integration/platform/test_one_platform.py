@@ -1,4 +1,4 @@
-"""One platform a process: made again, started and stopped many times, refused when it differs.
+"""One platform per process: created again, restarted many times, refused if it differs.
 
 Each scenario runs in a process of its own, which prints its findings as JSON.
 """
@@ -44,7 +44,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def play(folder: Path, code: str, **env: str) -> Any:
-    """What the process printed last, parsed."""
+    """Run code in a process. Return the last line it printed, from JSON."""
     env = environment(KEPT_AT=databases.url(folder / "x.db"), **env)
     ended = ran([sys.executable, "-c", PRELUDE + code], folder, env)
     assert ended.returncode == 0, ended.stderr[-4000:]
@@ -52,8 +52,8 @@ def play(folder: Path, code: str, **env: str) -> Any:
 
 
 @pytest.mark.usefixtures("each_database")
-def test_it_starts_and_stops_many_times_each_on_a_new_event_loop(project: Path) -> None:
-    """What was acknowledged is there each time; no file, thread or task is left behind."""
+def test_platform_restarts_on_new_event_loops_without_leaks(project: Path) -> None:
+    """Acknowledged writes are kept each time; no file, thread or task leaks."""
     found = play(
         project,
         """
@@ -83,7 +83,7 @@ report(answers=answers, first=first, last=count())
     assert found["last"] == found["first"]
 
 
-def test_a_different_second_platform_is_refused_with_what_differs(project: Path) -> None:
+def test_second_platform_with_other_settings_is_refused_by_name(project: Path) -> None:
     found = play(
         project,
         """
@@ -122,7 +122,7 @@ report(refusals=refusals)
         assert "hidden" not in refusal
 
 
-def test_an_api_imported_earlier_with_other_settings_is_refused(project: Path) -> None:
+def test_platform_is_refused_after_an_import_of_langgraph_api(project: Path) -> None:
     found = play(
         project,
         """
@@ -139,7 +139,7 @@ report(refusal=refusal)
     assert "langgraph_api was imported before the platform was made" in found["refusal"]
 
 
-def test_a_client_made_before_the_platform_reaches_it(project: Path) -> None:
+def test_sdk_client_created_before_the_platform_reaches_it(project: Path) -> None:
     found = play(
         project,
         """
@@ -162,7 +162,7 @@ report(values=asyncio.run(main()))
     assert found["values"] == ["early", "late"]
 
 
-def test_without_its_lifespan_it_says_what_the_host_forgot(project: Path) -> None:
+def test_platform_without_lifespan_is_503(project: Path) -> None:
     found = play(
         project,
         """
@@ -186,7 +186,7 @@ report(answer=asyncio.run(main()), imported="langgraph_api.server" in sys.module
     assert found["imported"] is False
 
 
-def test_it_cannot_run_twice_at_a_time_and_the_first_goes_on(project: Path) -> None:
+def test_second_concurrent_lifespan_is_refused_and_the_first_continues(project: Path) -> None:
     found = play(
         project,
         """
@@ -211,8 +211,8 @@ report(answer=asyncio.run(main()))
     assert status == 200
 
 
-def test_it_is_an_app_of_its_own_too(project: Path) -> None:
-    """Given lifespan events, as by `uvicorn module:platform`, it starts and stops by itself."""
+def test_platform_handles_lifespan_events_as_an_app(project: Path) -> None:
+    """With lifespan events, as from `uvicorn module:platform`, it starts and stops by itself."""
     found = play(
         project,
         """
@@ -249,7 +249,7 @@ report(status=asyncio.run(main()), sent=sent)
     }
 
 
-def test_the_process_keeps_its_log_level_and_what_it_had_set(project: Path) -> None:
+def test_process_keeps_its_log_level_and_environment(project: Path) -> None:
     (project / "langgraph.json").write_text(
         json.dumps(
             {
@@ -325,7 +325,7 @@ report(said=said)
 
 
 @pytest.mark.parametrize(("durability", "synchronous"), [("process", 1), ("power-loss", 2)])
-def test_durability_decides_what_a_commit_waits_for(
+def test_durability_sets_synchronous_of_sqlite(
     project: Path, durability: str, synchronous: int
 ) -> None:
     found = play(
@@ -365,7 +365,7 @@ async def custom():
 
 
 @pytest.mark.usefixtures("each_database")
-def test_a_project_with_routes_of_its_own_has_its_store_after_every_restart(project: Path) -> None:
+def test_custom_routes_have_the_store_after_every_restart(project: Path) -> None:
     """The stock middleware keeps the first store it sees, which a restart in-process has closed."""
     (project / "routes.py").write_text(CUSTOM_APP)
     config = {"graphs": {"echo": f"{GRAPHS}/echo.py:graph"}, "http": {"app": "./routes.py:app"}}

@@ -469,8 +469,8 @@ async def leaves_runs_to_others(cluster: Cluster, folder: Path, api: Api) -> Non
     """A draining server claims no run, although a request is still open.
 
     Args:
-        folder: Of a database on which nobody else works on runs.
-        api: Of a server that only answers.
+        folder: The folder of a database on which no other process works on runs.
+        api: A client of a server that only answers.
     """
     thread, record = await api.thread(), folder / "record"
     with served.served(
