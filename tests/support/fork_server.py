@@ -2,7 +2,7 @@
 
 Half of what a server needs to start is importing libraries, and the tests start hundreds. What is
 forked has imported no module that reads the environment: it gets its own, and then runs
-`python -m server` as any other process does.
+`python -m server`, a script or the code of `python -c` as any other process does.
 
     < {"start": [...], "folder": ..., "log": ..., "errors": ..., "environment": {...}}
                                         > the process id
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from contextlib import suppress
 from typing import Any
 
@@ -96,13 +97,14 @@ class ForkServer:
     def start(
         self, command: list[str], folder: str, log: str, env: dict[str, str], errors: str = ""
     ) -> Child:
-        """Run `python -m server` with the arguments that follow it in `command`.
+        """Run a command in a new process.
 
         Args:
+            command: `python -m module ...`, `python script.py ...` or `python -c code ...`.
             log: The file with all that it prints, or only with what is no error.
             errors: The file with its errors, if that is another.
         """
-        asked = {"start": command[2:], "folder": folder, "log": log, "errors": errors or log}
+        asked = {"start": command[1:], "folder": folder, "log": log, "errors": errors or log}
         asked["environment"] = env
         return Child(self, self.ask(asked), command)
 
@@ -173,13 +175,27 @@ def _become(order: Any) -> None:
     os.environ.clear()
     os.environ.update(order["environment"])
     os.chdir(order["folder"])
-    _, *arguments = order["start"]
+    first, *arguments = order["start"]
     # As `python -m` has it: the working directory, and then what PYTHONPATH says.
     said = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
     rest = [each for each in sys.path[1:] if each not in said]
-    sys.path[:] = [order["folder"], *said, *rest]
-    sys.argv = ["server", *arguments]
-    runpy.run_module("server", run_name="__main__", alter_sys=True)
+    if first == "-m":
+        sys.path[:] = [order["folder"], *said, *rest]
+        sys.argv = arguments
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        sys.path[:] = [order["folder"], *said, *rest]
+        sys.argv = [first, *arguments[1:]]
+        sys.modules["__main__"] = module = types.ModuleType("__main__")
+        exec(compile(arguments[0], "<string>", "exec"), module.__dict__)  # noqa: S102  # as asked
+    else:
+        # `-P` leaves the script's folder out of the path.
+        script, folder = (
+            (first, [os.path.dirname(first)]) if first != "-P" else (arguments.pop(0), [])
+        )
+        sys.path[:] = [*folder, *said, *rest]
+        sys.argv = [script, *arguments]
+        runpy.run_path(script, run_name="__main__")
 
 
 def main() -> None:

@@ -109,7 +109,7 @@ def running(
     log = folder / f"server-{port}.log"
     log.touch()
     process: subprocess.Popen[bytes] | Child
-    if command[:4] == threadhold("serve"):
+    if command[0] == sys.executable and (command[1] != "-m" or command[:4] == threadhold("serve")):
         process = fork_server().start(list(command), str(folder), str(log), env)
     else:
         with log.open("ab") as output:
@@ -125,7 +125,7 @@ def running(
 
 
 def ran(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """A `threadhold` command that ends by itself, in `folder`, with what it printed.
+    """A command of Python that ends by itself, in `folder`, with what it printed.
 
     Raises:
         subprocess.TimeoutExpired: it does not end.

@@ -58,7 +58,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def make_project(folder: Path) -> Path:
-    """Another project: a graph that imports a module beside it and reads a variable of its `.env`."""
+    """Write a project whose graph imports a module beside it and reads a variable of `.env`."""
     folder.mkdir()
     (folder / "graph.py").write_text(GRAPH.format(suffix=""))
     (folder / "helper.py").write_text("import os\n\nNAME = os.environ['PROJECT_NAME']\n")
@@ -77,7 +77,7 @@ def command(name: str, config: Path, folder: Path, port: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def served(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """The other project, served from a folder that is not its own."""
+    """A server of the project, started in another folder."""
     folder, port = tmp_path_factory.mktemp("served"), free_port()
     line = command("serve", make_project(folder / "project") / "langgraph.json", folder, port)
     with running(line, port, folder, environment()) as server:
@@ -91,8 +91,10 @@ def ask(url: str) -> Any:
 
 
 def logged_up_to(server: Running, mark: str) -> int:
-    """How many lines the log has with that of a request that is made now: lines come after
-    the answers, and this one after all others."""
+    """Send a request and wait for its line in the log. Return the number of lines.
+
+    A line is logged after its answer, so the lines of all earlier requests precede this one.
+    """
     httpx.get(f"{server.url}/{mark}")
     deadline = time.monotonic() + 60
     while not any(mark in str(line.get("path")) for line in lines(server)):
@@ -102,11 +104,11 @@ def logged_up_to(server: Running, mark: str) -> int:
 
 
 def lines(server: Running) -> list[dict[str, Any]]:
-    """The log, each line parsed: what is not JSON fails here."""
+    """Parse each line of the log as JSON."""
     return [json.loads(line) for line in server.log.read_text().splitlines()]
 
 
-def test_another_projects_graphs_modules_and_variables_are_served(served: Running) -> None:
+def test_graphs_modules_and_variables_of_another_project_are_served(served: Running) -> None:
     assert ask(served.url) == "other"
 
 
@@ -115,7 +117,7 @@ def test_health_answers_without_the_api(served: Running) -> None:
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
-def test_a_request_is_one_line_of_json_at_most(served: Running) -> None:
+def test_each_request_logs_at_most_one_line_of_json(served: Running) -> None:
     before = logged_up_to(served, "the-first-one")
     for _ in range(5):
         ask(served.url)
@@ -136,7 +138,7 @@ def test_a_request_is_one_line_of_json_at_most(served: Running) -> None:
     assert logged[-1]["path"] == "/a/last%0Aone"
 
 
-def test_a_client_that_goes_away_in_the_middle_of_a_request_is_no_error(served: Running) -> None:
+def test_client_that_disconnects_during_a_request_logs_no_error(served: Running) -> None:
     before = logged_up_to(served, "before-it-went")
     head = b"POST /threads HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n"
     with socket.create_connection(("127.0.0.1", httpx.URL(served.url).port or 80)) as connection:
@@ -152,7 +154,7 @@ def test_a_client_that_goes_away_in_the_middle_of_a_request_is_no_error(served: 
 
 @pytest.mark.usefixtures("each_database")
 @pytest.mark.parametrize(("sent", "level"), [(signal.SIGTERM, "debug"), (signal.SIGINT, "info")])
-def test_a_signal_ends_it_in_good_order_and_debug_shows_what_the_api_says(
+def test_signal_stops_the_server_cleanly_and_debug_logs_the_api(
     project: Path, tmp_path: Path, sent: signal.Signals, level: str
 ) -> None:
     port = free_port()
@@ -166,13 +168,11 @@ def test_a_signal_ends_it_in_good_order_and_debug_shows_what_the_api_says(
     assert ("langgraph_api" in loggers) is (level == "debug")
 
 
-def test_a_second_server_on_the_same_database_is_told_that_it_is_taken(
-    served: Running, project: Path
-) -> None:
+def test_second_server_on_a_database_is_refused_as_in_use(served: Running, project: Path) -> None:
     line = command("serve", project / "langgraph.json", served.log.parent, free_port())
     second = run(line, project)
     assert second.returncode != 0
-    # Only a file says by whom.
+    # Only a SQLite file names the process.
     who = f"process {served.process.pid}" if databases.kind() == "sqlite" else "another process"
     assert f"in use by {who}" in second.stdout
     assert "Traceback" not in second.stdout
@@ -180,7 +180,7 @@ def test_a_second_server_on_the_same_database_is_told_that_it_is_taken(
 
 
 @pytest.mark.only("sqlite")  # Backups of Postgres are those of its own tools.
-def test_a_backup_of_a_running_server_holds_what_it_has_acknowledged(
+def test_backup_of_a_running_server_contains_acknowledged_writes(
     served: Running, tmp_path: Path
 ) -> None:
     body = {"metadata": {"mark": "acknowledged"}}
@@ -196,7 +196,7 @@ def test_a_backup_of_a_running_server_holds_what_it_has_acknowledged(
 
 
 def run(line: list[str], folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """A command that ends by itself, with all that it printed."""
+    """Run a command to its end. Return its output and errors together."""
     done = ran(line, folder, environment(**env))
     done.stdout += done.stderr
     return done
@@ -210,7 +210,7 @@ def run(line: list[str], folder: Path, **env: str) -> subprocess.CompletedProces
         ('{"graphs": {"a": "./graph.py:graph"}, "sql": {"hook": "x:y"}}', "sql.hook: unknown key"),
     ],
 )
-def test_a_project_that_cannot_be_served_is_one_sentence(
+def test_invalid_project_is_refused_with_one_sentence(
     project: Path, content: str, said: str
 ) -> None:
     path = project / "langgraph.json"
@@ -221,7 +221,7 @@ def test_a_project_that_cannot_be_served_is_one_sentence(
     assert "Traceback" not in ended.stdout
 
 
-def test_a_graphs_setting_it_cannot_have_is_one_sentence(tmp_path: Path) -> None:
+def test_invalid_graph_setting_is_refused_with_one_sentence(tmp_path: Path) -> None:
     line = command("serve", ROOT / "langgraph.json", tmp_path, free_port())
     ended = run(line, tmp_path, CHAT_PASSAGES="many", CHAT_QUESTION_MAX_LENGTH="0")
     assert ended.returncode == 1
@@ -230,7 +230,7 @@ def test_a_graphs_setting_it_cannot_have_is_one_sentence(tmp_path: Path) -> None
     assert "Traceback" not in ended.stdout
 
 
-def test_a_setting_it_cannot_have_is_one_sentence(project: Path) -> None:
+def test_invalid_setting_is_refused_with_one_sentence(project: Path) -> None:
     line = command("serve", project / "langgraph.json", project, free_port())
     ended = run(line, project, MAX_BODY_BYTES="plenty")
     assert ended.returncode == 1
@@ -239,7 +239,7 @@ def test_a_setting_it_cannot_have_is_one_sentence(project: Path) -> None:
 
 
 @pytest.mark.parametrize("env", ["staging", "production"])
-def test_outside_local_development_authentication_is_required(project: Path, env: str) -> None:
+def test_authentication_is_required_outside_local_development(project: Path, env: str) -> None:
     line = command("serve", project / "langgraph.json", project, free_port())
     ended = run(line, project, APP_ENV=env)
     assert ended.returncode == 1
@@ -259,19 +259,19 @@ def test_outside_local_development_authentication_is_required(project: Path, env
         ("example.org", False),
     ],
 )
-def test_who_can_reach_an_address(host: str, loopback: bool) -> None:
+def test_loopback_addresses_are_recognized(host: str, loopback: bool) -> None:
     assert is_loopback(host) is loopback
 
 
 @pytest.mark.parametrize("config", ["langgraph.json", "langgraph.auth.json"])
-def test_local_dev_listens_where_only_this_machine_reaches_it(project: Path, config: str) -> None:
+def test_local_development_refuses_to_listen_on_all_addresses(project: Path, config: str) -> None:
     line = command("serve", GRAPHS / config, project, free_port())
     ended = run([*line, "--host", "0.0.0.0"], project)
     assert ended.returncode == 1
     assert "Error: 0.0.0.0 can be reached from other machines" in ended.stdout
 
 
-def test_dev_starts_again_on_a_change_and_lets_studio_in(project: Path, tmp_path: Path) -> None:
+def test_dev_restarts_on_a_change_and_allows_studio(project: Path, tmp_path: Path) -> None:
     port = free_port()
     line = command("dev", project / "langgraph.json", tmp_path, port)
     with running(line, port, tmp_path, environment()) as server:
@@ -305,7 +305,7 @@ def test_dev_starts_again_on_a_change_and_lets_studio_in(project: Path, tmp_path
 
 
 def eventually(server: Running, name: str) -> bool:
-    """Whether the server answers `name` before long; it is away while it starts again."""
+    """Wait until the server answers `name`; it does not answer while it restarts."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
@@ -317,8 +317,8 @@ def eventually(server: Running, name: str) -> bool:
     return False
 
 
-def test_a_connection_is_kept_for_longer_than_a_load_balancer_keeps_it() -> None:
-    """Else one is closed in the moment in which a request comes by it."""
+def test_keep_alive_is_longer_than_that_of_load_balancers() -> None:
+    """Otherwise the server may close a connection at the moment of a request."""
     made = serving.config(Starlette(), Settings(), "127.0.0.1", 0)
     assert made.timeout_keep_alive > 60
 
@@ -333,7 +333,7 @@ print(json.dumps([getattr(route, "path", None) for route in app.routes]))
 """
 
 
-def test_a_project_is_served_at_the_prefix_it_asks_for(project: Path) -> None:
+def test_project_is_served_at_its_mount_prefix(project: Path) -> None:
     path = project / "langgraph.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "http": {"mount_prefix": "/api"}}))
     command = [sys.executable, "-c", SERVED_AT]
@@ -341,7 +341,7 @@ def test_a_project_is_served_at_the_prefix_it_asks_for(project: Path) -> None:
     assert json.loads(said.splitlines()[-1]) == ["/health", "/api"]
 
 
-def test_help_names_each_command_and_no_option_that_does_not_work(tmp_path: Path) -> None:
+def test_help_lists_each_command_and_no_hidden_option(tmp_path: Path) -> None:
     listed = run(threadhold("--help"), tmp_path).stdout
     for name in ("serve", "dev", "migrate", "backup"):
         assert re.search(rf"^  {name} ", listed, re.MULTILINE)
@@ -351,8 +351,8 @@ def test_help_names_each_command_and_no_option_that_does_not_work(tmp_path: Path
     assert "--inherited" not in options
 
 
-def test_one_of_several_processes_says_when_it_serves(project: Path) -> None:
-    """As its supervisor hears it, who starts another for one that has served, and ends with him."""
+def test_inherited_worker_reports_when_it_serves(project: Path) -> None:
+    """The supervisor restarts a process only if it has served, and the process ends with it."""
     (alive, held), (hears, says) = os.pipe(), os.pipe()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         gives = (listening.fileno(), alive, says)
@@ -367,7 +367,7 @@ def test_one_of_several_processes_says_when_it_serves(project: Path) -> None:
         for descriptor in (alive, says):
             os.close(descriptor)
         try:
-            # Nothing, and no wait either, if it ends without having served.
+            # A process that ends without serving closes the pipe, so the read does not block.
             assert os.read(hears, 1) == b"1"
             assert httpx.get(f"http://127.0.0.1:{port}/ok", timeout=60).is_success
         finally:
@@ -378,7 +378,9 @@ def test_one_of_several_processes_says_when_it_serves(project: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [("serve", "--workers", "2"), ("worker",)])
-def test_a_file_has_one_process(project: Path, command: tuple[str, ...]) -> None:
+def test_several_processes_are_refused_on_a_sqlite_file(
+    project: Path, command: tuple[str, ...]
+) -> None:
     ended = run(threadhold(*command), project)
     assert ended.returncode == 1
     assert "one process owns a SQLite file" in ended.stdout

@@ -124,7 +124,7 @@ def test_first_steps_survive_kill_9(tmp_path: Path, port: int, environment: dict
 
 
 @pytest.mark.parametrize(("framework", "prefix"), [("Starlette(", ""), ("FastAPI(", "/langgraph")])
-def test_mounted_in_a_host_of_ones_own(
+def test_readme_host_serves_the_mounted_platform(
     framework: str, prefix: str, tmp_path: Path, port: int, environment: dict[str, str]
 ) -> None:
     (tmp_path / "langgraph.json").symlink_to(ROOT / "langgraph.json")

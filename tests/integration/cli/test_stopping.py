@@ -1,4 +1,4 @@
-"""Processes that are told to end while Postgres or Redis is away: they do, and lose nothing."""
+"""Processes that are stopped while Postgres or Redis is away end, and lose no run."""
 
 import asyncio
 import re
@@ -31,13 +31,13 @@ pytestmark = [
     pytest.mark.only("postgresql"),
     pytest.mark.timeout(300),
 ]
-# Seconds. One that hangs would do so for ever; with `GRACE_SECONDS` half a minute is promised.
+# Seconds. A process that hangs would never end; with `GRACE_SECONDS` it ends within 30 seconds.
 PATIENCE = 120.0
 GRACE_SECONDS = "1"
 
 
 class Ways(NamedTuple):
-    """URLs of the same database and the same Redis, by different ways.
+    """URLs of the same database and the same Redis over different connections.
 
     Attributes:
         postgres, redis: the ways themselves, by name.
@@ -49,7 +49,7 @@ class Ways(NamedTuple):
     redis: dict[str, Proxy]
 
     def by(self, postgres: str | None = None, redis: str | None = None) -> dict[str, str]:
-        """What a process has in its environment that comes by these ways."""
+        """Return the environment of a process that uses these connections."""
         found = dict(self.direct)
         if postgres is not None:
             where = {"host": "127.0.0.1", "port": str(self.postgres[postgres].port)}
@@ -73,14 +73,14 @@ def ways(each_database: str, tmp_path: Path) -> Iterator[Ways]:
 
 
 def _listens(url: str) -> int | Path:
-    """Where the server of a database on this machine listens."""
+    """Return the address on which the local database server listens."""
     parts = conninfo_to_dict(url)
     host, port = str(parts.get("host") or ""), int(parts.get("port") or 5432)
     return Path(host) / f".s.PGSQL.{port}" if host.startswith("/") else port
 
 
 async def says(server: Running, words: str) -> None:
-    """Wait until it has printed these words."""
+    """Wait until the server has printed these words."""
     async with asyncio.timeout(PATIENCE):
         while words not in server.log.read_text():
             assert server.process.poll() is None, server.log.read_text()
@@ -88,7 +88,7 @@ async def says(server: Running, words: str) -> None:
 
 
 async def refuses(server: Running) -> None:
-    """Wait until it takes no connections any more."""
+    """Wait until the server refuses connections."""
     async with asyncio.timeout(PATIENCE), httpx.AsyncClient() as http:
         while True:
             try:
@@ -106,13 +106,13 @@ async def ended(server: Running) -> int:
 
 @asynccontextmanager
 async def unanswered(server: Running) -> AsyncIterator[Callable[[], Awaitable[str]]]:
-    """A request that is being answered, which takes the database; how to hear what it came to."""
+    """Keep a request in progress that needs the database. Yield a function that reads its answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", httpx.URL(server.url).port)
     try:
         async with asyncio.timeout(PATIENCE):
             fields = "Host: localhost\r\nContent-Length: 2\r\nExpect: 100-continue"
             writer.write(f"POST /threads HTTP/1.1\r\n{fields}\r\n\r\n".encode())
-            # Whoever asks for the rest of it is at it.
+            # A server that asks for the body is handling the request.
             assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
             writer.write(b"{}")
 
@@ -125,13 +125,13 @@ async def unanswered(server: Running) -> AsyncIterator[Callable[[], Awaitable[st
 
 
 class Started:
-    """Starts processes, and stops those that are left at the end."""
+    """Start processes, and stop the remaining ones at the end."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder, self._stack = folder, stack
 
     def __call__(self, *arguments: str, grace: str = GRACE_SECONDS, **env: str) -> Running:
-        """`threadhold`, with room for one run in each process."""
+        """Start `threadhold` with one slot in each process."""
         port = free_port()
         log = self._folder / f"{port}.log"
         log.touch()
@@ -157,7 +157,7 @@ def start(ways: Ways) -> Iterator[Started]:
 
 @pytest.fixture
 async def api(ways: Ways) -> AsyncIterator[Api]:
-    """Of a server that nothing happens to, and that works on no runs."""
+    """A client of a server that keeps its connections and works on no runs."""
     url = ways.direct["REDIS_URL"]
     with served.served(ways.folder, redis_url=url, N_JOBS_PER_WORKER="0") as server:
         async with client(server) as api:
@@ -165,7 +165,7 @@ async def api(ways: Ways) -> AsyncIterator[Api]:
 
 
 def is_there(pid: int) -> bool:
-    """Whether a process does anything any more; one that has ended may not have been buried."""
+    """Return whether a process still runs; an ended one may remain as a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -173,8 +173,10 @@ def is_there(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-async def test_they_end_and_their_runs_go_on(ways: Ways, api: Api, start: Started) -> None:
-    """Each has one run, which ends once a file is there."""
+async def test_processes_stop_without_postgres_or_redis_and_their_runs_continue(
+    ways: Ways, api: Api, start: Started
+) -> None:
+    """Each process works on one run, which ends once a file exists."""
     silent = start("serve", **ways.by(postgres="silent"))
     pair = start("serve", "--workers", "2", **ways.by(postgres="silent", redis="away"))
     deaf = start("serve", **ways.by(redis="silent"))
@@ -199,7 +201,7 @@ async def test_they_end_and_their_runs_go_on(ways: Ways, api: Api, start: Starte
         everybody = (silent, pair, deaf, worker, impatient)
         for one in everybody:
             one.process.terminate()
-        # Who has heard a first signal, and is told again, dies of the second.
+        # A second signal kills a process that is stopping.
         await says(worker, "Stopping")
         worker.process.terminate()
         await refuses(impatient)

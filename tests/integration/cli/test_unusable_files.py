@@ -1,4 +1,4 @@
-"""Files that cannot be a database: each command says so in one sentence, and ends."""
+"""Files that cannot be a database: each command refuses them with one sentence."""
 
 import json
 import shlex
@@ -21,7 +21,7 @@ def command(name: str, url: str, folder: Path) -> list[str]:
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> str:
-    """What a command says that fails for a reason that it can name."""
+    """Check that a command failed with one named error. Return its output."""
     said = done.stdout + done.stderr
     assert done.returncode in (1, 3), said
     assert "Traceback" not in said
@@ -30,7 +30,7 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def without_room(line: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command whose files may have 8 blocks, which are of 512 bytes or 1 KB."""
+    """Run a command whose files may have 8 blocks, of 512 bytes or 1 KB each."""
     limited = f"ulimit -f 8; exec {shlex.join(line)}"
     return subprocess.run(
         ["sh", "-c", limited],
@@ -44,7 +44,9 @@ def without_room(line: list[str], folder: Path) -> subprocess.CompletedProcess[s
 
 @pytest.mark.parametrize("name", ["serve", "migrate", "ingest"])
 @pytest.mark.parametrize("place", ["no folder", "read-only", "a folder", "another file"])
-def test_a_file_that_cannot_be_used(name: str, place: str, tmp_path: Path) -> None:
+def test_unusable_database_file_is_refused_with_one_sentence(
+    name: str, place: str, tmp_path: Path
+) -> None:
     (tmp_path / "other.json").write_text(json.dumps({"some": "file" * 500}))
     (tmp_path / "folder").mkdir()
     path = {
@@ -59,12 +61,12 @@ def test_a_file_that_cannot_be_used(name: str, place: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["serve", "migrate", "ingest"])
-def test_a_disk_on_which_there_is_no_room(name: str, tmp_path: Path) -> None:
+def test_full_disk_is_refused_with_one_sentence(name: str, tmp_path: Path) -> None:
     line = command(name, f"sqlite:///{tmp_path}/x.db", tmp_path)
     assert "cannot" in refused(without_room(line, tmp_path))
 
 
-def test_a_copy_for_which_there_is_no_room_leaves_nothing(tmp_path: Path) -> None:
+def test_backup_on_a_full_disk_leaves_no_file(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/x.db"
     assert (
         ran(threadhold("migrate", "--database-url", url), tmp_path, environment()).returncode == 0

@@ -41,7 +41,7 @@ def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
 async def buses(
     server: Valkey, count: int = 2, *, answer_seconds: float = 30.0
 ) -> AsyncIterator[list[RedisBus]]:
-    """Several processes' buses.
+    """The buses of several processes.
 
     Args:
         answer_seconds: How long they wait for Redis. A machine that is busy may let one that is
@@ -60,7 +60,7 @@ async def buses(
 
 
 async def read(reader: Subscription, count: int) -> list[Event]:
-    """The next events."""
+    """Return the next events."""
     async with asyncio.timeout(PATIENCE):
         found = [await reader.get() for _ in range(count)]
     return [event for event in found if event is not None]
@@ -73,7 +73,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def moment(*here: RedisBus) -> None:
-    """Let time go on by more than anybody here is wrong about Redis's clock."""
+    """Wait for longer than any process's clock here deviates from that of Redis."""
     for each in here:
         await each.link.commands()
     await asyncio.sleep(0.01 + max(each.link._clock_error for each in here) / 10**9)
@@ -92,8 +92,8 @@ def publish(here: RedisBus, name: str, first: int, last: int, *, resumable: bool
         here.publish(of_run(f"run-{name}", f"thread-{name}"), "values", data, resumable=resumable)
 
 
-async def test_a_redis_behind_a_socket_of_this_machine(tmp_path: Path) -> None:
-    # Not in the test's folder: such a path has 107 characters at most.
+async def test_bus_connects_to_redis_by_unix_socket(tmp_path: Path) -> None:
+    # The path of a socket may have 107 characters; the test's folder is longer.
     with TemporaryDirectory() as folder, started(tmp_path, unixsocket=f"{folder}/s") as server:
         for url in (f"unix://{folder}/s?db=1", f"unix://{folder}/none"):
             here = RedisBus(url, keep_seconds=60)
@@ -120,7 +120,7 @@ async def test_events_reach_followers_in_another_process_in_order(valkey: Valkey
             reader.close()
 
 
-async def test_events_of_this_process_do_not_wait_for_redis_and_come_once(valkey: Valkey) -> None:
+async def test_local_events_arrive_once_without_waiting_for_redis(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
         reader = await a.follow_run(of_run("run-2", "thread-2"))
         publish(a, "2", 0, 3)
@@ -131,7 +131,7 @@ async def test_events_of_this_process_do_not_wait_for_redis_and_come_once(valkey
         assert not reader.waiting()
 
 
-async def test_resuming_anywhere_has_neither_a_gap_nor_a_repeat(valkey: Valkey) -> None:
+async def test_resuming_on_any_process_has_no_gap_and_no_repeat(valkey: Valkey) -> None:
     async with buses(valkey, 3) as (a, b, c):
         reader = await b.follow_run(of_run("run-3", "thread-3"), START)
         publish(a, "3", 0, 50)
@@ -153,7 +153,7 @@ async def test_resuming_anywhere_has_neither_a_gap_nor_a_repeat(valkey: Valkey) 
             assert payloads(await read(each, 51)) == numbered(0, 51)
 
 
-async def test_only_what_is_resumable_is_sent_again(valkey: Valkey) -> None:
+async def test_only_resumable_events_are_replayed(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
         publish(a, "4", 0, 5, resumable=False)
         await a.flush()
@@ -168,7 +168,7 @@ async def test_wake_ups_and_control_reach_other_processes(valkey: Valkey) -> Non
     async with buses(valkey) as (a, b):
         woken: list[None] = []
         heard: list[Control] = []
-        # Listening begins with a wake-up, because what was said before was not heard.
+        # A subscription begins with a wake-up, because earlier messages were not received.
         b.on_queued(lambda: woken.append(None))
         await until(lambda: bool(woken))
         woken.clear()
@@ -188,7 +188,7 @@ async def test_wake_ups_and_control_reach_other_processes(valkey: Valkey) -> Non
         assert heard[1:] == [Control("interrupt", None)]
 
 
-async def test_a_superseded_attempt_reaches_no_other_process(valkey: Valkey) -> None:
+async def test_events_of_a_superseded_attempt_reach_no_other_process(valkey: Valkey) -> None:
     async with buses(valkey, 3) as (a, b, c):
         reader = await c.follow_run(of_run("run-7", "thread-7"), START)
         a.publish(of_run("run-7", "thread-7"), "values", b'"first"', resumable=True, attempt=1)
@@ -204,7 +204,7 @@ async def test_a_superseded_attempt_reaches_no_other_process(valkey: Valkey) -> 
         assert [e for e in payloads(resumed.waiting()) if e == b'"late"'] == []
 
 
-async def test_an_attempt_is_still_superseded_after_many_other_runs_of_its_thread(
+async def test_attempt_stays_superseded_after_many_other_runs_of_its_thread(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from langgraph_runtime_sql.events.redis import append as redis_append
@@ -220,7 +220,7 @@ async def test_an_attempt_is_still_superseded_after_many_other_runs_of_its_threa
         reader = await c.follow_run(of_run("run-21", "thread-21"), START)
         b.publish(of_run("run-21", "thread-21"), "values", b'"second"', resumable=True, attempt=2)
         await b.flush()
-        # Of processes that are long gone.
+        # Entries of processes that are long gone.
         old = {f"gone-{n}": 5 for n in range(30)}
         await redis.hset(known, mapping=old)
         for number in range(50):
@@ -237,11 +237,11 @@ async def test_an_attempt_is_still_superseded_after_many_other_runs_of_its_threa
         assert "run:run-21" in await fields("run:")
         assert len(await fields("run:")) <= 10
         assert await fields("gone") == []
-        # Two processes, the runs, when each was heard of, the size, the birth and the last rank.
+        # Two processes, the runs, when each was last seen, the size, the creation and the last rank.
         assert len(await fields("")) <= 2 * (10 + 2) + 3
 
 
-async def test_what_is_known_of_runs_that_never_end_is_bounded(
+async def test_state_about_unfinished_runs_is_bounded(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from langgraph_runtime_sql.events.redis import append as redis_append
@@ -275,12 +275,12 @@ async def test_keys_are_prefixed_and_expire_and_streams_are_bounded(
         keys = [key async for key in redis.scan_iter("*")]
         assert all(key.startswith(b"threadhold:") for key in keys)
         for key in keys:
-            # -1 would be without an end; one of an earlier test may just be gone.
+            # -1 means that the key never expires; a key of an earlier test may just have expired.
             left = await redis.ttl(key)
             assert left != -1 and left <= 60, (key, left)
 
 
-async def test_a_redis_that_restarts_or_forgets_is_told_again(valkey: Valkey) -> None:
+async def test_events_are_republished_after_redis_restarts_or_loses_data(valkey: Valkey) -> None:
     async with buses(valkey, answer_seconds=1.0) as (a, b):
         reader = await b.follow_run(of_run("run-9", "thread-9"))
         publish(a, "9", 0, 10)
@@ -301,7 +301,7 @@ async def test_a_redis_that_restarts_or_forgets_is_told_again(valkey: Valkey) ->
         await until(lambda: a.link.well)
 
 
-async def test_who_goes_on_while_redis_is_told_again_gets_nothing_twice(valkey: Valkey) -> None:
+async def test_resuming_during_a_republish_repeats_no_event(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
         reader = await b.follow_run(of_run("run-15", "thread-15"), START)
         publish(a, "15", 0, 5)
@@ -315,7 +315,7 @@ async def test_who_goes_on_while_redis_is_told_again_gets_nothing_twice(valkey: 
         assert not resumed.waiting()
 
 
-async def test_who_begins_to_follow_does_not_wait_until_the_loop_looks_again(
+async def test_new_subscriber_does_not_wait_for_the_next_poll(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_reader, "BLOCK_MILLISECONDS", int(10 * PATIENCE * 1_000))
@@ -326,7 +326,7 @@ async def test_who_begins_to_follow_does_not_wait_until_the_loop_looks_again(
             assert payloads(await read(reader, 1)) == numbered(0, 1)
 
 
-async def test_a_thread_is_followed_from_when_it_was_asked_for(valkey: Valkey) -> None:
+async def test_thread_subscription_starts_at_the_request(valkey: Valkey) -> None:
     async with buses(valkey) as (a, b):
         publish(a, "17", 0, 3)
         await a.flush()
@@ -341,10 +341,10 @@ async def test_a_thread_is_followed_from_when_it_was_asked_for(valkey: Valkey) -
         assert not reader.broken
 
 
-async def test_what_an_attempt_sent_that_was_superseded_does_not_come_after_the_next_ones(
+async def test_events_of_a_superseded_attempt_do_not_follow_those_of_the_next(
     valkey: Valkey,
 ) -> None:
-    """It waited for Redis, and here they are told of the next attempt without that."""
+    """Its events wait for Redis, while local subscribers get those of the next attempt at once."""
 
     def say(here: RedisBus, number: int, attempt: int) -> Event:
         data = b"%d" % number
@@ -354,7 +354,7 @@ async def test_what_an_attempt_sent_that_was_superseded_does_not_come_after_the_
 
     async with buses(valkey) as (a, b):
         reader = await b.follow_run(of_run("run-29", "thread-29"))
-        # In one step of this process, so that Redis has none of it when the other one's comes.
+        # All in one step of the loop: Redis has none of it when the other attempt's event arrives.
         say(b, 0, 2)
         late = say(a, 1, 1)
         b._receive("thread-29", late, late.order, False)
@@ -366,7 +366,7 @@ async def test_what_an_attempt_sent_that_was_superseded_does_not_come_after_the_
         assert [event.is_end for event in await read(reader, 1)] == [True]
 
 
-async def test_who_follows_a_thread_from_now_on_is_not_told_again_what_was_long_ago(
+async def test_live_thread_subscriber_gets_no_old_events_after_a_republish(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with buses(valkey) as (a, b):
@@ -379,12 +379,12 @@ async def test_who_follows_a_thread_from_now_on_is_not_told_again_what_was_long_
         reader = await b.follow_thread(of_thread("thread-28"))
         publish(a, "28", 5, 7)
         assert payloads(await read(reader, 2)) == numbered(5, 7)
-        # And what was is still there for whoever asks for it.
+        # The old events are still there for a subscriber that asks for them.
         whole = await b.follow_thread(of_thread("thread-28"), START)
         assert payloads(await read(whole, 7)) == numbered(0, 7)
 
 
-async def test_what_is_sent_comes_after_what_was_sent_elsewhere_whatever_clocks_say(
+async def test_events_follow_those_of_other_processes_whatever_the_clocks(
     valkey: Valkey,
 ) -> None:
     async with buses(valkey, 3) as (a, b, c):
@@ -393,7 +393,7 @@ async def test_what_is_sent_comes_after_what_was_sent_elsewhere_whatever_clocks_
             here.link.skew = ahead * 10**9
         publish(a, "16", 0, 3)
         await a.flush()
-        # A follower has seen what was sent before; a next attempt has asked for it.
+        # A subscriber has seen the earlier events; the next attempt has asked for them.
         reader = await b.follow_run(of_run("run-16", "thread-16"), START)
         publish(b, "16", 3, 5)
         await b.flush()
@@ -406,7 +406,7 @@ async def test_what_is_sent_comes_after_what_was_sent_elsewhere_whatever_clocks_
         assert payloads(await read(resumed, 4)) == numbered(4, 8)
 
 
-async def test_who_begins_a_run_whose_beginning_is_gone_is_told_so(
+async def test_reading_a_run_whose_beginning_is_lost_reports_a_gap(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_append, "STREAM_BYTES", 2_000)
@@ -416,7 +416,7 @@ async def test_who_begins_a_run_whose_beginning_is_gone_is_told_so(
             a.publish(of_run("run-30", "thread-30"), "values", b"1", resumable=True, attempt=1),
         ]
         await a.flush()
-        # He goes on after another run, or before any: nothing of this one is missing.
+        # A subscriber that resumes after another run, or before all, misses nothing of this one.
         for after in (START, (5, 0)):
             reader = await b.follow_run(of_run("run-30", "thread-30"), after, whole=True)
             assert await read(reader, 2) == earlier
@@ -430,7 +430,7 @@ async def test_who_begins_a_run_whose_beginning_is_gone_is_told_so(
             assert [each.is_loss for each in await read(reader, 2)] == [True, False]
 
 
-async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> None:
+async def test_paused_redis_delays_events_and_loses_none(valkey: Valkey) -> None:
     async with buses(valkey, answer_seconds=1.0) as (a, b):
         reader = await b.follow_run(of_run("run-10", "thread-10"))
         publish(a, "10", 0, 5)
@@ -438,7 +438,7 @@ async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> N
         with valkey.paused():
             publish(a, "10", 5, 10)
             await until(lambda: not a.link.well)
-            # Nobody waits for it for long.
+            # No publisher waits for Redis for long.
             async with asyncio.timeout(PATIENCE):
                 other = await b.follow_run(of_run("run-11", "thread-11"))
         publish(a, "10", 10, 15)
@@ -447,12 +447,12 @@ async def test_a_redis_that_pauses_delays_and_loses_nothing(valkey: Valkey) -> N
         assert payloads(await read(other, 5)) == numbered(0, 5)
 
 
-async def test_followers_are_told_of_what_is_lost(valkey: Valkey) -> None:
+async def test_subscribers_get_an_error_for_lost_events(valkey: Valkey) -> None:
     async with buses(valkey, 3) as (a, b, c):
         reader = await c.follow_run(of_run("run-12", "thread-12"), START)
         publish(a, "12", 0, 5)
         seen = await read(reader, 5)
-        # The process that published it is gone, and then what Redis knew.
+        # First the process that published is gone, then the data of Redis.
         await a.stop()
         await asyncio.to_thread(valkey.flush)
         publish(b, "12", 5, 6)
@@ -463,7 +463,7 @@ async def test_followers_are_told_of_what_is_lost(valkey: Valkey) -> None:
         assert resumed.broken
 
 
-async def test_what_is_kept_to_be_told_again_is_bounded(
+async def test_buffer_for_republishing_is_bounded(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from langgraph_runtime_sql.events.redis import publisher as redis_publisher
@@ -484,9 +484,7 @@ async def test_what_is_kept_to_be_told_again_is_bounded(
         assert len(events) < 100
 
 
-async def test_a_redis_that_is_away_from_the_start_keeps_nothing_from_starting(
-    valkey: Valkey, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_bus_starts_without_redis(valkey: Valkey, caplog: pytest.LogCaptureFixture) -> None:
     await asyncio.to_thread(valkey.stop)
     with ExitStack() as stack:
         stack.callback(valkey.start)
@@ -503,7 +501,7 @@ async def test_a_redis_that_is_away_from_the_start_keeps_nothing_from_starting(
             assert payloads(await read(late, 5)) == numbered(0, 5)
 
 
-async def test_deployments_on_one_redis_do_not_meet(valkey: Valkey) -> None:
+async def test_deployments_on_one_redis_are_isolated(valkey: Valkey) -> None:
     blue, green = (
         RedisBus(valkey.url, keep_seconds=60, prefix=f"deployment:{name}", answer_seconds=30.0)
         for name in ("blue", "green")
@@ -515,7 +513,7 @@ async def test_deployments_on_one_redis_do_not_meet(valkey: Valkey) -> None:
         for each in (blue, green):
             await each.start()
         try:
-            # Listening begins with a wake-up.
+            # A subscription begins with a wake-up.
             await until(lambda: "green" in woken)
             woken.clear()
             readers = [
@@ -557,7 +555,7 @@ GARBAGE: list[dict[str, str | bytes | int]] = [
 ]
 
 
-async def test_what_others_write_to_redis_harms_nobody(
+async def test_foreign_entries_in_redis_are_ignored(
     valkey: Valkey, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with buses(valkey) as (a, b):
@@ -588,9 +586,7 @@ async def test_what_others_write_to_redis_harms_nobody(
 
 
 @pytest.mark.parametrize("spoil", ["stream", "meta", "numbers"])
-async def test_what_is_put_in_the_place_of_a_stream_is_taken_away(
-    valkey: Valkey, spoil: str
-) -> None:
+async def test_foreign_key_in_place_of_a_stream_is_removed(valkey: Valkey, spoil: str) -> None:
     key = f"thread-17-{spoil}"
     async with buses(valkey) as (a, b):
         reader = await b.follow_run(of_run("run-17", key))
@@ -603,7 +599,7 @@ async def test_what_is_put_in_the_place_of_a_stream_is_taken_away(
         else:
             name = a.link.stream(key) if spoil == "stream" else a.link.meta(key)
             await redis.set(name, "garbage")
-        # Nobody else's events wait for it, and it is soon as it was.
+        # Events of other threads do not wait for it, and the stream is restored soon.
         a.publish(of_run("run-17", key), "values", b"1", resumable=True, attempt=1)
         a.publish(of_run("run-18", "thread-18"), "values", b"2")
         assert payloads(await read(other, 1)) == numbered(2, 3)
@@ -616,8 +612,8 @@ async def test_what_is_put_in_the_place_of_a_stream_is_taken_away(
         await until(lambda: a.link.well and b.link.well)
 
 
-async def test_what_a_follower_takes_away_is_told_again(valkey: Valkey) -> None:
-    """He finds it before the process that publishes has anything more to send."""
+async def test_stream_removed_by_a_subscriber_is_republished(valkey: Valkey) -> None:
+    """The subscriber finds it before the publisher sends anything more."""
     async with buses(valkey) as (a, b):
         reader = await b.follow_run(of_run("run-20", "thread-20"))
         publish(a, "20", 0, 1)
@@ -631,7 +627,7 @@ async def test_what_a_follower_takes_away_is_told_again(valkey: Valkey) -> None:
         assert payloads(await read(late, 2)) == numbered(0, 2)
 
 
-async def test_the_doctor_says_what_is_wrong_with_redis(valkey: Valkey) -> None:
+async def test_doctor_reports_what_is_wrong_with_redis(valkey: Valkey) -> None:
     async def examine(url: str) -> str:
         found = await asyncio.to_thread(doctor_redis.examine, url, None)
         assert all(each.what == "redis" and "secret" not in each.id for each in found)
@@ -653,7 +649,7 @@ async def test_the_doctor_says_what_is_wrong_with_redis(valkey: Valkey) -> None:
         assert await asyncio.to_thread(valkey.do, "PTTL", key) <= 1_000
 
 
-async def test_a_redis_that_would_never_do_is_refused(valkey: Valkey) -> None:
+async def test_unsuitable_redis_is_refused(valkey: Valkey) -> None:
     address = valkey.url.partition("://")[2]
     wrong = RedisBus(f"redis://somebody:secret@{address}", answer_seconds=1.0)
     with pytest.raises(BadRedis, match="user and password") as refused:
@@ -666,7 +662,7 @@ async def test_a_redis_that_would_never_do_is_refused(valkey: Valkey) -> None:
     await none.stop()
 
 
-async def test_a_redis_that_is_away_says_so_without_its_password(
+async def test_unreachable_redis_is_reported_without_its_password(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     here = RedisBus(f"redis://somebody:secret@127.0.0.1:{free_port()}/0", answer_seconds=1.0)

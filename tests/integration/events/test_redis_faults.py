@@ -39,7 +39,7 @@ ACCEPT = {"accept": "application/json, text/event-stream"}
 
 
 class Cluster(NamedTuple):
-    """The two processes, and Redis, which is not there when they start.
+    """The two processes, and Redis, which is missing when they start.
 
     Attributes:
         webhooks: Where they may call.
@@ -71,7 +71,7 @@ def cluster(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 class Caller(Api):
-    """A client of the cluster's, whom it may call back.
+    """A client of the cluster that can receive webhooks.
 
     Attributes:
         called: Where it was to be called, each once.
@@ -83,14 +83,14 @@ class Caller(Api):
         self.called: list[str] = []
 
     async def make_due(self, cron: str) -> None:
-        """Have a cron fire at the next look."""
+        """Make a cron due at the next poll."""
         statement = "UPDATE crons SET next_run_date = ? WHERE cron_id = ?"
         due = databases.date(time.time() - 1)
         path = self.cluster.folder / "data.db"
         await asyncio.to_thread(databases.execute, path, statement, due, cron)
 
     async def call(self, path: str) -> Any:
-        """What a webhook is told, once it is."""
+        """Wait for a webhook. Return its body."""
         self.called.append(path)
         while not (found := self.cluster.webhooks.received(path)):
             await asyncio.sleep(0.05)
@@ -99,12 +99,12 @@ class Caller(Api):
 
 @pytest.fixture
 async def api(cluster: Cluster) -> AsyncIterator[Caller]:
-    """Of the process that only answers."""
+    """Return a client of the process that only answers."""
     async with client(cluster.servers[1]) as api:
         api.http.timeout = PATIENCE
         caller = Caller(api.http, cluster)
         yield caller
-        # Nobody has ended a run again, which another had ended.
+        # No process has ended a run that another had ended.
         for path in caller.called:
             assert len(cluster.webhooks.received(path)) == 1
 
@@ -118,7 +118,7 @@ async def health(cluster: Cluster, *states: str) -> None:
                     await asyncio.sleep(0.1)
 
 
-# --- what clients do
+# --- clients
 
 
 async def waits(api: Api) -> None:
@@ -157,7 +157,7 @@ async def streams_without_a_thread(api: Api) -> None:
 
 
 async def resumes(api: Api) -> None:
-    """Leaves after each few events, and goes on after the last."""
+    """Disconnect after every few events and resume after the last."""
     thread = await api.thread()
     run = await api.run(thread, "steps", INPUT, stream_mode="values", stream_resumable=True)
     path, seen = f"/threads/{thread}/runs/{run}/stream", []
@@ -184,7 +184,7 @@ async def follows_the_thread(api: Api) -> None:
             if "run_done" in event.data and run in event.data:
                 break
     assert await api.until(thread, run, "success", "error", patience=PATIENCE) == "success"
-    # Events that are lost while the run is in flight end the stream: with an error, and no result.
+    # If events of an active run are lost, the stream ends with an error and without a result.
     whole(seen, ended=any("run_done" in event.data for event in seen))
 
 
@@ -223,7 +223,7 @@ async def follows_by_websocket(api: Api) -> None:
                 begun = begun or said.get("id") == 2
                 over = said.get("type") == "event" and is_over(said)
     if not begun:
-        # The stream was over before it began: there is nothing to follow without Redis.
+        # The stream ended before it began: without Redis there is nothing to follow.
         await follows_by_v2(api)
         return
     [run] = await api.get(f"/threads/{thread}/runs")
@@ -286,7 +286,7 @@ async def has_a_cron_whose_thread_goes(api: Caller) -> None:
 
 
 async def fire(api: Caller, on_run_completed: str) -> Any:
-    """What is told of the end of a run that a cron has made."""
+    """Return the webhook about the end of a run that a cron started."""
     path = f"/{uuid4()}"
     body = {
         "assistant_id": "steps",
@@ -317,7 +317,7 @@ def say(number: int, method: str, params: Any) -> str:
 
 
 def is_over(event: Any) -> bool:
-    """Whether an event of the v2 protocol says that the run, or the stream, is at its end."""
+    """Return whether an event of the v2 protocol ends the run or the stream."""
     data = event["params"].get("data") or {}
     if event["params"].get("namespace"):
         return False
@@ -334,20 +334,20 @@ def values(events: list[Event]) -> list[list[int]]:
 
 
 def whole(events: list[Event], *, ended: bool = True) -> None:
-    """Each step once and in order; where some are missing, an error says so before the result."""
+    """Check that each step comes once and in order; an error must precede the result of a gap."""
     names = [event.name for event in events]
     assert values(events)[-1] == ALL if ended else names[-1] == "error", events
     told = events[: names.index("error")] if "error" in names else events
     lengths = [len(each) for each in values(told)]
-    # One before anything was done, and one after the first node.
+    # One before the first node, and one after it.
     assert lengths == [0, *range(max(lengths, default=0) + 1)][: len(lengths)], events
 
 
-# --- what becomes of Redis
+# --- faults of Redis
 
 
 async def run_all(api: Caller, trouble: Callable[[], Any]) -> None:
-    """Everything that clients do, with trouble in its middle."""
+    """Run every client, with a fault in the middle."""
 
     async def soon() -> None:
         await asyncio.sleep(0.4)
@@ -360,7 +360,9 @@ async def run_all(api: Caller, trouble: Callable[[], Any]) -> None:
         raise BaseExceptionGroup("of clients", failed)
 
 
-async def test_it_is_not_there_at_the_start(cluster: Cluster, api: Caller) -> None:
+async def test_every_client_is_served_although_redis_is_missing_at_start(
+    cluster: Cluster, api: Caller
+) -> None:
     await health(cluster, "away")
     await run_all(api, lambda: None)
     await asyncio.to_thread(start, cluster)
@@ -371,7 +373,7 @@ async def test_it_is_not_there_at_the_start(cluster: Cluster, api: Caller) -> No
 
 
 def do(*commands: str) -> Callable[[Cluster], None]:
-    """Something that is told to Redis."""
+    """A command that is sent to Redis."""
 
     def trouble(cluster: Cluster) -> None:
         for command in commands:
@@ -410,7 +412,7 @@ def nothing(cluster: Cluster) -> None:
 
 
 def audible(cluster: Cluster) -> None:
-    # What was swallowed is missing, so the old connections are of no use.
+    # Bytes of the old connections are lost, so the connections cannot be used again.
     cluster.proxy.silent = False
     cluster.proxy.cut()
 
@@ -430,7 +432,7 @@ TROUBLES = [
 @pytest.mark.parametrize(
     ("trouble", "end", "state"), TROUBLES, ids=[each[0].__name__ for each in TROUBLES]
 )
-async def test_it_is_in_trouble(
+async def test_every_client_is_served_through_each_fault_of_redis(
     cluster: Cluster, api: Caller, trouble: Any, end: Any, state: str
 ) -> None:
     if not cluster.valkey.is_running:
@@ -442,7 +444,7 @@ async def test_it_is_in_trouble(
     finally:
         await asyncio.to_thread(end, cluster)
     await health(cluster, "ok")
-    # And everything is as it was.
+    # The cluster has recovered.
     await run_all(api, lambda: None)
     for server in cluster.servers:
         assert "redis.exceptions" not in server.log.read_text()

@@ -1,4 +1,4 @@
-"""Streams of which Redis has only a part, long after their run has ended."""
+"""Streams of ended runs of which Redis holds only a part."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -34,7 +34,7 @@ def settings() -> Iterator[None]:
 
 @pytest.fixture
 async def run(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[tuple[UUID, UUID]]:
-    """A run that has ended long ago, and its thread; `request.param` is its graph and inputs."""
+    """Create a run that ended long ago, and its thread; `request.param` is its graph and inputs."""
     graph, *inputs = getattr(request, "param", ("echo", {"value": 1}))
     thread = uuid4()
     async with runtime.opened(tmp_path / "fragments.db"):
@@ -52,7 +52,7 @@ async def run(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[t
 async def elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: tuple[UUID, UUID]
 ) -> AsyncIterator[RedisBus]:
-    """The bus of another process; this one has its own."""
+    """Return the bus of another process; this process has its own."""
     with started(tmp_path) as valkey:
         other, here = RedisBus(valkey.url, 60), RedisBus(valkey.url, 60)
         await other.start()
@@ -64,7 +64,7 @@ async def elsewhere(
 
 
 async def told(run: UUID, thread: UUID) -> list[tuple[bytes, bytes]]:
-    """What a client is sent who reads the stream from its beginning."""
+    """Return what a client receives that reads the stream from its beginning."""
     channel = await Runs.Stream.subscribe(run, thread)
     joined = Runs.Stream.join(run, stream_channel=channel, thread_id=thread, last_event_id="-1")
     return [(name, data) async for name, data, _ in joined]
@@ -74,7 +74,7 @@ async def names(run: UUID, thread: UUID) -> list[bytes]:
     return [name for name, _ in await told(run, thread)]
 
 
-async def test_a_stream_that_breaks_off_says_so(
+async def test_truncated_stream_ends_with_an_error_and_the_result(
     run: tuple[UUID, UUID], elsewhere: RedisBus
 ) -> None:
     run_id, thread = map(str, run)
@@ -90,7 +90,7 @@ async def test_a_stream_that_breaks_off_says_so(
 @pytest.mark.parametrize(
     "run", [("functional", {}, {"question": "who?"})], indirect=True, ids=["functional"]
 )
-async def test_a_question_is_still_told_where_the_state_is_no_mapping(
+async def test_interrupt_is_sent_although_the_state_is_no_mapping(
     run: tuple[UUID, UUID], elsewhere: RedisBus
 ) -> None:
     run_id, thread = map(str, run)
@@ -104,28 +104,26 @@ async def test_a_question_is_still_told_where_the_state_is_no_mapping(
     assert asked["value"] == "who?"
 
 
-async def test_a_stream_of_which_nothing_is_left_is_empty(
-    run: tuple[UUID, UUID], elsewhere: RedisBus
-) -> None:
+async def test_expired_stream_is_empty(run: tuple[UUID, UUID], elsewhere: RedisBus) -> None:
     assert await names(*run) == []
 
 
-async def test_a_thread_is_followed_from_before_its_response_begins(
+async def test_thread_stream_subscribes_before_its_response_begins(
     run: tuple[UUID, UUID], elsewhere: RedisBus
 ) -> None:
     made, thread = str(uuid4()), run[1]
     events = Threads.Stream.join(thread, stream_modes=["run_modes"])
-    # Whoever asked starts a run as soon as the response has begun, before it is read.
+    # The client starts a run as soon as the response has begun, before it reads.
     elsewhere.publish(of_run(made, str(thread)), "custom", b"1")
     await elsewhere.flush()
     async with asyncio.timeout(60):
         assert (await anext(events))[:2] == (b"custom", b"1")
 
 
-async def test_a_run_that_ends_while_a_follower_of_its_thread_waits_for_redis_is_told(
+async def test_thread_stream_includes_a_run_that_ends_while_it_waits_for_redis(
     run: tuple[UUID, UUID], elsewhere: RedisBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """He was told nothing more: it was over when he first asked the database."""
+    """The stream sent nothing more: the run had ended at its first query of the database."""
     here, asked, is_over = current().bus, asyncio.Event(), asyncio.Event()
     follow = here.follow_thread
 
@@ -141,7 +139,7 @@ async def test_a_run_that_ends_while_a_follower_of_its_thread_waits_for_redis_is
     monkeypatch.setattr(here, "follow_thread", slowly)
     following = asyncio.create_task(followed())
     await asyncio.wait_for(asked.wait(), runtime.PATIENCE)
-    # What the other process says of it never arrives.
+    # The events of the other process never arrive.
     await elsewhere.stop()
     monkeypatch.setattr(current(), "bus", elsewhere)
     async with asyncio.timeout(runtime.PATIENCE), runtime.working():

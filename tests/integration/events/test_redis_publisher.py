@@ -1,4 +1,4 @@
-"""What one process tells Redis: of how many threads it may be, and however slow the way is."""
+"""The publisher of a process: many threads, a Redis that loses data, and a slow connection."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -28,7 +28,7 @@ def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
 
 @pytest.fixture(autouse=True)
 def empty(valkey: Valkey, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is there, and it is looked at more often than it would be."""
+    """Start with an empty Redis and check it more often than by default."""
     valkey.flush()
     monkeypatch.setattr(redis_publisher, "LOOK_SECONDS", 0.1)
     monkeypatch.setattr(redis_publisher, "ASK_QUEUES", PAGE)
@@ -61,14 +61,14 @@ async def data(reader: Subscription) -> bytes:
 
 
 async def used(here: RedisBus) -> None:
-    """Have something published on many threads."""
+    """Publish an event on each of many threads."""
     for number in range(THREADS):
         here.publish(of_run(f"run-{number}", f"thread-{number}"), "values", b"1", resumable=True)
     assert await here._publisher.flush(PATIENCE)
 
 
 async def looked(here: RedisBus, times: int) -> None:
-    """Wait until Redis was looked at so often, from now on."""
+    """Wait until the publisher has checked Redis so many times from now on."""
     looks = here._publisher._looks + times
     await until(lambda: here._publisher._looks >= looks)
 
@@ -78,15 +78,15 @@ def streams(valkey: Valkey) -> int:
 
 
 def asked(valkey: Valkey) -> int:
-    """How often the script was called since the statistics were reset."""
+    """Return the number of calls of the script since the statistics were reset."""
     found = valkey.do("INFO", "commandstats").get("cmdstat_evalsha", {"calls": 0})
     return int(found["calls"])
 
 
-async def test_threads_that_were_used_cost_a_look_no_more_than_a_page(valkey: Valkey) -> None:
+async def test_check_of_used_threads_costs_one_page(valkey: Valkey) -> None:
     async with bus(valkey.url) as here:
         await used(here)
-        # What an earlier failure has begun is over.
+        # The republish after an earlier failure is complete.
         await until(lambda: not here._publisher._hurry)
         failures = here.link.failures
         await looked(here, 1)
@@ -98,14 +98,14 @@ async def test_threads_that_were_used_cost_a_look_no_more_than_a_page(valkey: Va
         assert 0 < calls <= (here._publisher._looks - before + 1) * PAGE
 
 
-async def test_a_redis_that_was_emptied_is_told_of_all_threads_and_of_what_is_new_meanwhile(
+async def test_emptied_redis_gets_every_thread_and_new_events(
     valkey: Valkey,
 ) -> None:
     async with bus(valkey.url) as here, bus(valkey.url) as there:
         await used(here)
         reader = await there.follow_run(of_run("run-new", "thread-new"))
         await asyncio.to_thread(valkey.flush)
-        # Nothing more comes to those threads.
+        # Those threads get no more events.
         await until(lambda: streams(valkey) >= THREADS)
         here.publish(of_run("run-new", "thread-new"), "values", b"2", resumable=True)
         assert await data(reader) == b"2"
@@ -113,7 +113,7 @@ async def test_a_redis_that_was_emptied_is_told_of_all_threads_and_of_what_is_ne
         assert await data(late) == b"1"
 
 
-async def test_a_redis_that_begins_with_what_it_had_before_is_told_the_rest(
+async def test_restored_redis_gets_the_missing_rest(
     valkey: Valkey,
 ) -> None:
     async with bus(valkey.url) as here:
@@ -135,7 +135,7 @@ async def test_a_redis_that_begins_with_what_it_had_before_is_told_the_rest(
         await until(lambda: bool(valkey.do("EXISTS", known[0])))
 
 
-async def test_a_single_stream_that_is_gone_is_told_again_in_its_turn(valkey: Valkey) -> None:
+async def test_single_lost_stream_is_republished(valkey: Valkey) -> None:
     async with bus(valkey.url) as here:
         await used(here)
         known = here.link.stream("thread-7"), here.link.meta("thread-7")
@@ -143,7 +143,7 @@ async def test_a_single_stream_that_is_gone_is_told_again_in_its_turn(valkey: Va
         await until(lambda: bool(valkey.do("EXISTS", known[0])))
 
 
-async def test_what_is_put_in_the_place_of_the_key_that_tells_harms_nobody(
+async def test_foreign_value_in_the_marker_key_does_no_harm(
     valkey: Valkey,
 ) -> None:
     async with bus(valkey.url) as here:
@@ -155,7 +155,7 @@ async def test_what_is_put_in_the_place_of_the_key_that_tells_harms_nobody(
         await until(lambda: here.link.well)
 
 
-async def test_the_stream_of_a_silent_run_in_flight_outlives_those_of_ended_ones(
+async def test_stream_of_a_silent_active_run_outlives_those_of_ended_runs(
     valkey: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_bus, "LEAST_TTL_SECONDS", 3.0)
@@ -172,8 +172,8 @@ async def test_the_stream_of_a_silent_run_in_flight_outlives_those_of_ended_ones
         assert "thread-silent" in here._publisher._queues
 
 
-async def test_a_backlog_goes_through_a_narrow_way(valkey: Valkey) -> None:
-    """All of it at a time would take longer than an answer may, and so would one event."""
+async def test_backlog_is_published_over_a_slow_connection(valkey: Valkey) -> None:
+    """The whole backlog, or one large event, would exceed the timeout of an answer."""
     with proxied(valkey.port, rate=4 * 2**20) as proxy:
         url = f"redis://127.0.0.1:{proxy.port}/0"
         async with bus(url, answer_seconds=1.0) as here, bus(valkey.url) as there:
@@ -187,7 +187,7 @@ async def test_a_backlog_goes_through_a_narrow_way(valkey: Valkey) -> None:
             assert await data(readers[0]) == large
 
 
-async def test_room_is_made_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_eviction_frees_room_for_several_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_publisher, "ALL_QUEUES_BYTES", 100_000)
     here = RedisBus("redis://127.0.0.1:1/0")
     freed = 0
@@ -196,7 +196,7 @@ async def test_room_is_made_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None
         here.publish(of_run(f"r{number}", f"t{number}"), "values", b"x" * 1_000)
         assert here._publisher._size <= 100_000
         freed += here._publisher._size < before
-    # Each time for several more.
+    # Each eviction frees room for several entries.
     assert 0 < freed <= 200 / 8
     assert not here._publisher._queues["t0"].parcels
     assert here._publisher._queues["t299"].parcels

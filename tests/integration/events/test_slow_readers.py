@@ -1,4 +1,4 @@
-"""Who does not read what he follows is told that he has missed it, and gets the result."""
+"""A subscriber that reads too slowly gets an error for the missed events, and the result."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -52,7 +52,7 @@ async def opened(
 
 
 async def made(thread: UUID) -> UUID:
-    """A run that nobody works on yet."""
+    """Create a run that no worker takes."""
     run = await runtime.start_run(thread, "tokens", INPUT, **ALL)
     return UUID(str(run["run_id"]))
 
@@ -64,7 +64,7 @@ async def joined(run: UUID, thread: UUID, channel: Any = None, **more: Any) -> l
         return [event async for event in events]
 
 
-async def test_a_follower_of_a_run_gets_an_error_and_the_result() -> None:
+async def test_slow_run_subscriber_gets_an_error_and_the_result() -> None:
     thread = uuid4()
     run = await made(thread)
     channel = await Runs.Stream.subscribe(run, thread)
@@ -79,7 +79,7 @@ async def test_a_follower_of_a_run_gets_an_error_and_the_result() -> None:
         assert "What the run has written is not" in told["message"]
         assert result[0] == b"values"
         assert orjson.loads(result[1]) == (await runtime.thread(thread))["values"]
-        # All of it is kept for whoever comes back.
+        # Every event is kept for a client that resumes.
         first, *rest = await joined(run, thread, last_event_id="-1")
         names = [name for name, _, _ in rest]
         assert names.count(b"custom") == TOKENS
@@ -87,7 +87,7 @@ async def test_a_follower_of_a_run_gets_an_error_and_the_result() -> None:
         assert await joined(run, thread, last_event_id=first[2].decode()) == rest
 
 
-async def test_a_follower_of_a_thread_gets_an_error_and_the_result() -> None:
+async def test_slow_thread_subscriber_gets_an_error_and_the_result() -> None:
     thread = uuid4()
     run = await made(thread)
     events = Threads.Stream.join(thread, stream_modes=["run_modes"])

@@ -42,7 +42,7 @@ def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
 
 @pytest.fixture
 def thread(request: pytest.FixtureRequest) -> str:
-    """A thread of the test's own."""
+    """Create a thread for one test."""
     return f"thread-of-{request.node.name}"
 
 
@@ -70,7 +70,7 @@ class Again:
         asks = [each._publisher._ask for each in here]
         for each in here:
             each._publisher._ask = ask  # type: ignore[method-assign]
-        # What was under way is over with the next look.
+        # Anything in progress ends with the next check.
         looks = [each._publisher._looks + 2 for each in here]
         await until(lambda: all(e._publisher._looks >= n for e, n in zip(here, looks, strict=True)))
         return asks
@@ -106,7 +106,7 @@ class Sender:
         self.said = 0
 
     def say(self, count: int = 1) -> list[bytes]:
-        """Publish events; their data."""
+        """Publish events. Return their data."""
         data = [
             b'"%s-%d-%d"' % (self.run.encode(), self.attempt, n)
             for n in range(self.said, self.said + count)
@@ -119,7 +119,7 @@ class Sender:
         return data
 
     def end(self) -> bytes:
-        """Say that the run has ended."""
+        """Publish the end of the run."""
         self.here.run_ended(of_run(self.run, self.thread), resumable=True)
         return b"done"
 
@@ -129,12 +129,12 @@ def data(events: list[Event]) -> list[bytes]:
 
 
 async def sent(thread: str, *here: RedisBus) -> None:
-    """Let Redis have what was published so far on a thread."""
+    """Wait until Redis has every event published so far on a thread."""
     await until(lambda: not any(each.is_behind(of_thread(thread)) for each in here))
 
 
 async def waiting(reader: Subscription, last: bytes) -> list[Event]:
-    """What comes up to an event."""
+    """Return the events up to a given one."""
     found: list[Event] = []
     while not found or found[-1].data != last:
         found += await read(reader, 1)
@@ -142,7 +142,7 @@ async def waiting(reader: Subscription, last: bytes) -> list[Event]:
 
 
 async def whole(here: list[RedisBus], thread: str, last: bytes) -> list[Event]:
-    """The stream of a thread from its beginning, after which it is the same at each process."""
+    """Return the stream of a thread from its beginning; it must be equal at each process."""
     tapes = []
     for each in here:
         async with await each.follow_thread(of_thread(thread), START) as reader:
@@ -154,7 +154,7 @@ async def whole(here: list[RedisBus], thread: str, last: bytes) -> list[Event]:
 
 
 async def is_whole_after_each(here: list[RedisBus], thread: str, tape: list[Event]) -> None:
-    """Whoever goes on after any event, at any process, gets the others, each once."""
+    """Check that resuming after any event, at any process, gives every later event once."""
     for place, seen in enumerate(tape[:-1]):
         for each in here:
             async with await each.follow_thread(of_thread(thread), seen.order) as reader:
@@ -165,17 +165,17 @@ async def is_whole_after_each(here: list[RedisBus], thread: str, tape: list[Even
 
 
 async def rest(here: RedisBus, thread: str, seen: Event, count: int) -> list[Event]:
-    """So many events after one."""
+    """Return so many events after a given one."""
     async with await here.follow_thread(of_thread(thread), seen.order) as reader:
         found = await read(reader, count)
         assert not reader.broken
     return found
 
 
-async def test_the_end_of_a_run_that_comes_after_the_next_has_begun_is_not_missed(
+async def test_late_end_of_a_run_is_delivered_after_the_next_has_begun(
     valkey: Valkey, thread: str
 ) -> None:
-    """The end is sent once it is committed, and by then another process may go on."""
+    """The end is sent after its commit; another process may start the next run before that."""
     async with buses(valkey, 3) as (a, b, c):
         first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
         expected = first.say(3)
@@ -185,7 +185,7 @@ async def test_the_end_of_a_run_that_comes_after_the_next_has_begun_is_not_misse
                 of_run("first", thread), "values", b'"tail"', resumable=True, attempt=1
             )
             await sent(thread, a)
-            # Which clock is ahead does not matter.
+            # The order must not depend on which clock is ahead.
             b.link.skew = a.link.skew + 5 * 10**9
             expected += [b'"tail"', *second.say(2)]
             await sent(thread, b)
@@ -202,16 +202,16 @@ async def test_the_end_of_a_run_that_comes_after_the_next_has_begun_is_not_misse
         await is_whole_after_each([a, b, c], thread, seen)
 
 
-async def test_a_follower_beside_the_next_run_is_not_ahead_of_the_end_of_the_last(
+async def test_local_events_of_the_next_run_follow_the_end_of_the_last(
     valkey: Valkey, thread: str
 ) -> None:
-    """What its own process says waits for the place that Redis gives it."""
+    """Local events wait for the position that Redis assigns."""
     async with buses(valkey) as (a, b):
         first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
         first.say(1)
         async with await b.follow_thread(of_thread(thread), START) as reader:
             [begun] = await read(reader, 1)
-            # Neither process has come to send anything when the other one speaks.
+            # Each process publishes before the other's events have reached Redis.
             first.say(2)
             first.end()
             second.say(2)
@@ -227,7 +227,7 @@ async def test_a_follower_beside_the_next_run_is_not_ahead_of_the_end_of_the_las
         await is_whole_after_each([a, b], thread, found)
 
 
-async def test_what_waited_for_redis_is_not_missed_by_who_goes_on_after_what_did_not(
+async def test_resuming_after_a_local_event_misses_no_event_that_waited_for_redis(
     valkey: Valkey, thread: str
 ) -> None:
     async with (
@@ -254,7 +254,7 @@ async def test_what_waited_for_redis_is_not_missed_by_who_goes_on_after_what_did
         await is_whole_after_each([c, d], thread, found)
 
 
-async def test_a_redis_that_was_emptied_has_the_same_order_again(
+async def test_emptied_redis_gets_the_same_order_again(
     valkey: Valkey, thread: str, again: Again
 ) -> None:
     async with buses(valkey, 3) as (a, b, c):
@@ -268,7 +268,7 @@ async def test_a_redis_that_was_emptied_has_the_same_order_again(
         tape = await whole([c], thread, b"done")
         assert len(tape) == 6
         await asyncio.to_thread(valkey.flush)
-        # One of them speaks at once, and the other has nothing to say but what it has said.
+        # One process publishes at once; the other only republishes.
         second.say(1)
         asked = [
             asyncio.create_task(rest(c, thread, seen, 6 - place)) for place, seen in enumerate(tape)
@@ -281,10 +281,10 @@ async def test_a_redis_that_was_emptied_has_the_same_order_again(
         await is_whole_after_each([a, b, c], thread, tape)
 
 
-async def test_a_follower_is_told_in_order_what_a_redis_had_that_was_emptied(
+async def test_subscriber_gets_events_of_an_emptied_redis_in_order(
     valkey: Valkey, thread: str, again: Again
 ) -> None:
-    """He had not read all of it."""
+    """The subscriber had not read all events."""
     async with buses(valkey, 3) as (a, b, c):
         first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
         first.say(2)
@@ -292,7 +292,7 @@ async def test_a_follower_is_told_in_order_what_a_redis_had_that_was_emptied(
             found = await read(reader, 2)
             assert c._remote is not None
             real = c._remote._take
-            # Its reader is slow.
+            # The reader of this process is slow.
             c._remote._take = lambda *_: None  # type: ignore[method-assign]
             first.say(1)
             await sent(thread, a)
@@ -309,10 +309,10 @@ async def test_a_follower_is_told_in_order_what_a_redis_had_that_was_emptied(
         await is_whole_after_each([a, b, c], thread, found)
 
 
-async def test_a_redis_that_begins_with_what_it_had_before_has_the_same_order_again(
+async def test_restored_redis_gets_the_same_order_again(
     valkey: Valkey, thread: str, again: Again
 ) -> None:
-    """It was restored, and has the older part of what it was told."""
+    """Redis was restored and holds the older part of the events."""
     async with buses(valkey, 3) as (a, b, c):
         first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
         first.say(2)
@@ -333,7 +333,7 @@ async def test_a_redis_that_begins_with_what_it_had_before_has_the_same_order_ag
             await redis.copy(f"{name}:old", name, replace=True)
         for each in (a, b):
             await redis.set(each.link.name(f"alive:{each._publisher._process}"), "0")
-        # Of the one Redis knows, and of the other it is told again.
+        # Redis knows one of them; the other is republished.
         async with await c.follow_thread(of_thread(thread), tape[3].order) as reader:
             asked = asyncio.create_task(rest(c, thread, tape[4], 1))
             for each, ask in zip((a, b), asks, strict=True):
@@ -345,7 +345,7 @@ async def test_a_redis_that_begins_with_what_it_had_before_has_the_same_order_ag
         await is_whole_after_each([a, b, c], thread, tape)
 
 
-async def test_of_a_run_that_another_process_goes_on_with_nothing_is_missed(
+async def test_run_taken_over_by_another_process_loses_no_event(
     valkey: Valkey, thread: str, again: Again
 ) -> None:
     async with buses(valkey, 3) as (a, b, c):
@@ -356,7 +356,7 @@ async def test_of_a_run_that_another_process_goes_on_with_nothing_is_missed(
             await b.catch_up(of_thread(thread))
             expected += second.say(2)
             found += await read(reader, 2)
-            # The first one does not know yet, and is refused.
+            # The first process does not know yet, and its events are refused.
             first.say(2)
             await sent(thread, a)
             expected += second.say(1)
@@ -364,7 +364,7 @@ async def test_of_a_run_that_another_process_goes_on_with_nothing_is_missed(
             found += await read(reader, 2)
         assert data(found) == expected
         await is_whole_after_each([a, b, c], thread, found)
-        # And so it is refused again.
+        # Its events are refused again.
         await asyncio.to_thread(valkey.flush)
         asked = asyncio.create_task(rest(c, thread, found[1], 5))
         await again.told(thread, [a, b, c])
@@ -372,7 +372,7 @@ async def test_of_a_run_that_another_process_goes_on_with_nothing_is_missed(
         await is_whole_after_each([a, b, c], thread, found)
 
 
-async def test_an_answer_that_was_lost_gives_no_event_another_place(
+async def test_lost_answer_of_redis_moves_no_event(
     valkey: Valkey, thread: str, monkeypatch: pytest.MonkeyPatch, again: Again
 ) -> None:
     async with buses(valkey) as (a, b):
@@ -392,7 +392,7 @@ async def test_an_answer_that_was_lost_gives_no_event_another_place(
             return answers
 
         monkeypatch.setattr(redis_append, "_ask", ask)
-        # Its clock is behind, so Redis gives them other numbers.
+        # The clock is behind, so Redis assigns other numbers.
         first.say(2)
         await until(lambda: lost == 1 and not a.is_behind(of_thread(thread)))
         before = await whole([b], thread, b'"first-1-1"')
@@ -402,7 +402,7 @@ async def test_an_answer_that_was_lost_gives_no_event_another_place(
         assert [event.id for event in await asked] == [event.id for event in before[1:]]
 
 
-async def test_who_goes_on_after_what_is_not_kept_any_more_is_told_so(
+async def test_resuming_after_an_expired_event_reports_a_gap(
     valkey: Valkey, thread: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_append, "STREAM_BYTES", 10_000)
@@ -419,10 +419,10 @@ async def test_who_goes_on_after_what_is_not_kept_any_more_is_told_so(
             assert not reader.broken
 
 
-async def test_who_follows_a_thread_that_was_silent_for_long_does_not_wait(
+async def test_subscribing_to_a_long_silent_thread_does_not_wait(
     valkey: Valkey, thread: str, again: Again
 ) -> None:
-    """Its stream has expired, and nobody has anything to tell again."""
+    """Its stream has expired, and no process has events to republish."""
     async with buses(valkey) as (a, b):
         async with await b.follow_thread(of_thread(thread), START) as reader:
             Sender(a, thread, "first").say()

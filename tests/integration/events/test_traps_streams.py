@@ -1,4 +1,4 @@
-"""Streams of runs and threads: what goes wrong elsewhere, and does not here."""
+"""Faults of similar servers with streams of runs and threads. Each docstring states the fault."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture(scope="module")
 def isolated(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server that gives each run an event loop in a thread of its own."""
+    """A server that runs each run in an event loop and a thread of its own."""
     folder = tmp_path_factory.mktemp("isolated")
     with served.served(folder, BG_JOB_ISOLATED_LOOPS="true") as started:
         yield started
@@ -45,7 +45,7 @@ async def api(server: Running) -> AsyncIterator[Api]:
 
 
 async def _counting(api: Api, thread: str, n: int = TOKENS, delay: float = 0.0) -> str:
-    """A run that streams `n` numbered events and can be resumed."""
+    """Start a resumable run that streams `n` numbered events."""
     asked = {"mode": "custom", "n": n, "delay": delay}
     kept = {"stream_mode": ["custom"], "stream_resumable": True}
     return await api.run(thread, "tokens", asked, **kept)
@@ -61,7 +61,7 @@ def _place(event: Event) -> tuple[int, ...]:
 
 
 async def _follow_in_pieces(api: Api, path: str, rng: random.Random) -> list[Event]:
-    """A client that leaves in the middle and comes back, again and again."""
+    """Follow a stream as a client that disconnects and resumes repeatedly."""
     seen: list[Event] = []
     last = "-"
     while True:
@@ -80,10 +80,10 @@ async def _follow_in_pieces(api: Api, path: str, rng: random.Random) -> list[Eve
 # --- resuming
 
 
-async def test_resuming_neither_loses_nor_repeats_however_many_resume(
+async def test_resuming_clients_neither_lose_nor_repeat_events(
     api: Api, rng: random.Random
 ) -> None:
-    """A client that comes back gets an event twice, or never the one sent in between."""
+    """A resuming client gets an event twice, or misses the one sent in between."""
     thread = await api.thread()
     run = await _counting(api, thread, delay=0.005)
     path = f"/threads/{thread}/runs/{run}/stream"
@@ -94,8 +94,8 @@ async def test_resuming_neither_loses_nor_repeats_however_many_resume(
             assert [event.name for event in events].count("metadata") == 1
 
 
-async def test_every_event_has_a_number_of_its_own_and_they_grow(api: Api) -> None:
-    """Events of the same millisecond share their id, and resuming after it loses them."""
+async def test_event_ids_are_unique_and_increasing(api: Api) -> None:
+    """Events of the same millisecond share an id, and resuming after it loses events."""
     thread = await api.thread()
     run = await _counting(api, thread, n=500)
     path = f"/threads/{thread}/runs/{run}/stream"
@@ -109,8 +109,10 @@ async def test_every_event_has_a_number_of_its_own_and_they_grow(api: Api) -> No
 
 
 @pytest.mark.parametrize("beginning", ["-", "-1", "0", "0-0"])
-async def test_the_beginning_of_a_stream_has_several_names(api: Api, beginning: str) -> None:
-    """Ids are compared as text, so the names that clients have for the beginning miss events."""
+async def test_every_name_of_the_beginning_replays_the_whole_stream(
+    api: Api, beginning: str
+) -> None:
+    """Ids are compared as text, so the names that clients use for the beginning miss events."""
     thread = await api.thread()
     run = await _counting(api, thread, n=12)
     assert await api.ended(thread, run) == "success"
@@ -119,8 +121,8 @@ async def test_the_beginning_of_a_stream_has_several_names(api: Api, beginning: 
     assert _numbers(events) == list(range(12))
 
 
-async def test_a_bare_millisecond_is_a_place_in_the_stream(api: Api) -> None:
-    """An id without a sequence number is not understood, or compared as text."""
+async def test_event_id_without_sequence_number_resumes_at_its_millisecond(api: Api) -> None:
+    """An id without a sequence number is refused, or compared as text."""
     thread = await api.thread()
     run = await _counting(api, thread, n=12, delay=0.01)
     assert await api.ended(thread, run) == "success"
@@ -132,7 +134,7 @@ async def test_a_bare_millisecond_is_a_place_in_the_stream(api: Api) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?stream_mode=", "?stream_mode=[]"])
-async def test_an_empty_list_of_modes_means_every_mode(api: Api, query: str) -> None:
+async def test_empty_list_of_stream_modes_means_every_mode(api: Api, query: str) -> None:
     """A client that names no mode gets no events."""
     thread = await api.thread()
     run = await _counting(api, thread, n=3)
@@ -152,11 +154,11 @@ async def _next(stream: AsyncIterator[Event], name: str) -> Event:
     raise AssertionError(f"the stream ended without {name}")
 
 
-async def test_a_thread_is_followed_through_runs_that_are_made_later(api: Api) -> None:
-    """Who follows a thread sees only the runs that were there when he came."""
+async def test_thread_stream_includes_runs_created_later(api: Api) -> None:
+    """A subscriber of a thread sees only the runs that existed when it subscribed."""
     thread = str(uuid4())
     async with api.stream("GET", f"/threads/{thread}/stream") as stream:
-        # Not even the thread is there yet.
+        # The thread does not exist yet.
         await api.post("/threads", {"thread_id": thread})
         for _ in range(3):
             run = await api.run(thread, "tokens", {"mode": "custom", "n": 3}, stream_mode="custom")
@@ -171,10 +173,10 @@ async def test_a_thread_is_followed_through_runs_that_are_made_later(api: Api) -
             assert json.loads(seen[-1].data) == {"status": "run_done", "run_id": run}
 
 
-async def test_resuming_a_thread_replays_all_its_runs_in_order(
+async def test_resumed_thread_stream_replays_all_runs_in_order(
     api: Api, rng: random.Random
 ) -> None:
-    """Coming back to a thread repeats events, or misses those of its other runs."""
+    """A resumed thread stream repeats events, or misses those of other runs."""
     thread = await api.thread()
     runs = [await _counting(api, thread, n=20, delay=0.003)]
     for _ in range(2):
@@ -207,8 +209,8 @@ async def test_resuming_a_thread_replays_all_its_runs_in_order(
             assert done == runs
 
 
-async def test_followers_of_a_thread_hear_of_state_that_is_written(api: Api) -> None:
-    """State that a client writes is not told to those who follow the thread."""
+async def test_thread_stream_includes_state_updates(api: Api) -> None:
+    """Subscribers of a thread get no event for a state that a client writes."""
     thread = await api.thread(graph_id="echo")
     path = f"/threads/{thread}/stream?stream_modes=state_update"
     async with api.stream("GET", path) as stream:
@@ -217,20 +219,20 @@ async def test_followers_of_a_thread_hear_of_state_that_is_written(api: Api) -> 
     told = json.loads(event.data)
     assert told["thread_id"] == thread
     assert told["state"]["values"]["value"] == "written"
-    # Those who come later and ask for what they missed get it too.
+    # A subscriber that resumes from the beginning gets it too.
     async with api.stream("GET", path, headers={"Last-Event-ID": "-"}) as stream:
         assert await _next(stream, "state_update") == event
 
 
-async def test_a_state_update_is_kept_before_anyone_can_miss_it() -> None:
-    """An update is sent to those who listen before it is kept for those who come just then."""
+async def test_state_update_is_stored_before_it_is_sent() -> None:
+    """An update is sent to subscribers before it is stored, so a new subscriber misses it."""
     local = bus.LocalBus()
     sent = local.publish_state(of_thread("thread"), "state_update", b"{}")
     assert local.subscribe_thread(of_thread("thread"), START).waiting() == [sent]
 
 
-async def test_an_event_that_is_not_kept_survives_the_resumption() -> None:
-    """The error a run ends with is lost when it comes while its follower is resuming."""
+async def test_unstored_event_survives_a_concurrent_resume() -> None:
+    """The error that ends a run is lost if its subscriber resumes at that moment."""
     local = bus.LocalBus()
     local.publish(of_run("run", "thread"), "values", b"1", resumable=True)
     live = local.subscribe_run(of_run("run", "thread"))
@@ -243,14 +245,14 @@ async def test_an_event_that_is_not_kept_survives_the_resumption() -> None:
 # --- the ends of streams
 
 
-async def test_joining_a_finished_run_ends_at_once(api: Api) -> None:
+async def test_joining_a_finished_run_returns_at_once(api: Api) -> None:
     """Joining a run that has ended takes half a second."""
     thread = await api.thread()
     run = await api.run(thread, "echo", {"value": 4})
     assert await api.ended(thread, run) == "success"
     took = 1.0
     async with asyncio.timeout(60):
-        # However long it takes on a busy machine, once it is shorter than such a wait.
+        # A busy machine may need several attempts until one is shorter than such a wait.
         while took > 0.4:
             start = time.perf_counter()
             assert (await api.get(f"/threads/{thread}/runs/{run}/join"))["value"] == 4
@@ -258,8 +260,8 @@ async def test_joining_a_finished_run_ends_at_once(api: Api) -> None:
             took = time.perf_counter() - start
 
 
-async def test_joining_a_run_that_does_not_exist_is_one_error(api: Api) -> None:
-    """Joining a run that is not there waits for ever."""
+async def test_streaming_a_missing_run_sends_one_error(api: Api) -> None:
+    """Joining a missing run waits forever."""
     thread = await api.thread()
     [event] = await api.events("GET", f"/threads/{thread}/runs/{uuid4()}/stream")
     assert event.name == "error"
@@ -267,13 +269,13 @@ async def test_joining_a_run_that_does_not_exist_is_one_error(api: Api) -> None:
     other = await api.thread()
     run = await api.run(other, "echo", {"value": 4})
     assert await api.ended(other, run) == "success"
-    # A run is found through its own thread only.
+    # A run can be read only through its own thread.
     [event] = await api.events("GET", f"/threads/{thread}/runs/{run}/stream")
     assert event.name == "error"
 
 
-async def test_who_waits_for_a_run_hears_that_its_thread_is_deleted(api: Api) -> None:
-    """The answer to who waits for a run is cut off when its thread is deleted."""
+async def test_deleting_the_thread_ends_joins_and_streams_with_an_error(api: Api) -> None:
+    """A client that waits for a run gets a truncated answer when the thread is deleted."""
     thread = await api.thread()
     await api.run(thread, "sleeper", {"seconds": 120})
     run = await api.run(thread, "echo", {"value": 1}, multitask_strategy="enqueue")
@@ -290,8 +292,8 @@ async def test_who_waits_for_a_run_hears_that_its_thread_is_deleted(api: Api) ->
     assert "Run not found" in event.data
 
 
-async def test_a_failed_run_tells_its_error_to_every_follower(api: Api) -> None:
-    """The error of a run is not told to those who follow it by a list of modes, or resume."""
+async def test_error_of_a_failed_run_is_sent_in_every_stream_mode(api: Api) -> None:
+    """Subscribers with a list of stream modes, or with resuming, get no error event."""
     thread = await api.thread()
     body = {
         "assistant_id": "failing",
@@ -304,8 +306,8 @@ async def test_a_failed_run_tells_its_error_to_every_follower(api: Api) -> None:
     assert json.loads(events[-1].data)["message"] == "as asked"
 
 
-async def test_many_followers_of_one_run_get_the_same(api: Api, tmp_path: Path) -> None:
-    """Of several followers of a run, each gets a part of its events."""
+async def test_all_followers_of_a_run_get_the_same_events(api: Api, tmp_path: Path) -> None:
+    """Each of several subscribers of a run gets only a part of its events."""
     thread, end = await api.thread(), tmp_path / "end"
     await api.run(thread, "sleeper", {"seconds": 120, "until": str(end)})
     asked = {"mode": "custom", "n": 1}
@@ -313,7 +315,7 @@ async def test_many_followers_of_one_run_get_the_same(api: Api, tmp_path: Path) 
     path = f"/threads/{thread}/runs/{run}/stream"
     async with AsyncExitStack() as stack, asyncio.timeout(served.PATIENCE):
         opened = [await stack.enter_async_context(api.stream("GET", path)) for _ in range(20)]
-        # Its turn comes when all of them are there.
+        # The run starts when all clients have subscribed.
         end.touch()
         streams = [[event async for event in stream] for stream in opened]
     assert streams == [streams[0]] * 20
@@ -321,8 +323,8 @@ async def test_many_followers_of_one_run_get_the_same(api: Api, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("way", ["stream", "join"])
-async def test_a_run_ends_with_its_client_if_it_is_to(api: Api, way: str) -> None:
-    """A run whose client has left goes on, although it was to be cancelled with him."""
+async def test_run_with_cancel_on_disconnect_ends_with_its_client(api: Api, way: str) -> None:
+    """A run continues after its client disconnects, although it asked for a cancellation."""
     thread = await api.thread()
     body = {"assistant_id": "sleeper", "input": {"seconds": 120}, "on_disconnect": "cancel"}
     if way == "stream":
@@ -337,8 +339,8 @@ async def test_a_run_ends_with_its_client_if_it_is_to(api: Api, way: str) -> Non
     assert await api.ended(thread, run) == "interrupted"
 
 
-async def test_a_run_outlives_its_client_if_nothing_else_is_said(api: Api) -> None:
-    """A run stops, or is never told to have ended, when its only client leaves."""
+async def test_run_continues_after_its_client_disconnects_by_default(api: Api) -> None:
+    """A run stops, or its end is never recorded, when its only client disconnects."""
     thread = await api.thread()
     body = {"assistant_id": "tokens", "input": {"mode": "custom", "n": 20, "delay": 0.02}}
     async with api.stream("POST", f"/threads/{thread}/runs/stream", body) as stream:
@@ -347,32 +349,30 @@ async def test_a_run_outlives_its_client_if_nothing_else_is_said(api: Api) -> No
     assert (await api.get(f"/threads/{thread}"))["values"]["sent"] == 20
 
 
-# --- loops of their own
+# --- isolated loops
 
 
-async def test_runs_on_loops_of_their_own_deliver_at_once(
-    isolated: Running, tmp_path: Path
-) -> None:
-    """With a loop for each run, events lie around until somebody looks every half second."""
+async def test_isolated_loops_deliver_events_at_once(isolated: Running, tmp_path: Path) -> None:
+    """With isolated loops, events wait for a poll every half second."""
     async with served.client(isolated) as api:
         gate = tmp_path / "gate"
         asked = {"count": 20, "gate": str(gate)}
         body = {"assistant_id": "steps", "input": asked, "stream_mode": ["updates"]}
         path, steps = f"/threads/{await api.thread()}/runs/stream", 0
-        # Less than twenty times what passes between two looks where nobody is woken.
+        # Less than twenty times the interval between two polls.
         async with (
             asyncio.timeout(10 * bus.RECHECK_SECONDS),
             api.stream("POST", path, body) as told,
         ):
             async for event in told:
-                # A step does not end before that of the one before has been heard of.
+                # A step ends only after the client has received the one before.
                 steps += "step" in json.loads(event.data)
                 gate.write_text(str(steps + 1))
         assert steps == 20
 
 
-async def test_runs_on_loops_of_their_own_do_everything_else(isolated: Running) -> None:
-    """With a loop for each run, the store, the checkpoints or a cancellation fail."""
+async def test_isolated_loops_support_store_checkpoints_and_cancellation(isolated: Running) -> None:
+    """With isolated loops, the store, checkpoints or a cancellation fail."""
     async with served.client(isolated) as api:
         thread = await api.thread()
         item = {"op": "put", "key": "k", "value": {"a": 1}}

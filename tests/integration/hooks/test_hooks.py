@@ -1,4 +1,4 @@
-"""Hooks, through every route that creates a thread, creates a run or writes state."""
+"""Hooks are called on every route that creates a thread or a run, or writes state."""
 
 import asyncio
 import json
@@ -25,13 +25,13 @@ class Hooked:
     record: Path
 
     def called(self, thread_id: str) -> list[str]:
-        """The hooks called about a thread, in order."""
+        """Return the hooks that were called for a thread, in order."""
         lines = [json.loads(line) for line in self.record.read_text().splitlines()]
         named = [line for line in lines if line["thread"] == thread_id]
         return [line["hook"] for line in named if "hook" in line]
 
     def committed(self, thread_id: str) -> list[str]:
-        """What hooks have heard the commit of."""
+        """Return the changes of a thread whose commit hooks were told of."""
         lines = [json.loads(line) for line in self.record.read_text().splitlines()]
         named = [line for line in lines if line["thread"] == thread_id]
         return [line["committed"] for line in named if "committed" in line]
@@ -74,7 +74,7 @@ HELLO = {"role": "user", "content": "hello"}
 RUN = {"assistant_id": "echo", "input": {"value": "a"}}
 
 
-async def test_creating_a_thread_asks_and_keeps_what_the_hook_wrote(hooked: Hooked) -> None:
+async def test_thread_creation_calls_its_hook_and_stores_the_hooks_metadata(hooked: Hooked) -> None:
     thread = await hooked.thread(a=1)
     assert hooked.called(thread) == ["before_thread_create"]
     found = (await hooked.client.get(f"/threads/{thread}")).json()
@@ -85,7 +85,7 @@ async def test_creating_a_thread_asks_and_keeps_what_the_hook_wrote(hooked: Hook
     ] == [thread]
 
 
-async def test_a_refused_thread_does_not_exist_and_the_body_is_the_hooks(hooked: Hooked) -> None:
+async def test_rejected_thread_is_not_created_and_the_answer_is_the_hooks(hooked: Hooked) -> None:
     thread = "01a20000-0000-7000-8000-000000000001"
     body = {"thread_id": thread, "metadata": {"refuse": "create"}}
     answer = await hooked.client.post("/threads", json=body)
@@ -96,7 +96,7 @@ async def test_a_refused_thread_does_not_exist_and_the_body_is_the_hooks(hooked:
     assert (await hooked.client.get(f"/threads/{thread}")).status_code == 404
 
 
-async def test_patching_asks_and_a_refusal_changes_nothing(hooked: Hooked) -> None:
+async def test_thread_patch_calls_its_hook_and_a_rejection_changes_nothing(hooked: Hooked) -> None:
     thread = await hooked.thread()
     answer = await hooked.client.patch(f"/threads/{thread}", json={"metadata": {"b": 1}})
     assert answer.json()["metadata"] == {"stamped": True, "b": 1}
@@ -109,7 +109,7 @@ async def test_patching_asks_and_a_refusal_changes_nothing(hooked: Hooked) -> No
 
 
 @pytest.mark.parametrize("route", ["runs/wait", "runs", "runs/stream"])
-async def test_each_way_to_run_asks(hooked: Hooked, route: str) -> None:
+async def test_every_run_route_calls_the_run_hooks(hooked: Hooked, route: str) -> None:
     thread = await hooked.thread()
     answer = await hooked.client.post(f"/threads/{thread}/{route}", json=RUN)
     assert answer.is_success
@@ -118,7 +118,7 @@ async def test_each_way_to_run_asks(hooked: Hooked, route: str) -> None:
 
 
 @pytest.mark.parametrize("route", ["runs/wait", "runs", "runs/stream"])
-async def test_a_refused_run_leaves_no_trace(hooked: Hooked, route: str) -> None:
+async def test_rejected_run_leaves_no_trace(hooked: Hooked, route: str) -> None:
     thread = await hooked.thread(refuse="run")
     answer = await hooked.client.post(f"/threads/{thread}/{route}", json=RUN)
     assert answer.status_code == 409
@@ -129,7 +129,7 @@ async def test_a_refused_run_leaves_no_trace(hooked: Hooked, route: str) -> None
     assert (await hooked.client.get(f"/threads/{thread}/runs")).json() == []
 
 
-async def test_hooks_speak_before_a_refusal_for_runs_in_flight(hooked: Hooked) -> None:
+async def test_hook_rejection_precedes_the_409_for_runs_in_flight(hooked: Hooked) -> None:
     later = {**RUN, "after_seconds": 3600}
     rejected = {**RUN, "multitask_strategy": "reject"}
     state = {"values": {"value": "x"}}
@@ -149,7 +149,7 @@ async def test_hooks_speak_before_a_refusal_for_runs_in_flight(hooked: Hooked) -
         assert said[other] in answer.json()["detail"]
 
 
-async def test_what_a_hook_does_for_a_run_that_is_refused_is_undone(hooked: Hooked) -> None:
+async def test_hook_changes_for_a_refused_run_are_rolled_back(hooked: Hooked) -> None:
     thread = await hooked.thread(patches=True)
     await hooked.post(f"/threads/{thread}/runs", {**RUN, "after_seconds": 3600})
     found = (await hooked.client.get(f"/threads/{thread}")).json()
@@ -163,7 +163,7 @@ async def test_what_a_hook_does_for_a_run_that_is_refused_is_undone(hooked: Hook
     assert hooked.committed(thread) == ["run"]
 
 
-async def test_runs_that_make_their_thread_ask_for_both(hooked: Hooked) -> None:
+async def test_run_that_creates_its_thread_calls_both_hooks(hooked: Hooked) -> None:
     thread = "01a20000-0000-7000-8000-000000000002"
     await hooked.post(f"/threads/{thread}/runs/wait", {**RUN, "if_not_exists": "create"})
     assert hooked.called(thread)[:2] == ["before_thread_create", "before_run_create"]
@@ -180,7 +180,7 @@ async def test_runs_that_make_their_thread_ask_for_both(hooked: Hooked) -> None:
     ]
 
 
-async def test_a_batch_asks_for_each(hooked: Hooked) -> None:
+async def test_batch_calls_the_hook_for_each_run(hooked: Hooked) -> None:
     before = len(hooked.record.read_text().splitlines())
     batch = [{**RUN, "on_completion": "keep"} for _ in range(2)]
     runs = await hooked.post("/runs/batch", batch)
@@ -190,7 +190,7 @@ async def test_a_batch_asks_for_each(hooked: Hooked) -> None:
     assert lines.count("before_run_create") == 2
 
 
-async def test_state_updates_ask_in_the_transaction_of_the_checkpoint(hooked: Hooked) -> None:
+async def test_rejected_state_update_stores_no_checkpoint(hooked: Hooked) -> None:
     thread = await hooked.thread(graph_id="echo")
     await hooked.post(f"/threads/{thread}/state", {"values": {"value": "x"}})
     assert hooked.called(thread)[-1] == "before_state_update"
@@ -200,7 +200,7 @@ async def test_state_updates_ask_in_the_transaction_of_the_checkpoint(hooked: Ho
     assert (await hooked.client.get(f"/threads/{locked}/history")).json() == []
 
 
-async def test_supersteps_at_creation_and_copies_ask(hooked: Hooked) -> None:
+async def test_thread_with_supersteps_and_thread_copy_call_their_hooks(hooked: Hooked) -> None:
     created = await hooked.post(
         "/threads",
         {
@@ -220,7 +220,7 @@ async def test_supersteps_at_creation_and_copies_ask(hooked: Hooked) -> None:
     assert hooked.called(copied["thread_id"]) == ["before_thread_create"]
 
 
-async def test_refused_supersteps_are_answered_in_the_hooks_words(hooked: Hooked) -> None:
+async def test_rejected_supersteps_get_the_hooks_answer(hooked: Hooked) -> None:
     thread = await hooked.thread(graph_id="echo", refuse="state")
     update = {"values": {"value": "x"}, "as_node": "echo"}
     answer = await hooked.client.post(
@@ -235,7 +235,7 @@ async def test_refused_supersteps_are_answered_in_the_hooks_words(hooked: Hooked
     assert (await hooked.client.get(f"/threads/{thread}/history")).json() == []
 
 
-async def test_a_cron_firing_asks(hooked: Hooked) -> None:
+async def test_cron_run_calls_the_run_hook(hooked: Hooked) -> None:
     thread = await hooked.thread()
     cron = await hooked.post(f"/threads/{thread}/runs/crons", {**RUN, "schedule": "* * * * * *"})
     try:
@@ -244,7 +244,7 @@ async def test_a_cron_firing_asks(hooked: Hooked) -> None:
         await hooked.client.delete(f"/runs/crons/{cron['cron_id']}")
 
 
-async def test_the_event_stream_protocol_asks(hooked: Hooked) -> None:
+async def test_protocol_command_calls_the_run_hook(hooked: Hooked) -> None:
     command = {
         "id": 1,
         "method": "run.start",
@@ -260,7 +260,7 @@ async def test_the_event_stream_protocol_asks(hooked: Hooked) -> None:
     assert (await hooked.client.get(f"/threads/{refused}/runs")).json() == []
 
 
-async def test_a_cancelled_run_tells_its_end(hooked: Hooked) -> None:
+async def test_cancelled_run_calls_the_end_hook(hooked: Hooked) -> None:
     thread = await hooked.thread()
     run = await hooked.post(
         f"/threads/{thread}/runs", {"assistant_id": "sleeper", "input": {"seconds": 60}}
@@ -269,7 +269,7 @@ async def test_a_cancelled_run_tells_its_end(hooked: Hooked) -> None:
     await _called(hooked, thread, "after_run_end:interrupted")
 
 
-async def test_runs_that_end_without_a_worker_tell_their_end(hooked: Hooked) -> None:
+async def test_pending_run_that_is_cancelled_or_deleted_calls_the_end_hook(hooked: Hooked) -> None:
     thread = await hooked.thread()
     later = {**RUN, "after_seconds": 3600}
     cancelled, deleted = [await hooked.post(f"/threads/{thread}/runs", later) for _ in range(2)]
@@ -280,7 +280,7 @@ async def test_runs_that_end_without_a_worker_tell_their_end(hooked: Hooked) -> 
     assert hooked.called(thread)[-1] == "after_run_end:rollback"
 
 
-async def test_a_hook_may_leave_threads_out_of_searches(hooked: Hooked) -> None:
+async def test_hook_can_hide_threads_from_searches(hooked: Hooked) -> None:
     shown = [await hooked.thread(group="s") for _ in range(3)]
     hidden = await hooked.thread(group="s", hidden=True)
     asked = {"metadata": {"group": "s"}, "limit": 2}
@@ -293,7 +293,7 @@ async def test_a_hook_may_leave_threads_out_of_searches(hooked: Hooked) -> None:
     assert [row["thread_id"] for row in found] == [hidden]
 
 
-async def test_a_hook_may_change_other_threads_in_the_same_step(hooked: Hooked) -> None:
+async def test_hook_can_change_other_threads_in_the_same_transaction(hooked: Hooked) -> None:
     threads = [await hooked.thread(rival="x") for _ in range(3)]
     found = [(await hooked.client.get(f"/threads/{each}")).json() for each in threads]
     assert [each["metadata"].get("closed", False) for each in found] == [True, True, False]
@@ -311,7 +311,7 @@ async def _called(hooked: Hooked, thread: str, name: str) -> None:
             await asyncio.sleep(0.05)
 
 
-def test_a_hook_that_does_not_exist_or_cannot_run_is_refused() -> None:
+def test_unknown_or_async_hook_is_refused() -> None:
     class Misspelt:
         def before_thread_creation(self) -> None: ...
 
@@ -324,6 +324,6 @@ def test_a_hook_that_does_not_exist_or_cannot_run_is_refused() -> None:
         hooks.check(Waiting())
 
 
-def test_a_refusal_is_a_clients_error() -> None:
+def test_reject_accepts_only_4xx_statuses() -> None:
     with pytest.raises(ValueError, match="400 to 499"):
         hooks.Reject(500, {})

@@ -1,4 +1,4 @@
-"""Identity of a served app: keys that an issuer publishes, environments, and what refusals look like."""
+"""Authentication of a served app: an issuer's keys, environments, foreign pages, and refusals."""
 
 import json
 import re
@@ -31,7 +31,7 @@ INTERVAL = 2.0
 
 
 def project(folder: Path, auth: str = "hooks.auth:auth") -> Path:
-    """A project with one graph, and users told apart."""
+    """Write a project with one graph and authentication."""
     config = {"graphs": {"echo": f"{GRAPHS}/echo.py:graph"}, "auth": {"path": auth}}
     path = folder / "langgraph.json"
     path.write_text(json.dumps(config))
@@ -39,13 +39,13 @@ def project(folder: Path, auth: str = "hooks.auth:auth") -> Path:
 
 
 def asked(server: Running, sent: str | None = None, **headers: str) -> httpx.Response:
-    """The answer to a search, with a token or without."""
+    """Search threads with a token or without. Return the answer."""
     headers = {**headers, **({} if sent is None else bearer(sent))}
     return httpx.post(f"{server.url}/threads/search", json={}, headers=headers, timeout=60)
 
 
 def run(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """A `threadhold` command that ends by itself."""
+    """Run a `threadhold` command to its end."""
     return ran(threadhold(*arguments), folder, environment(**env))
 
 
@@ -62,7 +62,7 @@ def jwks() -> Iterator[Published]:
 def behind(
     each_database: str, jwks: Published, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    """A server that knows the issuer's address only."""
+    """A server that is configured with the address of the issuer's keys."""
     folder = tmp_path_factory.mktemp("jwks")
     env = {
         "APP_ENV": "production",
@@ -80,7 +80,7 @@ def issued(algorithm: str, kid: str, **changes: Any) -> str:
     return token(algorithm, kid, **said)
 
 
-def test_an_issuers_tokens_are_taken_and_others_are_not(behind: Running, jwks: Published) -> None:
+def test_only_valid_tokens_of_the_issuer_are_accepted(behind: Running, jwks: Published) -> None:
     assert asked(behind, issued("RS256", "first")).status_code == 200
     assert asked(behind, issued("EdDSA", "ed")).status_code == 200
     for wrong in (
@@ -96,7 +96,7 @@ def test_an_issuers_tokens_are_taken_and_others_are_not(behind: Running, jwks: P
         assert answer.headers["www-authenticate"] == "Bearer"
 
 
-def test_keys_are_changed_without_a_restart(behind: Running, jwks: Published) -> None:
+def test_new_issuer_keys_are_accepted_without_a_restart(behind: Running, jwks: Published) -> None:
     assert asked(behind, issued("RS256", "first")).status_code == 200
     jwks.keys.append(public_jwk("ES256", "second"))
     deadline = time.monotonic() + 60
@@ -106,7 +106,9 @@ def test_keys_are_changed_without_a_restart(behind: Running, jwks: Published) ->
     assert asked(behind, issued("RS256", "first")).status_code == 200
 
 
-def test_unknown_keys_make_no_flood_of_requests(behind: Running, jwks: Published) -> None:
+def test_unknown_keys_cause_no_flood_of_requests_to_the_issuer(
+    behind: Running, jwks: Published
+) -> None:
     """CVE-2026-48524, GHSA-fhv5-28vv-h8m8."""
     first, started = jwks.asked, time.monotonic()
     sent = issued("RS256", "unknown")
@@ -114,11 +116,11 @@ def test_unknown_keys_make_no_flood_of_requests(behind: Running, jwks: Published
         for _ in range(300):
             assert client.post("/threads/search", json={}).status_code == 401
     passed = time.monotonic() - started
-    # One at each end: what was asked for before may arrive only now.
+    # One more at each end: a request from before may arrive only now.
     assert jwks.asked - first <= passed / INTERVAL + 2
 
 
-def test_an_issuer_that_is_down_locks_nobody_out(behind: Running, jwks: Published) -> None:
+def test_known_keys_are_accepted_while_the_issuer_is_down(behind: Running, jwks: Published) -> None:
     assert asked(behind, issued("RS256", "first")).status_code == 200
     jwks.status = 503
     try:
@@ -128,8 +130,8 @@ def test_an_issuer_that_is_down_locks_nobody_out(behind: Running, jwks: Publishe
         jwks.status = 200
 
 
-def test_the_server_starts_while_its_issuer_is_down(tmp_path: Path) -> None:
-    """And takes tokens as soon as it is up."""
+def test_server_starts_while_its_issuer_is_down(tmp_path: Path) -> None:
+    """The server accepts tokens as soon as the issuer answers."""
     with published() as issuer:
         issuer.status = 503
         env = {"APP_ENV": "production", "JWT_JWKS_URL": issuer.url}
@@ -150,7 +152,7 @@ def test_the_server_starts_while_its_issuer_is_down(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("env", "secret"), [("staging", {}), ("production", {"JWT_SECRET": ""})], ids=str
 )
-def test_this_project_does_not_start_without_a_key(
+def test_server_does_not_start_without_a_key(
     tmp_path: Path, env: str, secret: dict[str, str]
 ) -> None:
     ended = run(tmp_path, "serve", "--config", str(ROOT / "langgraph.json"), APP_ENV=env, **secret)
@@ -167,9 +169,7 @@ def test_this_project_does_not_start_without_a_key(
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_key_that_is_none_is_refused_at_start_up(
-    tmp_path: Path, env: dict[str, str], said: str
-) -> None:
+def test_invalid_key_is_refused_at_start(tmp_path: Path, env: dict[str, str], said: str) -> None:
     line = ["serve", "--config", str(ROOT / "langgraph.json")]
     ended = run(tmp_path, *line, APP_ENV="production", **env)
     assert ended.returncode == 1
@@ -182,12 +182,12 @@ def test_a_key_that_is_none_is_refused_at_start_up(
 def local(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("local")
     (folder / ".env").write_text(f"JWT_SECRET={SECRET}\nCORS_ALLOW_ORIGINS=https://app.example\n")
-    # The file by its path, as LangGraph projects name their own.
+    # LangGraph projects name their own file by its path, as here.
     with served(folder, project(folder, f"{ROOT}/hooks/auth.py:auth")) as server:
         yield server
 
 
-def test_on_ones_own_machine_one_is_the_developer(local: Running) -> None:
+def test_local_request_without_token_acts_for_the_developer(local: Running) -> None:
     made = httpx.post(f"{local.url}/threads", json={}).json()
     assert made["metadata"] == {"tenant_id": "local", "user_id": "developer"}
     assert httpx.get(f"{local.url}/metrics").status_code == 200
@@ -211,18 +211,18 @@ def test_on_ones_own_machine_one_is_the_developer(local: Running) -> None:
         "forwarded",
     ],
 )
-def test_on_ones_own_machine_a_token_counts_and_so_does_where_it_comes_from(
+def test_local_server_refuses_invalid_tokens_and_foreign_hosts(
     local: Running, headers: dict[str, str]
 ) -> None:
     answer = httpx.post(f"{local.url}/threads/search", json={}, headers=headers)
     assert (answer.status_code, answer.json()) == (401, REFUSAL)
 
 
-def test_settings_of_a_dotenv_reach_the_policy(local: Running) -> None:
+def test_settings_of_a_dotenv_file_configure_authentication(local: Running) -> None:
     assert asked(local, token()).status_code == 200
 
 
-def test_a_page_that_may_call_the_api_is_told_why_it_is_refused(local: Running) -> None:
+def test_refusal_of_a_listed_origin_carries_cors_headers(local: Running) -> None:
     """Without these headers a browser would show it a network error."""
     origin = {"origin": "https://app.example"}
     refused = asked(local, "x", **origin)
@@ -231,7 +231,7 @@ def test_a_page_that_may_call_the_api_is_told_why_it_is_refused(local: Running) 
     wanted = {**origin, "access-control-request-method": "POST"}
     wanted["access-control-request-headers"] = "authorization"
     preflight = httpx.options(f"{local.url}/threads/search", headers=wanted)
-    assert preflight.status_code == 200, "which carries no token"
+    assert preflight.status_code == 200, "a preflight request carries no token"
     assert "authorization" in preflight.headers["access-control-allow-headers"].lower()
 
 
@@ -243,8 +243,10 @@ def count_threads(server: Running) -> int:
 @pytest.mark.parametrize(
     "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://["]
 )
-def test_a_foreign_page_cannot_have_a_browser_write(local: Running, path: str, origin: str) -> None:
-    """A browser sends plain text anywhere without asking there whether it may."""
+def test_local_server_refuses_writes_of_foreign_pages(
+    local: Running, path: str, origin: str
+) -> None:
+    """A browser sends plain text to any origin without a preflight request."""
     before = count_threads(local)
     body = {"assistant_id": "echo", "input": {}, "namespace": ["a"], "key": "a", "value": {}}
     method = "PUT" if path.startswith("/store") else "POST"
@@ -256,7 +258,7 @@ def test_a_foreign_page_cannot_have_a_browser_write(local: Running, path: str, o
 
 
 @pytest.mark.parametrize("name", ["own", "listed", "with a token", "behind a proxy"])
-def test_other_pages_can(local: Running, name: str) -> None:
+def test_own_listed_and_authenticated_pages_may_write(local: Running, name: str) -> None:
     foreign = {"origin": "https://evil.example"}
     headers = {
         "own": {"origin": local.url},
@@ -268,7 +270,7 @@ def test_other_pages_can(local: Running, name: str) -> None:
     assert httpx.get(f"{local.url}/info", headers=foreign).status_code == 200
 
 
-def test_a_foreign_page_opens_no_web_socket(local: Running) -> None:
+def test_local_server_refuses_web_sockets_of_foreign_pages(local: Running) -> None:
     thread = httpx.post(f"{local.url}/threads", json={}).json()["thread_id"]
     url = f"ws{local.url[4:]}/threads/{thread}/stream/events"
     with (
@@ -281,7 +283,7 @@ def test_a_foreign_page_opens_no_web_socket(local: Running) -> None:
             socket.ping().wait(timeout=60)
 
 
-def test_a_printed_token_is_taken(tmp_path: Path) -> None:
+def test_token_of_the_token_command_is_accepted(tmp_path: Path) -> None:
     printed = run(
         tmp_path, "token", "--tenant", "acme", "--user", "ada", JWT_SECRET=SECRET, JWT_ISSUER="me"
     )
@@ -297,7 +299,7 @@ def test_a_printed_token_is_taken(tmp_path: Path) -> None:
         assert httpx.get(f"{server.url}/metrics", headers=operator).status_code == 200
 
 
-def test_local_dev_is_for_this_machine(tmp_path: Path) -> None:
+def test_local_dev_refuses_to_listen_on_all_addresses(tmp_path: Path) -> None:
     line = ["serve", "--config", str(project(tmp_path)), "--host", "0.0.0.0"]
     ended = run(tmp_path, *line, "--port", str(free_port()), JWT_SECRET=SECRET)
     assert ended.returncode == 1

@@ -1,6 +1,6 @@
-"""What one user of one tenant has, as others find it: not at all, or as much as their role says.
+"""Isolation of users and tenants: what each role can read and change, and what no client can forge.
 
-That every route refuses is in `test_matrix.py`; here is who may, and what nobody can pretend.
+`test_matrix.py` proves that every route refuses strangers.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     config = {
         "graphs": {name: f"{GRAPHS}/{name}.py:graph" for name in names},
         "auth": {"path": "hooks.auth:auth"},
-        # On Postgres the database holds tenants apart, too.
+        # On Postgres the database separates tenants too.
         "sql": {"tenant_key": "tenant_id"},
     }
     (folder / "langgraph.json").write_text(json.dumps(config))
@@ -63,13 +63,13 @@ async def admin(server: Running) -> AsyncIterator[Api]:
 
 @pytest.fixture
 async def eve(server: Running) -> AsyncIterator[Api]:
-    """An administrator, of another tenant, who has the same name."""
+    """An administrator of another tenant with ada's name."""
     async for api in user(server, "acm", "ada", "tenant_admin"):
         yield api
 
 
 async def sees(api: Api, thread: str) -> bool:
-    """Whether a thread is there: by id, in searches and in counts alike."""
+    """Return whether a thread is visible, by id and in searches alike."""
     found = [
         (await api.http.get(f"/threads/{thread}")).status_code == 200,
         bool(await api.post("/threads/search", {"ids": [thread]})),
@@ -79,10 +79,10 @@ async def sees(api: Api, thread: str) -> bool:
     return found[0]
 
 
-# --- who sees what ----------------------------------------------------------
+# --- threads, assistants and crons ------------------------------------------
 
 
-async def test_a_thread_is_its_users_and_its_tenants_administrators(
+async def test_thread_is_visible_to_its_user_and_administrators_of_the_tenant(
     ada: Api, bob: Api, admin: Api, eve: Api
 ) -> None:
     thread = await ada.thread(topic="weather")
@@ -96,7 +96,7 @@ async def test_a_thread_is_its_users_and_its_tenants_administrators(
     assert counted[1] == 0
 
 
-async def test_an_administrator_acts_on_the_threads_of_the_tenant(ada: Api, admin: Api) -> None:
+async def test_administrator_can_use_and_change_threads_of_the_tenant(ada: Api, admin: Api) -> None:
     thread = await ada.thread()
     run = await admin.run(thread, "echo", {"value": 1})
     assert await ada.ended(thread, run) == "success"
@@ -112,7 +112,7 @@ async def test_an_administrator_acts_on_the_threads_of_the_tenant(ada: Api, admi
     ("tenant", "name"),
     [("acme", "ad%"), ("acme", "_da"), ("acme", "Ada"), ("acm_", "ada"), ("acme.ada", "x")],
 )
-async def test_names_that_look_alike_are_others(
+async def test_users_with_similar_names_are_isolated(
     server: Running, ada: Api, tenant: str, name: str
 ) -> None:
     thread = await ada.thread()
@@ -124,7 +124,7 @@ async def test_names_that_look_alike_are_others(
             assert found == {"items": []}
 
 
-async def test_an_assistant_is_for_its_tenant_to_use_and_its_creator_to_change(
+async def test_tenant_can_use_an_assistant_but_only_its_creator_can_change_it(
     ada: Api, bob: Api, admin: Api, eve: Api
 ) -> None:
     made = await ada.post("/assistants", {"graph_id": "echo", "name": "Ada's"})
@@ -134,7 +134,9 @@ async def test_an_assistant_is_for_its_tenant_to_use_and_its_creator_to_change(
     thread = await bob.thread()
     assert await bob.ended(thread, await bob.run(thread, made["assistant_id"])) == "success"
     [run] = await bob.get(f"/threads/{thread}/runs")
-    assert run["metadata"]["user_id"] == "bob", "and not who made the assistant"
+    assert run["metadata"]["user_id"] == "bob", (
+        "the run does not belong to the creator of the assistant"
+    )
     theirs = await eve.thread()
     asked = {"assistant_id": made["assistant_id"], "input": {}}
     assert (await eve.http.post(f"/threads/{theirs}/runs", json=asked)).status_code == 404
@@ -147,7 +149,7 @@ async def test_an_assistant_is_for_its_tenant_to_use_and_its_creator_to_change(
     assert deleted == [404, 404, 204]
 
 
-async def test_the_systems_assistants_are_for_all_to_read_and_nobody_to_change(
+async def test_system_assistants_are_readable_but_not_changeable(
     ada: Api, admin: Api, eve: Api
 ) -> None:
     for api in (ada, admin, eve):
@@ -162,7 +164,9 @@ async def test_the_systems_assistants_are_for_all_to_read_and_nobody_to_change(
         assert [answer.status_code for answer in changes] == [404, 404, 404]
 
 
-async def test_crons_are_their_users(ada: Api, bob: Api, admin: Api, eve: Api) -> None:
+async def test_cron_is_visible_to_its_user_and_administrators_of_the_tenant(
+    ada: Api, bob: Api, admin: Api, eve: Api
+) -> None:
     body = {"assistant_id": "echo", "schedule": FOREVER}
     cron = (await ada.post("/runs/crons", body))["cron_id"]
     read = [
@@ -176,7 +180,7 @@ async def test_crons_are_their_users(ada: Api, bob: Api, admin: Api, eve: Api) -
     await ada.http.delete(f"/runs/crons/{cron}")
 
 
-async def test_a_crons_runs_are_its_creators(ada: Api, bob: Api) -> None:
+async def test_cron_run_acts_for_the_creator_of_the_cron(ada: Api, bob: Api) -> None:
     thread = await ada.thread()
     body = {"assistant_id": "configured", "schedule": "* * * * * *", "input": {"note": "x"}}
     cron = (await ada.post(f"/threads/{thread}/runs/crons", body))["cron_id"]
@@ -193,7 +197,9 @@ async def test_a_crons_runs_are_its_creators(ada: Api, bob: Api) -> None:
 # --- the store --------------------------------------------------------------
 
 
-async def test_items_lie_under_tenant_and_user(ada: Api, bob: Api, admin: Api, eve: Api) -> None:
+async def test_store_items_are_kept_under_tenant_and_user(
+    ada: Api, bob: Api, admin: Api, eve: Api
+) -> None:
     key = uuid4().hex
     item = {"namespace": ["notes"], "key": key, "value": WEATHER}
     assert (await ada.http.put("/store/items", json=item)).status_code == 204
@@ -218,7 +224,7 @@ async def test_items_lie_under_tenant_and_user(ada: Api, bob: Api, admin: Api, e
     ] == WEATHER
 
 
-async def test_a_tenant_may_be_called_what_stores_keep_for_themselves(server: Running) -> None:
+async def test_tenant_named_like_a_reserved_namespace_can_use_the_store(server: Running) -> None:
     async for api in user(server, "langgraph", "ada"):
         body = {"namespace": ["notes"], "key": "k", "value": WEATHER}
         assert (await api.http.put("/store/items", json=body)).status_code == 204
@@ -226,7 +232,7 @@ async def test_a_tenant_may_be_called_what_stores_keep_for_themselves(server: Ru
         assert found["value"] == WEATHER
 
 
-async def test_graphs_are_told_where_their_users_items_are(server: Running) -> None:
+async def test_graph_learns_the_store_namespace_of_its_user(server: Running) -> None:
     async for api in user(server, "acme.org", "ada@acme.org"):
         body = {"namespace": ["notes"], "key": "k", "value": WEATHER}
         assert (await api.http.put("/store/items", json=body)).status_code == 204
@@ -241,13 +247,13 @@ async def test_graphs_are_told_where_their_users_items_are(server: Running) -> N
         assert answer["result"] == WEATHER
 
 
-# --- what cannot be pretended -----------------------------------------------
+# --- what clients cannot forge ----------------------------------------------
 
 ID = "00000000-0000-4000-8000-000000000001"
 
 
 def writes(key: str, value: str = "x") -> list[tuple[str, str, Any, str]]:
-    """Every way to write a metadata key: method, path, body, and what the refusal calls it."""
+    """Return every request that writes a metadata key: method, path, body and its name in the 422."""
     bad = {"metadata": {key: value}}
     run = {"assistant_id": "echo", "input": {}}
     cron = {**run, "schedule": FOREVER}
@@ -291,7 +297,7 @@ async def things(ada: Api) -> AsyncIterator[dict[str, str]]:
 
 
 @pytest.mark.parametrize("key", POLICY_KEYS)
-async def test_the_policys_keys_are_not_a_clients_to_write(
+async def test_client_that_writes_a_policy_key_gets_422_on_every_route(
     ada: Api, things: dict[str, str], key: str
 ) -> None:
     for method, path, body, place in writes(key):
@@ -309,7 +315,9 @@ async def test_the_policys_keys_are_not_a_clients_to_write(
     assert await ada.get(f"/threads/{things['thread']}/runs") == []
 
 
-async def test_nobody_makes_an_assistant_of_the_systems(ada: Api, things: dict[str, str]) -> None:
+async def test_client_cannot_mark_an_assistant_as_the_systems(
+    ada: Api, things: dict[str, str]
+) -> None:
     assert "created_by" in ASSISTANT_KEYS
     mine = {"metadata": {"created_by": "system"}}
     answers = [
@@ -322,7 +330,7 @@ async def test_nobody_makes_an_assistant_of_the_systems(ada: Api, things: dict[s
 
 
 @pytest.mark.parametrize("lie", [{"user_id": "bob"}, {"tenant_id": "acm"}], ids=str)
-async def test_nobody_says_that_somebody_else_asks(
+async def test_client_cannot_set_another_user_or_tenant(
     ada: Api, things: dict[str, str], lie: dict[str, Any]
 ) -> None:
     for method, path, body in tellings(things, lie):
@@ -349,10 +357,10 @@ async def test_nobody_says_that_somebody_else_asks(
     ],
     ids=str,
 )
-async def test_what_authentication_says_cannot_be_said_by_a_client(
+async def test_client_cannot_set_keys_of_authentication(
     ada: Api, things: dict[str, str], lie: dict[str, Any]
 ) -> None:
-    """The stock API takes such a key out before anybody sees it; where it does not, we refuse."""
+    """The stock API drops these keys on most routes; on the others the server refuses them."""
     for method, path, body in tellings(things, lie):
         answer = await ada.http.request(method, path, json=body)
         if answer.status_code == 422:
@@ -370,7 +378,7 @@ async def test_what_authentication_says_cannot_be_said_by_a_client(
 def tellings(
     things: dict[str, str], lie: dict[str, Any]
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Every way to tell a graph something: method, path and body."""
+    """Yield every request that passes values to a graph: method, path and body."""
     run = {"assistant_id": "configured", "input": {}}
     for place in ({"config": {"configurable": lie}}, {"context": lie}):
         yield "POST", f"/threads/{things['thread']}/runs/wait", {**run, **place}
@@ -381,7 +389,7 @@ def tellings(
         yield "PATCH", f"/assistants/{things['assistant']}", place
 
 
-async def test_a_graph_is_told_who_asks_whatever_the_client_says(ada: Api) -> None:
+async def test_checkpoint_of_a_client_cannot_change_the_user_a_graph_sees(ada: Api) -> None:
     checkpoint = {"checkpoint_ns": "", "langgraph_auth_user": {"identity": "bob"}}
     body = {"assistant_id": "configured", "input": {}, "checkpoint": checkpoint}
     thread = await ada.thread()
@@ -393,9 +401,7 @@ async def test_a_graph_is_told_who_asks_whatever_the_client_says(ada: Api) -> No
         assert answer.status_code == 422
 
 
-async def test_a_run_that_names_another_thread_in_its_config_runs_on_its_own(
-    ada: Api, bob: Api
-) -> None:
+async def test_thread_id_in_the_config_does_not_move_a_run(ada: Api, bob: Api) -> None:
     theirs, own = await ada.thread(), await bob.thread()
     body = {
         "assistant_id": "echo",
@@ -408,10 +414,10 @@ async def test_a_run_that_names_another_thread_in_its_config_runs_on_its_own(
     assert await ada.get(f"/threads/{theirs}/runs") == []
 
 
-# --- streams, and what a server asks itself ---------------------------------
+# --- streams, and requests of graphs to their own server --------------------
 
 
-async def test_anothers_run_is_not_followed_through_a_thread_of_ones_own(
+async def test_foreign_run_cannot_be_reached_through_an_own_thread(
     ada: Api, bob: Api, tmp_path: Path
 ) -> None:
     theirs, own = await ada.thread(), await bob.thread()
@@ -434,7 +440,9 @@ async def test_anothers_run_is_not_followed_through_a_thread_of_ones_own(
     assert (await ada.http.post(f"/threads/{theirs}/runs/{run}/cancel?wait=true")).is_success
 
 
-async def test_cancelling_everything_cancels_ones_own(ada: Api, bob: Api, tmp_path: Path) -> None:
+async def test_cancelling_all_runs_cancels_only_those_of_the_user(
+    ada: Api, bob: Api, tmp_path: Path
+) -> None:
     theirs, own = await ada.thread(), await bob.thread()
     kept = await ada.run(theirs, "sleeper", {"seconds": 60})
     mine = await bob.run(own, "sleeper", {"seconds": 60})
@@ -446,7 +454,7 @@ async def test_cancelling_everything_cancels_ones_own(ada: Api, bob: Api, tmp_pa
     assert (await ada.http.post(f"/threads/{theirs}/runs/{kept}/cancel?wait=true")).is_success
 
 
-async def test_a_graph_that_calls_its_own_server_acts_as_its_user(
+async def test_graph_that_calls_its_own_server_acts_for_its_user(
     ada: Api, bob: Api, eve: Api
 ) -> None:
     thread = await ada.thread()
@@ -459,7 +467,7 @@ async def test_a_graph_that_calls_its_own_server_acts_as_its_user(
 
 
 @pytest.mark.parametrize("by", ["remote", "thread"])
-async def test_what_a_graph_hands_on_of_its_own_run_is_true(ada: Api, by: str) -> None:
+async def test_graph_can_pass_on_the_true_owner_of_its_run(ada: Api, by: str) -> None:
     thread = await ada.thread(topic="calls")
     body = {"assistant_id": "loopback", "input": {"value": "x", "by": by}}
     done = await ada.post(f"/threads/{thread}/runs/wait", body)
@@ -473,7 +481,7 @@ async def test_what_a_graph_hands_on_of_its_own_run_is_true(ada: Api, by: str) -
 
 @pytest.mark.parametrize("by", ["remote", "thread"])
 @pytest.mark.parametrize("lie", [{"tenant_id": "acm"}, {"user_id": "bob"}, {"status": "open"}])
-async def test_a_graph_says_nothing_else_of_itself(
+async def test_graph_cannot_pass_on_another_owner_or_status(
     ada: Api, bob: Api, by: str, lie: dict[str, str]
 ) -> None:
     thread, mark = await ada.thread(), uuid4().hex
@@ -485,7 +493,7 @@ async def test_a_graph_says_nothing_else_of_itself(
 
 
 @pytest.mark.parametrize("key", ["tenant_id", "user_id"])
-async def test_clients_do_not_even_say_the_truth(
+async def test_client_cannot_write_owner_keys_even_with_true_values(
     ada: Api, things: dict[str, str], key: str
 ) -> None:
     truth = {"tenant_id": "acme", "user_id": "ada"}[key]
@@ -499,7 +507,9 @@ CALL = {"jsonrpc": "2.0", "id": 1}
 ACCEPT = {"accept": "application/json, text/event-stream"}
 
 
-async def test_a_context_of_a2a_is_its_users(server: Running, ada: Api, bob: Api, eve: Api) -> None:
+async def test_a2a_context_belongs_to_its_user(
+    server: Running, ada: Api, bob: Api, eve: Api
+) -> None:
     [echo] = await ada.post("/assistants/search", {"graph_id": "echo", "name": "echo"})
 
     async def say(api: Api, **more: str) -> Any:
@@ -521,7 +531,7 @@ async def test_a_context_of_a2a_is_its_users(server: Running, ada: Api, bob: Api
     assert "result" in await say(ada, contextId=context)
 
 
-async def test_tools_of_mcp_are_the_tenants(ada: Api, bob: Api, eve: Api) -> None:
+async def test_mcp_tools_belong_to_the_tenant(ada: Api, bob: Api, eve: Api) -> None:
     name = f"tool_{uuid4().hex}"
     await ada.post("/assistants", {"graph_id": "echo", "name": name})
     for api, there in ((ada, True), (bob, True), (eve, False)):
@@ -534,7 +544,7 @@ async def test_tools_of_mcp_are_the_tenants(ada: Api, bob: Api, eve: Api) -> Non
         assert ("result" in called) is there
 
 
-async def test_a_thread_of_the_v2_protocol_is_its_users(ada: Api, bob: Api, eve: Api) -> None:
+async def test_thread_of_the_v2_protocol_belongs_to_its_user(ada: Api, bob: Api, eve: Api) -> None:
     thread = str(uuid4())
     params = {"assistant_id": "echo", "input": {"value": 1}}
     body = {"id": 1, "method": "run.start", "params": params}
@@ -552,7 +562,7 @@ async def test_a_thread_of_the_v2_protocol_is_its_users(ada: Api, bob: Api, eve:
     assert thread not in {row["thread_id"] for row in found}
 
 
-async def test_pruning_takes_nothing_along_that_is_anothers(ada: Api, bob: Api) -> None:
+async def test_pruning_with_a_foreign_thread_is_404_and_deletes_nothing(ada: Api, bob: Api) -> None:
     theirs, own = await ada.thread(), await bob.thread()
     answer = await bob.http.post("/threads/prune", json={"thread_ids": [own, theirs]})
     assert answer.status_code == 404
@@ -560,8 +570,8 @@ async def test_pruning_takes_nothing_along_that_is_anothers(ada: Api, bob: Api) 
     assert await sees(bob, own)
 
 
-async def test_a_thread_is_not_taken_by_creating_it_again(ada: Api, bob: Api) -> None:
-    """GHSA-747p-c922-m55f: conditional creation passed the filters by."""
+async def test_creating_a_foreign_thread_again_does_not_return_it(ada: Api, bob: Api) -> None:
+    """GHSA-747p-c922-m55f: conditional creation bypassed the filters."""
     thread = await ada.thread(topic="x")
     run = {"assistant_id": "echo", "input": {}, "if_not_exists": "create"}
     for how in ("raise", "do_nothing"):

@@ -1,4 +1,4 @@
-"""The thread policy, through the API: contexts, locks, and the gate on every route."""
+"""The thread policy through the API: contexts, locks, and rejected writes on every route."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ HELLO = {"role": "user", "content": "hello"}
 # --- opening and locking ----------------------------------------------------
 
 
-async def test_a_thread_of_a_policy_agent_is_open_and_knows_its_context(ana: Member) -> None:
+async def test_new_thread_of_a_policy_agent_is_open_and_has_a_context_key(ana: Member) -> None:
     thread = await ana.open("https://www.Acme.com/about", topic="x")
     assert await ana.metadata(thread) == {
         "agent": "echo",
@@ -38,7 +38,7 @@ async def test_a_thread_of_a_policy_agent_is_open_and_knows_its_context(ana: Mem
     }
 
 
-async def test_another_thread_of_the_same_context_locks_the_first(ana: Member) -> None:
+async def test_second_thread_of_a_context_locks_the_first(ana: Member) -> None:
     first = await ana.open("acme.com")
     before = await ana.get(f"/threads/{first}")
     second = await ana.open("http://shop.acme.com:80/")
@@ -46,12 +46,12 @@ async def test_another_thread_of_the_same_context_locks_the_first(ana: Member) -
     assert locked["metadata"]["status"] == "locked"
     assert locked["metadata"]["reason"] == "superseded"
     assert locked["metadata"]["locked_at"] > before["created_at"]
-    # A lock is no use of the thread.
+    # Locking a thread does not change its `updated_at`.
     assert locked["updated_at"] == before["updated_at"]
     assert await ana.standing(second) == "open"
 
 
-async def test_rules_are_a_context_where_there_is_no_website(ana: Member) -> None:
+async def test_rule_is_the_context_of_a_thread_without_website(ana: Member) -> None:
     first = await ana.thread(graph_id="echo", rule_name="R", payload={"a": 1, "b": 2.0})
     other = await ana.thread(graph_id="echo", rule_name="R", payload={"a": 2})
     second = await ana.thread(graph_id="echo", rule_name=" R ", payload={"b": 2, "a": 1.0})
@@ -60,7 +60,7 @@ async def test_rules_are_a_context_where_there_is_no_website(ana: Member) -> Non
     assert (await ana.metadata(bare))["context_key"].startswith("icp:Default ICP#")
 
 
-async def test_other_contexts_agents_users_and_tenants_are_left_alone(
+async def test_new_thread_locks_none_of_other_contexts_agents_users_or_tenants(
     server: Running, ana: Member
 ) -> None:
     mine = await ana.open()
@@ -74,7 +74,7 @@ async def test_other_contexts_agents_users_and_tenants_are_left_alone(
     assert await ana.standing(mine) == "open"
 
 
-async def test_agents_without_the_policy_are_unaffected(ana: Member) -> None:
+async def test_policy_does_not_affect_other_agents(ana: Member) -> None:
     threads = [await ana.thread(agent="interrupt", website="acme.com") for _ in range(2)]
     for thread in threads:
         assert await ana.metadata(thread) == {
@@ -95,7 +95,7 @@ async def test_agents_without_the_policy_are_unaffected(ana: Member) -> None:
         ({"rule_name": "x" * 101}, "rule_name"),
     ],
 )
-async def test_a_context_that_makes_no_sense_is_refused(
+async def test_invalid_context_is_422_and_creates_no_thread(
     ana: Member, context: dict[str, Any], key: str
 ) -> None:
     thread = str(uuid4())
@@ -106,7 +106,7 @@ async def test_a_context_that_makes_no_sense_is_refused(
     assert (await ana.http.get(f"/threads/{thread}")).status_code == 404
 
 
-async def test_the_rule_applies_when_a_thread_learns_its_agent(ana: Member) -> None:
+async def test_thread_that_gets_a_policy_agent_later_locks_the_open_one(ana: Member) -> None:
     first = await ana.open()
     plain = await ana.thread(website="acme.com")
     assert "status" not in await ana.metadata(plain)
@@ -120,7 +120,7 @@ async def test_the_rule_applies_when_a_thread_learns_its_agent(ana: Member) -> N
 
 
 @pytest.mark.parametrize("route", ["runs/wait", "runs", "runs/stream"])
-async def test_a_run_that_makes_its_thread_opens_it(ana: Member, route: str) -> None:
+async def test_thread_created_by_a_run_is_open_and_locks_the_first(ana: Member, route: str) -> None:
     first = await ana.open()
     thread = str(uuid4())
     body = {**RUN, "if_not_exists": "create", "metadata": {"website": "acme.com"}}
@@ -128,7 +128,7 @@ async def test_a_run_that_makes_its_thread_opens_it(ana: Member, route: str) -> 
     assert await ana.standings(first, thread) == ["locked", "open"]
 
 
-async def test_a_run_cannot_pass_its_thread_off_as_another_agents(ana: Member) -> None:
+async def test_run_metadata_cannot_set_another_agent(ana: Member) -> None:
     first = await ana.open()
     thread = str(uuid4())
     metadata = {"website": "acme.com", "graph_id": "interrupt"}
@@ -138,14 +138,14 @@ async def test_a_run_cannot_pass_its_thread_off_as_another_agents(ana: Member) -
     assert (await ana.metadata(thread))["agent"] == "echo"
 
 
-async def test_threads_that_go_with_their_run_lock_nothing(ana: Member) -> None:
+async def test_temporary_threads_lock_no_other_thread(ana: Member) -> None:
     mine = await ana.open()
     [run] = await ana.post("/runs/batch", [{**RUN, "metadata": {"website": "acme.com"}}])
     assert await ana.until(run["thread_id"], run["run_id"], None) is None
     assert await ana.standing(mine) == "open"
 
 
-async def test_a_copy_is_a_new_thread_of_the_same_context(ana: Member) -> None:
+async def test_copied_thread_is_open_and_locks_its_source(ana: Member) -> None:
     source = await ana.open()
     await ana.post(f"/threads/{source}/runs/wait", RUN)
     copied = await ana.post(f"/threads/{source}/copy")
@@ -161,7 +161,9 @@ async def test_a_copy_is_a_new_thread_of_the_same_context(ana: Member) -> None:
 # --- contexts that change ---------------------------------------------------
 
 
-async def test_a_new_context_is_a_new_key_and_the_rule_applies_again(ana: Member) -> None:
+async def test_changed_website_changes_the_context_key_and_locks_the_open_thread_there(
+    ana: Member,
+) -> None:
     there = await ana.open("beta.io")
     moving = await ana.open("acme.com")
     answer = await ana.http.patch(
@@ -169,12 +171,12 @@ async def test_a_new_context_is_a_new_key_and_the_rule_applies_again(ana: Member
     )
     assert answer.json()["metadata"]["context_key"] == "domain:beta.io"
     assert await ana.standings(there, moving) == ["locked", "open"]
-    # What it was about is free again.
+    # The context that the thread left has no open thread now.
     back = await ana.open("acme.com")
     assert await ana.standings(moving, back) == ["open", "open"]
 
 
-async def test_the_same_website_in_other_words_is_no_change(ana: Member) -> None:
+async def test_equivalent_website_does_not_change_the_context(ana: Member) -> None:
     thread = await ana.open("acme.com")
     answer = await ana.http.patch(
         f"/threads/{thread}", json={"metadata": {"website": "www.ACME.com", "title": "T"}}
@@ -183,7 +185,7 @@ async def test_the_same_website_in_other_words_is_no_change(ana: Member) -> None
     assert await ana.standing(thread) == "open"
 
 
-async def test_a_graph_that_learns_of_a_website_moves_its_own_thread(ana: Member) -> None:
+async def test_graph_can_move_its_own_thread_to_another_website(ana: Member) -> None:
     there = await ana.open("beta.io", agent="loopback")
     moving = await ana.thread(agent="loopback")
     given = {"by": "move", "changes": {"website": "https://beta.io/about"}}
@@ -191,12 +193,12 @@ async def test_a_graph_that_learns_of_a_website_moves_its_own_thread(ana: Member
     done = await ana.post(f"/threads/{moving}/runs/wait", body)
     assert done["thread"]["metadata"]["context_key"] == "domain:beta.io"
     assert await ana.standings(there, moving) == ["locked", "open"]
-    # The next run is told.
+    # The next run sees the new context.
     done = await ana.post(f"/threads/{moving}/runs/wait", body)
     assert done["told"]["context_key"] == "domain:beta.io"
 
 
-async def test_a_locked_threads_context_is_settled_and_the_rest_is_not(ana: Member) -> None:
+async def test_locked_thread_rejects_a_new_context_but_accepts_other_metadata(ana: Member) -> None:
     first = await ana.open()
     await ana.open()
     answer = await ana.http.patch(f"/threads/{first}", json={"metadata": {"website": "beta.io"}})
@@ -207,7 +209,7 @@ async def test_a_locked_threads_context_is_settled_and_the_rest_is_not(ana: Memb
 
 
 @pytest.mark.parametrize("key", ["status", "context_key", "locked_at", "archived_at", "reason"])
-async def test_nobody_but_the_policy_writes_its_keys(ana: Member, key: str) -> None:
+async def test_clients_cannot_write_policy_keys(ana: Member, key: str) -> None:
     first = await ana.open()
     await ana.open()
     for value in ("open", None):
@@ -219,7 +221,7 @@ async def test_nobody_but_the_policy_writes_its_keys(ana: Member, key: str) -> N
     assert await ana.standing(first) == "locked"
 
 
-# --- the gate ---------------------------------------------------------------
+# --- rejected writes --------------------------------------------------------
 
 
 def _post(path: str, body: Any) -> Callable[[Member, str], Awaitable[httpx.Response]]:
@@ -255,7 +257,7 @@ GATED = {
 
 
 async def _locked(ana: Member) -> str:
-    """A thread with a history that is locked."""
+    """Create a locked thread with a history."""
     thread = await ana.open()
     await ana.post(f"/threads/{thread}/runs/wait", RUN)
     await ana.open()
@@ -263,13 +265,15 @@ async def _locked(ana: Member) -> str:
 
 
 async def _everything(ana: Member, thread: str) -> list[Any]:
-    """All that a client can see of a thread."""
+    """Return everything that a client can read of a thread."""
     parts = ("", "/state", "/history", "/runs")
     return [await ana.get(f"/threads/{thread}{part}") for part in parts]
 
 
 @pytest.mark.parametrize("route", GATED)
-async def test_a_locked_thread_refuses_writes_and_stays_as_it_was(ana: Member, route: str) -> None:
+async def test_locked_thread_rejects_writes_with_409_and_does_not_change(
+    ana: Member, route: str
+) -> None:
     thread = await _locked(ana)
     before = await _everything(ana, thread)
     answer = await GATED[route](ana, thread)
@@ -287,8 +291,10 @@ async def test_a_locked_thread_refuses_writes_and_stays_as_it_was(ana: Member, r
 
 
 @pytest.mark.parametrize("route", GATED)
-async def test_a_thread_at_work_says_that_it_is_about_to_lock(ana: Member, route: str) -> None:
-    """And not that it is busy, which would have its client wait for nothing."""
+async def test_busy_superseded_thread_rejects_writes_as_pending_lock(
+    ana: Member, route: str
+) -> None:
+    """The answer is not that the thread is busy: then the client would wait in vain."""
     thread = await ana.open(agent="sleeper")
     run = await ana.run(thread, "sleeper", {}, after_seconds=3600)
     await ana.open(agent="sleeper")
@@ -302,7 +308,7 @@ async def test_a_thread_at_work_says_that_it_is_about_to_lock(ana: Member, route
     assert await ana.standing(thread) == "locked"
 
 
-async def test_the_event_stream_protocol_is_gated(ana: Member) -> None:
+async def test_locked_thread_rejects_protocol_commands(ana: Member) -> None:
     thread = await _locked(ana)
     before = await _everything(ana, thread)
     params = {"assistant_id": "echo", "input": {"value": "a"}}
@@ -313,7 +319,7 @@ async def test_the_event_stream_protocol_is_gated(ana: Member) -> None:
     assert await _everything(ana, thread) == before
 
 
-async def test_a_web_socket_is_gated(server: Running, ana: Member) -> None:
+async def test_locked_thread_rejects_runs_over_a_web_socket(server: Running, ana: Member) -> None:
     thread = await _locked(ana)
     before = await _everything(ana, thread)
     url = f"ws{server.url[4:]}/threads/{thread}/stream/events"
@@ -328,7 +334,7 @@ async def test_a_web_socket_is_gated(server: Running, ana: Member) -> None:
     assert await _everything(ana, thread) == before
 
 
-async def test_a_thread_of_the_event_stream_protocol_opens_like_others(ana: Member) -> None:
+async def test_thread_created_by_a_protocol_command_locks_the_first(ana: Member) -> None:
     first, second = await ana.open(), str(uuid4())
     params = {"assistant_id": "echo", "input": {}, "metadata": {"website": "acme.com"}}
     command = {"id": 1, "method": "run.start", "params": params}
@@ -337,7 +343,7 @@ async def test_a_thread_of_the_event_stream_protocol_opens_like_others(ana: Memb
     assert await ana.standings(first, second) == ["locked", "open"]
 
 
-async def test_an_answer_to_a_question_of_a_locked_thread_is_gated(ana: Member) -> None:
+async def test_locked_thread_rejects_an_answer_to_its_interrupt(ana: Member) -> None:
     thread = await ana.open()
     asked = {"assistant_id": "interrupt", "input": {}}
     state = await ana.post(f"/threads/{thread}/runs/wait", asked)
@@ -356,7 +362,7 @@ async def test_an_answer_to_a_question_of_a_locked_thread_is_gated(ana: Member) 
 
 
 async def _said(ana: Member, method: str, **more: Any) -> dict[str, Any]:
-    """The first answer to a message over A2A."""
+    """Send a message over A2A. Return the first answer."""
     [assistant] = await ana.post("/assistants/search", {"graph_id": "echo"})
     parts = [{"kind": "text", "text": "hello"}]
     message = {"role": "user", "messageId": "m", "parts": parts, **more}
@@ -375,7 +381,7 @@ A2A = ["message/send", "message/stream"]
 
 
 @pytest.mark.parametrize("method", A2A)
-async def test_agents_that_speak_a2a_are_gated(ana: Member, method: str) -> None:
+async def test_locked_thread_rejects_a2a_messages(ana: Member, method: str) -> None:
     thread = await _locked(ana)
     before = await _everything(ana, thread)
     answer = await _said(ana, method, contextId=thread)
@@ -387,8 +393,8 @@ async def test_agents_that_speak_a2a_are_gated(ana: Member, method: str) -> None
 
 
 @pytest.mark.parametrize("method", A2A)
-async def test_a_message_without_a_context_opens_a_thread(ana: Member, method: str) -> None:
-    """In A2A that is a new conversation; so what was open of its context locks."""
+async def test_a2a_message_without_context_id_opens_a_thread(ana: Member, method: str) -> None:
+    """In A2A this starts a new conversation, so the open thread of the context locks."""
     first = (await _said(ana, method))["result"]["contextId"]
     assert await ana.standing(first) == "open"
     again = (await _said(ana, method, contextId=first))["result"]["contextId"]
@@ -398,7 +404,7 @@ async def test_a_message_without_a_context_opens_a_thread(ana: Member, method: s
     assert "error" in await _said(ana, method, contextId=first)
 
 
-async def test_a_tool_call_over_mcp_runs_beside_the_threads(ana: Member) -> None:
+async def test_mcp_tool_call_creates_no_thread(ana: Member) -> None:
     thread = await ana.open()
     params = {"name": "sleeper", "arguments": {"seconds": 0.01}}
     rpc = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
@@ -408,8 +414,8 @@ async def test_a_tool_call_over_mcp_runs_beside_the_threads(ana: Member) -> None
     assert [row["thread_id"] for row in await ana.found()] == [thread]
 
 
-async def test_a_graph_hands_on_what_its_own_thread_says(ana: Member) -> None:
-    """To a thread of another context, which the policy opens."""
+async def test_graph_can_pass_its_thread_metadata_to_a_new_thread(ana: Member) -> None:
+    """The new thread has another context, and the policy opens it."""
     theirs = await ana.open("beta.io")
     thread = await ana.open(agent="loopback")
     given: dict[str, Any] = {"value": "x", "by": "remote"}
@@ -428,7 +434,7 @@ async def test_a_graph_hands_on_what_its_own_thread_says(ana: Member) -> None:
     assert await ana.standings(theirs, thread) == ["locked", "open"]
 
 
-async def test_a_cron_of_a_locked_thread_starts_nothing(server: Running, ana: Member) -> None:
+async def test_cron_of_a_locked_thread_starts_no_run(server: Running, ana: Member) -> None:
     thread = await ana.open()
     body = {**RUN, "schedule": "* * * * * *"}
     cron = await ana.post(f"/threads/{thread}/runs/crons", body)
@@ -449,8 +455,8 @@ async def test_a_cron_of_a_locked_thread_starts_nothing(server: Running, ana: Me
         await ana.http.delete(f"/runs/crons/{cron['cron_id']}")
 
 
-async def test_a_locked_thread_without_a_state_says_so_first(ana: Member) -> None:
-    """Whatever else is wrong with the write."""
+async def test_locked_thread_without_state_rejects_writes_with_409(ana: Member) -> None:
+    """The 409 precedes every other error of the write."""
     thread = await ana.open()
     await ana.open()
     for body in (STATE, {"values": {"nothing of the kind": 1}, "as_node": "nowhere"}):
@@ -458,7 +464,7 @@ async def test_a_locked_thread_without_a_state_says_so_first(ana: Member) -> Non
         assert (answer.status_code, answer.json()["error"]) == (409, "thread_locked")
 
 
-async def test_reading_history_and_joining_go_on(ana: Member) -> None:
+async def test_locked_thread_allows_reads_and_joins(ana: Member) -> None:
     thread = await _locked(ana)
     [run] = await ana.get(f"/threads/{thread}/runs")
     assert (await ana.get(f"/threads/{thread}/state"))["values"]["value"] == "a"

@@ -1,4 +1,4 @@
-"""Settings of the thread policy, what it tells of its decisions, and servers at a prefix."""
+"""Settings of the thread policy, its log and metrics, and its routes at a prefix."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -42,7 +42,7 @@ async def database(platform: None, tmp_path: Path) -> AsyncIterator[None]:
 
 
 async def _opened(website: str = "acme.com") -> UUID:
-    """A new thread of a policy agent."""
+    """Create a thread of a policy agent."""
     metadata = {"agent": "icp_finder", "website": website}
     made = await row(Threads.put(None, uuid4(), metadata=metadata, if_exists="raise"))
     return UUID(str(made["thread_id"]))
@@ -64,7 +64,9 @@ async def _statuses(*threads: UUID) -> list[str]:
     ],
     ids=str,
 )
-async def test_settings_of_the_rule(given: dict[str, Any], expected: list[str]) -> None:
+async def test_settings_limit_lock_and_archive_threads(
+    given: dict[str, Any], expected: list[str]
+) -> None:
     current().hooks = ThreadPolicy(ThreadSettings(**{"thread_stale_days": 0, **given}))
     assert await _statuses(*[await _opened() for _ in range(3)]) == expected
 
@@ -79,7 +81,9 @@ async def test_settings_of_the_rule(given: dict[str, Any], expected: list[str]) 
     ],
     ids=str,
 )
-async def test_settings_of_resuming(given: dict[str, Any], said: str | None) -> None:
+async def test_settings_decide_whether_resolve_resumes(
+    given: dict[str, Any], said: str | None
+) -> None:
     current().hooks = ThreadPolicy(ThreadSettings(**given))
     first, last = await _opened(), await _opened("beta.io")
     metadata = {"agent": "icp_finder"}
@@ -100,7 +104,7 @@ async def test_settings_of_resuming(given: dict[str, Any], said: str | None) -> 
 @pytest.mark.parametrize(
     "given", [{"single_thread_per_context": False}, {"max_open_threads_per_agent": 3}], ids=str
 )
-async def test_a_thread_that_is_left_locks_whatever_the_limits(given: dict[str, Any]) -> None:
+async def test_replaced_thread_locks_whatever_the_limits(given: dict[str, Any]) -> None:
     current().hooks = ThreadPolicy(ThreadSettings(**given))
     left, bystander = await _opened(), await _opened("beta.io")
     with noting(replaces=left):
@@ -109,7 +113,7 @@ async def test_a_thread_that_is_left_locks_whatever_the_limits(given: dict[str, 
 
 
 @pytest.mark.usefixtures("database")
-async def test_only_a_thread_of_the_same_agent_is_replaced() -> None:
+async def test_replacing_a_thread_of_another_agent_is_404() -> None:
     current().hooks = ThreadPolicy(ThreadSettings(thread_policy_agents=("icp_finder", "other")))
     metadata = {"agent": "other", "website": "acme.com"}
     other = await row(Threads.put(None, uuid4(), metadata=metadata, if_exists="raise"))
@@ -122,7 +126,7 @@ async def test_only_a_thread_of_the_same_agent_is_replaced() -> None:
 
 
 @pytest.mark.usefixtures("database")
-async def test_without_agents_there_is_no_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_policy_without_agents_is_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime.set_hooks(monkeypatch, ThreadPolicy(ThreadSettings(thread_policy_agents=())))
     for thread in (await _opened(), await _opened()):
         metadata = (await runtime.thread(thread))["metadata"]
@@ -154,7 +158,7 @@ async def ana(server: Running) -> AsyncIterator[Member]:
         yield client
 
 
-async def test_the_routes_are_where_the_platform_is(server: Running, ana: Member) -> None:
+async def test_policy_routes_are_served_at_the_prefix(server: Running, ana: Member) -> None:
     made = await ana.post("/threads/resolve", ACME)
     assert made["action"] == "create"
     thread = made["thread_id"]
@@ -166,7 +170,7 @@ async def test_the_routes_are_where_the_platform_is(server: Running, ana: Member
         assert (await outside.http.post("/threads/resolve", json=ACME)).status_code == 404
 
 
-async def test_stale_threads_are_archived_and_left_out_of_searches(ana: Member) -> None:
+async def test_stale_threads_are_archived_and_hidden_from_searches(ana: Member) -> None:
     old = [await ana.open() for _ in range(4)]
     last = old.pop()
     assert await ana.standings(*old, last) == ["archived"] * 3 + ["open"]
@@ -255,6 +259,6 @@ async def test_decisions_are_logged_and_counted(
 
 
 def decisions(server: Running, agent: str) -> list[dict[str, Any]]:
-    """The lines of the log about an agent's threads."""
+    """Return the lines of the log about an agent's threads."""
     lines = [json.loads(line) for line in server.log.read_text().splitlines()]
     return [line for line in lines if line["event"] == "Thread policy" and line["agent"] == agent]

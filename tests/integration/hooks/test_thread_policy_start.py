@@ -1,4 +1,4 @@
-"""Starting without a thread: what is resumed, offered or made, over every door that has none."""
+"""Requests without a thread: the policy resumes one, offers a choice or creates one."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ async def _resolve(ana: Member, **body: Any) -> Any:
 # --- resolve ----------------------------------------------------------------
 
 
-async def test_none_one_and_several(ana: Member) -> None:
+async def test_resolve_creates_resumes_or_offers_a_choice(ana: Member) -> None:
     made = await _resolve(ana, **ACME)
     assert made["action"] == "create"
     acme = made["thread_id"]
@@ -63,7 +63,7 @@ async def test_none_one_and_several(ana: Member) -> None:
     assert len(await ana.found()) == 3
 
 
-async def test_more_than_three_are_not_listed(ana: Member) -> None:
+async def test_resolve_lists_the_three_latest_candidates(ana: Member) -> None:
     for number in range(5):
         await ana.open(f"c{number}.com")
     choice = await _resolve(ana, agent="echo")
@@ -71,7 +71,7 @@ async def test_more_than_three_are_not_listed(ana: Member) -> None:
     assert "5 open sessions" in choice["message"]
 
 
-async def test_only_what_is_open_and_ones_own_is_resumed(server: Running, ana: Member) -> None:
+async def test_resolve_resumes_only_open_threads_of_the_user(server: Running, ana: Member) -> None:
     await ana.open()
     last = await ana.open()
     await ana.open(agent="sleeper")
@@ -104,14 +104,16 @@ async def test_only_what_is_open_and_ones_own_is_resumed(server: Running, ana: M
         ({"agent": "nowhere"}, 422),
     ],
 )
-async def test_a_bad_question_gets_a_clear_answer(ana: Member, body: Any, status: int) -> None:
+async def test_invalid_resolve_request_is_422_with_a_detail(
+    ana: Member, body: Any, status: int
+) -> None:
     answer = await ana.http.post("/threads/resolve", json=body)
     assert answer.status_code == status
     assert answer.json()["detail"]
     assert await ana.found() == []
 
 
-async def test_of_fifty_that_resolve_at_once_one_creates(ana: Member) -> None:
+async def test_one_of_fifty_concurrent_resolves_creates_the_thread(ana: Member) -> None:
     answers = await asyncio.gather(*(_resolve(ana, **ACME) for _ in range(50)))
     assert sorted(each["action"] for each in answers) == ["create"] + ["resume"] * 49
     assert len({each["thread_id"] for each in answers}) == 1
@@ -122,7 +124,7 @@ async def test_of_fifty_that_resolve_at_once_one_creates(ana: Member) -> None:
 
 
 @pytest.mark.parametrize("route", ["/runs/wait", "/runs/stream", "/runs"])
-async def test_a_run_without_a_thread_makes_one_and_then_goes_on_with_it(
+async def test_run_without_thread_creates_one_and_later_runs_continue_it(
     ana: Member, route: str
 ) -> None:
     places = []
@@ -137,7 +139,7 @@ async def test_a_run_without_a_thread_makes_one_and_then_goes_on_with_it(
     assert await ana.standing(places[0]) == "open"
 
 
-async def test_a_run_names_its_context_in_its_metadata(ana: Member) -> None:
+async def test_run_without_thread_takes_its_context_from_metadata(ana: Member) -> None:
     threads = {}
     for website in ("acme.com", "beta.io", "http://acme.com", "BETA.io"):
         body = {**RUN, "metadata": {"website": website}}
@@ -148,7 +150,7 @@ async def test_a_run_names_its_context_in_its_metadata(ana: Member) -> None:
     assert len(await ana.found()) == 2
 
 
-async def test_where_several_are_open_the_assistant_asks(ana: Member) -> None:
+async def test_run_without_thread_gets_a_choice_if_several_threads_are_open(ana: Member) -> None:
     acme, beta = await ana.open(), await ana.open("beta.io")
     waited = (await ana.http.post("/runs/wait", json=RUN)).json()
     [message] = waited["messages"]
@@ -167,11 +169,11 @@ async def test_where_several_are_open_the_assistant_asks(ana: Member) -> None:
     assert len(await ana.found()) == 2
 
 
-async def test_streams_stay_streams(ana: Member) -> None:
+async def test_stream_without_thread_sends_events_while_the_run_works(ana: Member) -> None:
     body = {"assistant_id": "sleeper", "input": {"seconds": 60}, "stream_mode": "updates"}
     async with ana.stream("POST", "/runs/stream", body) as events:
         first = await anext(events)
-        # The run has just begun to sleep.
+        # The run is still sleeping.
         assert first.name == "metadata"
         [thread] = await ana.found()
         assert thread["status"] == "busy"
@@ -181,7 +183,7 @@ async def test_streams_stay_streams(ana: Member) -> None:
 
 
 @pytest.mark.parametrize("named", ["graph", "system", "own"])
-async def test_an_assistant_of_the_agent_is_the_agent(ana: Member, named: str) -> None:
+async def test_any_assistant_of_a_policy_agent_gets_its_thread(ana: Member, named: str) -> None:
     assistant = "echo"
     if named == "system":
         search = {"graph_id": "echo", "metadata": {"created_by": "system"}}
@@ -197,7 +199,7 @@ async def test_an_assistant_of_the_agent_is_the_agent(ana: Member, named: str) -
     assert thread["thread_id"] in answer.headers["content-location"]
 
 
-async def test_other_agents_runs_stay_without_a_thread(ana: Member) -> None:
+async def test_stateless_runs_of_other_agents_keep_no_thread(ana: Member) -> None:
     body = {"assistant_id": "interrupt", "input": {}}
     answer = await ana.http.post("/runs/wait", json=body)
     assert "__interrupt__" in answer.json()
@@ -224,7 +226,9 @@ async def test_other_agents_runs_stay_without_a_thread(ana: Member) -> None:
     ],
 )
 @pytest.mark.parametrize("route", ["/runs/wait", "/runs/stream", "/runs"])
-async def test_a_refused_run_leaves_no_thread(ana: Member, route: str, body: Any) -> None:
+async def test_refused_run_without_thread_creates_no_thread(
+    ana: Member, route: str, body: Any
+) -> None:
     answer = await ana.http.post(route, json=body)
     assert 400 <= answer.status_code < 500
     assert answer.json()["detail"]
@@ -233,14 +237,16 @@ async def test_a_refused_run_leaves_no_thread(ana: Member, route: str, body: Any
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000])
 @pytest.mark.parametrize("route", ["/runs/wait", "/threads/resolve", "/threads/search"])
-async def test_what_is_no_json_is_refused(ana: Member, route: str, content: bytes) -> None:
+async def test_malformed_json_is_4xx_on_product_routes(
+    ana: Member, route: str, content: bytes
+) -> None:
     answer = await ana.http.post(
         route, content=content, headers={"content-type": "application/json"}
     )
     assert 400 <= answer.status_code < 500, answer.text
 
 
-async def test_a_body_that_is_too_large_is_refused(ana: Member) -> None:
+async def test_too_large_body_is_413_on_product_routes(ana: Member) -> None:
     async def pieces() -> Any:
         for _ in range(12):
             yield b"x" * 2**17
@@ -251,7 +257,7 @@ async def test_a_body_that_is_too_large_is_refused(ana: Member) -> None:
         assert (whole.status_code, streamed.status_code) == (413, 413)
 
 
-async def test_of_fifty_runs_at_once_all_are_on_one_thread(ana: Member) -> None:
+async def test_fifty_concurrent_runs_without_thread_share_one_thread(ana: Member) -> None:
     answers = await asyncio.gather(*(ana.http.post("/runs/wait", json=RUN) for _ in range(50)))
     assert {answer.status_code for answer in answers} == {200}
     threads = {answer.headers["content-location"].split("/")[2] for answer in answers}
@@ -260,15 +266,15 @@ async def test_of_fifty_runs_at_once_all_are_on_one_thread(ana: Member) -> None:
     assert [run["status"] for run in runs] == ["success"] * 50
 
 
-async def test_runs_and_new_threads_at_once(ana: Member) -> None:
-    """A thread that is locked between its choice and its run is not the end of the run."""
+async def test_runs_survive_concurrent_locks_of_their_thread(ana: Member) -> None:
+    """A run is retried if its thread is locked after it was chosen."""
     body = {**RUN, "metadata": {"website": "acme.com"}}
     answers = await asyncio.gather(
         *(ana.http.post("/runs/wait", json=body) for _ in range(25)),
         *(ana.http.post("/threads", json={"metadata": ACME}) for _ in range(25)),
     )
     runs = answers[:25]
-    # Only a new thread at the wrong moment three times in a row is the end of it.
+    # A run fails only if new threads lock its thread three times in a row.
     assert {answer.status_code for answer in runs} <= {200, 409}
     assert any(answer.status_code == 200 for answer in runs)
     for answer in runs:
@@ -281,7 +287,7 @@ async def test_runs_and_new_threads_at_once(ana: Member) -> None:
 # --- the SDK ----------------------------------------------------------------
 
 
-async def test_the_sdk_async(server: Running, ana: Member) -> None:
+async def test_async_sdk_runs_without_a_thread(server: Running, ana: Member) -> None:
     async with get_client(url=server.url, headers=ana.headers) as sdk:
         seen: list[Any] = []
         state = await sdk.runs.wait(None, "echo", input={"value": "a"}, on_run_created=seen.append)
@@ -306,7 +312,7 @@ async def test_the_sdk_async(server: Running, ana: Member) -> None:
         assert [row["thread_id"] for row in found] == [thread]
 
 
-def test_the_sdk_sync(server: Running) -> None:
+def test_sync_sdk_runs_without_a_thread(server: Running) -> None:
     with get_sync_client(url=server.url, headers=headers("t1", "sync")) as sdk:
         thread = sdk.threads.create(metadata=ACME)["thread_id"]
         state = sdk.runs.wait(None, "echo", input={"value": "a"})
@@ -328,7 +334,7 @@ def test_the_sdk_sync(server: Running) -> None:
         assert event.event == "values"
 
 
-# --- doors ------------------------------------------------------------------
+# --- tokens and origins -----------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -346,14 +352,16 @@ def test_the_sdk_sync(server: Running) -> None:
         ("/threads/count", {"include_archived": True}),
     ],
 )
-async def test_every_door_wants_a_valid_token(server: Running, path: str, body: Any) -> None:
+async def test_every_policy_route_needs_a_valid_token(
+    server: Running, path: str, body: Any
+) -> None:
     async with client(server, authorization="Bearer nonsense") as nobody:
         answer = await nobody.http.post(path, json=body)
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"] == "Bearer"
 
 
-async def test_another_origin_may_ask_if_it_is_listed(ana: Member) -> None:
+async def test_listed_origin_gets_cors_headers_on_policy_routes(ana: Member) -> None:
     asked = {"origin": ORIGIN, "access-control-request-method": "POST"}
     for path in ("/threads/resolve", "/threads/x/resume", "/runs/wait"):
         preflight = await ana.http.options(path, headers=asked)
@@ -364,8 +372,8 @@ async def test_another_origin_may_ask_if_it_is_listed(ana: Member) -> None:
         assert "content-location" in answer.headers["access-control-expose-headers"]
 
 
-async def test_a_run_that_is_retried_sees_no_leftover_of_the_resolution(ana: Member) -> None:
-    """What the middleware notes about a request ends with it."""
+async def test_resolution_of_a_run_does_not_affect_later_requests(ana: Member) -> None:
+    """Notes of the middleware about a request are gone after it."""
     await ana.post("/runs/wait", RUN)
     make = partial(ana.http.post, "/threads", json={"metadata": {"agent": "echo"}})
     first, second = (await make()).json(), (await make()).json()

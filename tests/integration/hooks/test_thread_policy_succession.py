@@ -1,4 +1,4 @@
-"""How one thread follows another: at work, locked, in another context, many at once, restarted."""
+"""How one thread replaces another: busy, locked, in another context, concurrently, after a restart."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ async def _resume(ana: Member, thread: str, **body: Any) -> Any:
 # --- a run in flight --------------------------------------------------------
 
 
-async def test_a_thread_at_work_finishes_and_then_locks(ana: Member, tmp_path: Path) -> None:
+async def test_busy_thread_locks_after_its_run_ends(ana: Member, tmp_path: Path) -> None:
     thread, morning = await ana.open(agent="sleeper"), tmp_path / "morning"
     run = await ana.run(thread, "sleeper", {"seconds": 60, "until": str(morning)})
     await ana.open(agent="sleeper")
@@ -41,7 +41,9 @@ async def test_a_thread_at_work_finishes_and_then_locks(ana: Member, tmp_path: P
     assert locked["values"]["slept"] == 60
 
 
-async def test_it_finishes_every_run_that_it_has_taken(ana: Member, tmp_path: Path) -> None:
+async def test_busy_thread_finishes_every_accepted_run_before_it_locks(
+    ana: Member, tmp_path: Path
+) -> None:
     thread, morning = await ana.open(agent="sleeper"), tmp_path / "morning"
     asked = {"seconds": 60, "until": str(morning)}
     runs = [await ana.run(thread, "sleeper", asked) for _ in range(3)]
@@ -53,7 +55,7 @@ async def test_it_finishes_every_run_that_it_has_taken(ana: Member, tmp_path: Pa
 
 @pytest.mark.parametrize("how", ["cancel", "rollback", "delete"])
 @pytest.mark.parametrize("when", ["running", "pending"])
-async def test_it_locks_however_its_run_ends(ana: Member, how: str, when: str) -> None:
+async def test_busy_thread_locks_however_its_run_ends(ana: Member, how: str, when: str) -> None:
     thread = await ana.open(agent="sleeper")
     later = {"after_seconds": 3600} if when == "pending" else {}
     run = await ana.run(thread, "sleeper", {"seconds": 60}, **later)
@@ -73,7 +75,7 @@ async def test_it_locks_however_its_run_ends(ana: Member, how: str, when: str) -
 # --- the context stays ------------------------------------------------------
 
 
-async def test_a_locked_thread_is_resumed_in_a_new_one(ana: Member) -> None:
+async def test_resuming_a_locked_thread_creates_a_new_one(ana: Member) -> None:
     first = await ana.open("https://acme.com", title="First")
     second = await ana.open()
     answer = await ana.post(f"/threads/{first}/resume")
@@ -88,7 +90,7 @@ async def test_a_locked_thread_is_resumed_in_a_new_one(ana: Member) -> None:
     assert opened == {"action": "resume", "thread_id": third}
 
 
-async def test_what_cannot_be_resumed(server: Running, ana: Member) -> None:
+async def test_thread_that_cannot_be_resumed_is_refused(server: Running, ana: Member) -> None:
     mine = await ana.open()
     await ana.open()
     async with member(server) as bob:
@@ -103,14 +105,14 @@ async def test_what_cannot_be_resumed(server: Running, ana: Member) -> None:
     assert (answer.status_code, answer.json()["error"]) == (409, "no_thread_policy")
 
 
-async def test_without_a_body_it_is_the_same(ana: Member) -> None:
-    """As browsers post where there is nothing to say."""
+async def test_resume_without_a_body_resumes_the_thread(ana: Member) -> None:
+    """Browsers send a POST without content so."""
     thread = await ana.open()
     answer = await ana.http.post(f"/threads/{thread}/resume")
     assert answer.json() == {"action": "resume", "thread_id": thread}
 
 
-async def test_an_administrator_resumes_anothers_thread_in_one_of_their_own(
+async def test_administrator_resumes_a_foreign_locked_thread_in_an_own_one(
     server: Running, ana: Member
 ) -> None:
     thread = await ana.open()
@@ -139,7 +141,7 @@ async def test_an_administrator_resumes_anothers_thread_in_one_of_their_own(
     ],
     ids=str,
 )
-async def test_an_open_thread_locks_and_one_of_the_new_context_opens(
+async def test_resuming_with_a_new_context_locks_the_thread_and_opens_another(
     ana: Member, body: dict[str, Any], key: str
 ) -> None:
     thread = await ana.open(title="First")
@@ -161,7 +163,7 @@ async def test_an_open_thread_locks_and_one_of_the_new_context_opens(
     await ana.post(f"/threads/{made['thread_id']}/runs/wait", RUN)
 
 
-async def test_the_same_context_in_other_words_goes_on(ana: Member) -> None:
+async def test_resuming_with_an_equivalent_context_keeps_the_thread(ana: Member) -> None:
     thread = await ana.open()
     for website in ("acme.com", "HTTPS://shop.Acme.com:443/x"):
         answer = await _resume(ana, thread, website=website)
@@ -171,7 +173,7 @@ async def test_the_same_context_in_other_words_goes_on(ana: Member) -> None:
     assert len(await ana.found()) == 1
 
 
-async def test_the_rule_holds_in_the_new_context_too(ana: Member) -> None:
+async def test_resuming_into_a_context_locks_the_open_thread_there(ana: Member) -> None:
     there, bystander = await ana.open("beta.io"), await ana.open("gamma.org")
     moving = await ana.open("acme.com")
     made = await _resume(ana, moving, website="beta.io")
@@ -181,14 +183,16 @@ async def test_the_rule_holds_in_the_new_context_too(ana: Member) -> None:
     assert reasons == ["superseded", "context_changed"]
 
 
-async def test_a_locked_thread_is_followed_by_one_of_another_context(ana: Member) -> None:
+async def test_resuming_a_locked_thread_can_change_the_context(ana: Member) -> None:
     first, second = await ana.open(), await ana.open()
     made = await _resume(ana, first, website="beta.io")
     assert await ana.standings(first, second, made["thread_id"]) == ["locked", "open", "open"]
     assert (await ana.metadata(first))["reason"] == "superseded"
 
 
-async def test_a_thread_at_work_finishes_first(ana: Member) -> None:
+async def test_resuming_a_busy_thread_with_a_new_context_locks_it_after_its_run(
+    ana: Member,
+) -> None:
     thread = await ana.open(agent="sleeper")
     run = await ana.run(thread, "sleeper", {}, after_seconds=3600)
     made = await _resume(ana, thread, website="beta.io")
@@ -211,7 +215,7 @@ async def test_a_thread_at_work_finishes_first(ana: Member) -> None:
     ],
     ids=str,
 )
-async def test_a_context_that_makes_no_sense_changes_nothing(
+async def test_resuming_with_an_invalid_context_is_422_and_changes_nothing(
     ana: Member, body: Any, problem: str
 ) -> None:
     thread = await ana.open()
@@ -226,7 +230,9 @@ async def test_a_context_that_makes_no_sense_changes_nothing(
     assert len(await ana.found()) == 1
 
 
-async def test_nobody_leaves_anothers_thread(server: Running, ana: Member) -> None:
+async def test_resuming_a_foreign_thread_is_404_like_a_missing_one(
+    server: Running, ana: Member
+) -> None:
     mine = await ana.open()
     body = {"website": "beta.io"}
     async with member(server) as bob, member(server, ana.name, "t2", "tenant_admin") as namesake:
@@ -242,9 +248,7 @@ async def test_nobody_leaves_anothers_thread(server: Running, ana: Member) -> No
 # --- races and restarts -----------------------------------------------------
 
 
-async def test_of_many_at_once_one_stays_open_and_the_old_one_locks_once(
-    server: Running, ana: Member
-) -> None:
+async def test_concurrent_resumes_lock_the_old_thread_once(server: Running, ana: Member) -> None:
     thread = await ana.open()
     answers = await asyncio.gather(
         *(_resume(ana, thread, website="beta.io") for _ in range(20)),
@@ -265,7 +269,9 @@ async def test_of_many_at_once_one_stays_open_and_the_old_one_locks_once(
     assert [(line["reason"], line["by"] in made) for line in locked] == [("context_changed", True)]
 
 
-async def test_changing_and_opening_at_once_leave_one_open_of_each_context(ana: Member) -> None:
+async def test_concurrent_resumes_and_creations_leave_one_open_thread_per_context(
+    ana: Member,
+) -> None:
     thread = await ana.open()
     await asyncio.gather(
         *(_resume(ana, thread, website="beta.io") for _ in range(10)),
@@ -277,13 +283,15 @@ async def test_changing_and_opening_at_once_leave_one_open_of_each_context(ana: 
     assert keys == ["domain:acme.com", "domain:beta.io"]
 
 
-async def test_of_fifty_that_open_at_once_one_stays_open(ana: Member) -> None:
+async def test_one_of_fifty_threads_created_at_once_stays_open(ana: Member) -> None:
     threads = await asyncio.gather(*(ana.open() for _ in range(50)))
     found = sorted(await ana.standings(*threads))
     assert found == ["locked"] * 49 + ["open"]
 
 
-async def test_runs_and_openings_at_once_leave_one_open_and_every_run_whole(ana: Member) -> None:
+async def test_concurrent_runs_and_creations_leave_one_open_thread_and_whole_runs(
+    ana: Member,
+) -> None:
     async def run_on(thread: str) -> tuple[str, httpx.Response]:
         return thread, await ana.http.post(f"/threads/{thread}/runs/wait", json=RUN)
 
@@ -302,13 +310,13 @@ async def test_runs_and_openings_at_once_leave_one_open_and_every_run_whole(ana:
             assert answer.status_code == 409
             assert answer.json()["error"] == "thread_locked"
             assert runs == []
-    # The last one that opened was never locked.
+    # The thread that was created last is never locked.
     assert accepted >= 1
     found = sorted([await ana.standing(thread) for thread, _ in answers])
     assert found == ["locked"] * 49 + ["open"]
 
 
-async def test_the_policy_survives_the_death_of_the_process(
+async def test_policy_survives_a_killed_process(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = tmp_path_factory.mktemp("restart")

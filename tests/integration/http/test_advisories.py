@@ -1,8 +1,7 @@
-"""Advisories against LangGraph, its servers and Starlette, each tried on ours.
+"""Published advisories against LangGraph, its servers and Starlette, each tried on this server.
 
-The server is the real one, with `tests/graphs/auth.py`: whatever `bob` makes is
-bob's, and `ada` and `eve` try to get at it. What is tried at the root and at a
-prefix with everything open around it is in `test_security_baseline.py`.
+The server uses `tests/graphs/auth.py`: objects that bob creates are bob's, and ada tries to reach
+them. `test_security_baseline.py` tries attacks at the root and at a prefix.
 """
 
 import json
@@ -36,11 +35,11 @@ CRON = {**RUN, "schedule": "0 0 1 1 *"}
 
 @dataclass(frozen=True)
 class Victim:
-    """Bob's things, and who tries to get at them.
+    """Bob's objects on a server, and its clients.
 
     Attributes:
-        bob, ada, nobody: Clients of the same server; the last one without a user.
-        ids: Of bob's thread, run, assistant and cron.
+        bob, ada, nobody: Clients of the same server; `nobody` is not authenticated.
+        ids: Ids of bob's thread, run, assistant and cron.
     """
 
     server: Running
@@ -51,7 +50,7 @@ class Victim:
     ids: dict[str, str]
 
     def contents(self) -> dict[str, list[Any]]:
-        """Every row of every table."""
+        """Return every row of every table."""
         return databases.contents(self.database)
 
     def state(self) -> Any:
@@ -111,13 +110,13 @@ def victim(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def untouched(victim: Victim) -> Iterator[Victim]:
-    """The victim, whose database must be the same afterwards."""
+    """The victim; the test fails if its database changes."""
     before = victim.contents()
     yield victim
     assert victim.contents() == before
 
 
-# --- the one that covers most: every operation on what is another's ------------
+# --- every operation on a foreign object ---------------------------------------
 
 BODIES: dict[str, Any] = {
     "PATCH /assistants/{assistant_id}": {"name": "mine now"},
@@ -148,7 +147,7 @@ BODIES: dict[str, Any] = {
 
 
 def operations(victim: Victim) -> list[tuple[str, str, str]]:
-    """Every operation on a thing with an id: its name, method and path with bob's ids."""
+    """Return every operation on an object: its name, method and path with bob's ids."""
     paths = get(victim.nobody, "/openapi.json")["paths"]
     ids = {**victim.ids, "namespace": "x"}
     return [
@@ -159,8 +158,8 @@ def operations(victim: Victim) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_every_operation_on_what_is_anothers(untouched: Victim) -> None:
-    """CVE-2026-44504, GHSA-747p-c922-m55f and their kind: filters are enforced by the runtime."""
+def test_every_operation_on_a_foreign_object_is_refused(untouched: Victim) -> None:
+    """CVE-2026-44504, GHSA-747p-c922-m55f and similar: the runtime enforces filters."""
     asked = operations(untouched)
     assert len(asked) > 30
     admitted = {}
@@ -171,8 +170,8 @@ def test_every_operation_on_what_is_anothers(untouched: Victim) -> None:
                 continue
             text = next(answer.iter_text(), "")
             if not text and "event-stream" in answer.headers["content-type"]:
-                continue  # over before anything was said
-        # In protocols that answer 200 the refusal is in the body, of a stream its first event.
+                continue  # the stream ended without an event
+        # Protocols that answer 200 refuse in the body; streams refuse in their first event.
         if not any(word in text for word in ('"error"', "event: error", "not found")):
             admitted[name] = f"{answer.status_code} {text[:200]}"
     assert admitted == {}
@@ -182,7 +181,7 @@ def test_every_operation_on_what_is_anothers(untouched: Victim) -> None:
 
 
 @pytest.mark.parametrize("route", ["runs", "runs/wait", "runs/stream"])
-def test_ghsa_747p_c922_m55f_a_run_that_would_create_a_thread(
+def test_ghsa_747p_c922_m55f_run_with_if_not_exists_on_a_foreign_thread_is_404(
     untouched: Victim, route: str
 ) -> None:
     """`if_not_exists=create` skipped the filter of the thread that does exist."""
@@ -193,15 +192,15 @@ def test_ghsa_747p_c922_m55f_a_run_that_would_create_a_thread(
         assert answer.status_code == 404
 
 
-def test_ghsa_747p_c922_m55f_a_thread_that_would_be_created(untouched: Victim) -> None:
-    """`if_exists=do_nothing` must not hand over the row that is there."""
+def test_ghsa_747p_c922_m55f_creating_a_foreign_thread_again_is_409(untouched: Victim) -> None:
+    """`if_exists=do_nothing` must not return a foreign row."""
     body = {"thread_id": untouched.ids["thread_id"], "if_exists": "do_nothing"}
     answer = untouched.ada.post("/threads", json=body)
     assert answer.status_code == 409
     assert "bobs" not in answer.text
 
 
-def test_ghsa_747p_c922_m55f_an_assistant_that_would_be_created(untouched: Victim) -> None:
+def test_ghsa_747p_c922_m55f_creating_a_foreign_assistant_again_is_409(untouched: Victim) -> None:
     body = {
         "assistant_id": untouched.ids["assistant_id"],
         "graph_id": "echo",
@@ -210,8 +209,8 @@ def test_ghsa_747p_c922_m55f_an_assistant_that_would_be_created(untouched: Victi
     assert untouched.ada.post("/assistants", json=body).status_code == 409
 
 
-def test_ghsa_jfj5_wrj9_63x4_a_run_of_anothers_assistant(victim: Victim) -> None:
-    """`assistants.read` was not asked when a run was created."""
+def test_ghsa_jfj5_wrj9_63x4_run_of_a_foreign_assistant_is_404(victim: Victim) -> None:
+    """Creating a run did not call the handler of `assistants.read`."""
     body = {**RUN, "assistant_id": victim.ids["assistant_id"]}
     thread = post(victim.ada, "/threads", {})["thread_id"]
     before = victim.contents()
@@ -228,7 +227,7 @@ def test_ghsa_jfj5_wrj9_63x4_a_run_of_anothers_assistant(victim: Victim) -> None
     assert victim.contents() == before
 
 
-def test_ghsa_jfj5_wrj9_63x4_its_owner_may(victim: Victim) -> None:
+def test_ghsa_jfj5_wrj9_63x4_owner_may_run_the_assistant(victim: Victim) -> None:
     post(victim.bob, "/runs/wait", {**RUN, "assistant_id": victim.ids["assistant_id"]})
 
 
@@ -257,7 +256,7 @@ WEBHOOKS = [
         ("PATCH", "/runs/crons/{cron_id}"),
     ],
 )
-def test_ghsa_2c9q_c2q9_qgqv_a_webhook_into_the_house(
+def test_ghsa_2c9q_c2q9_qgqv_private_webhook_is_422_on_every_route(
     untouched: Victim, method: str, path: str
 ) -> None:
     """GHSA-q3v5-r5ch-p57j too: such a webhook called the API itself, without authentication."""
@@ -268,8 +267,8 @@ def test_ghsa_2c9q_c2q9_qgqv_a_webhook_into_the_house(
         assert answer.status_code == 422, webhook
 
 
-class _Door(BaseHTTPRequestHandler):
-    """Sends whoever comes on to the same server by another name."""
+class _Redirect(BaseHTTPRequestHandler):
+    """Redirects `/redirect` to a private address of the same server."""
 
     visited: list[str]
 
@@ -284,13 +283,13 @@ class _Door(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Tests print enough."""
+        """Print nothing."""
 
 
 @contextmanager
-def door() -> Iterator[tuple[str, list[str]]]:
+def redirecting() -> Iterator[tuple[str, list[str]]]:
     visited: list[str] = []
-    kind = type("Door", (_Door,), {"visited": visited})
+    kind = type("Redirect", (_Redirect,), {"visited": visited})
     with HTTPServer(("127.0.0.1", 0), kind) as listening:
         thread = threading.Thread(target=listening.serve_forever)
         thread.start()
@@ -299,11 +298,11 @@ def door() -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
-def test_ghsa_2c9q_c2q9_qgqv_a_webhook_that_is_redirected(tmp_path: Path) -> None:
-    """An address that may be called sends the server on to one that may not."""
+def test_ghsa_2c9q_c2q9_qgqv_webhook_redirects_are_not_followed(tmp_path: Path) -> None:
+    """An allowed address redirects the server to a forbidden one."""
     webhooks = {"url": {"allowed_domains": ["localhost"]}}
     with (
-        door() as (url, visited),
+        redirecting() as (url, visited),
         served(
             tmp_path, config(tmp_path, webhooks=webhooks), ALLOW_PRIVATE_WEBHOOKS="true"
         ) as server,
@@ -323,7 +322,7 @@ def wait_for(true: Callable[[], bool]) -> None:
 
 
 def test_agent_server_0_7_29_crons_belong_to_their_owner(untouched: Victim) -> None:
-    """0.7.36, too: no handler was asked, or not with the cron's thread."""
+    """0.7.36 too: no handler was called, or not for the cron's thread."""
     cron = f"/runs/crons/{untouched.ids['cron_id']}"
     assert untouched.ada.get(cron).status_code == 404
     assert untouched.ada.patch(cron, json={"input": {"value": "hers"}}).status_code == 404
@@ -339,8 +338,8 @@ def test_agent_server_0_7_29_crons_belong_to_their_owner(untouched: Victim) -> N
 INJECTION = "x\r\n\r\nevent: evil\r\ndata: {}\r\n\r\n\n\nevent: evil\ndata: {}\n\n"
 
 
-def test_agent_server_0_7_32_lines_cannot_be_put_into_an_event_stream(victim: Victim) -> None:
-    """CR and LF in what a client sends must not make events of their own."""
+def test_agent_server_0_7_32_newlines_cannot_inject_stream_events(victim: Victim) -> None:
+    """CR and LF in a client's values must not create events in the stream."""
     modes = ["values", "updates", "debug", "messages", "custom", "events"]
     body = {
         **RUN,
@@ -358,7 +357,7 @@ def test_agent_server_0_7_32_lines_cannot_be_put_into_an_event_stream(victim: Vi
     assert all(line == "" or line.startswith(("event: ", "data: ", "id: ", ":")) for line in found)
 
 
-def test_agent_server_0_7_32_a_failed_run_tells_its_error_and_nothing_else(victim: Victim) -> None:
+def test_agent_server_0_7_32_failed_run_shows_its_error_without_internals(victim: Victim) -> None:
     body = {"assistant_id": "failing", "input": {"error": "KeyError", "message": "the cause"}}
     thread = post(victim.ada, "/threads", {})["thread_id"]
     with victim.ada.stream("POST", f"/threads/{thread}/runs/stream", json=body) as answer:
@@ -370,8 +369,8 @@ def test_agent_server_0_7_32_a_failed_run_tells_its_error_and_nothing_else(victi
     assert str(GRAPHS) not in shown
 
 
-def test_agent_server_0_7_33_items_of_others(victim: Victim) -> None:
-    """The handler moves everyone into a namespace of their own, which no request names."""
+def test_agent_server_0_7_33_store_items_of_other_users_are_hidden(victim: Victim) -> None:
+    """The handler prefixes each namespace with the user, which no request names."""
     item = {"namespace": ["notes"], "key": "k"}
     assert victim.bob.put("/store/items", json={**item, "value": {"x": "bobs"}}).is_success
     before = victim.contents()
@@ -384,7 +383,7 @@ def test_agent_server_0_7_33_items_of_others(victim: Victim) -> None:
         listed = victim.ada.post("/store/namespaces", json={"prefix": prefix} if prefix else {})
         assert "bob" not in listed.text
     assert victim.contents() == before
-    # What she writes and deletes under his name is hers.
+    # Items that ada writes or deletes under bob's namespace are ada's.
     hers = {"namespace": ["bob", "notes"], "key": "k"}
     assert victim.ada.put("/store/items", json={**hers, "value": {"x": "hers"}}).is_success
     assert victim.ada.request("DELETE", "/store/items", json=item).is_success
@@ -393,8 +392,10 @@ def test_agent_server_0_7_33_items_of_others(victim: Victim) -> None:
 
 
 @pytest.mark.parametrize("user", ["bo", "bobby", "b%", "b_b", "%", "bo*", "BOB"])
-def test_cve_2026_71433_a_user_whose_name_is_like_anothers(victim: Victim, user: str) -> None:
-    """Prefixes matched by LIKE, or without the end of a label, cross tenants."""
+def test_cve_2026_71433_users_with_similar_names_see_nothing_of_each_other(
+    victim: Victim, user: str
+) -> None:
+    """Prefixes matched by LIKE, or not up to the end of a label, cross tenants."""
     item = {"namespace": ["secrets"], "key": "k", "value": {"x": "bobs"}}
     assert victim.bob.put("/store/items", json=item).is_success
     with httpx.Client(base_url=victim.server.url, headers={"x-user": user}) as other:
@@ -404,8 +405,8 @@ def test_cve_2026_71433_a_user_whose_name_is_like_anothers(victim: Victim, user:
         assert post(other, "/threads/search", {}) == []
 
 
-def test_agent_server_0_7_45_null_bytes(victim: Victim) -> None:
-    """Text with NUL made requests, and runs, fail for ever."""
+def test_agent_server_0_7_45_nul_characters_do_not_break_runs(victim: Victim) -> None:
+    """Text with NUL made requests fail, and runs fail on every retry."""
     body = {**RUN, "input": {"value": "a\x00b"}, "metadata": {"a": "\x00"}}
     thread = post(victim.ada, "/threads", {"metadata": {"k": "\x00"}})["thread_id"]
     post(victim.ada, f"/threads/{thread}/runs/wait", body)
@@ -414,7 +415,7 @@ def test_agent_server_0_7_45_null_bytes(victim: Victim) -> None:
     item = {"namespace": ["a"], "key": "a\x00b", "value": {"x": "\x00"}}
     put = victim.ada.put("/store/items", json=item)
     if databases.kind() == "postgresql":
-        # Its text cannot hold that character: refused, not failed.
+        # Text of Postgres cannot hold NUL: the server refuses it with a 400, not a 500.
         assert put.status_code == 400
         return
     assert put.is_success
@@ -441,15 +442,13 @@ def test_agent_server_0_7_45_null_bytes(victim: Victim) -> None:
         "/docs%2f..%2fthreads/search",
     ],
 )
-def test_agent_server_0_7_68_no_path_leads_around_authentication(
-    untouched: Victim, path: str
-) -> None:
+def test_agent_server_0_7_68_no_path_bypasses_authentication(untouched: Victim, path: str) -> None:
     assert raw_status(untouched, "POST", path) in (401, 404, 405)
     assert raw_status(untouched, "GET", path) in (401, 404, 405)
 
 
 def raw_status(victim: Victim, method: str, target: str, *headers: str) -> int:
-    """The status for a request line as written: clients tidy paths up."""
+    """Send a request line as written, because clients normalize paths. Return the status."""
     url = httpx.URL(victim.server.url)
     lines = [f"{method} {target} HTTP/1.1", *(headers or ("host: x",)), "connection: close"]
     if method == "POST":
@@ -461,8 +460,8 @@ def raw_status(victim: Victim, method: str, target: str, *headers: str) -> int:
             return int(answer.readline().split()[1])
 
 
-def test_ghsa_studio_header_makes_nobody_a_user(untouched: Victim) -> None:
-    """`x-auth-scheme: langsmith` becomes a user that sees everything, where it is let."""
+def test_studio_header_authenticates_no_request(untouched: Victim) -> None:
+    """Servers that allow `x-auth-scheme: langsmith` give it a user that sees everything."""
     for extra in ({}, {"x-api-key": "lsv2_x"}, {"authorization": "Bearer x"}):
         headers = {"x-auth-scheme": "langsmith", **extra}
         for _, method, path in operations(untouched):
@@ -492,10 +491,10 @@ def test_ghsa_studio_header_makes_nobody_a_user(untouched: Victim) -> None:
     ],
     ids=str,
 )
-def test_cve_2026_44504_a_run_cannot_be_moved_to_anothers_thread(
+def test_cve_2026_44504_run_body_cannot_redirect_to_a_foreign_thread(
     victim: Victim, trick: dict[str, Any]
 ) -> None:
-    """GHSA-m98r-6667-4wq7, and Aegra#431: the thread that counts is the one in the path."""
+    """GHSA-m98r-6667-4wq7 and Aegra#431: only the thread in the path counts."""
     text = json.dumps(trick).replace("BOB", victim.ids["thread_id"])
     text = text.replace("CHECKPOINT", victim.ids["checkpoint_id"]).replace("RUN", "x")
     body = {**RUN, **json.loads(text)}
@@ -514,7 +513,7 @@ def test_cve_2026_44504_a_run_cannot_be_moved_to_anothers_thread(
     assert mine == []
 
 
-def test_cve_2026_44504_states_of_anothers_thread(victim: Victim) -> None:
+def test_cve_2026_44504_checkpoint_body_cannot_reach_a_foreign_thread(victim: Victim) -> None:
     """A checkpoint in the body names another thread than the path."""
     thread = post(victim.ada, "/threads", {"metadata": {"graph_id": "echo"}})["thread_id"]
     checkpoint = {
@@ -536,7 +535,7 @@ def test_cve_2026_44504_states_of_anothers_thread(victim: Victim) -> None:
     assert victim.state() == before
 
 
-def test_aegra_499_a_deleted_thread_leaves_nothing(victim: Victim) -> None:
+def test_aegra_499_deleted_thread_leaves_no_row(victim: Victim) -> None:
     thread = post(victim.ada, "/threads", {})["thread_id"]
     post(victim.ada, f"/threads/{thread}/runs/wait", RUN)
     assert thread in str(victim.contents()) or thread.replace("-", "") in str(victim.contents())
@@ -564,11 +563,11 @@ SQL = [
 
 
 @pytest.mark.parametrize("key", SQL)
-def test_cve_2025_67644_keys_of_filters_are_no_sql(untouched: Victim, key: str) -> None:
+def test_cve_2025_67644_filter_keys_are_never_sql(untouched: Victim, key: str) -> None:
     """GHSA-9rwj-6rc7-p77c: metadata keys went into the statement of SqliteSaver as text."""
     if "\x00" in key and databases.kind() == "postgresql":
-        # No JSON of Postgres holds that character: it is refused where there is anything to compare
-        # it with, and else finds nothing.
+        # JSON of Postgres cannot hold NUL: the filter is refused if there are rows to compare, and
+        # otherwise finds nothing.
         for path, where in (("threads/count", "values"), ("store/items/search", "filter")):
             answer = untouched.ada.post(f"/{path}", json={where: {key: "x"}})
             assert answer.status_code == 400 or answer.json() in (0, {"items": []}), answer.text
@@ -581,7 +580,7 @@ def test_cve_2025_67644_keys_of_filters_are_no_sql(untouched: Victim, key: str) 
             assert post(untouched.ada, path, {"metadata": wanted}) == []
         assert post(untouched.ada, "/assistants/search", {"metadata": wanted}) == []
         history = f"/threads/{untouched.ids['thread_id']}/history"
-        # As everywhere in langgraph, null is what a missing key has.
+        # In langgraph, a filter for null matches a missing key.
         past = post(untouched.bob, history, {"metadata": wanted, "limit": 9})
         assert len(past) == (3 if wanted == {key: None} else 0)
         assert untouched.ada.post(history, json={"metadata": wanted}).status_code == 404
@@ -593,7 +592,7 @@ def test_cve_2025_67644_keys_of_filters_are_no_sql(untouched: Victim, key: str) 
 
 
 @pytest.mark.parametrize("text", SQL)
-def test_cve_2025_8709_operators_and_names_of_the_store_are_no_sql(
+def test_cve_2025_8709_store_operators_and_names_are_never_sql(
     untouched: Victim, text: str
 ) -> None:
     """GHSA-4h97-wpxp-3757 and CVE-2025-64104: the same in SqliteStore."""
@@ -610,7 +609,7 @@ def test_cve_2025_8709_operators_and_names_of_the_store_are_no_sql(
         assert answer.status_code < 500 and "bob" not in answer.text
 
 
-def test_cve_2026_48776_ids_that_climb(untouched: Victim) -> None:
+def test_cve_2026_48776_ids_with_path_traversal_are_4xx(untouched: Victim) -> None:
     """GHSA-w39p-vh2g-g8g5: ids with `../` reached other routes with the caller's rights."""
     for identifier in ("..%2f..%2fassistants%2fsearch", "%2e%2e%2fsearch", "..%5c..%5cthreads"):
         for path in (
@@ -624,7 +623,7 @@ def test_cve_2026_48776_ids_that_climb(untouched: Victim) -> None:
         assert answer.status_code in (400, 404)
 
 
-# --- checkpoints as a way in --------------------------------------------------
+# --- attacks through checkpoints ----------------------------------------------
 
 
 def _msgpack(code: int, *call: Any) -> Callable[[Any], tuple[str, bytes]]:
@@ -670,15 +669,17 @@ ATTACKS = {
     "CVE-2026-28277 a method": _msgpack(3, "os", "system", "touch RAN", "__call__"),
     "CVE-2026-28277 a model": _msgpack(5, "evil", "Evil", {}, "model_validate_json"),
 }
-# What no version that we may be installed with does any more, trusting or not.
+# No supported version of the serializer runs these any more, even if configured to trust them.
 STOPPED = ("CVE-2025-64439 constructor in json", "CVE-2026-28277 a method")
 EVIL = "import pathlib\n\npathlib.Path('RAN').touch()\n"
 
 
-def test_the_forged_rows_are_dangerous(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the next test sends would run where nothing stops it."""
+def test_forged_rows_run_code_where_nothing_stops_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trusting serializer runs the attacks of the next test."""
     (tmp_path / "evil.py").write_text(EVIL)
-    # It runs when it is imported, each time.
+    # The module runs its code at each import.
     monkeypatch.delitem(sys.modules, "evil", raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -705,27 +706,25 @@ def attacked(
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_row_forged_in_the_database_runs_no_code(
-    attacked: tuple[Path, httpx.Client], attack: str
-) -> None:
-    """The second half of the known chain: SQL injection, forged row, code. From end to end."""
+def test_forged_database_row_runs_no_code(attacked: tuple[Path, httpx.Client], attack: str) -> None:
+    """The second half of the known chain: SQL injection, forged row, code execution."""
     folder, bob = attacked
     thread = post(bob, "/threads", {})["thread_id"]
     post(bob, f"/threads/{thread}/runs/wait", RUN)
     _forge(folder / "data.db", thread, ATTACKS[attack])
-    # It may be shown as data or be refused, but nothing of it runs, whoever reads it.
+    # The server may show it as data or refuse it, but no reader runs its code.
     bob.get(f"/threads/{thread}/state")
     bob.post(f"/threads/{thread}/history", json={"limit": 9})
     bob.post(f"/threads/{thread}/runs/wait", json=RUN)
     bob.post(f"/threads/{thread}/state", json={"values": {"value": "x"}, "as_node": "echo"})
     bob.post(f"/threads/{thread}/copy")
     assert list(folder.rglob("RAN")) == []
-    # The server goes on for everybody else.
+    # The server still serves other requests.
     post(bob, "/runs/wait", RUN)
 
 
 def _forge(database: Path, thread: str, attack: Callable[[Any], tuple[str, bytes]]) -> None:
-    """Have everything that is kept of a thread's values be the attack."""
+    """Replace every stored value of a thread by the attack."""
     serializer = JsonPlusSerializer()
     writes, value, values = "writes", "value", ("checkpoints", "checkpoint")
     if databases.kind() == "postgresql":
@@ -736,7 +735,7 @@ def _forge(database: Path, thread: str, attack: Callable[[Any], tuple[str, bytes
     )
     assert kept
     for kind, blob in kept:
-        # A file keeps a checkpoint whole; Postgres each value by itself, so that any will do.
+        # SQLite stores a whole checkpoint in a row, Postgres each value in its own.
         of = serializer.loads_typed((kind, blob)) if value == "value" else _checkpoint()
         forged = attack(of)
         databases.execute(
@@ -760,8 +759,10 @@ def _checkpoint() -> Any:
     "host",
     ["127.0.0.1/ok?", "x/docs#", "x@127.0.0.1", "127.0.0.1:80/ui/", "[::1]/noauth", "x y", "/ok"],
 )
-def test_cve_2026_48710_the_host_header_decides_nothing(untouched: Victim, host: str) -> None:
-    """GHSA-86qp-5c8j-p5mr: `request.url.path` could be chosen by the Host header."""
+def test_cve_2026_48710_host_header_does_not_bypass_authentication(
+    untouched: Victim, host: str
+) -> None:
+    """GHSA-86qp-5c8j-p5mr: the Host header could set `request.url.path`."""
     for path in ("/threads/search", "/store/items/search"):
         assert raw_status(untouched, "POST", path, f"host: {host}") in (400, 401)
 
@@ -769,14 +770,14 @@ def test_cve_2026_48710_the_host_header_decides_nothing(untouched: Victim, host:
 @pytest.mark.parametrize(
     "target", ["http://evil.example/threads/search", "//evil.example/threads/search", "*", "x"]
 )
-def test_cve_2026_54282_a_target_with_a_host_decides_nothing(
+def test_cve_2026_54282_absolute_request_target_does_not_bypass_authentication(
     untouched: Victim, target: str
 ) -> None:
     """GHSA-jp82-jpqv-5vv3: a path that reads like a host."""
     assert raw_status(untouched, "POST", target) in (400, 401, 404)
 
 
-def test_cve_2025_62727_many_ranges(untouched: Victim) -> None:
+def test_cve_2025_62727_long_range_header_is_answered_quickly(untouched: Victim) -> None:
     """GHSA-7f5h-v6xp-fcq8: quadratic work for a long Range header."""
     ranges = "bytes=" + ",".join(f"{n}-{n + 1}" for n in range(5000))
     started = time.monotonic()

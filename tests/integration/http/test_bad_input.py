@@ -1,4 +1,4 @@
-"""What fuzzing found, and what clients get wrong: a 4xx that says why, and nothing changes."""
+"""Invalid requests get a 4xx that says why, and change nothing. Fuzzing found many of them."""
 
 import json
 import time
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.usefixtures("each_database")
 
 NOWHERE = "00000000-0000-4000-8000-00000000abcd"
 PATIENCE = 60.0
-# An explicit text where JSON encoders would not write it.
+# Bytes are sent as they are, for bodies that no JSON encoder writes.
 Body = Any
 
 
 class Served:
-    """A server with one of each, idle, and a look into its database."""
+    """An idle server with one object of each kind, and access to its database."""
 
     def __init__(self, client: httpx.Client, database: Path) -> None:
         self.client = client
@@ -54,7 +54,7 @@ class Served:
             time.sleep(0.02)
 
     def contents(self) -> dict[str, list[Any]]:
-        """Every row of every table."""
+        """Return every row of every table."""
         return databases.contents(self.database)
 
     def _query(self, statement: str) -> list[Any]:
@@ -66,7 +66,7 @@ class Served:
         return text
 
     def send(self, method: str, path: str, body: Body = None, **headers: str) -> httpx.Response:
-        """The answer, read to its end only where it is a refusal: streams may have none."""
+        """Send a request. Only refusals are read to their end, because streams may not end."""
         content = None
         if body is not None:
             content = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -93,7 +93,7 @@ def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture
 def unchanged(server: Served) -> Iterator[Served]:
-    """The server, whose database must be the same afterwards."""
+    """The server; the test fails if its database changes."""
     server.settle()
     before = server.contents()
     yield server
@@ -101,7 +101,7 @@ def unchanged(server: Served) -> Iterator[Served]:
 
 
 def refused(server: Served, method: str, path: str, body: Body = None, **headers: str) -> str:
-    """Send, and check that it is a 4xx that says why; what it says."""
+    """Send a request that must get a 4xx with a reason. Return the answer's text."""
     answer = server.send(method, path, body, **headers)
     assert 400 <= answer.status_code < 500, f"{answer.status_code} for {method} {path} {body!r}"
     assert complaint(answer) is None
@@ -132,7 +132,7 @@ RAW = {
 
 
 @pytest.mark.parametrize("raw", RAW, ids=list(RAW))
-def test_a_body_that_is_no_object(unchanged: Served, raw: str) -> None:
+def test_body_that_is_not_a_json_object_is_4xx(unchanged: Served, raw: str) -> None:
     for method, path in [
         ("POST", "/threads"),
         ("PATCH", "/threads/THREAD"),
@@ -207,7 +207,7 @@ BY_ID: list[tuple[str, str, Body]] = [
 
 
 @pytest.mark.parametrize("route", BY_ID, ids=lambda route: f"{route[0]} {route[1]}")
-def test_an_id_that_is_none(unchanged: Served, route: tuple[str, str, Body]) -> None:
+def test_malformed_id_is_4xx(unchanged: Served, route: tuple[str, str, Body]) -> None:
     method, path, body = route
     for identifier in IDS:
         refused(unchanged, method, path.replace("{}", identifier), body)
@@ -219,7 +219,7 @@ def test_an_id_that_is_none(unchanged: Served, route: tuple[str, str, Body]) -> 
     [each for each in BY_ID if "stream" not in each[1] and "join" not in each[1]],
     ids=lambda route: f"{route[0]} {route[1]}",
 )
-def test_an_id_of_nothing(unchanged: Served, route: tuple[str, str, Body]) -> None:
+def test_unknown_id_is_4xx_with_a_detail(unchanged: Served, route: tuple[str, str, Body]) -> None:
     method, path, body = route
     if isinstance(body, dict):
         body = {key: value for key, value in body.items() if key != "if_not_exists"}
@@ -240,19 +240,19 @@ QUERIES = [
 
 
 @pytest.mark.parametrize(("path", "values"), QUERIES, ids=[path for path, _ in QUERIES])
-def test_a_query_that_makes_no_sense(unchanged: Served, path: str, values: list[str]) -> None:
+def test_invalid_query_parameter_is_4xx(unchanged: Served, path: str, values: list[str]) -> None:
     for value in values:
         refused(unchanged, "GET", path.replace("{}", value))
 
 
 @pytest.mark.parametrize("value", ["garbage", "1-x", "1-2-3", "-2", "9" * 40, "' OR 1=1"])
 @pytest.mark.parametrize("path", ["/threads/THREAD/stream", "/threads/THREAD/runs/RUN/stream"])
-def test_a_last_event_id_that_was_never_sent(unchanged: Served, path: str, value: str) -> None:
+def test_invalid_last_event_id_is_4xx(unchanged: Served, path: str, value: str) -> None:
     refused(unchanged, "GET", path, **{"last-event-id": value})
 
 
 def bodies(method: str, path: str, *bad: Body, base: Body = None) -> list[Any]:
-    """One test for each body: `base` with what is bad."""
+    """Return one test parameter for each invalid body, merged into `base`."""
     return [
         pytest.param(
             method,
@@ -359,7 +359,9 @@ THREADS = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), THREADS)
-def test_threads(unchanged: Served, method: str, path: str, body: Body) -> None:
+def test_invalid_thread_request_is_4xx(
+    unchanged: Served, method: str, path: str, body: Body
+) -> None:
     refused(unchanged, method, path, body)
 
 
@@ -384,7 +386,7 @@ KEYS += ["') OR 1=1 --", "a' = 'a", '{"a": 1}', "owner", "__proto__", "construct
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: repr(key)[:30])
-def test_a_key_of_metadata_is_data_whatever_it_is(server: Served, key: str) -> None:
+def test_any_metadata_key_is_stored_and_found_as_data(server: Served, key: str) -> None:
     mine, other = ({"case": key[:50], key: value} for value in ("mine", "other's"))
     thread = server.post("/threads", {"metadata": mine})["thread_id"]
     server.post("/threads", {"metadata": other})
@@ -423,16 +425,18 @@ TOO_MUCH = [
 
 
 @pytest.mark.parametrize("route", TOO_MUCH, ids=lambda route: f"{route[1]} {list(route[2])[:1]}")
-def test_too_much_of_it_is_refused_at_once(unchanged: Served, route: tuple[str, str, Body]) -> None:
-    """Some took a minute, during which nobody else could write, or a database's limit: 500."""
+def test_oversized_request_is_refused_quickly(
+    unchanged: Served, route: tuple[str, str, Body]
+) -> None:
+    """Some took a minute and blocked all writers, or exceeded a database limit with a 500."""
     started = time.monotonic()
     text = refused(unchanged, *route)
     assert time.monotonic() - started < 60
-    # A refusal does not send everything back.
+    # A refusal does not repeat the request.
     assert len(text) < 5000
 
 
-def test_as_much_as_is_allowed_is_quick(server: Served) -> None:
+def test_largest_allowed_request_is_answered_quickly(server: Served) -> None:
     started = time.monotonic()
     metadata = {f"k{n}": n for n in range(1000)}
     thread = server.post("/threads", {"metadata": metadata})["thread_id"]
@@ -500,7 +504,7 @@ RUN_ROUTES = ["/threads/THREAD/runs", "/runs", "/runs/wait", "/threads/THREAD/ru
 
 
 @pytest.mark.parametrize("bad", BAD_RUNS, ids=str)
-def test_runs(unchanged: Served, bad: dict[str, Any]) -> None:
+def test_invalid_run_is_4xx_on_every_run_route(unchanged: Served, bad: dict[str, Any]) -> None:
     for path in RUN_ROUTES:
         refused(unchanged, "POST", path, {**RUN, **bad})
     refused(unchanged, "POST", "/runs/batch", [{**RUN, **bad}])
@@ -530,7 +534,9 @@ RUNS = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), RUNS)
-def test_runs_in_bulk(unchanged: Served, method: str, path: str, body: Body) -> None:
+def test_invalid_batch_or_cancellation_is_4xx(
+    unchanged: Served, method: str, path: str, body: Body
+) -> None:
     refused(unchanged, method, path, body)
 
 
@@ -547,16 +553,16 @@ def test_runs_in_bulk(unchanged: Served, method: str, path: str, body: Body) -> 
     ids=str,
 )
 @pytest.mark.parametrize("place", [0, 1, 3])
-def test_a_batch_is_created_whole_or_not_at_all(
+def test_batch_with_one_invalid_run_creates_no_run(
     unchanged: Served, bad: dict[str, Any], place: int
 ) -> None:
-    """The good runs of a refused batch were made, and ran."""
+    """The valid runs of a refused batch were created, and ran."""
     batch: list[Any] = [{**RUN, "on_completion": "keep"} for _ in range(3)]
     batch.insert(place, {**RUN, **bad})
     refused(unchanged, "POST", "/runs/batch", batch)
 
 
-def test_a_batch_is_created(server: Served) -> None:
+def test_batch_creates_its_runs_in_order(server: Served) -> None:
     batch = [{**RUN, "metadata": {"place": place}} for place in range(20)]
     made = server.post("/runs/batch", batch)
     assert [run["metadata"]["place"] for run in made] == list(range(20))
@@ -614,7 +620,9 @@ ASSISTANTS = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), ASSISTANTS)
-def test_assistants(unchanged: Served, method: str, path: str, body: Body) -> None:
+def test_invalid_assistant_request_is_4xx(
+    unchanged: Served, method: str, path: str, body: Body
+) -> None:
     refused(unchanged, method, path, body)
 
 
@@ -650,10 +658,35 @@ BAD_CRONS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("bad", BAD_CRONS, ids=lambda bad: str(bad)[:60])
-def test_crons(unchanged: Served, bad: dict[str, Any]) -> None:
+def test_invalid_cron_is_4xx_on_every_cron_route(unchanged: Served, bad: dict[str, Any]) -> None:
     refused(unchanged, "POST", "/runs/crons", {**CRON, **bad})
     refused(unchanged, "POST", "/threads/THREAD/runs/crons", {**CRON, **bad})
     refused(unchanged, "PATCH", "/runs/crons/CRON", bad)
+
+
+@pytest.mark.parametrize(
+    "timezone", ["America", "x" * 300, "../../etc/passwd", "a\x00b", "", "Atlantis/Capital", 7]
+)
+def test_cron_with_an_unknown_time_zone_is_refused_with_422(
+    unchanged: Served, timezone: Any
+) -> None:
+    """A folder of the zone database and a name too long for a file were a 500."""
+    for method, path, body in (
+        ("POST", "/runs/crons", {**CRON, "timezone": timezone}),
+        ("POST", "/threads/THREAD/runs/crons", {**CRON, "timezone": timezone}),
+        ("PATCH", "/runs/crons/CRON", {"timezone": timezone}),
+    ):
+        answer = unchanged.send(method, path, body)
+        assert answer.status_code == 422, answer.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/assistants/search", "/runs/crons/search", "/assistants/ASSISTANT/versions"]
+)
+@pytest.mark.parametrize("offset", [2**63, 10**30])
+def test_offset_past_63_bits_is_refused(unchanged: Served, path: str, offset: int) -> None:
+    answer = unchanged.send("POST", path, {"offset": offset})
+    assert answer.status_code in (400, 422) and answer.json()["detail"]
 
 
 CRONS = [
@@ -683,7 +716,9 @@ CRONS = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CRONS)
-def test_crons_otherwise(unchanged: Served, method: str, path: str, body: Body) -> None:
+def test_invalid_cron_search_or_update_is_4xx(
+    unchanged: Served, method: str, path: str, body: Body
+) -> None:
     refused(unchanged, method, path, body)
 
 
@@ -742,11 +777,13 @@ STORE = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), STORE)
-def test_store(unchanged: Served, method: str, path: str, body: Body) -> None:
+def test_invalid_store_request_is_4xx(
+    unchanged: Served, method: str, path: str, body: Body
+) -> None:
     refused(unchanged, method, path, body)
 
 
-def test_a_namespace_of_a_thousand_labels_is_data(server: Served) -> None:
+def test_namespace_of_a_thousand_labels_is_stored_or_refused_with_400(server: Served) -> None:
     namespace = [f"label {n} %_'\"" for n in range(1000)]
     answer = server.send("PUT", "/store/items", {**ITEM, "namespace": namespace})
     if databases.kind() == "postgresql":
@@ -774,10 +811,10 @@ def test_a_namespace_of_a_thousand_labels_is_data(server: Served) -> None:
     ],
     ids=str,
 )
-def test_values_that_a_graph_cannot_apply(
+def test_values_that_a_graph_cannot_apply_are_4xx(
     server: Served, graph: str, node: str, values: dict[str, Any]
 ) -> None:
-    """Whatever its reducers and branches raise was a 500, but for ValueError."""
+    """Every exception of reducers and branches except ValueError was a 500."""
     thread = server.post("/threads", {"metadata": {"graph_id": graph}})["thread_id"]
     before = server.contents()
     text = refused(server, "POST", f"/threads/{thread}/state", {"values": values, "as_node": node})
@@ -788,8 +825,8 @@ def test_values_that_a_graph_cannot_apply(
 @pytest.mark.parametrize(
     "kind", ["ValueError", "TypeError", "KeyError", "RecursionError", "UnicodeError"]
 )
-def test_what_a_graph_raises_in_a_run_is_the_end_of_the_run(server: Served, kind: str) -> None:
-    """The handlers of errors that bad input causes are not for these."""
+def test_exception_of_a_graph_fails_its_run(server: Served, kind: str) -> None:
+    """The error handlers for invalid input must not catch exceptions of graphs."""
     thread = server.post("/threads", {})["thread_id"]
     body = {"assistant_id": "failing", "input": {"error": kind, "message": "the cause"}}
     answer = server.post(f"/threads/{thread}/runs/wait", body)
@@ -799,8 +836,8 @@ def test_what_a_graph_raises_in_a_run_is_the_end_of_the_run(server: Served, kind
     assert run["status"] == "error"
 
 
-def test_a_graph_that_exits_ends_its_run_and_not_the_server(server: Served) -> None:
-    """It was the end of the process, and of what others did in it; and then of the next one."""
+def test_sys_exit_in_a_graph_fails_its_run_and_not_the_server(server: Served) -> None:
+    """SystemExit ended the process with all its runs; the retry ended the next process."""
     thread = server.post("/threads", {})["thread_id"]
     body = {"assistant_id": "failing", "input": {"error": "SystemExit", "message": "enough"}}
     answer = server.post(f"/threads/{thread}/runs/wait", body)
@@ -810,7 +847,7 @@ def test_a_graph_that_exits_ends_its_run_and_not_the_server(server: Served) -> N
     assert run["status"] == "error"
 
 
-def test_a_command_that_goes_nowhere_updates_the_state(server: Served) -> None:
+def test_superstep_command_without_goto_updates_the_state(server: Served) -> None:
     """A superstep with a command but without `goto` was a 500."""
     for command in ({"update": {"value": "x"}}, {"update": {"value": "x"}, "goto": []}):
         step = {"updates": [{"as_node": "echo", "command": command}]}
@@ -825,7 +862,7 @@ MCP = {"accept": "application/json, text/event-stream"}
 
 
 def rpc_error(server: Served, path: str, body: Body) -> dict[str, Any]:
-    """The error in an answer that JSON-RPC gives, whatever the status."""
+    """Send a JSON-RPC request that must fail. Return the error in the answer."""
     headers = MCP if path == "/mcp" else {}
     answer = server.client.post(
         server.filled(path),
@@ -856,7 +893,7 @@ def rpc_error(server: Served, path: str, body: Body) -> dict[str, Any]:
         ("/a2a/ASSISTANT", "GetTask"),
     ],
 )
-def test_json_rpc_parameters_are_an_object(
+def test_json_rpc_parameters_other_than_an_object_are_invalid_params(
     unchanged: Served, path: str, method: str, params: Any
 ) -> None:
     """Every other type was a 500."""
@@ -880,7 +917,9 @@ def test_json_rpc_parameters_are_an_object(
         ("tools/call", {"name": "echo", "context": "x"}),
     ],
 )
-def test_mcp_parameters(unchanged: Served, method: str, params: dict[str, Any]) -> None:
+def test_invalid_mcp_parameters_are_invalid_params(
+    unchanged: Served, method: str, params: dict[str, Any]
+) -> None:
     error = rpc_error(unchanged, "/mcp", {**RPC, "method": method, "params": params})
     assert error["code"] == -32602
 
@@ -896,23 +935,21 @@ def test_mcp_parameters(unchanged: Served, method: str, params: dict[str, Any]) 
     ],
 )
 @pytest.mark.parametrize("path", ["/mcp", "/a2a/ASSISTANT"])
-def test_json_rpc_that_is_no_json(unchanged: Served, path: str, raw: bytes) -> None:
+def test_malformed_json_rpc_body_is_a_parse_error(unchanged: Served, path: str, raw: bytes) -> None:
     assert rpc_error(unchanged, path, raw)["code"] == -32700
 
 
 @pytest.mark.parametrize("params", [{"context": {"a\x00": 1}}, {"arguments": 1}])
-def test_a_tool_that_is_refused_is_no_server_error(
-    unchanged: Served, params: dict[str, Any]
-) -> None:
-    """The route asks the API as a client would, and fell over its refusal."""
+def test_refused_mcp_tool_call_is_no_5xx(unchanged: Served, params: dict[str, Any]) -> None:
+    """The route calls the API as a client does; a refusal there was a 500."""
     body = {**RPC, "method": "tools/call", "params": {"name": "echo", **params}}
     answer = unchanged.client.post("/mcp", json=body, headers=MCP)
     assert answer.status_code < 500 and complaint(answer) is None, answer.text
     unchanged.settle()
 
 
-def test_integers_past_64_bits_reach_a_tool_as_everywhere_else(server: Served) -> None:
-    """They were a 500: the route reads JSON differently from all others."""
+def test_mcp_tool_call_accepts_integers_past_64_bits(server: Served) -> None:
+    """They were a 500: this route parses JSON with another library than all others."""
     params = b'{"name": "echo", "arguments": {"value": 18446744073709551616}}'
     body = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": ' + params + b"}"
     answer = server.client.post("/mcp", content=body, headers=MCP)
@@ -941,7 +978,9 @@ COMMANDS: list[Any] = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=str)
-def test_commands(unchanged: Served, command: Any) -> None:
+def test_invalid_protocol_command_is_answered_with_an_error(
+    unchanged: Served, command: Any
+) -> None:
     for path in ("/threads/THREAD/commands", "/threads/x/commands"):
         answer = unchanged.client.post(unchanged.filled(path), json=command)
         assert answer.status_code < 500 and complaint(answer) is None, answer.text
@@ -954,11 +993,11 @@ def test_commands(unchanged: Served, command: Any) -> None:
     [{}, {"channels": []}, {"channels": "values"}, {"channels": ["everything"]}, {"channels": [1]}],
     ids=str,
 )
-def test_event_streams(unchanged: Served, body: Any) -> None:
+def test_invalid_event_stream_request_is_4xx(unchanged: Served, body: Any) -> None:
     refused(unchanged, "POST", "/threads/THREAD/stream/events", body)
 
 
-def test_a_websocket_answers_garbage_and_goes_on(unchanged: Served) -> None:
+def test_web_socket_answers_garbage_and_stays_open(unchanged: Served) -> None:
     base = str(unchanged.client.base_url).replace("http", "ws")
     url = unchanged.filled(f"{base.rstrip('/')}/threads/THREAD/stream/events")
     with connect(url) as socket:

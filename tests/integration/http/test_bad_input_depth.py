@@ -1,4 +1,4 @@
-"""Nesting: whatever is stored can be shown, alone and in every list that it is on."""
+"""Deep nesting: every stored object can be read, alone and in each list that contains it."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.support.served import served
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
-# The encoder's own limit is 254; where it matters is below it.
+# The encoder's own limit is 254; lists fail below it.
 DEPTHS = [150, 196, 200, 230, 232, 250, 252, 254, 300, 5000]
 PATIENCE = 60.0
 
@@ -62,7 +62,7 @@ def post(client: httpx.Client, path: str, body: Any) -> Any:
 
 
 def everything_is_shown(client: httpx.Client) -> None:
-    """Read all there is, in every way in which it may be listed."""
+    """Read every object, alone and in every list."""
     for thread in post(client, "/threads/search", {"limit": 1000}):
         path = f"/threads/{thread['thread_id']}"
         for read in (path, f"{path}/state", f"{path}/runs", f"{path}/history?limit=9"):
@@ -77,8 +77,8 @@ def everything_is_shown(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_a_request_that_is_accepted_can_be_shown(client: httpx.Client, depth: int) -> None:
-    """What just fitted made every list with it fail, for everybody."""
+def test_accepted_nested_body_is_readable_in_every_list(client: httpx.Client, depth: int) -> None:
+    """An object just below the limit made every list that contains it fail, for every user."""
     thread = post(client, "/threads", {"metadata": {"graph_id": "echo"}})["thread_id"]
     deep = nested(depth, '{"a": ', "}")
     message = '{"role": "user", "content": "x", "additional_kwargs": ' + deep + "}"
@@ -102,7 +102,7 @@ def test_a_request_that_is_accepted_can_be_shown(client: httpx.Client, depth: in
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_a_state_that_a_graph_makes_can_be_shown_or_fails_its_run(
+def test_deep_state_of_a_graph_is_readable_or_fails_its_run(
     client: httpx.Client, depth: int
 ) -> None:
     thread = post(client, "/threads", {})["thread_id"]
@@ -119,8 +119,8 @@ def test_a_state_that_a_graph_makes_can_be_shown_or_fails_its_run(
     everything_is_shown(client)
 
 
-def test_frames_that_are_too_deep_or_no_text_are_answered(client: httpx.Client) -> None:
-    """A binary frame ended the connection without a word."""
+def test_too_deep_or_binary_web_socket_frames_get_an_error_answer(client: httpx.Client) -> None:
+    """A binary frame closed the connection without an answer."""
     thread = post(client, "/threads", {})["thread_id"]
     url = str(client.base_url).replace("http", "ws").rstrip("/")
     start = '{"id": 1, "method": "run.start", "params": {"assistant_id": "echo", "input": '

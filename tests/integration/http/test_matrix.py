@@ -1,8 +1,7 @@
-"""Every route of the app's own table, asked by everybody who must not be answered.
+"""Every route of the app's own table refuses users without access.
 
-What is not on an explicit list here must be refused, or answered word for word
-as for an id that does not exist, and must leave the database as it was. A route
-that the app has and `ROWS` has not fails the test.
+Unless an explicit list here allows it, a request must be refused, or answered exactly as for an id
+that does not exist, and must not change the database. A route without a row in `ROWS` fails.
 """
 
 import asyncio
@@ -37,13 +36,13 @@ pytestmark = pytest.mark.usefixtures("each_database")
 MARK = "only-ada-may-read-this"
 ACCEPT = {"accept": "application/json, text/event-stream"}
 REFUSED = (401, 403, 404)
-# How the v2 protocol, whose commands are answered with 200, says 404.
+# The v2 protocol answers commands with 200; this is its 404.
 NOT_FOUND = '"message":"404: Thread or assistant not found."'
 
-# What anybody may ask: whether the server is up, and what it can do.
+# Routes without authentication: whether the server is up, and its description.
 PUBLIC = {"/", "/ok", "/health", "/info", "/docs", "/openapi.json"}
 
-# What other users of the same tenant may read: the tenant's assistants, and its scores.
+# Routes that other users of the tenant may use: the tenant's assistants and scores.
 SHARED = {
     "GET /export/latest_scores.csv",
     "GET /assistants/{assistant_id}",
@@ -62,7 +61,7 @@ SHARED = {
     "GET /a2a/{assistant_id}/.well-known/agent-card.json",
     "GET /a2a/{assistant_id}/.well-known/agent.json",
     "GET /.well-known/agent-card.json",
-    # Runs of them, on threads of one's own.
+    # Runs of the tenant's assistants, on the user's own threads.
     "POST /runs",
     "POST /runs/wait",
     "POST /runs/stream",
@@ -70,18 +69,18 @@ SHARED = {
     "POST /runs/crons",
 }
 
-# An id is taken whoever has taken it, so nothing new can have it.
+# An id that another user has taken is refused with 409.
 TAKEN = {"POST /threads", "POST /assistants"}
 
 
 @dataclass(frozen=True)
 class Ask:
-    """A request of a route. Names in braces stand for ids: of something of Ada's, or of nothing.
+    """A request of a route. Names in braces stand for ids of Ada's objects, or of missing ones.
 
     Attributes:
         body: As JSON.
         query: Of the URL.
-        creates: Whether what is asked for may also be made for oneself, beside Ada's.
+        creates: Whether the request may create an object of the sender's own.
     """
 
     body: Any = field(default_factory=dict)
@@ -111,7 +110,7 @@ NOTHING = [Ask()]
 PAGE = [Ask(), Ask({"limit": 1000, "metadata": {}}), Ask({"metadata": {"mark": MARK}})]
 START = {"assistant_id": "echo", "input": {"value": 1}}
 
-# Graphs of ours that bring routes of their own.
+# The product's graphs that have their own routes.
 OURS = ("chat", "icp_finder", "tutor")
 TUTORED = ("messages", "corrections", "summary")
 
@@ -256,7 +255,7 @@ ROWS: dict[str, list[Ask]] = {
     ],
 }
 
-# Without a token, whatever comes in its place: headers, and what stands before the path.
+# Requests without a valid token: a prefix of the path, and headers.
 OUTSIDERS: dict[str, tuple[str, dict[str, str]]] = {
     "no token": ("", {}),
     "expired": ("", bearer(token(exp=int(time.time()) - 10))),
@@ -275,19 +274,19 @@ STRANGERS = {
     "same tenant": ("acme", "bob"),
     "other administrator": ("globex", "root", "tenant_admin"),
 }
-# In the other way to reach the app.
+# These strangers reach the app at its prefix.
 ELSEWHERE = {"other administrator": PREFIX}
 
 
 def stranger(who: str) -> dict[str, str]:
-    """The headers of a stranger's requests."""
+    """Return the headers of a stranger's requests."""
     tenant, user, *roles = STRANGERS[who]
     return {**ACCEPT, **bearer(token(tenant_id=tenant, sub=user, roles=roles))}
 
 
 @dataclass(frozen=True)
 class World:
-    """A server, and what Ada has there."""
+    """A server, and Ada's objects there."""
 
     url: str
     database: Path
@@ -296,7 +295,7 @@ class World:
     first: set[tuple[str, ...]] = field(default_factory=set)
 
     def dump(self) -> set[tuple[str, ...]]:
-        """Every row of every table, each value in words of its own."""
+        """Return every row of every table, each value as text."""
         return {
             (table, *row)
             for table, rows in databases.contents(self.database).items()
@@ -332,7 +331,7 @@ def world(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def furnish(url: str) -> dict[str, str]:
-    """Give Ada one of everything; the ids."""
+    """Create one object of each kind for Ada. Return their ids."""
     mark = {"metadata": {"mark": MARK}}
     with httpx.Client(base_url=url, headers=bearer(token()), timeout=60) as ada:
 
@@ -368,7 +367,7 @@ def furnish(url: str) -> dict[str, str]:
 
 
 def score(database_url: str) -> None:
-    """Have Ada's tenant scores of a candidate."""
+    """Store scores of a candidate for Ada's tenant."""
     basis: Any = {"website": "ada.example", "customers": [], "icp": {}}
     found = Scored(Candidate(key="uen:1", name=MARK, source="register"), Score(0.5, {}))
     with using(database_url):
@@ -376,13 +375,13 @@ def score(database_url: str) -> None:
 
 
 def nothing() -> dict[str, str]:
-    """Ids of nothing at all."""
+    """Return ids of objects that do not exist."""
     names = ("thread_id", "lesson_id", "run_id", "assistant_id", "cron_id", "checkpoint_id")
     return {**{name: str(uuid4()) for name in names}, "namespace": "echo"}
 
 
 def filled(value: Any, ids: dict[str, str]) -> Any:
-    """`value` with ids in the place of their names."""
+    """Replace names in braces in `value` by ids."""
     text = json.dumps(value)
     for name, identifier in ids.items():
         text = text.replace("{" + name + "}", identifier)
@@ -392,10 +391,10 @@ def filled(value: Any, ids: dict[str, str]) -> Any:
 def send(
     client: httpx.Client, row: str, ask: Ask, ids: dict[str, str], before: str = ""
 ) -> tuple[int, str]:
-    """Ask; the status and the body, in which ids and times are all the same."""
+    """Send a request. Return the status and the body, with ids and times made equal."""
     method, path = row.split(" ", 1)
     if path.startswith("/tutor/"):
-        # Its routes are for its own threads alone.
+        # The tutor's routes serve its own threads only.
         ids = {**ids, "thread_id": ids["lesson_id"]}
     url = before + filled(path, ids) + (f"?{filled(ask.query, ids)}" if ask.query else "")
     body = None if method in ("GET", "HEAD") else filled(ask.body, ids)
@@ -411,7 +410,7 @@ def normalised(text: str, ids: dict[str, str]) -> str:
     return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)?", "<time>", text)
 
 
-def test_every_route_of_the_app_has_a_row(world: World) -> None:
+def test_every_route_has_a_row_in_the_matrix(world: World) -> None:
     found = {
         f"{method} {path}"
         for method, path in world.routes
@@ -425,7 +424,7 @@ def test_every_route_of_the_app_has_a_row(world: World) -> None:
 
 
 @pytest.mark.parametrize("trick", OUTSIDERS)
-def test_nothing_opens_without_a_valid_token(world: World, trick: str) -> None:
+def test_every_route_refuses_requests_without_a_valid_token(world: World, trick: str) -> None:
     before, headers = OUTSIDERS[trick]
     kept, wrong = world.dump(), []
     with httpx.Client(base_url=world.url, headers={**ACCEPT, **headers}, timeout=60) as client:
@@ -444,7 +443,7 @@ def test_nothing_opens_without_a_valid_token(world: World, trick: str) -> None:
 
 
 @pytest.mark.parametrize("trick", OUTSIDERS)
-def test_no_web_socket_opens_without_a_valid_token(world: World, trick: str) -> None:
+def test_web_socket_refuses_connections_without_a_valid_token(world: World, trick: str) -> None:
     before, headers = OUTSIDERS[trick]
     headers = {name: value for name, value in headers.items() if name != "host"}
     for ids in (world.ids, nothing()):
@@ -457,40 +456,50 @@ def test_no_web_socket_opens_without_a_valid_token(world: World, trick: str) -> 
         assert refused.value.response.status_code in REFUSED
 
 
-# First what makes nothing, while there is nothing else going on.
+# Requests that create nothing come first, while no run changes the database.
 CASES = sorted(
     ((row, number) for row in ROWS for number in range(len(ROWS[row]))),
     key=lambda case: ROWS[case[0]][case[1]].creates or case[0] in SHARED,
 )
 
 
-@pytest.mark.parametrize("who", STRANGERS)
 @pytest.mark.parametrize(("row", "number"), CASES)
-def test_what_is_anothers_is_as_if_it_were_not(
-    world: World, row: str, number: int, who: str
-) -> None:
-    ask, before_path = ROWS[row][number], ELSEWHERE.get(who, "")
-    shared = who == "same tenant" and row in SHARED
-    with httpx.Client(base_url=world.url, headers=stranger(who), timeout=60) as client:
-        before = world.dump()
-        status, text = send(client, row, ask, world.ids, before_path)
+def test_foreign_object_is_answered_like_a_missing_one(world: World, row: str, number: int) -> None:
+    ask = ROWS[row][number]
+    before = world.dump()
+    for who in STRANGERS:
+        shared = who == "same tenant" and row in SHARED
+        said = _answered_as_if_absent(world, row, ask, who, shared)
+        assert said is None, f"{who}: {said}"
         after = world.dump()
-        assert world.first <= after, "something of Ada's was changed or deleted"
+        assert world.first <= after, f"{who}: something of Ada's was changed or deleted"
         if not ask.creates and not shared:
-            assert before == after, "something was made"
+            assert before == after, f"{who}: something was made"
+        before = after
+
+
+def _answered_as_if_absent(world: World, row: str, ask: Ask, who: str, shared: bool) -> str | None:
+    """Ask for what is Ada's, then for what does not exist. Return what differs, or None."""
+    before_path = ELSEWHERE.get(who, "")
+    with httpx.Client(base_url=world.url, headers=stranger(who), timeout=60) as client:
+        status, text = send(client, row, ask, world.ids, before_path)
         if shared or (status == 409 and row in TAKEN):
-            return
-        assert MARK not in text
+            return None
+        if MARK in text:
+            return f"is told {text[:200]}"
         if status in REFUSED or NOT_FOUND in text:
-            return
+            return None
         absent = send(client, row, ask, nothing(), before_path)
-    # What was made for oneself has times and such of its own.
-    assert status == absent[0]
-    assert ask.creates or text == absent[1]
+    # An object that a stranger creates has ids and times of its own.
+    if status == absent[0] and (ask.creates or text == absent[1]):
+        return None
+    return f"{status} {text[:200]}, not {absent[0]} {absent[1][:200]}"
 
 
 @pytest.mark.parametrize("who", STRANGERS)
-def test_a_web_socket_of_anothers_thread_tells_nothing(world: World, who: str) -> None:
+def test_web_socket_of_a_foreign_thread_is_answered_like_a_missing_one(
+    world: World, who: str
+) -> None:
     headers = {"authorization": stranger(who)["authorization"]}
     kept = world.dump()
     told = []
@@ -503,7 +512,7 @@ def test_a_web_socket_of_anothers_thread_tells_nothing(world: World, who: str) -
 
 
 def listened(url: str, headers: dict[str, str]) -> str:
-    """How a WebSocket ends on which nothing is asked."""
+    """Open a WebSocket and send nothing. Return its first message, or how it closes."""
     try:
         with connect(url, additional_headers=headers) as socket:
             return str(socket.recv(timeout=60))
@@ -512,7 +521,10 @@ def listened(url: str, headers: dict[str, str]) -> str:
 
 
 def asked(url: str, headers: dict[str, str]) -> str:
-    """What a WebSocket answers. It is closed meanwhile, and at times before it has answered."""
+    """Send a command to a WebSocket. Return the answer, or how it closes.
+
+    The server closes it, sometimes before it answers; then ask again.
+    """
     command = json.dumps({"id": 1, "method": "agent.getTree", "params": {}})
     refusal = ""
     for _ in range(50):
@@ -526,11 +538,11 @@ def asked(url: str, headers: dict[str, str]) -> str:
 
 
 @dataclass(frozen=True)
-class Told:
-    """Servers of one database, and runs of Ada's that have told something there.
+class Published:
+    """Servers of one database, and runs of Ada that have published events.
 
     Attributes:
-        runs: Thread and run id of each, by what has become of it.
+        runs: Thread and run id of each, by the state of the run.
     """
 
     urls: list[str]
@@ -538,8 +550,8 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    """On Postgres two processes; the second one only answers."""
+def published(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Published]:
+    """Start the servers. On Postgres these are two processes; the second one executes no runs."""
     folder, on_postgres = tmp_path_factory.mktemp("told"), each_database == "postgresql"
     gate = folder / "gate"
     config = {
@@ -558,12 +570,12 @@ def told(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             line = [sys.executable, "-P", script, str(port), str(folder / f"routes-{port}.json")]
             env = environment(APP_ENV="production", N_JOBS_PER_WORKER=jobs, **more)
             urls.append(stack.enter_context(running(line, port, folder, env)).url)
-        yield Told(urls, tell(urls[0], gate))
+        yield Published(urls, tell(urls[0], gate))
         gate.write_text("100")
 
 
 def tell(url: str, gate: Path) -> dict[str, tuple[str, str]]:
-    """Have Ada's runs tell the mark; one of them goes on until there is a gate."""
+    """Start runs of Ada that publish the mark. One of them runs until the gate exists."""
     body = {
         "assistant_id": "steps",
         "input": {"count": 2, "record": str(gate.parent / MARK)},
@@ -599,9 +611,11 @@ def tell(url: str, gate: Path) -> dict[str, tuple[str, str]]:
 
 @pytest.mark.parametrize("kind", ["live", "ended", "stateless", "deleted", "thread deleted"])
 @pytest.mark.parametrize("who", STRANGERS)
-def test_the_stream_of_anothers_run_is_as_if_it_were_not(told: Told, who: str, kind: str) -> None:
-    thread_id, run_id = told.runs[kind]
-    for url in told.urls:
+def test_stream_of_a_foreign_run_is_answered_like_a_missing_one(
+    published: Published, who: str, kind: str
+) -> None:
+    thread_id, run_id = published.runs[kind]
+    for url in published.urls:
         with httpx.Client(
             base_url=url + ELSEWHERE.get(who, ""), headers=stranger(who), timeout=60
         ) as client:
@@ -628,7 +642,7 @@ def test_the_stream_of_anothers_run_is_as_if_it_were_not(told: Told, who: str, k
 
 
 def begun(client: httpx.Client, path: str) -> str:
-    """What a stream tells of what was before, or its refusal."""
+    """Return the replayed part of a stream, or its refusal."""
     parts = []
     try:
         with client.stream("GET", path, headers={"last-event-id": "-"}, timeout=0.5) as answer:
@@ -638,16 +652,16 @@ def begun(client: httpx.Client, path: str) -> str:
     return "".join(parts)
 
 
-def test_ada_herself_follows_what_is_there(told: Told) -> None:
-    """Else the rest of this would prove nothing."""
-    path = "/threads/{}/runs/{}/stream".format(*told.runs["ended"])
-    for url in told.urls:
+def test_owner_can_follow_the_stream_of_an_ended_run(published: Published) -> None:
+    """Without this, refusals of every request would pass the tests above."""
+    path = "/threads/{}/runs/{}/stream".format(*published.runs["ended"])
+    for url in published.urls:
         with httpx.Client(base_url=url, headers=bearer(token()), timeout=60) as ada:
             assert MARK in ada.get(path, headers={"last-event-id": "-1"}).text
 
 
-def test_ada_herself_is_answered(world: World) -> None:
-    """Else the rest of this would prove nothing."""
+def test_owner_can_read_every_object(world: World) -> None:
+    """Without this, refusals of every request would pass all other tests here."""
     with httpx.Client(base_url=world.url, headers={**ACCEPT, **bearer(token())}) as ada:
         for row in ROWS:
             if row.startswith("GET ") and "{" in row and not row.startswith("GET /a2a"):

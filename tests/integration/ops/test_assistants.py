@@ -38,7 +38,7 @@ def settings() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def served(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The graphs of this server."""
+    """Replace the graphs of this server."""
     from langgraph_api import graph
 
     graphs: dict[str, Any] = dict.fromkeys(GRAPHS)
@@ -59,7 +59,7 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> Handlers:
 
 
 async def create(**fields: Any) -> dict[str, Any]:
-    """A new assistant of `echo`, unless the fields say otherwise."""
+    """Create an assistant, of `echo` by default."""
     wanted: dict[str, Any] = {
         "graph_id": "echo",
         "config": {},
@@ -76,7 +76,7 @@ async def create(**fields: Any) -> dict[str, Any]:
 
 
 async def register(graph_id: str, **fields: Any) -> dict[str, Any]:
-    """A graph's own assistant, as langgraph_api registers it at each start."""
+    """Register a graph's system assistant, as langgraph_api does at each start."""
     return await create(
         assistant_id=str(system_id(graph_id)),
         graph_id=graph_id,
@@ -104,7 +104,7 @@ async def versions(assistant_id: Any, **asked: Any) -> list[Any]:
 
 
 async def refusal(operation: Any) -> tuple[int, str]:
-    """How an operation is refused."""
+    """Await an operation that must be refused. Return the status and the detail."""
     with pytest.raises(HTTPException) as caught:
         await operation
     return caught.value.status_code, caught.value.detail
@@ -113,7 +113,7 @@ async def refusal(operation: Any) -> tuple[int, str]:
 # --- creation ---------------------------------------------------------------
 
 
-async def test_a_new_assistant_reads_back_as_it_was_answered(db: Database) -> None:
+async def test_new_assistant_reads_back_as_the_answer_shows_it(db: Database) -> None:
     wanted = uuid4()
     created = await create(
         assistant_id=str(wanted), name="Mine", description="d", metadata={"a": [1, None, "é"]}
@@ -158,14 +158,14 @@ async def test_a_new_assistant_reads_back_as_it_was_answered(db: Database) -> No
         ),
     ],
 )
-async def test_config_and_context_mirror_each_other(
+async def test_config_and_context_mirror_each_other_in_an_assistant(
     db: Database, given: dict[str, Any], config: dict[str, Any], context: dict[str, Any]
 ) -> None:
     created = await create(**given)
     assert (created["config"], created["context"]) == (config, context)
 
 
-async def test_configurable_and_context_together_are_refused(db: Database) -> None:
+async def test_configurable_together_with_context_is_refused_with_400(db: Database) -> None:
     both: dict[str, Any] = {"config": {"configurable": {"a": 1}}, "context": {"b": 2}}
     status, detail = await refusal(create(**both))
     assert status == 400 and "context" in detail
@@ -174,7 +174,7 @@ async def test_configurable_and_context_together_are_refused(db: Database) -> No
     assert len(await versions(made["assistant_id"])) == 1
 
 
-async def test_an_id_that_is_taken(db: Database) -> None:
+async def test_taken_assistant_id_is_409_or_returns_the_existing_assistant(db: Database) -> None:
     first = await create(name="first")
     again = {"assistant_id": first["assistant_id"], "name": "second", "graph_id": "steps"}
     assert (await refusal(create(**again)))[0] == 409
@@ -182,7 +182,7 @@ async def test_an_id_that_is_taken(db: Database) -> None:
     assert await row(Assistants.get(None, first["assistant_id"])) == first
 
 
-async def test_bad_input_is_refused(db: Database) -> None:
+async def test_bad_input_is_refused_and_stores_nothing(db: Database) -> None:
     made = await create()
     key = made["assistant_id"]
     assert (await refusal(create(graph_id="nowhere")))[0] == 404
@@ -198,7 +198,7 @@ async def test_bad_input_is_refused(db: Database) -> None:
 
 
 @pytest.mark.parametrize("missing", [uuid4(), str(uuid4())], ids=["uuid", "text"])
-async def test_what_is_missing(db: Database, missing: Any) -> None:
+async def test_missing_assistant_is_404(db: Database, missing: Any) -> None:
     assert await rows(Assistants.get(None, missing)) == []
     for operation in (
         Assistants.patch(None, missing, name="n"),
@@ -214,7 +214,7 @@ async def test_what_is_missing(db: Database, missing: Any) -> None:
 # --- versions ---------------------------------------------------------------
 
 
-async def test_a_patch_leaves_what_it_does_not_name(db: Database) -> None:
+async def test_patch_keeps_fields_it_does_not_name(db: Database) -> None:
     made = await create(
         name="old", description="d", metadata={"a": 1, "b": {"c": 1}}, config={"tags": ["t"]}
     )
@@ -231,7 +231,7 @@ async def test_a_patch_leaves_what_it_does_not_name(db: Database) -> None:
     assert renamed == await row(Assistants.get(None, key))
 
 
-async def test_a_patch_keeps_config_and_context_alike(db: Database) -> None:
+async def test_patch_keeps_config_and_context_equal(db: Database) -> None:
     made = await create(config={"tags": ["t"], "configurable": {"a": 1}})
 
     async def patched(**given: Any) -> tuple[Any, Any]:
@@ -270,7 +270,7 @@ async def test_setting_a_version_restores_every_field(db: Database) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 2, -1, None])
-async def test_a_version_that_is_not_there(db: Database, version: int | None) -> None:
+async def test_missing_version_is_404(db: Database, version: int | None) -> None:
     made = await create()
     key = made["assistant_id"]
     assert (await refusal(Assistants.set_latest(None, key, version)))[0] == 404
@@ -298,7 +298,7 @@ async def test_versions_come_newest_first_in_pages(db: Database) -> None:
     }
 
 
-async def test_patches_at_the_same_time_each_make_a_version(db: Database) -> None:
+async def test_concurrent_patches_each_make_a_version(db: Database) -> None:
     key = (await create())["assistant_id"]
     patches = [Assistants.patch(None, key, metadata={f"key{n}": n}) for n in range(20)]
     answered = [(await row(patch))["version"] for patch in patches[:1]]
@@ -308,7 +308,7 @@ async def test_patches_at_the_same_time_each_make_a_version(db: Database) -> Non
         for each in found
     ]
     assert sorted(answered) == list(range(2, 22))
-    # None overwrote what another had merged.
+    # No patch overwrote the metadata that another merged.
     current = await row(Assistants.get(None, key))
     assert current["metadata"] == {f"key{n}": n for n in range(20)}
 
@@ -351,7 +351,7 @@ async def test_search_and_count_agree(
     assert await Assistants.count(None, **asked) == len(found)
 
 
-async def test_names_are_found_by_their_wildcards(db: Database) -> None:
+async def test_name_search_takes_wildcards_literally(db: Database) -> None:
     for name in ("50% off", "a_b", "aXb", "back\\slash"):
         await create(name=name)
     assert await names(name="%") == ["50% off"]
@@ -373,20 +373,20 @@ async def test_names_are_found_by_their_wildcards(db: Database) -> None:
         (None, "asc", ["Émile", "anton", "Berta"]),
     ],
 )
-async def test_sorting(
+async def test_search_sorts_by_each_field(
     several: None, sort_by: str | None, sort_order: str | None, found: list[str]
 ) -> None:
     assert await names(sort_by=sort_by, sort_order=sort_order) == found
 
 
-async def test_sorting_by_id_and_by_nothing_we_know(several: None) -> None:
+async def test_search_sorts_by_id_and_refuses_unknown_fields_with_422(several: None) -> None:
     found, _ = await search(sort_by="assistant_id", sort_order="asc")
     ids = [each["assistant_id"] for each in found]
     assert ids == sorted(ids)
     assert (await refusal(search(sort_by="metadata; DROP TABLE assistants")))[0] == 422
 
 
-async def test_pages_and_their_cursor(several: None) -> None:
+async def test_search_returns_pages_and_a_cursor(several: None) -> None:
     cursors, seen = [], []
     offset: int | None = 0
     while offset is not None:
@@ -399,12 +399,12 @@ async def test_pages_and_their_cursor(several: None) -> None:
     assert await search(offset=3) == ([], None)
 
 
-async def test_selected_fields(several: None) -> None:
+async def test_search_returns_only_selected_fields(several: None) -> None:
     found, _ = await search(select=["name", "version"], name="anton")
     assert found == [{"name": "anton", "version": 1}]
 
 
-async def test_assistants_of_other_servers_graphs_are_not_listed(
+async def test_assistants_of_graphs_this_server_lacks_are_not_listed(
     several: None, served: dict[str, Any]
 ) -> None:
     del served["steps"]
@@ -414,7 +414,7 @@ async def test_assistants_of_other_servers_graphs_are_not_listed(
     assert await Assistants.count(None) == 3
 
 
-async def test_rows_are_private(db: Database) -> None:
+async def test_changing_a_returned_row_does_not_change_the_stored_one(db: Database) -> None:
     made = await create(metadata={"a": 1})
     for found in (
         made,
@@ -429,7 +429,7 @@ async def test_rows_are_private(db: Database) -> None:
 
 
 async def queue_run(assistant_id: UUID, thread_id: UUID | None = None) -> dict[str, Any]:
-    """A run that waits for a worker, which this test has none of."""
+    """Queue a run; no worker takes it in these tests."""
     queued: dict[str, Any] = await row(
         Runs.put(
             None,
@@ -456,7 +456,7 @@ async def schedule(assistant_id: UUID) -> dict[str, Any]:
     return created
 
 
-async def test_deletion_takes_versions_and_crons_and_interrupts_runs(db: Database) -> None:
+async def test_deleted_assistant_loses_versions_and_crons_and_its_runs_stop(db: Database) -> None:
     doomed, other = await create(), await create()
     key = doomed["assistant_id"]
     await rows(Assistants.patch(None, key, name="second"))
@@ -475,11 +475,11 @@ async def test_deletion_takes_versions_and_crons_and_interrupts_runs(db: Databas
     assert ended["status"] == "interrupted"
     waiting = await row(Runs.get(None, others["run_id"], thread_id=others["thread_id"]))
     assert waiting["status"] == "pending"
-    # The id is free again, and starts at its first version.
+    # The id is free again; a new assistant starts at version 1.
     assert (await create(assistant_id=key))["version"] == 1
 
 
-async def test_deletion_with_threads_spares_those_of_others(
+async def test_deleting_an_assistant_with_threads_spares_other_users_threads(
     db: Database, handlers: Handlers
 ) -> None:
     key = (await create())["assistant_id"]
@@ -510,7 +510,7 @@ async def test_deletion_with_threads_spares_those_of_others(
     assert {each["thread_id"] for each in found} == set(ids.values()) - {ids["mine"]}
 
 
-async def test_deletion_keeps_threads_unless_asked(db: Database) -> None:
+async def test_deleting_an_assistant_keeps_its_threads_by_default(db: Database) -> None:
     key = (await create())["assistant_id"]
     run = await queue_run(key)
     await rows(Assistants.delete(None, key))
@@ -520,7 +520,9 @@ async def test_deletion_keeps_threads_unless_asked(db: Database) -> None:
 # --- authorization ----------------------------------------------------------
 
 
-async def test_each_operation_asks_its_question(db: Database, handlers: Handlers) -> None:
+async def test_each_operation_calls_its_authorization_handler(
+    db: Database, handlers: Handlers
+) -> None:
     wanted = uuid4()
     given: dict[str, Any] = {
         "graph_id": "echo",
@@ -564,7 +566,7 @@ async def test_each_operation_asks_its_question(db: Database, handlers: Handlers
     ]
 
 
-async def test_nobody_sees_or_touches_what_is_not_theirs(db: Database, handlers: Handlers) -> None:
+async def test_other_users_cannot_read_or_change_a_row(db: Database, handlers: Handlers) -> None:
     handlers.policy = owned
     made = await create(ctx=ANN, metadata={"a": 1})
     assert made["metadata"] == {"a": 1, "owner": "ann"}
@@ -588,7 +590,7 @@ async def test_nobody_sees_or_touches_what_is_not_theirs(db: Database, handlers:
     assert await Assistants.count(None, ctx=ANN) == 1
 
 
-async def test_a_version_that_belonged_to_somebody_else_stays_theirs(
+async def test_each_version_is_visible_to_its_own_owner_only(
     db: Database, handlers: Handlers
 ) -> None:
     key = (await create(metadata={"owner": "ann"}))["assistant_id"]
@@ -598,7 +600,7 @@ async def test_a_version_that_belonged_to_somebody_else_stays_theirs(
     assert [each["version"] for each in await versions(key, ctx=BOB)] == [2]
 
 
-async def test_metadata_that_a_handler_sets_is_stored_and_searched(
+async def test_metadata_set_by_a_handler_is_stored_and_searched(
     db: Database, handlers: Handlers
 ) -> None:
     def policy(name: str, event: str, value: dict[str, Any]) -> None:
@@ -611,7 +613,7 @@ async def test_metadata_that_a_handler_sets_is_stored_and_searched(
     assert made["metadata"] == {"owner": "ann"}
     assert (await search(ctx=ANN))[0] == [made]
     assert await Assistants.count(None, ctx=ANN) == 1
-    # A handler may also put another object in its place.
+    # A handler may also replace the metadata object.
     handlers.policy = lambda name, event, value: value.update(metadata={"owner": "nobody"})
     assert (await create(ctx=ANN))["metadata"] == {"owner": "nobody"}
     patched = await row(Assistants.patch(None, made["assistant_id"], ctx=ANN))
@@ -619,7 +621,7 @@ async def test_metadata_that_a_handler_sets_is_stored_and_searched(
 
 
 @pytest.mark.parametrize("filters", [{"a": {"$regex": "."}}, {"$not": {"a": 1}}, {"$or": [{}]}])
-async def test_a_filter_that_is_not_understood_admits_nothing(
+async def test_unknown_filter_operator_is_500_for_assistants(
     db: Database, handlers: Handlers, filters: dict[str, Any]
 ) -> None:
     key = (await create(metadata={"a": "x"}))["assistant_id"]
@@ -640,7 +642,7 @@ async def test_a_filter_that_is_not_understood_admits_nothing(
 
 
 async def test_restarts_do_not_add_versions(db: Database, served: dict[str, Any]) -> None:
-    """Through langgraph_api's own registration: it puts, then patches what differs."""
+    """langgraph_api's registration puts an assistant, then patches the fields that differ."""
     from langgraph_api.graph import register_graph
 
     async def start(description: str | None) -> list[tuple[int, str | None]]:
@@ -650,7 +652,7 @@ async def test_restarts_do_not_add_versions(db: Database, served: dict[str, Any]
 
     assert await start("first") == [(1, "first")]
     assert await start("first") == [(1, "first")]
-    # A description that was taken out of the configuration does not linger.
+    # A description that the configuration no longer has is removed.
     for _ in range(3):
         assert await start(None) == [(2, None), (1, "first")]
     assert await start("third") == [(3, "third"), (2, None), (1, "first")]
@@ -660,7 +662,7 @@ async def test_restarts_do_not_add_versions(db: Database, served: dict[str, Any]
     assert current["metadata"] == {"created_by": "system"}
 
 
-async def test_what_clients_change_of_a_system_assistant_survives_a_restart(db: Database) -> None:
+async def test_client_changes_of_a_system_assistant_survive_a_restart(db: Database) -> None:
     key = (await register("echo"))["assistant_id"]
     await rows(Assistants.patch(None, key, context={"a": 1}, metadata={"m": 1}, name="theirs"))
     again = await register("echo")
@@ -668,8 +670,8 @@ async def test_what_clients_change_of_a_system_assistant_survives_a_restart(db: 
     assert again["metadata"] == {"created_by": "system", "m": 1}
 
 
-async def test_an_id_taken_before_the_graph_existed_becomes_the_graphs(db: Database) -> None:
-    """Whoever guesses the id of a graph to come must not decide what it runs."""
+async def test_new_graph_takes_over_an_assistant_that_holds_its_id(db: Database) -> None:
+    """A user who guesses the id of a future graph must not control its configuration."""
     future = system_id("future")
     await create(assistant_id=future, context={"evil": True}, metadata={"owner": "mallory"})
     from langgraph_api import graph
@@ -682,7 +684,9 @@ async def test_an_id_taken_before_the_graph_existed_becomes_the_graphs(db: Datab
     assert registered == await row(Assistants.get(None, future))
 
 
-async def test_registration_asks_no_handler(db: Database, handlers: Handlers) -> None:
+async def test_registering_a_graph_calls_no_authorization_handler(
+    db: Database, handlers: Handlers
+) -> None:
     def refuse(name: str, event: str, value: dict[str, Any]) -> None:
         raise HTTPException(403, "no")
 
@@ -691,14 +695,14 @@ async def test_registration_asks_no_handler(db: Database, handlers: Handlers) ->
     assert handlers.asked == []
 
 
-async def test_assistants_of_graphs_that_are_gone_are_retired(
+async def test_unused_system_assistants_of_removed_graphs_are_retired(
     db: Database, served: dict[str, Any]
 ) -> None:
     gone = ("unused", "changed", "run", "scheduled")
     served.update(dict.fromkeys(gone))
     for graph_id in ("echo", *gone):
         await register(graph_id)
-    # Only in name: anybody may write this into metadata.
+    # This is no system assistant: any client may write this metadata.
     claimed = await create(graph_id="unused", metadata={"created_by": "system"})
     await rows(Assistants.patch(None, system_id("changed"), context={"a": 1}))
     await queue_run(system_id("run"))
@@ -716,7 +720,7 @@ async def test_assistants_of_graphs_that_are_gone_are_retired(
     assert await Assistants.count(None) == 1
 
 
-def test_a_system_assistants_id_is_the_one_langgraph_api_gives() -> None:
+def test_system_assistant_id_equals_the_one_of_langgraph_api() -> None:
     from langgraph_api.graph import NAMESPACE_GRAPH, get_assistant_id
 
     assert str(system_id("echo")) == get_assistant_id("echo")

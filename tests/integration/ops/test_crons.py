@@ -57,7 +57,7 @@ def settings() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def served(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One graph on this server."""
+    """Serve one graph."""
     from langgraph_api import graph
 
     monkeypatch.setattr(graph, "GRAPHS", {"echo": None})
@@ -90,7 +90,7 @@ def handlers(monkeypatch: pytest.MonkeyPatch) -> Handlers:
 
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[datetime], None]:
-    """Stops the clock of crons at a date, until it is set to another."""
+    """Set the clock of crons to a fixed date."""
 
     def move(to: datetime) -> None:
         for kind in (Connection, PostgresConnection):
@@ -106,14 +106,14 @@ class PassEnded(BaseException):
 
 @pytest.fixture
 def poll(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
-    """One pass of langgraph_api's scheduler, from its poll until it would sleep."""
+    """Run one pass of langgraph_api's scheduler, from its poll until it would sleep."""
     from langgraph_api import cron_scheduler
 
     async def end(seconds: float) -> None:
         raise PassEnded
 
     async def one_pass() -> None:
-        # As a task, which has its context for itself, as in the lifespan.
+        # A task has a context of its own, as in the lifespan.
         with pytest.raises(PassEnded):
             await asyncio.create_task(cron_scheduler.cron_scheduler())
 
@@ -126,9 +126,9 @@ def poll(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
 
 
 async def create(**fields: Any) -> dict[str, Any]:
-    """A new cron of `echo` that is due once a year, unless the fields say otherwise.
+    """Create a cron, by default of `echo` and due once a year.
 
-    Else a minute that ends in a test would have it fire once more.
+    With a schedule of minutes it could fire once more during a test.
     """
     wanted: dict[str, Any] = {"schedule": "0 3 1 6 *", "enabled": True, **fields}
     payload = {"assistant_id": "echo", "input": {"n": 1}, **wanted.pop("payload", {})}
@@ -164,7 +164,7 @@ async def thread(**metadata: Any) -> UUID:
 
 
 async def set_columns(db: Database, cron_id: Any, **columns: Any) -> None:
-    """What time does to a cron, at once."""
+    """Set columns of a cron, such as its next date, without waiting."""
     statement = crons.update().where(crons.c.cron_id == cron_id).values(**columns)
     assert await db.write(lambda conn: conn.execute(statement)) == 1
 
@@ -176,12 +176,12 @@ async def make_due(db: Database, cron_id: Any, *, since: timedelta = MINUTE) -> 
 
 
 async def queued(db: Database) -> list[dict[str, Any]]:
-    """Every run there is, in the order they were created."""
+    """Return every run, oldest first."""
     return await db.read(lambda conn: conn.fetchall(runs.select().order_by(runs.c.seq)))
 
 
 async def refusal(operation: Any) -> tuple[int, str]:
-    """How an operation is refused."""
+    """Await an operation that must be refused. Return the status and the detail."""
     with pytest.raises(HTTPException) as caught:
         await operation
     return caught.value.status_code, caught.value.detail
@@ -190,7 +190,7 @@ async def refusal(operation: Any) -> tuple[int, str]:
 # --- creation ---------------------------------------------------------------
 
 
-async def test_a_new_cron_reads_back_as_it_was_answered(db: Database) -> None:
+async def test_new_cron_reads_back_as_the_answer_shows_it(db: Database) -> None:
     wanted = uuid4()
     before = datetime.now(UTC)
     created = await create(
@@ -228,7 +228,7 @@ async def test_a_cron_of_a_thread_keeps_its_thread(db: Database) -> None:
     assert await rows(Crons.get(None, on_thread["cron_id"])) == []
 
 
-async def test_an_id_that_is_taken_yields_the_cron_that_is_there(db: Database) -> None:
+async def test_taken_cron_id_returns_the_existing_cron(db: Database) -> None:
     first = await create()
     assert await create(cron_id=first["cron_id"], schedule="0 0 1 1 *") == first
 
@@ -262,7 +262,9 @@ async def test_an_id_that_is_taken_yields_the_cron_that_is_there(db: Database) -
         ({"payload": {"context": {"a": 1}, "config": {"configurable": {"b": 1}}}}, 400),
     ],
 )
-async def test_bad_input_is_refused(db: Database, given: dict[str, Any], status: int) -> None:
+async def test_bad_input_is_refused_and_stores_nothing(
+    db: Database, given: dict[str, Any], status: int
+) -> None:
     answered, detail = await refusal(create(**given))
     assert (answered, bool(detail)) == (status, True)
     assert await Crons.count(None) == 0
@@ -276,7 +278,7 @@ async def change(cron_id: Any, **fields: Any) -> dict[str, Any]:
     return changed
 
 
-async def test_a_change_leaves_what_it_does_not_name(db: Database) -> None:
+async def test_cron_update_keeps_fields_it_does_not_name(db: Database) -> None:
     made = await create(metadata={"a": 1, "b": {"c": 1}}, payload={"webhook": "https://x.test"})
     changed = await change(
         str(made["cron_id"]),
@@ -298,7 +300,7 @@ async def test_a_change_leaves_what_it_does_not_name(db: Database) -> None:
     assert {name: changed[name] for name in same} == {name: made[name] for name in same}
 
 
-async def test_a_new_schedule_or_time_zone_moves_the_next_date(db: Database) -> None:
+async def test_new_schedule_or_time_zone_moves_the_next_run_date(db: Database) -> None:
     made = await create(schedule="0 12 * * *")
     moved = await change(made["cron_id"], schedule="30 7 * * *")
     assert (moved["next_run_date"].hour, moved["next_run_date"].minute) == (7, 30)
@@ -308,7 +310,7 @@ async def test_a_new_schedule_or_time_zone_moves_the_next_date(db: Database) -> 
     assert (moved["next_run_date"].hour, moved["next_run_date"].minute) == (6, 30)
 
 
-async def test_an_end_can_be_set_and_taken_back(db: Database) -> None:
+async def test_end_time_of_a_cron_can_be_set_and_cleared(db: Database) -> None:
     made = await create()
     changed = await change(made["cron_id"], end_time="2999-01-01T00:00:00")
     assert changed["end_time"] == datetime(2999, 1, 1, tzinfo=UTC)
@@ -316,7 +318,7 @@ async def test_an_end_can_be_set_and_taken_back(db: Database) -> None:
     assert (await change(made["cron_id"], clear_end_time=True))["end_time"] is None
 
 
-async def test_a_cron_that_was_off_has_missed_nothing(db: Database) -> None:
+async def test_enabling_a_cron_skips_the_slots_it_missed(db: Database) -> None:
     cron_id = (await create(schedule="0 0 1 1 *"))["cron_id"]
     await change(cron_id, enabled=False)
     slot = await make_due(db, cron_id)
@@ -324,7 +326,7 @@ async def test_a_cron_that_was_off_has_missed_nothing(db: Database) -> None:
     assert (await change(cron_id, enabled=True))["next_run_date"] > datetime.now(UTC)
 
 
-async def test_a_bad_change_changes_nothing(db: Database) -> None:
+async def test_refused_cron_update_changes_nothing(db: Database) -> None:
     made = await create(payload={"config": {"configurable": {"a": 1}}})
     key = made["cron_id"]
     assert (await refusal(change(key)))[0] == 400
@@ -337,7 +339,7 @@ async def test_a_bad_change_changes_nothing(db: Database) -> None:
     assert await get(key) == made
 
 
-async def test_deletion(db: Database) -> None:
+async def test_deleted_cron_is_gone_and_others_stay(db: Database) -> None:
     made, other = await create(), await create()
     assert await rows(Crons.delete(None, str(made["cron_id"]))) == [made["cron_id"]]
     assert await rows(Crons.delete(None, made["cron_id"])) == []
@@ -386,7 +388,7 @@ async def test_search_and_count(db: Database) -> None:
     assert (await refusal(search(assistant_id="not-an-id")))[0] == 422
 
 
-async def test_pages_and_their_cursor(db: Database) -> None:
+async def test_search_returns_pages_and_a_cursor(db: Database) -> None:
     made = [(await create())["cron_id"] for _ in range(3)]
     found, cursor = await search(limit=2)
     assert ([each["cron_id"] for each in found], cursor) == (made[:0:-1], 2)
@@ -395,7 +397,7 @@ async def test_pages_and_their_cursor(db: Database) -> None:
     assert (await search(limit=3))[1] is None
 
 
-async def test_sorting(db: Database) -> None:
+async def test_search_sorts_by_each_field(db: Database) -> None:
     with_thread = (await create(thread_id=await thread(), schedule="0 0 1 1 *"))["cron_id"]
     ending = (await create(end_time="2999-01-01T00:00:00Z", schedule="* * * * *"))["cron_id"]
     expected = {
@@ -418,7 +420,9 @@ async def test_sorting(db: Database) -> None:
 # --- authorization ----------------------------------------------------------
 
 
-async def test_each_operation_asks_its_question(db: Database, handlers: Handlers) -> None:
+async def test_each_operation_calls_its_authorization_handler(
+    db: Database, handlers: Handlers
+) -> None:
     thread_id, key = await thread(), uuid4()
     await create(cron_id=key, thread_id=thread_id, metadata={"a": 1}, ctx=ANN)
     await rows(Crons.update(None, cron_id=key, enabled=False, metadata={"b": 1}, ctx=ANN))
@@ -429,7 +433,7 @@ async def test_each_operation_asks_its_question(db: Database, handlers: Handlers
     await rows(Crons.delete(None, key, ctx=ANN))
     assert handlers.events == [
         "crons.create",
-        # Not assistants.read: everybody may run what the server made of its graphs.
+        # Not assistants.read: every user may run system assistants.
         "threads.read",
         "crons.update",
         "crons.read",
@@ -457,7 +461,7 @@ async def test_each_operation_asks_its_question(db: Database, handlers: Handlers
     assert searched["metadata"] == {"a": 1}
 
 
-async def test_nobody_sees_or_touches_what_is_not_theirs(db: Database, handlers: Handlers) -> None:
+async def test_other_users_cannot_read_or_change_a_row(db: Database, handlers: Handlers) -> None:
     handlers.policy = owned
     made = await create(ctx=ANN)
     key = made["cron_id"]
@@ -478,7 +482,7 @@ async def test_nobody_sees_or_touches_what_is_not_theirs(db: Database, handlers:
     assert await Crons.count(None, ctx=ANN) == 1
 
 
-async def test_a_cron_needs_an_assistant_and_a_thread_one_may_use(
+async def test_cron_needs_an_assistant_and_a_thread_its_creator_may_use(
     db: Database, handlers: Handlers
 ) -> None:
     given: dict[str, Any] = {
@@ -494,7 +498,7 @@ async def test_a_cron_needs_an_assistant_and_a_thread_one_may_use(
     named = {"assistant_id": str(bobs["assistant_id"])}
     assert (await refusal(create(payload=named, ctx=ANN)))[0] == 404
     assert (await refusal(create(thread_id=bobs_thread, ctx=ANN)))[0] == 404
-    # A client's metadata on its cron has no say in either.
+    # The metadata that a client gives its cron decides neither.
     assert (await refusal(create(payload=named, metadata={"owner": "bob"}, ctx=ANN)))[0] == 404
     assert "metadata" not in next(
         value for _, event, value in reversed(handlers.asked) if event == "assistants.read"
@@ -503,9 +507,7 @@ async def test_a_cron_needs_an_assistant_and_a_thread_one_may_use(
     assert await Crons.count(None) == 1
 
 
-async def test_crons_of_threads_one_may_not_see_are_hidden(
-    db: Database, handlers: Handlers
-) -> None:
+async def test_crons_of_hidden_threads_are_hidden(db: Database, handlers: Handlers) -> None:
     anns, bobs = await thread(owner="ann"), await thread(owner="bob")
     on_bobs = await create(thread_id=bobs)
     on_anns = await create(thread_id=anns)
@@ -525,7 +527,7 @@ async def test_crons_of_threads_one_may_not_see_are_hidden(
 # --- firing -----------------------------------------------------------------
 
 
-async def test_a_due_cron_gets_one_run(db: Database, poll: Callable[[], Any]) -> None:
+async def test_due_cron_starts_one_run(db: Database, poll: Callable[[], Any]) -> None:
     made = await create(metadata={"from": "cron"})
     slot = await make_due(db, made["cron_id"])
     await poll()
@@ -541,9 +543,7 @@ async def test_a_due_cron_gets_one_run(db: Database, poll: Callable[[], Any]) ->
     assert len(await queued(db)) == 1
 
 
-async def test_slots_that_were_missed_are_not_caught_up(
-    db: Database, poll: Callable[[], Any]
-) -> None:
+async def test_missed_slots_start_one_run_in_total(db: Database, poll: Callable[[], Any]) -> None:
     made = await create()
     await make_due(db, made["cron_id"], since=timedelta(days=3))
     await poll()
@@ -551,7 +551,7 @@ async def test_slots_that_were_missed_are_not_caught_up(
     assert len(await queued(db)) == 1
 
 
-async def test_a_cron_fires_again_and_again(
+async def test_cron_fires_once_in_each_slot(
     db: Database, poll: Callable[[], Any], at: Callable[[datetime], None]
 ) -> None:
     start = datetime.now(UTC).replace(second=30, microsecond=0)
@@ -577,7 +577,7 @@ async def test_a_cron_fires_again_and_again(
     ],
     ids=lambda columns: next(iter(columns)),
 )
-async def test_what_does_not_fire(
+async def test_disabled_ended_early_or_claimed_cron_does_not_fire(
     db: Database, poll: Callable[[], Any], columns: dict[str, Any]
 ) -> None:
     idle, fires = await create(), await create(end_time="2999-01-01T00:00:00Z")
@@ -589,7 +589,7 @@ async def test_what_does_not_fire(
     assert run["kwargs"]["config"]["configurable"]["cron_id"] == str(fires["cron_id"])
 
 
-async def test_a_run_on_a_thread_and_runs_on_threads_of_their_own(
+async def test_cron_runs_on_its_thread_or_on_a_new_one(
     db: Database, poll: Callable[[], Any]
 ) -> None:
     thread_id = await thread()
@@ -606,7 +606,9 @@ async def test_a_run_on_a_thread_and_runs_on_threads_of_their_own(
     assert [run["kwargs"]["temporary"] for run in of_its_own] == [False, True]
 
 
-async def test_a_cron_with_context_fires(db: Database, poll: Callable[[], Any]) -> None:
+async def test_cron_with_context_passes_it_to_its_run(
+    db: Database, poll: Callable[[], Any]
+) -> None:
     made = await create(payload={"context": {"greeting": "moin"}})
     await make_due(db, made["cron_id"])
     await poll()
@@ -615,7 +617,7 @@ async def test_a_cron_with_context_fires(db: Database, poll: Callable[[], Any]) 
     assert run["kwargs"]["config"]["configurable"]["cron_id"] == str(made["cron_id"])
 
 
-async def test_two_schedulers_at_once_fire_each_cron_once(
+async def test_concurrent_schedulers_fire_each_cron_once(
     db: Database, poll: Callable[[], Any]
 ) -> None:
     made = [await create() for _ in range(10)]
@@ -626,7 +628,7 @@ async def test_two_schedulers_at_once_fire_each_cron_once(
     assert sorted(fired) == sorted(str(each["cron_id"]) for each in made)
 
 
-async def test_a_scheduler_that_dies_leaves_the_slot_to_the_next_one(
+async def test_slot_of_a_dead_scheduler_fires_after_its_claim_expires(
     db: Database, poll: Callable[[], Any], at: Callable[[datetime], None]
 ) -> None:
     start = datetime.now(UTC)
@@ -634,7 +636,7 @@ async def test_a_scheduler_that_dies_leaves_the_slot_to_the_next_one(
     slot = await make_due(db, made["cron_id"])
     dying = Crons.next(None)
     assert (await anext(dying))["cron_id"] == made["cron_id"]
-    # It is gone before the run was created; its claim is not.
+    # The scheduler dies before it creates the run; its claim stays.
     await poll()
     assert await queued(db) == []
     assert (await get(made["cron_id"]))["next_run_date"] == slot
@@ -643,7 +645,7 @@ async def test_a_scheduler_that_dies_leaves_the_slot_to_the_next_one(
     assert len(await queued(db)) == 1
 
 
-async def test_a_scheduler_that_was_slow_finds_the_slot_gone(
+async def test_scheduler_that_outlives_its_claim_gets_409(
     db: Database, poll: Callable[[], Any], at: Callable[[datetime], None]
 ) -> None:
     made = await create(schedule="0 0 1 1 *")
@@ -665,10 +667,10 @@ async def test_a_scheduler_that_was_slow_finds_the_slot_gone(
 
 
 @pytest.mark.parametrize("change_made", ["deleted", "disabled", "rescheduled"])
-async def test_what_happens_to_a_cron_while_it_is_out_counts(
+async def test_cron_changed_after_its_claim_starts_no_run(
     db: Database, poll: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, change_made: str
 ) -> None:
-    """Between the claim and the run, a client has its way; the run is not created."""
+    """A client changes the cron between the claim and the creation of the run."""
     from langgraph_api import cron_scheduler
 
     made = await create()
@@ -689,13 +691,13 @@ async def test_what_happens_to_a_cron_while_it_is_out_counts(
     await poll()
     assert await queued(db) == []
     if change_made == "rescheduled":
-        # The scheduler's date is of the old schedule.
+        # The scheduler computed its date from the old schedule.
         assert (await get(key))["next_run_date"].month == 1
     elif change_made == "disabled":
         assert (await get(key))["enabled"] is False
 
 
-async def test_a_cron_that_cannot_fire_neither_blocks_others_nor_spins(
+async def test_cron_without_assistant_moves_to_its_next_slot_and_blocks_no_other(
     db: Database, poll: Callable[[], Any]
 ) -> None:
     own = await row(
@@ -715,7 +717,7 @@ async def test_a_cron_that_cannot_fire_neither_blocks_others_nor_spins(
     fine = await create()
     slot = await make_due(db, broken["cron_id"], since=2 * MINUTE)
     await make_due(db, fine["cron_id"])
-    # Behind the back of the operation, which would take the cron with it.
+    # Delete the row directly: the operation would delete the cron too.
     vanish = assistants.delete().where(assistants.c.assistant_id == key)
     await db.write(lambda conn: conn.execute(vanish))
     await poll()
@@ -724,7 +726,7 @@ async def test_a_cron_that_cannot_fire_neither_blocks_others_nor_spins(
     assert (await get(broken["cron_id"]))["next_run_date"] > slot + 2 * MINUTE
 
 
-async def test_a_payload_the_scheduler_chokes_on_leaves_the_others_to_the_next_poll(
+async def test_invalid_cron_payload_delays_other_crons_by_one_poll_at_most(
     db: Database, poll: Callable[[], Any]
 ) -> None:
     bad, fine = await create(), await create()
@@ -737,7 +739,7 @@ async def test_a_payload_the_scheduler_chokes_on_leaves_the_others_to_the_next_p
     assert run["kwargs"]["config"]["configurable"]["cron_id"] == str(fine["cron_id"])
 
 
-async def test_a_schedule_that_ends_fires_once_more_and_is_off(
+async def test_cron_whose_schedule_ends_fires_once_and_is_disabled(
     db: Database, poll: Callable[[], Any], at: Callable[[datetime], None]
 ) -> None:
     year = datetime.now(UTC).year + 1
@@ -750,7 +752,7 @@ async def test_a_schedule_that_ends_fires_once_more_and_is_off(
     assert (await get(made["cron_id"]))["enabled"] is False
 
 
-async def test_what_is_handed_out_is_a_private_copy_with_all_that_is_read(db: Database) -> None:
+async def test_claimed_cron_is_a_private_copy_with_every_field(db: Database) -> None:
     made = await create()
     await set_columns(db, made["cron_id"], payload={"assistant_id": str(system_id("echo"))})
     before = await make_due(db, made["cron_id"])
@@ -768,14 +770,14 @@ async def test_what_is_handed_out_is_a_private_copy_with_all_that_is_read(db: Da
     assert stored["metadata"] == {}
 
 
-async def test_a_firing_is_taken_once_and_gone_afterwards(db: Database) -> None:
+async def test_firing_is_taken_once_and_cleared_afterwards(db: Database) -> None:
     assert take_firing() is None
     first, second = await create(), await create()
     for each in (first, second):
         await make_due(db, each["cron_id"])
     taken = []
     async for cron in Crons.next(None):
-        # A task that the run's creation starts outlives the firing.
+        # A task that is started while the run is created outlives the firing.
         current = firing.get()
         assert current is not None and current.cron_id == cron["cron_id"]
         taken.append(take_firing())
@@ -799,10 +801,10 @@ async def test_a_batch_size_limits_a_poll(db: Database, monkeypatch: pytest.Monk
     assert len([cron async for cron in Crons.next(None)]) == 0
 
 
-# --- whose run it is --------------------------------------------------------
+# --- the user of a run ------------------------------------------------------
 
 
-async def test_a_crons_run_is_its_creators_with_all_their_claims(
+async def test_cron_run_belongs_to_its_creator_with_all_claims(
     db: Database, handlers: Handlers, poll: Callable[[], Any]
 ) -> None:
     from langgraph_api.auth.custom import normalize_user
@@ -829,7 +831,7 @@ async def test_a_crons_run_is_its_creators_with_all_their_claims(
         assert configurable["user_id"] == "ann"
 
 
-async def test_a_cron_without_a_user_is_not_run_as_the_one_before(
+async def test_cron_without_user_does_not_inherit_the_previous_user(
     db: Database, handlers: Handlers, poll: Callable[[], Any]
 ) -> None:
     with_user = await create(ctx=ANN)
@@ -846,7 +848,7 @@ async def test_a_cron_without_a_user_is_not_run_as_the_one_before(
     assert users == ["ann", None]
 
 
-async def test_the_scheduler_acts_for_nobody_between_crons(db: Database) -> None:
+async def test_scheduler_has_no_user_between_crons(db: Database) -> None:
     from langgraph_api.utils import get_auth_ctx, with_user
 
     for who in (ANN, None):
@@ -861,7 +863,7 @@ async def test_the_scheduler_acts_for_nobody_between_crons(db: Database) -> None
     assert get_auth_ctx() is None
 
 
-async def test_a_creator_who_may_no_longer_run_gets_no_run(
+async def test_cron_of_a_creator_without_permission_starts_no_run(
     db: Database, handlers: Handlers, poll: Callable[[], Any]
 ) -> None:
     made = await create(ctx=ANN)
@@ -876,7 +878,7 @@ async def test_a_creator_who_may_no_longer_run_gets_no_run(
     assert (await get(made["cron_id"]))["next_run_date"] > slot
 
 
-async def test_a_handler_that_creates_runs_does_not_use_up_the_firing(
+async def test_run_created_by_a_handler_does_not_consume_the_firing(
     db: Database, handlers: Handlers, poll: Callable[[], Any]
 ) -> None:
     made = await create(ctx=ANN)

@@ -1,4 +1,4 @@
-"""Any mixture of queueing, answering, cancelling and deleting leaves threads as their runs did."""
+"""Threads match their runs after any mixture of starting, resuming, cancelling and deleting."""
 
 import asyncio
 import random
@@ -26,7 +26,7 @@ from tests.support.operations import rows
 pytestmark = pytest.mark.usefixtures("each_database")
 
 GRAPHS = ("echo", "steps", "interrupt", "sleeper", "failing")
-# The refusals of a thread or run that has changed or gone meanwhile.
+# The server refuses so if the thread or run was changed or deleted meanwhile.
 REFUSALS = (404, 409)
 
 
@@ -61,7 +61,7 @@ class Mixture:
         self.started: list[tuple[UUID, UUID]] = []
 
     async def act(self) -> None:
-        """One request."""
+        """Send one random request."""
         thread = self.rng.choice(list(self.graphs))
         mine = [run for of, run in self.started if of == thread]
         action = self.rng.choice(["start"] * 4 + ["cancel", "cancel", "delete", "state"])
@@ -109,7 +109,7 @@ async def _quiet(db: Database) -> None:
 
 
 @pytest.mark.parametrize("isolated", [False, True])
-async def test_threads_are_as_their_runs_left_them(
+async def test_threads_match_their_state_after_random_requests(
     db: Database, rng: random.Random, isolated: bool
 ) -> None:
     mixture = Mixture(rng)
@@ -134,10 +134,10 @@ async def test_threads_are_as_their_runs_left_them(
 
 
 @pytest.mark.parametrize("told", [None, {"values": {"value": 9}, "next": [], "tasks": []}])
-async def test_a_thread_shows_what_is_stored_of_a_run_that_was_cut_off(
+async def test_thread_of_a_cancelled_run_shows_its_stored_checkpoint(
     db: Database, told: Any
 ) -> None:
-    """A cancelled run has told of more than was stored, or less, and its thread says so."""
+    """A cancelled run reports other values than were stored; the thread must not show them."""
     from langgraph_api.errors import UserInterrupt
 
     thread = uuid4()
@@ -157,13 +157,13 @@ async def test_a_thread_shows_what_is_stored_of_a_run_that_was_cut_off(
 
 @pytest.mark.parametrize("action", ["interrupt", "rollback"])
 @pytest.mark.parametrize("is_back", [False, True])
-async def test_a_thread_shows_what_is_stored_of_a_run_whose_worker_failed_as_it_was_told_to_stop(
+async def test_thread_shows_its_stored_checkpoint_if_its_worker_fails_while_cancelled(
     db: Database, is_back: bool, action: str
 ) -> None:
-    """It ended in place of another attempt, and its thread showed what was before it.
+    """The run ends without another attempt, and the thread's row holds older values.
 
     Args:
-        is_back: The worker had handed it back when it was cancelled.
+        is_back: The worker hands the run back before it is cancelled.
     """
     thread = uuid4()
     asked = await runtime.start_run(thread, "interrupt", {"questions": ["a"]})
@@ -190,7 +190,7 @@ async def test_a_thread_shows_what_is_stored_of_a_run_whose_worker_failed_as_it_
 
 
 @pytest.mark.parametrize("is_running", [False, True])
-async def test_what_a_run_came_upon_may_be_deleted_before_it_is_undone(
+async def test_rolling_back_a_run_works_after_its_predecessor_was_deleted(
     db: Database, is_running: bool
 ) -> None:
     thread = uuid4()

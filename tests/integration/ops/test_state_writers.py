@@ -1,4 +1,4 @@
-"""States that several write at a time: nothing that was answered is lost."""
+"""Concurrent writes of a thread's state: no acknowledged write is lost."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from copy import deepcopy
@@ -36,7 +36,7 @@ async def thread(tmp_path: Path) -> AsyncIterator[UUID]:
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[Deed]:
-    """What others do, one after the other, each after somebody has read a checkpoint."""
+    """Run each of these after a checkpoint is read, one for each read."""
     deeds: list[Deed] = []
     plain = Checkpointer.aget_tuple
 
@@ -64,9 +64,7 @@ async def _log(thread: UUID) -> list[str]:
     return list(state.values["log"])
 
 
-async def test_two_who_write_onto_the_same_state_are_both_kept(
-    thread: UUID, meanwhile: list[Deed]
-) -> None:
+async def test_concurrent_state_writes_are_both_kept(thread: UUID, meanwhile: list[Deed]) -> None:
     meanwhile.append(lambda: _write(thread, "second"))
     await _write(thread, "first")
     assert await _log(thread) == ["second", "first"]
@@ -75,9 +73,7 @@ async def test_two_who_write_onto_the_same_state_are_both_kept(
     assert sorted(await _log(thread)) == ["fifth", "first", "fourth", "second", "third"]
 
 
-async def test_a_run_that_begins_and_ends_while_a_state_is_written_is_kept(
-    thread: UUID, meanwhile: list[Deed]
-) -> None:
+async def test_run_during_a_state_write_is_kept(thread: UUID, meanwhile: list[Deed]) -> None:
     made: list[str] = []
 
     async def run() -> None:
@@ -91,7 +87,7 @@ async def test_a_run_that_begins_and_ends_while_a_state_is_written_is_kept(
     assert await _log(thread) == [f"{made[0]}:0", f"{made[0]}:1", "mine"]
 
 
-async def test_whoever_writes_onto_an_old_state_means_it(
+async def test_state_write_onto_an_old_checkpoint_branches_there(
     thread: UUID, meanwhile: list[Deed]
 ) -> None:
     old = await _write(thread, "old")
@@ -100,14 +96,14 @@ async def test_whoever_writes_onto_an_old_state_means_it(
     assert await _log(thread) == ["old", "branch"]
 
 
-async def test_several_supersteps_are_written_again_only_where_none_was(
+async def test_supersteps_are_retried_only_before_the_first_is_written(
     thread: UUID, meanwhile: list[Deed]
 ) -> None:
     def supersteps(*entries: str) -> Any:
         return [{"updates": [{"values": {"log": [e]}, "as_node": "step"}]} for e in entries]
 
     async def nothing() -> None:
-        """The first superstep reads what is there, and so does the second."""
+        """Let the read of the first superstep pass; the write comes after the second's."""
 
     meanwhile.append(lambda: _write(thread, "other"))
     await Threads.State.bulk(None, config=_at(thread), supersteps=supersteps("one", "two"))

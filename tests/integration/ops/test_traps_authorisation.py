@@ -1,4 +1,4 @@
-"""Who may do what: what goes wrong elsewhere, and does not here."""
+"""Authorization faults of similar servers. Each docstring states the fault, each name what holds here."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("each_database")
 
 ANN, BOB = user("ann"), user("bob")
 
-# Writes down who is asked about what; nobody may delete a thread.
+# Records each call of a handler; no user may delete a thread.
 POLICY = """
 import json
 import os
@@ -101,7 +101,7 @@ def handlers(settings: None, monkeypatch: pytest.MonkeyPatch) -> Handlers:
 
 
 def _asked(record: Path, event: str, thread: str | None = None) -> list[str]:
-    """Who was asked about `event`, in order."""
+    """Return the users for whom the handler was called with `event`, in order."""
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     return [who for who, what, of in lines if what == event and thread in (None, of)]
 
@@ -129,7 +129,7 @@ async def _run(thread: UUID | None, ctx: Any, assistant: UUID | None = None) -> 
 # --- what handlers change and return
 
 
-async def test_what_a_handler_writes_into_metadata_is_stored_and_searched(
+async def test_metadata_written_by_a_thread_handler_is_stored_and_searched(
     server: Running,
 ) -> None:
     """The owner that a handler writes into a new thread's metadata is not stored."""
@@ -148,8 +148,10 @@ async def test_what_a_handler_writes_into_metadata_is_stored_and_searched(
             assert (await bob.http.get(f"/threads/{thread}")).status_code == 404
 
 
-async def test_a_copy_belongs_to_whoever_copies(db: Database, handlers: Handlers) -> None:
-    """A copy keeps the owner of its source, and who made it cannot see it."""
+async def test_copied_thread_belongs_to_the_user_who_copied_it(
+    db: Database, handlers: Handlers
+) -> None:
+    """A copy keeps the owner of its source, and the user who made it cannot see it."""
     source = await _thread(None, owner="bob", shared=True)
 
     def shared(name: str, event: str, value: dict[str, Any]) -> Any:
@@ -175,10 +177,10 @@ async def test_a_copy_belongs_to_whoever_copies(db: Database, handlers: Handlers
         {"$or": [{"owner": {"$like": "a%"}}, {"owner": "bob"}]},
     ],
 )
-async def test_a_filter_that_is_not_understood_lets_nobody_in(
+async def test_unknown_filter_operator_is_500_for_threads(
     db: Database, handlers: Handlers, strange: dict[str, Any]
 ) -> None:
-    """An operator that is not known, or not the first of several, matches everything."""
+    """An unknown operator, or a second one beside a known one, matches everything."""
     thread = await _thread(None, owner="ann")
     handlers.policy = lambda name, event, value: strange
     operations: list[Callable[[], Any]] = [
@@ -199,7 +201,7 @@ async def test_a_filter_that_is_not_understood_lets_nobody_in(
     assert (await runtime.thread(thread))["metadata"] == {"owner": "ann"}
 
 
-async def test_what_a_handler_does_to_the_thread_meanwhile_is_kept(
+async def test_thread_change_made_inside_a_handler_is_kept(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run writes back the thread as it was before its handler changed it."""
@@ -217,10 +219,10 @@ async def test_what_a_handler_does_to_the_thread_meanwhile_is_kept(
     assert run["metadata"]["patched"] is True
 
 
-async def test_calling_oneself_system_gives_an_assistant_no_privilege(
+async def test_created_by_system_in_metadata_gives_an_assistant_no_privilege(
     db: Database, handlers: Handlers
 ) -> None:
-    """Who writes `created_by: system` into an assistant opens it to all, or loses it at restart."""
+    """`created_by: system` in metadata opens an assistant to all users, or a restart deletes it."""
     handlers.policy = owned
     mine = await row(
         Assistants.put(
@@ -243,8 +245,10 @@ async def test_calling_oneself_system_gives_an_assistant_no_privilege(
     assert again["metadata"]["created_by"] == "system"
 
 
-async def test_a_missing_id_is_not_judged_by_another_row(db: Database, handlers: Handlers) -> None:
-    """The filter for a thread that does not exist is tried on whichever thread came last."""
+async def test_missing_thread_is_404_whatever_other_threads_match(
+    db: Database, handlers: Handlers
+) -> None:
+    """The filter for a missing thread is applied to the last thread that was read."""
     handlers.policy = owned
     own = await _thread(ANN)
     for operation in (
@@ -260,13 +264,13 @@ async def test_a_missing_id_is_not_judged_by_another_row(db: Database, handlers:
     assert await runtime.thread(own) is not None
 
 
-# --- in whose name
+# --- the user that a request acts for
 
 
-async def test_a_stateless_run_takes_its_thread_whatever_its_users_handlers_say(
+async def test_stateless_run_deletes_its_thread_without_asking_handlers(
     server: Running, record: Path
 ) -> None:
-    """The runtime cleans up in the name of the run's user, who may not delete threads."""
+    """The runtime deletes the thread as the run's user, and a handler refuses it."""
     before = len(_asked(record, "threads.delete"))
     async with served.client(server, **{"x-user": "carl"}) as carl:
         assert await carl.post("/threads/count", {}) == 0
@@ -279,10 +283,10 @@ async def test_a_stateless_run_takes_its_thread_whatever_its_users_handlers_say(
     assert _asked(record, "threads.delete")[before:] == ["carl"]
 
 
-async def test_a_client_inside_a_graph_acts_for_the_runs_user(
+async def test_sdk_client_inside_a_graph_acts_for_the_user_of_the_run(
     server: Running, record: Path
 ) -> None:
-    """What a graph asks of its own server is done for nobody, or refused."""
+    """A request of a graph to its own server has no user, or is refused."""
     before = len(_asked(record, "threads.create_run"))
     async with served.client(server, **{"x-user": "dora"}) as dora:
         body = {"assistant_id": "loopback", "input": {"value": "x"}}
@@ -291,17 +295,17 @@ async def test_a_client_inside_a_graph_acts_for_the_runs_user(
     assert _asked(record, "threads.create_run")[before:] == ["dora", "dora"]
 
 
-async def test_nodes_know_whose_run_it_is(server: Running) -> None:
-    """A run does not know its user."""
+async def test_nodes_see_the_user_of_their_run(server: Running) -> None:
+    """The configuration of a run lacks its user."""
     async with served.client(server, **{"x-user": "emma"}) as emma:
         answer = await emma.post("/runs/wait", {"assistant_id": "configured", "input": {}})
     assert answer["seen"]["user"] == {"identity": "emma", "permissions": ["read"]}
 
 
-async def test_handlers_are_not_asked_again_while_a_client_waits(
+async def test_handlers_are_not_called_again_while_a_client_waits(
     server: Running, record: Path
 ) -> None:
-    """Each client that follows a quiet run asks the handlers twice a second."""
+    """Each client that follows a silent run calls the handlers twice a second."""
     async with served.client(server, **{"x-user": "fred"}) as fred:
         thread = await fred.thread()
         run = await fred.run(thread, "sleeper", {"seconds": 3})

@@ -1,4 +1,4 @@
-"""What `langgraph_api` expects of a runtime without saying so."""
+"""What `langgraph_api` expects of a runtime but does not document. Docstrings state the faults."""
 
 import asyncio
 import sqlite3
@@ -20,9 +20,8 @@ from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.retry import retry_db
 from langgraph_runtime_sql.runtime import current
-from tests.support import runtime, served
+from tests.support import runtime
 from tests.support.operations import page, row, rows
-from tests.support.processes import Running
 from tests.support.streams import of_run
 
 pytestmark = pytest.mark.usefixtures("each_database")
@@ -46,18 +45,12 @@ async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
         yield opened
 
 
-@pytest.fixture(scope="module")
-def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with served.served(tmp_path_factory.mktemp("contract")) as started:
-        yield started
-
-
 async def _put(thread: Any, **options: Any) -> list[Any]:
     asked = {"metadata": {}, "prevent_insert_if_inflight": False, **options}
     return await rows(Runs.put(None, _echo(), {"input": {}}, thread_id=thread, **asked))
 
 
-def test_the_edition_is_not_taken_for_the_hosted_one() -> None:
+def test_runtime_edition_is_not_mistaken_for_the_hosted_one() -> None:
     """An edition with the wrong name is silently replaced by a client of a closed server."""
     from langgraph_api import feature_flags
     from langgraph_api.models import run
@@ -66,8 +59,8 @@ def test_the_edition_is_not_taken_for_the_hosted_one() -> None:
     assert run.Runs is Runs
 
 
-async def test_rows_may_be_read_late_or_never(db: database.Database) -> None:
-    """Effects happen only when somebody reads the rows, or the rows are gone by then."""
+async def test_operation_takes_effect_without_its_rows_being_read(db: database.Database) -> None:
+    """An operation takes effect only when its rows are read, or its rows are deleted by then."""
     thread = uuid4()
     created = await Threads.put(None, thread, metadata={"a": 1}, if_exists="raise")
     patched = await Threads.patch(None, thread, metadata={"b": 2})
@@ -89,7 +82,7 @@ async def test_rows_may_be_read_late_or_never(db: database.Database) -> None:
     assert [each async for each in deleted] == [thread]
 
 
-async def test_a_new_run_comes_first_and_its_id_is_a_uuid(db: database.Database) -> None:
+async def test_new_run_is_the_first_row_and_its_id_is_a_uuid(db: database.Database) -> None:
     """A new run is taken for a refused one when its id is text, or when it does not come first."""
     thread = uuid4()
     options = {"if_not_exists": "create", "multitask_strategy": "interrupt"}
@@ -106,10 +99,10 @@ async def test_a_new_run_comes_first_and_its_id_is_a_uuid(db: database.Database)
         assert each["created_at"].tzinfo is not None
 
 
-async def test_a_batch_in_which_one_run_is_refused_leaves_nobody_waiting(
+async def test_refused_run_of_a_batch_leaves_no_task_waiting(
     db: database.Database,
 ) -> None:
-    """When one run of a batch is refused, the tasks that create the others wait for ever."""
+    """If one run of a batch is refused, the tasks that create the others wait forever."""
     from langgraph_api.models.run import create_valid_run
 
     class Policy:
@@ -136,18 +129,8 @@ async def test_a_batch_in_which_one_run_is_refused_leaves_nobody_waiting(
         current().hooks = None
 
 
-async def test_a_batch_with_an_unknown_assistant_is_answered(server: Running) -> None:
-    """A batch with one bad run is never answered."""
-    async with served.client(server) as api:
-        good = {"assistant_id": "echo", "input": {"value": 1}}
-        for bad in ({"assistant_id": str(uuid4())}, {"assistant_id": "nothing"}):
-            answer = await api.http.post("/runs/batch", json=[good, bad, good])
-            assert answer.status_code in (404, 422)
-        assert len(await api.post("/runs/batch", [good] * 30)) == 30
-
-
-async def test_one_connection_serves_many_operations_at_once(db: database.Database) -> None:
-    """Two operations on one connection at the same time disturb each other."""
+async def test_concurrent_operations_share_a_connection(db: database.Database) -> None:
+    """Two concurrent operations on one connection interfere."""
     thread = uuid4()
     async with interface.connect() as conn:
         await rows(Threads.put(conn, thread, metadata={}, if_exists="raise"))
@@ -160,7 +143,7 @@ async def test_one_connection_serves_many_operations_at_once(db: database.Databa
 
 
 async def test_operations_work_without_a_connection(db: database.Database) -> None:
-    """Some operations are called with None for a connection, others with none at all."""
+    """Some operations fail if the connection is None or left out."""
     made = await row(
         Assistants.put(
             None,
@@ -179,13 +162,13 @@ async def test_operations_work_without_a_connection(db: database.Database) -> No
     claimed = [(each["run_id"], attempt) async for each, attempt in Runs.next(False, limit=5)]
     assert claimed == [(run["run_id"], 1)]
     await Runs.sweep()
-    assert await runtime.status(run["run_id"]) == "pending"  # nobody works on it
+    assert await runtime.status(run["run_id"]) == "pending"  # no worker has it
     assert await Threads.prune([run["thread_id"]]) == 1
     assert await runtime.thread(run["thread_id"]) is None
 
 
 async def test_rows_hold_no_bytes(db: database.Database) -> None:
-    """Bytes in a row are shown to clients in base64."""
+    """Clients get bytes of a row in base64."""
 
     def check(value: Any) -> None:
         assert not isinstance(value, bytes | bytearray | memoryview)
@@ -215,10 +198,10 @@ async def test_rows_hold_no_bytes(db: database.Database) -> None:
 
 
 @pytest.mark.parametrize("kind", ["plain", "dict", "exporting"])
-async def test_the_user_of_a_run_is_stored_whatever_kind_of_object_it_is(
+async def test_user_of_a_run_is_stored_for_every_kind_of_user_object(
     db: database.Database, kind: str
 ) -> None:
-    """A user object that cannot be exported is stored as null, and the run belongs to nobody."""
+    """A user object that cannot be exported is stored as null, and the run has no owner."""
 
     class Exporting(SimpleUser):
         def dict(self) -> dict[str, Any]:
@@ -234,10 +217,10 @@ async def test_the_user_of_a_run_is_stored_whatever_kind_of_object_it_is(
     assert stored.get("tenant") == ("acme" if kind == "exporting" else None)
 
 
-async def test_what_callers_do_to_rows_does_not_change_what_is_stored(
+async def test_changing_a_row_or_an_argument_does_not_change_the_stored_run(
     db: database.Database,
 ) -> None:
-    """What the worker writes into the row of its run appears in the stored run."""
+    """A change that the worker makes to its row appears in the stored run."""
     metadata: dict[str, Any] = {"a": {"b": 1}}
     kwargs: dict[str, Any] = {"input": {"value": 1}}
     made = await row(
@@ -254,8 +237,8 @@ async def test_what_callers_do_to_rows_does_not_change_what_is_stored(
     assert "smuggled" not in (await runtime.thread(made["thread_id"]))["metadata"]
 
 
-async def test_a_subscription_may_be_closed_twice(db: database.Database) -> None:
-    """Closing a subscription a second time, as callers do, fails or closes somebody else's."""
+async def test_closing_a_subscription_twice_closes_no_other(db: database.Database) -> None:
+    """Closing a subscription a second time, as callers do, fails or closes another one."""
     run, thread = str(uuid4()), uuid4()
     first, second = [await Runs.Stream.subscribe(run, thread) for _ in range(2)]
     for _ in range(2):
@@ -266,22 +249,14 @@ async def test_a_subscription_may_be_closed_twice(db: database.Database) -> None
     await second.__aexit__(None, None, None)
 
 
-@pytest.mark.parametrize("route", ["runs/stream", "runs/wait", "runs"])
-async def test_ids_that_are_none_are_a_clients_error(server: Running, route: str) -> None:
-    """An id that is no UUID reaches the runtime before anybody has looked at it."""
-    async with served.client(server) as api:
-        answer = await api.http.post(f"/threads/nonsense/{route}", json={"assistant_id": "echo"})
-        assert 400 <= answer.status_code < 500
-
-
-# Postgres says at no commit that it is busy: what is lost there is in `test_failing_statements.py`.
+# A commit on Postgres never fails as busy; `test_failing_statements.py` covers lost connections.
 @pytest.mark.only("sqlite")
-async def test_a_request_is_repeated_only_if_nothing_was_committed(tmp_path: Path) -> None:
-    """A repeated request finds the thread that its first try has made, and answers 409."""
+async def test_request_is_retried_only_if_nothing_was_committed(tmp_path: Path) -> None:
+    """A retried request finds the thread that its first attempt created, and answers 409."""
     failures = ["COMMIT"]
 
     class Flaky(sqlite3.Connection):
-        """Cannot commit a thread the first time; the second it can."""
+        """Fails the first commit."""
 
         def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
             if armed and sql in failures:
@@ -311,8 +286,8 @@ async def test_a_request_is_repeated_only_if_nothing_was_committed(tmp_path: Pat
     assert (refused.value.status_code, tries) == (409, 3)
 
 
-async def test_publishing_does_not_fail_whoever_has_left(db: database.Database) -> None:
-    """A follower that has gone makes publishing fail, and with it the run."""
+async def test_publishing_succeeds_after_a_subscriber_has_left(db: database.Database) -> None:
+    """A subscriber that has left makes publishing fail, and with it the run."""
     run, thread = str(uuid4()), uuid4()
 
     async def follow_and_vanish() -> Subscription:

@@ -1,4 +1,4 @@
-"""Threads, their state and their time: what goes wrong elsewhere, and does not here."""
+"""Faults of similar servers with threads, their state and their time to live. Docstrings state them."""
 
 import asyncio
 import json
@@ -42,8 +42,8 @@ async def _ran(api: Api, thread: str, graph: str, input: Any) -> None:
 # --- state and history
 
 
-async def test_history_before_a_checkpoint_that_is_given_as_an_object(api: Api) -> None:
-    """Asking for the history before a checkpoint, as clients name it, fails."""
+async def test_history_takes_before_as_an_object_or_an_id(api: Api) -> None:
+    """A history request fails if `before` is a checkpoint object, as clients send it."""
     thread = await api.thread()
     await _ran(api, thread, "steps", {"count": 4})
     path = f"/threads/{thread}/history"
@@ -58,8 +58,8 @@ async def test_history_before_a_checkpoint_that_is_given_as_an_object(api: Api) 
     assert await api.get(f"{path}?limit=100&before={given['checkpoint_id']}") == whole[3:]
 
 
-async def test_writing_onto_an_old_checkpoint_shows_the_new_state(api: Api) -> None:
-    """A thread shows the values of the old checkpoint that was written onto."""
+async def test_thread_shows_a_state_written_onto_an_old_checkpoint(api: Api) -> None:
+    """After a write onto an old checkpoint, the thread shows the old checkpoint's values."""
     thread = await api.thread()
     await _ran(api, thread, "echo", {"value": "first"})
     await _ran(api, thread, "echo", {"value": "second"})
@@ -71,10 +71,10 @@ async def test_writing_onto_an_old_checkpoint_shows_the_new_state(api: Api) -> N
     assert (await api.get(f"/threads/{thread}"))["values"] == state["values"]
 
 
-async def test_the_last_of_several_writers_is_what_the_thread_shows(
+async def test_thread_shows_the_last_of_several_concurrent_state_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When a state is written while another is, the thread's row shows the older one."""
+    """After two concurrent state writes, the thread's row shows the older one."""
     plain, thread = thread_graph.snapshot, uuid4()
     at: Any = {"configurable": {"thread_id": str(thread)}}
     others = [{"value": "second"}]
@@ -93,8 +93,10 @@ async def test_the_last_of_several_writers_is_what_the_thread_shows(
             assert (await runtime.thread(thread))["values"]["value"] == "second"
 
 
-async def test_a_restart_keeps_threads_with_their_checkpoints(tmp_path: Path) -> None:
-    """With file persistence off, threads come back after a restart, but not their checkpoints."""
+async def test_restart_keeps_threads_and_checkpoints_without_file_persistence(
+    tmp_path: Path,
+) -> None:
+    """Without file persistence, a restart keeps threads but loses their checkpoints."""
     with served.served(tmp_path, LANGGRAPH_DISABLE_FILE_PERSISTENCE="true") as before:
         async with served.client(before) as api:
             thread = await api.thread()
@@ -113,8 +115,8 @@ async def test_a_restart_keeps_threads_with_their_checkpoints(tmp_path: Path) ->
 # --- search
 
 
-async def test_threads_without_values_match_no_filter_on_values(api: Api) -> None:
-    """A thread without values makes a search by values fail, and a copied one matches them all."""
+async def test_value_filter_does_not_match_threads_without_values(api: Api) -> None:
+    """A thread without values makes a search by values fail; a copied thread matches every value."""
     mark = {"search": "values"}
     await api.thread(**mark)
     full = await api.thread(**mark)
@@ -136,7 +138,7 @@ async def test_threads_without_values_match_no_filter_on_values(api: Api) -> Non
 
 @pytest.fixture(scope="module")
 def forgetful(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server that ends threads after ten minutes, and looks for them all the time."""
+    """A server that deletes threads after ten minutes and sweeps several times a second."""
     ttl = {"strategy": "delete", "default_ttl": 10, "sweep_interval_minutes": 0.005}
     folder = tmp_path_factory.mktemp("forgetful")
     with served.served(folder, LANGGRAPH_THREAD_TTL=json.dumps(ttl)) as started:
@@ -144,7 +146,7 @@ def forgetful(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def _make_due(server: Running, thread: str) -> None:
-    """Have a thread's time over: to wait for it would be a race with what is asked meanwhile."""
+    """Set a thread's expiry to the past. Waiting for it would race with the test's requests."""
     path, past = server.log.parent / "data.db", databases.date(time.time() - 1)
     databases.execute(path, "UPDATE threads SET expires_at = ? WHERE thread_id = ?", past, thread)
 
@@ -155,8 +157,8 @@ async def _gone(api: Api, thread: str) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_threads_end_when_their_time_has_come(forgetful: Running) -> None:
-    """Nothing ever ends a thread, whatever its time to live."""
+async def test_expired_thread_is_deleted(forgetful: Running) -> None:
+    """Threads are never deleted, whatever their time to live."""
     async with served.client(forgetful) as api:
         long = {"ttl": {"strategy": "delete", "ttl": 60}}
         spared = (await api.post("/threads", long))["thread_id"]
@@ -174,15 +176,17 @@ async def test_threads_end_when_their_time_has_come(forgetful: Running) -> None:
         assert (await api.get(f"/threads/{spared}?include=ttl"))["ttl"]["ttl_minutes"] == 60
 
 
-async def test_a_thread_in_use_does_not_end(forgetful: Running, tmp_path: Path) -> None:
-    """A thread ends under the run that is using it."""
+async def test_expired_thread_with_an_active_run_is_kept_until_the_run_ends(
+    forgetful: Running, tmp_path: Path
+) -> None:
+    """A thread is deleted while a run uses it."""
     async with served.client(forgetful) as api:
         thread, other, go = await api.thread(), await api.thread(), tmp_path / "go"
         run = await api.run(thread, "sleeper", {"seconds": 600, "until": str(go)})
         assert await api.until(thread, run, "running") == "running"
         for due in (thread, other):
             _make_due(forgetful, due)
-        # Whoever looked for threads whose time is over has looked at this one, too.
+        # The sweep that deleted the other thread has seen this one too.
         await _gone(api, other)
         go.touch()
         assert await api.ended(thread, run) == "success"
@@ -191,8 +195,8 @@ async def test_a_thread_in_use_does_not_end(forgetful: Running, tmp_path: Path) 
         await _gone(api, thread)
 
 
-async def test_a_thread_may_be_kept_without_its_past(forgetful: Running) -> None:
-    """A thread whose past is to go keeps it, or loses its present too."""
+async def test_keep_latest_ttl_deletes_old_checkpoints_only(forgetful: Running) -> None:
+    """A thread with `keep_latest` keeps its old checkpoints, or loses the latest too."""
     async with served.client(forgetful) as api:
         asked = {"ttl": {"strategy": "keep_latest", "ttl": 0.02}}
         thread = (await api.post("/threads", asked))["thread_id"]
@@ -206,7 +210,7 @@ async def test_a_thread_may_be_kept_without_its_past(forgetful: Running) -> None
         assert (await api.get(f"/threads/{thread}"))["values"]["done"] == [0, 1, 2, 0]
 
 
-async def test_pruning_keeps_the_latest_checkpoint(api: Api) -> None:
+async def test_prune_keep_latest_keeps_the_latest_checkpoint(api: Api) -> None:
     """Pruning refuses to keep the latest checkpoint, or deletes the thread."""
     thread = await api.thread()
     await _ran(api, thread, "steps", {"count": 3})

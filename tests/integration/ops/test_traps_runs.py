@@ -1,4 +1,4 @@
-"""Runs and their queue: what goes wrong elsewhere, and does not here."""
+"""Faults of similar servers with runs and their queue. Each docstring states the fault."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ async def _thread_status(api: Api, thread: str) -> str:
 
 
 async def _rests(api: Api, thread: str) -> str:
-    """A thread's status once no run keeps it busy."""
+    """Wait until no run keeps a thread busy. Return its status."""
     async with asyncio.timeout(served.PATIENCE):
         while (found := await _thread_status(api, thread)) == "busy":
             await asyncio.sleep(0.02)
@@ -57,7 +57,7 @@ async def _rests(api: Api, thread: str) -> str:
 
 
 async def _interrupted(api: Api) -> str:
-    """A thread whose graph waits for an answer."""
+    """Create a thread whose graph waits for an answer."""
     thread = await api.thread()
     run = await api.run(thread, "interrupt", {"questions": ["a", "b"]})
     assert await api.ended(thread, run) == "success"
@@ -69,10 +69,10 @@ async def _interrupted(api: Api) -> str:
 
 
 @pytest.mark.parametrize("status", ["running", "all"])
-async def test_cancelling_by_status_stops_the_runs_themselves(
+async def test_cancelling_by_status_stops_running_runs(
     api: Api, tmp_path: Path, status: str
 ) -> None:
-    """Runs that are cancelled by status are only called interrupted, and work on to the end."""
+    """Runs cancelled by status get the status interrupted, but run to their end."""
     record = tmp_path / "record"
     threads = [await api.thread() for _ in range(2)]
     started = {"seconds": 120, "record": str(record)}
@@ -84,8 +84,8 @@ async def test_cancelling_by_status_stops_the_runs_themselves(
     assert sorted((await served.lines(record, 6))[2:]) == ["cancelled"] * 2 + ["stopped"] * 2
 
 
-async def test_cancelling_all_starts_none_of_those_that_wait(api: Api, tmp_path: Path) -> None:
-    """What waits behind a run starts, and ends well, once that run is told to stop."""
+async def test_cancelling_all_starts_no_pending_run(api: Api, tmp_path: Path) -> None:
+    """A pending run starts, and succeeds, as soon as the run before it is cancelled."""
     record = tmp_path / "record"
     threads = [await api.thread() for _ in range(8)]
     started = {"seconds": 120, "record": str(record)}
@@ -101,10 +101,10 @@ async def test_cancelling_all_starts_none_of_those_that_wait(api: Api, tmp_path:
     assert ends == ["interrupted"] * 8
 
 
-async def test_cancelling_many_takes_those_that_wait_and_those_that_run(
+async def test_cancelling_several_runs_stops_pending_and_running_ones(
     api: Api, tmp_path: Path
 ) -> None:
-    """Of several runs of a thread, those that wait start while the one that ran is stopping."""
+    """Pending runs of a thread start while its running run is being cancelled."""
     record = tmp_path / "record"
     thread = await api.thread()
     body = {"seconds": 120, "record": str(record)}
@@ -120,10 +120,10 @@ async def test_cancelling_many_takes_those_that_wait_and_those_that_run(
 
 @pytest.mark.parametrize("action", ["interrupt", "rollback"])
 @pytest.mark.parametrize("state", ["pending", "running"])
-async def test_a_cancellation_that_waits_ends_with_the_run(
+async def test_cancel_with_wait_returns_when_the_run_has_ended(
     api: Api, tmp_path: Path, action: str, state: str
 ) -> None:
-    """Whoever cancels a run and waits for its end waits for ever."""
+    """A cancellation that waits for the end of the run never returns."""
     record = tmp_path / "record"
     thread = await api.thread()
     first = await api.run(thread, "sleeper", {"seconds": 120, "record": str(record)})
@@ -143,7 +143,7 @@ async def test_a_cancellation_that_waits_ends_with_the_run(
 
 
 async def test_running_run_stays_running_until_its_worker_ends_it(api: Api, tmp_path: Path) -> None:
-    """A cancelled run is called interrupted at once, so its thread's next run starts beside it."""
+    """A cancelled run is marked interrupted at once, so the next run starts while it still executes."""
     record, stopped = tmp_path / "record", tmp_path / "stopped"
     thread = await api.thread()
     body = {"seconds": 120, "record": str(record), "stopping": str(stopped)}
@@ -165,8 +165,10 @@ async def test_running_run_stays_running_until_its_worker_ends_it(api: Api, tmp_
     assert await served.lines(record, 5) == order
 
 
-async def test_a_new_run_supersedes_the_running_and_the_waiting(api: Api, tmp_path: Path) -> None:
-    """A run that is to replace all others leaves those that wait, which then run before it."""
+async def test_interrupting_run_supersedes_running_and_pending_runs(
+    api: Api, tmp_path: Path
+) -> None:
+    """A run that replaces all others leaves pending runs, which then execute before it."""
     record = tmp_path / "record"
     for strategy, left in (("interrupt", "interrupted"), ("rollback", None)):
         record.unlink(missing_ok=True)
@@ -185,10 +187,10 @@ async def test_a_new_run_supersedes_the_running_and_the_waiting(api: Api, tmp_pa
 
 @pytest.mark.parametrize("way", ["rollback", "delete"])
 @pytest.mark.parametrize("state", ["pending", "running"])
-async def test_undoing_a_run_nobody_watches_frees_its_thread(
+async def test_rolling_back_or_deleting_an_unwatched_run_frees_its_thread(
     api: Api, tmp_path: Path, way: str, state: str
 ) -> None:
-    """The thread of a rolled-back or deleted run stays busy if nobody follows its stream."""
+    """The thread of a rolled-back or deleted run stays busy if no client follows its stream."""
     record = tmp_path / "record"
     thread = await api.thread()
     body = {"seconds": 120, "record": str(record)}
@@ -211,8 +213,8 @@ async def test_undoing_a_run_nobody_watches_frees_its_thread(
     assert await api.ended(thread, after) == "success"
 
 
-async def test_joiners_of_a_deleted_run_are_let_go(api: Api, tmp_path: Path) -> None:
-    """Whoever follows a run that is deleted waits for ever."""
+async def test_joining_and_streaming_end_when_the_run_is_deleted(api: Api, tmp_path: Path) -> None:
+    """A client that follows a deleted run waits forever."""
     record = tmp_path / "record"
     thread = await api.thread()
     run = await api.run(thread, "sleeper", {"seconds": 120, "record": str(record)})
@@ -227,8 +229,10 @@ async def test_joiners_of_a_deleted_run_are_let_go(api: Api, tmp_path: Path) -> 
     assert await _rests(api, thread) == "idle"
 
 
-async def test_followers_of_a_deleted_threads_runs_are_let_go(api: Api, tmp_path: Path) -> None:
-    """Whoever follows a run of a thread that is deleted waits for ever, and the run goes on."""
+async def test_streams_end_with_an_error_when_the_thread_is_deleted(
+    api: Api, tmp_path: Path
+) -> None:
+    """A client that follows a run of a deleted thread waits forever, and the run continues."""
     record = tmp_path / "record"
     thread = await api.thread()
     running = await api.run(thread, "sleeper", {"seconds": 120, "record": str(record)})
@@ -247,12 +251,12 @@ async def test_followers_of_a_deleted_threads_runs_are_let_go(api: Api, tmp_path
     assert (await api.http.get(f"/threads/{thread}")).status_code == 404
 
 
-# --- what a thread is when a run of it is gone
+# --- the thread of a removed run
 
 
 @pytest.mark.parametrize("way", ["interrupt", "rollback", "delete"])
-async def test_a_waiting_run_that_is_gone_leaves_the_thread_as_it_was(api: Api, way: str) -> None:
-    """Cancelling a run that waits makes an interrupted thread idle, and its question is lost."""
+async def test_removing_a_pending_run_restores_the_interrupted_thread(api: Api, way: str) -> None:
+    """Cancelling a pending run makes an interrupted thread idle, and its interrupt is lost."""
     thread = await _interrupted(api)
     before = await api.get(f"/threads/{thread}")
     resume = {"command": {"resume": "yes"}, "after_seconds": 3600}
@@ -267,10 +271,10 @@ async def test_a_waiting_run_that_is_gone_leaves_the_thread_as_it_was(api: Api, 
         assert after[key] == before[key]
 
 
-async def test_a_thread_stopped_by_its_user_stays_so_when_a_waiting_run_is_cancelled(
+async def test_cancelling_a_pending_run_keeps_a_stopped_thread_interrupted(
     api: Api, tmp_path: Path
 ) -> None:
-    """A thread that a user stopped midway is called failed once a run that waits is cancelled."""
+    """A stopped thread gets the status error when a pending run is cancelled."""
     record = tmp_path / "record"
     thread = await api.thread()
     run = await api.run(thread, "sleeper", {"seconds": 120, "record": str(record)})
@@ -283,8 +287,8 @@ async def test_a_thread_stopped_by_its_user_stays_so_when_a_waiting_run_is_cance
     assert await _thread_status(api, thread) == "interrupted"
 
 
-async def test_deleting_an_answer_asks_again(api: Api) -> None:
-    """A thread is called idle although, without the answer, its graph waits for one again."""
+async def test_deleting_a_resume_run_restores_its_interrupt(api: Api) -> None:
+    """A thread is idle although its graph waits for the answer that was deleted."""
     thread = await _interrupted(api)
     before = await api.get(f"/threads/{thread}")
     first = await api.run(thread, "interrupt", command={"resume": "yes"})
@@ -304,8 +308,8 @@ async def test_deleting_an_answer_asks_again(api: Api) -> None:
     assert [task["name"] for task in state_now["tasks"]] == ["ask"]
 
 
-async def test_deleting_the_last_run_takes_its_values_from_the_thread(api: Api) -> None:
-    """A thread shows the values of a run that was deleted, and its state those from before."""
+async def test_deleting_the_last_run_removes_its_values_from_the_thread(api: Api) -> None:
+    """A thread shows the values of a deleted run, while its state shows the older ones."""
     thread = await api.thread()
     first = await api.run(thread, "echo", {"value": "first"})
     assert await api.ended(thread, first) == "success"
@@ -320,8 +324,8 @@ async def test_deleting_the_last_run_takes_its_values_from_the_thread(api: Api) 
     assert (emptied["values"], emptied["status"]) == (None, "idle")
 
 
-async def test_deleting_an_earlier_run_leaves_the_thread_as_the_last_one_did(api: Api) -> None:
-    """A thread whose last run has failed is no longer called failed when another is deleted."""
+async def test_deleting_an_earlier_run_does_not_change_the_thread(api: Api) -> None:
+    """A thread whose last run failed loses the status error when an earlier run is deleted."""
     thread = await api.thread()
     first = await api.run(thread, "echo", {"value": 1})
     assert await api.ended(thread, first) == "success"
@@ -349,10 +353,10 @@ async def db(settings: None, tmp_path: Path) -> AsyncIterator[Database]:
         yield opened
 
 
-async def test_a_run_can_be_cancelled_however_long_it_has_been_quiet(
+async def test_silent_run_can_be_cancelled_at_any_time(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After four minutes without a message the worker no longer hears that it is to stop."""
+    """After four minutes without a message the worker misses the cancellation."""
     run = await runtime.start_run(uuid4(), "echo", {})
     await db.write(lambda conn: run_claim.claim(conn, 1))
     loop = asyncio.get_running_loop()
@@ -360,7 +364,7 @@ async def test_a_run_can_be_cancelled_however_long_it_has_been_quiet(
         real = loop.time
         monkeypatch.setattr(loop, "time", lambda: real() + 1_000_000)
         for _ in range(20):
-            await asyncio.sleep(0)  # Whatever has a deadline meets it now.
+            await asyncio.sleep(0)  # Any deadline passes now.
         await Runs.cancel(None, [run["run_id"]], thread_id=run["thread_id"], reason="enough")
         async with asyncio.timeout(served.PATIENCE):
             error = await stop.wait()
@@ -380,8 +384,12 @@ async def _pile_up(db: Database, like: Row, count: int) -> None:
     await db.write(fn)
 
 
-async def test_a_thread_with_a_thousand_waiting_runs_does_not_delay_another(db: Database) -> None:
-    """Runs that wait for their thread stand in the way of the runs of all other threads."""
+async def test_thousand_pending_runs_of_a_thread_do_not_delay_another_thread(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pending runs of a busy thread block the runs of all other threads."""
+    # The blocking run would use up the grace period at the end.
+    runtime.set_options(monkeypatch, grace_seconds=0)
     async with runtime.working(2):
         blocking = await runtime.start_run(uuid4(), "sleeper", LONG)
         await _until_running(blocking["run_id"])
@@ -393,11 +401,11 @@ async def test_a_thread_with_a_thousand_waiting_runs_does_not_delay_another(db: 
         assert pending == 1001
 
 
-async def test_a_run_that_comes_when_no_slot_is_free_starts_when_one_is(
+async def test_run_starts_as_soon_as_a_slot_is_free(
     db: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A run that comes while all workers are busy waits longer than for one of them."""
-    monkeypatch.setattr(queue, "SWEEP_SECONDS", 600.0)  # Nothing but the end of a run helps it.
+    """A run that arrives while all slots are taken waits longer than until one is free."""
+    monkeypatch.setattr(queue, "SWEEP_SECONDS", 600.0)  # Only the end of a run wakes the queue.
     end = tmp_path / "end"
     async with runtime.working(1):
         first = await runtime.start_run(uuid4(), "sleeper", {**LONG, "until": str(end)})
@@ -416,14 +424,14 @@ async def _until_running(run_id: Any) -> None:
 
 
 def _effort(conn: Connection) -> tuple[int, int]:
-    """How many runs a claim finds, and how many thousands of SQLite's instructions it takes."""
+    """Claim runs. Return how many it found, and its effort in thousands of SQLite instructions."""
     claimed, counted = ticks(conn, lambda: run_claim.claim(conn, 10), 1000)
     return len(claimed.runs), counted
 
 
-@pytest.mark.only("sqlite")  # Its machine counts steps; a clock would measure this one.
-async def test_looking_for_work_behind_ten_thousand_waiting_runs_is_cheap(db: Database) -> None:
-    """Each look at the queue compares all waiting runs with each other."""
+@pytest.mark.only("sqlite")  # SQLite counts its instructions; a clock would measure the machine.
+async def test_claim_that_finds_only_blocked_runs_is_cheap(db: Database) -> None:
+    """Each claim compares all pending runs with each other."""
     blocking = await runtime.start_run(uuid4(), "sleeper", LONG)
     await db.write(lambda conn: run_claim.claim(conn, 1))
     await _pile_up(db, blocking, 5_000)
@@ -436,16 +444,16 @@ async def test_looking_for_work_behind_ten_thousand_waiting_runs_is_cheap(db: Da
 
 
 @pytest.mark.only("sqlite")  # As above.
-async def test_taking_the_first_of_ten_thousand_waiting_runs_is_cheap(db: Database) -> None:
-    """Working off what waits for one thread takes longer the more waits."""
+async def test_claim_of_the_first_of_ten_thousand_pending_runs_is_cheap(db: Database) -> None:
+    """The claim of a run takes longer the more runs of its thread are pending."""
     await _pile_up(db, await runtime.start_run(uuid4(), "sleeper", LONG), 10_000)
     found, effort = await db.write(_effort)
     assert found == 1
     assert effort <= 200
 
 
-async def test_queueing_behind_many_runs_reads_none_of_them(db: Database) -> None:
-    """Each further run of a thread costs more than the one before it."""
+async def test_enqueueing_a_run_reads_no_other_pending_run(db: Database) -> None:
+    """Each further pending run of a thread costs more than the one before it."""
     blocking = await runtime.start_run(uuid4(), "sleeper", LONG)
     await _pile_up(db, blocking, 5_000)
     read = 0
@@ -463,10 +471,10 @@ async def test_queueing_behind_many_runs_reads_none_of_them(db: Database) -> Non
     assert read == 0
 
 
-async def test_a_graph_that_raises_cancelled_error_only_fails_its_run(
+async def test_graph_that_raises_cancelled_error_fails_its_run_only(
     api: Api, tmp_path: Path
 ) -> None:
-    """A graph that raises CancelledError by itself is taken for a shutdown, and run for ever."""
+    """A graph that raises CancelledError is mistaken for a shutdown, and retried forever."""
     record = tmp_path / "record"
     body = {"error": "CancelledError", "record": str(record)}
     thread = await api.thread()
@@ -478,8 +486,8 @@ async def test_a_graph_that_raises_cancelled_error_only_fails_its_run(
     assert await api.ended(thread, after) == "success"
 
 
-async def test_who_sees_the_end_of_a_run_finds_its_status(api: Api) -> None:
-    """A stream ends before the status of its run is written, so its client finds it running."""
+async def test_status_of_a_run_is_stored_before_its_stream_ends(api: Api) -> None:
+    """A stream ends before the status of its run is stored, so its client finds the run running."""
     for _ in range(10):
         thread = await api.thread()
         body = {"assistant_id": "echo", "input": {"value": 1}}
@@ -489,8 +497,10 @@ async def test_who_sees_the_end_of_a_run_finds_its_status(api: Api) -> None:
         assert await _thread_status(api, thread) == "idle"
 
 
-async def test_the_stream_of_a_stateless_run_outlives_its_thread(api: Api) -> None:
-    """The thread of a stateless run goes, and with it the end of the stream."""
+async def test_stream_of_a_stateless_run_is_complete_although_its_thread_is_deleted(
+    api: Api,
+) -> None:
+    """Deleting the thread of a stateless run cuts off the end of the stream."""
     for _ in range(10):
         async with asyncio.timeout(served.PATIENCE):
             body = {"assistant_id": "echo", "input": {"value": 5}, "stream_mode": "values"}
@@ -503,10 +513,10 @@ async def test_the_stream_of_a_stateless_run_outlives_its_thread(api: Api) -> No
     assert waited["value"] == 6
 
 
-async def test_an_interruption_is_told_as_an_error_and_values_need_a_checkpoint(
+async def test_run_cancelled_before_its_first_step_keeps_the_values_of_the_thread(
     db: Database,
 ) -> None:
-    """A run that is cancelled before its first step wipes out the values of its thread."""
+    """A run that is cancelled before its first step erases the values of its thread."""
     from langgraph_api.errors import UserInterrupt
 
     thread = uuid4()
@@ -526,8 +536,8 @@ async def test_an_interruption_is_told_as_an_error_and_values_need_a_checkpoint(
     assert (await runtime.thread(thread))["error"] is None
 
 
-async def test_a_rejected_run_leaves_its_thread_untouched(api: Api, tmp_path: Path) -> None:
-    """A run that is refused because another is in flight has already changed the thread."""
+async def test_rejected_run_does_not_change_its_thread(api: Api, tmp_path: Path) -> None:
+    """A run that is rejected because another is in flight changes the thread first."""
     record = tmp_path / "record"
     thread = await api.thread()
     run = await api.run(thread, "sleeper", {"seconds": 120, "record": str(record)})
@@ -545,8 +555,8 @@ async def test_a_rejected_run_leaves_its_thread_untouched(api: Api, tmp_path: Pa
     await api.post(f"/threads/{thread}/runs/{run}/cancel?wait=true")
 
 
-async def test_of_many_runs_at_once_one_is_accepted_and_the_rest_rejected(api: Api) -> None:
-    """Two runs that are to be alone on their thread are both accepted."""
+async def test_one_of_many_concurrent_reject_runs_is_accepted(api: Api) -> None:
+    """Two concurrent runs with the strategy reject are both accepted."""
     thread = await api.thread()
     body = {"assistant_id": "sleeper", "input": LONG, "multitask_strategy": "reject"}
     answers = await asyncio.gather(
@@ -557,8 +567,8 @@ async def test_of_many_runs_at_once_one_is_accepted_and_the_rest_rejected(api: A
     await api.post(f"/threads/{thread}/runs/{run['run_id']}/cancel?wait=true")
 
 
-async def test_a_cron_with_an_end_fires_and_does_not_hold_up_the_others(api: Api) -> None:
-    """The end of a cron, which clients send as text, stops the scheduler for all crons."""
+async def test_cron_with_an_end_time_fires_and_delays_no_other(api: Api) -> None:
+    """An end time, which clients send as text, stops the scheduler for all crons."""
     threads = [await api.thread() for _ in range(2)]
     body = {"assistant_id": "echo", "input": {"value": 1}, "schedule": "* * * * * *"}
     ends = {"end_time": "2999-01-01T00:00:00Z"}
@@ -576,8 +586,8 @@ async def test_a_cron_with_an_end_fires_and_does_not_hold_up_the_others(api: Api
             await api.http.delete(f"/runs/crons/{cron['cron_id']}")
 
 
-async def test_a_rolled_back_run_leaves_no_checkpoint(api: Api) -> None:
-    """The checkpoints of a run that is rolled back are not found, and its steps stay."""
+async def test_rolled_back_run_leaves_no_checkpoint(api: Api) -> None:
+    """The checkpoints of a rolled-back run are not found, and stay in the history."""
     thread = await api.thread()
     first = await api.run(thread, "steps", {"count": 2})
     assert await api.ended(thread, first) == "success"
@@ -598,7 +608,7 @@ def strict(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     folder = tmp_path_factory.mktemp("strict")
     with served.served(
         folder,
-        # For what a run needs that does little, on a machine that does much else.
+        # Enough for a short run on a busy machine.
         BG_JOB_TIMEOUT_SECS="5",
         FF_CRONS_ENABLED="false",
         CRON_SCHEDULER_SLEEP_TIME="1",
@@ -606,8 +616,10 @@ def strict(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield started
 
 
-async def test_a_run_that_takes_too_long_times_out(strict: Running, tmp_path: Path) -> None:
-    """A run goes on past the time it may take, or its thread is left busy."""
+async def test_run_past_its_time_limit_is_cancelled_with_status_timeout(
+    strict: Running, tmp_path: Path
+) -> None:
+    """A run continues past its time limit, or its thread stays busy."""
     record = tmp_path / "record"
     async with served.client(strict) as api:
         thread = await api.thread()
@@ -619,8 +631,8 @@ async def test_a_run_that_takes_too_long_times_out(strict: Running, tmp_path: Pa
         assert await api.ended(thread, after) == "success"
 
 
-async def test_crons_that_are_switched_off_do_not_fire(strict: Running) -> None:
-    """Crons fire although the server was told that it is not the one to do so."""
+async def test_crons_do_not_fire_where_they_are_disabled(strict: Running) -> None:
+    """Crons fire although they are disabled on this server."""
     async with served.client(strict) as api:
         thread = await api.thread()
         body = {"assistant_id": "echo", "input": {}, "schedule": "* * * * * *"}

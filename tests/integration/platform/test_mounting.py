@@ -1,6 +1,6 @@
-"""The platform mounted in hosts of other people: Starlette and FastAPI, at the root and at a prefix.
+"""The platform mounted in Starlette and FastAPI hosts, at the root and at a prefix.
 
-Each host is a process of its own, because langgraph_api holds one configuration a process.
+Each host is a process of its own, because langgraph_api holds one configuration per process.
 """
 
 import asyncio
@@ -16,19 +16,18 @@ from langgraph_sdk import get_client
 from tests.support import databases
 from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
+# Every two of framework, prefix and database meet once: mounting does not depend on the database.
 HOSTS = [
-    ("starlette", ""),
-    ("starlette", "/langgraph"),
-    ("fastapi", ""),
-    ("fastapi", "/langgraph"),
+    ("starlette", "", "sqlite"),
+    ("starlette", "/langgraph", "postgresql"),
+    ("fastapi", "", "postgresql"),
+    ("fastapi", "/langgraph", "sqlite"),
 ]
 
 
 @dataclass(frozen=True)
 class Host:
-    """A running host: where it is, and where in it the platform is."""
+    """A running host: its URL, and the prefix of the platform."""
 
     url: str
     prefix: str
@@ -38,23 +37,25 @@ class Host:
         return self.url + self.prefix
 
 
-@pytest.fixture(scope="module", params=HOSTS, ids=lambda host: f"{host[0]}{host[1]}")
+@pytest.fixture(scope="module", params=HOSTS, ids=lambda host: f"{host[0]}{host[1]}-{host[2]}")
 def host(
-    each_database: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Host]:
-    framework, prefix = request.param
+    framework, prefix, database = request.param
     folder = tmp_path_factory.mktemp("host")
     config = folder / "langgraph.json"
     graphs = {name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "loopback", "tokens")}
     config.write_text(json.dumps({"graphs": graphs}))
     port = free_port()
     command = [sys.executable, str(ROOT / "tests/support/host.py")]
-    command += [framework, prefix, str(config), databases.url(folder / "host.db"), str(port)]
+    with databases.on(database):
+        url = databases.url(folder / "host.db")
+    command += [framework, prefix, str(config), url, str(port)]
     with running(command, port, folder, environment(), ready=f"{prefix}/ok") as server:
         yield Host(server.url, prefix)
 
 
-async def test_a_thread_runs_streams_and_keeps_its_state(host: Host) -> None:
+async def test_mounted_platform_runs_and_streams_a_thread(host: Host) -> None:
     async with get_client(url=host.platform) as client:
         thread = await client.threads.create(metadata={"topic": "x"})
         result = await client.runs.wait(thread["thread_id"], "echo", input={"value": "a"})
@@ -69,7 +70,7 @@ async def test_a_thread_runs_streams_and_keeps_its_state(host: Host) -> None:
         assert found["thread_id"] == thread["thread_id"]
 
 
-async def test_a_dropped_stream_is_joined_again_at_the_location_it_gave(host: Host) -> None:
+async def test_stream_is_joined_again_at_its_location(host: Host) -> None:
     """The SDK resolves the answer's `Location` against the address it was given, prefix included."""
     async with get_client(url=host.platform) as client:
         thread = await client.threads.create()
@@ -81,27 +82,27 @@ async def test_a_dropped_stream_is_joined_again_at_the_location_it_gave(host: Ho
         assert events[0] == "metadata"
 
 
-async def test_a_client_without_url_works_in_the_hosts_own_routes(host: Host) -> None:
+async def test_sdk_client_without_url_works_in_routes_of_the_host(host: Host) -> None:
     async with httpx.AsyncClient(base_url=host.url) as client:
         answer = await client.get("/loopback", timeout=60)
     assert answer.status_code == 200
     assert answer.json()["value"] == "from the host"
 
 
-async def test_a_client_without_url_works_inside_graphs(host: Host) -> None:
+async def test_sdk_client_without_url_works_inside_graphs(host: Host) -> None:
     async with get_client(url=host.platform) as client:
         result = await client.runs.wait(None, "loopback", input={"value": "from a graph"})
     assert result["answer"]["value"] == "from a graph"
 
 
-def test_the_hosts_middleware_handlers_and_state_are_left_alone(host: Host) -> None:
+def test_middleware_handlers_and_state_of_the_host_still_work(host: Host) -> None:
     assert httpx.get(f"{host.platform}/ok").headers["x-host"] == "yes"
     assert httpx.get(f"{host.url}/state").json() == {"state": "hello"}
     brewed = httpx.get(f"{host.url}/brew")
     assert (brewed.status_code, brewed.json()) == (418, {"host": "teapot"})
 
 
-def test_the_api_description_and_its_page_point_at_the_mount(host: Host) -> None:
+def test_openapi_description_and_docs_name_the_mount(host: Host) -> None:
     # FastAPI answers these paths itself at the root; its host decides.
     if host.prefix:
         spec = httpx.get(f"{host.platform}/openapi.json").json()
@@ -124,7 +125,7 @@ def test_mcp_and_the_agent_card_work_at_the_mount(host: Host) -> None:
     assert card["url"].startswith(f"{host.platform}/a2a/")
 
 
-async def test_many_requests_at_once_pass_through_the_host(host: Host) -> None:
+async def test_host_passes_concurrent_requests(host: Host) -> None:
     async with get_client(url=host.platform) as client:
         made = await asyncio.gather(*(client.threads.create() for _ in range(20)))
     assert len({thread["thread_id"] for thread in made}) == 20

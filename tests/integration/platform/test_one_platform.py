@@ -1,10 +1,9 @@
-"""One platform a process: made again, started and stopped many times, refused when it differs.
+"""One platform per process: created again, restarted many times, refused if it differs.
 
-Each test is a Python process of its own, which prints what it found as JSON.
+Each scenario runs in a process of its own, which prints its findings as JSON.
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,11 @@ from typing import Any
 import pytest
 
 from tests.support import databases
-from tests.support.processes import GRAPHS, environment
+from tests.support.processes import GRAPHS, environment, ran
 
 PRELUDE = """
-import asyncio, gc, json, os, sys, threading
+import asyncio, gc, json, os, sys, threading, warnings
+warnings.simplefilter("error", ResourceWarning)
 import httpx
 from starlette.applications import Starlette
 from starlette.routing import Mount
@@ -44,23 +44,16 @@ def project(tmp_path: Path) -> Path:
 
 
 def play(folder: Path, code: str, **env: str) -> Any:
-    """What the process printed last, parsed."""
-    ended = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", "-c", PRELUDE + code],
-        cwd=folder,
-        env=environment(KEPT_AT=databases.url(folder / "x.db"), **env),
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    """Run code in a process. Return the last line it printed, from JSON."""
+    env = environment(KEPT_AT=databases.url(folder / "x.db"), **env)
+    ended = ran([sys.executable, "-c", PRELUDE + code], folder, env)
     assert ended.returncode == 0, ended.stderr[-4000:]
     return json.loads(ended.stdout.splitlines()[-1])
 
 
 @pytest.mark.usefixtures("each_database")
-def test_it_starts_and_stops_many_times_each_on_a_new_event_loop(project: Path) -> None:
-    """What was acknowledged is there each time; no file, thread or task is left behind."""
+def test_platform_restarts_on_new_event_loops_without_leaks(project: Path) -> None:
+    """Acknowledged writes are kept each time; no file, thread or task leaks."""
     found = play(
         project,
         """
@@ -90,7 +83,7 @@ report(answers=answers, first=first, last=count())
     assert found["last"] == found["first"]
 
 
-def test_a_different_second_platform_is_refused_with_what_differs(project: Path) -> None:
+def test_second_platform_with_other_settings_is_refused_by_name(project: Path) -> None:
     found = play(
         project,
         """
@@ -129,7 +122,7 @@ report(refusals=refusals)
         assert "hidden" not in refusal
 
 
-def test_an_api_imported_earlier_with_other_settings_is_refused(project: Path) -> None:
+def test_platform_is_refused_after_an_import_of_langgraph_api(project: Path) -> None:
     found = play(
         project,
         """
@@ -146,8 +139,7 @@ report(refusal=refusal)
     assert "langgraph_api was imported before the platform was made" in found["refusal"]
 
 
-@pytest.mark.usefixtures("each_database")
-def test_a_client_made_before_the_platform_reaches_it(project: Path) -> None:
+def test_sdk_client_created_before_the_platform_reaches_it(project: Path) -> None:
     found = play(
         project,
         """
@@ -170,7 +162,7 @@ report(values=asyncio.run(main()))
     assert found["values"] == ["early", "late"]
 
 
-def test_without_its_lifespan_it_says_what_the_host_forgot(project: Path) -> None:
+def test_platform_without_lifespan_is_503(project: Path) -> None:
     found = play(
         project,
         """
@@ -194,8 +186,7 @@ report(answer=asyncio.run(main()), imported="langgraph_api.server" in sys.module
     assert found["imported"] is False
 
 
-@pytest.mark.usefixtures("each_database")
-def test_it_cannot_run_twice_at_a_time_and_the_first_goes_on(project: Path) -> None:
+def test_second_concurrent_lifespan_is_refused_and_the_first_continues(project: Path) -> None:
     found = play(
         project,
         """
@@ -220,9 +211,8 @@ report(answer=asyncio.run(main()))
     assert status == 200
 
 
-@pytest.mark.usefixtures("each_database")
-def test_it_is_an_app_of_its_own_too(project: Path) -> None:
-    """Given lifespan events, as by `uvicorn module:platform`, it starts and stops by itself."""
+def test_platform_handles_lifespan_events_as_an_app(project: Path) -> None:
+    """With lifespan events, as from `uvicorn module:platform`, it starts and stops by itself."""
     found = play(
         project,
         """
@@ -259,7 +249,7 @@ report(status=asyncio.run(main()), sent=sent)
     }
 
 
-def test_the_process_keeps_its_log_level_and_what_it_had_set(project: Path) -> None:
+def test_process_keeps_its_log_level_and_environment(project: Path) -> None:
     (project / "langgraph.json").write_text(
         json.dumps(
             {
@@ -288,41 +278,54 @@ report(
     assert "__inmem" not in found["migrations"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "said"),
-    [
-        ({"config": "none.json"}, "ConfigError", "none.json: no such file"),
-        ({"database_url": "sqlite://"}, "BadDatabaseUrl", "does not name a plain file"),
-        ({"database_url": "mysql://u@h/d"}, "BadDatabaseUrl", "not supported"),
-        ({"redis_url": "redis://x"}, "ConfigError", "redis_url"),
-        ({"durability": "eternal"}, "ConfigError", "durability"),
-        ({"hooks": "./none.py:policy"}, "ConfigError", "./none.py:policy"),
-        ({"hooks": "json:policy"}, "ConfigError", "json:policy"),
-        ({"hooks": "./misspelt.py:policy"}, "ConfigError", "Unknown hook 'before_thread_creat'"),
-    ],
-)
-def test_what_cannot_be_served_is_said(
-    project: Path, arguments: dict[str, Any], error: str, said: str
+# The arguments of a platform that cannot be made, and the error that says why.
+UNSERVABLE = [
+    ({"config": "none.json"}, "ConfigError", "none.json: no such file"),
+    ({"database_url": "sqlite://"}, "BadDatabaseUrl", "does not name a plain file"),
+    ({"database_url": "mysql://u@h/d"}, "BadDatabaseUrl", "not supported"),
+    ({"redis_url": "redis://x"}, "ConfigError", "redis_url"),
+    ({"durability": "eternal"}, "ConfigError", "durability"),
+    ({"hooks": "./none.py:policy"}, "ConfigError", "./none.py:policy"),
+    ({"hooks": "json:policy"}, "ConfigError", "json:policy"),
+    ({"hooks": "./misspelt.py:policy"}, "ConfigError", "Unknown hook 'before_thread_creat'"),
+]
+
+
+def test_a_platform_that_cannot_be_served_raises_an_error_that_names_the_argument(
+    project: Path,
 ) -> None:
     (project / "misspelt.py").write_text(
         "class Policy:\n    def before_thread_creat(self): ...\n\n\npolicy = Policy()\n"
     )
+    # Each is made in a process of its own: hooks are loaded after the platform is configured.
     found = play(
         project,
         f"""
-try:
-    make(**{arguments!r}).app
-    report(error="none", said="accepted")
-except Exception as error:
-    report(error=type(error).__name__, said=str(error))
+said = []
+for arguments in {[arguments for arguments, _, _ in UNSERVABLE]!r}:
+    reads, writes = os.pipe()
+    if not os.fork():
+        try:
+            make(**arguments).app
+            answer = ["none", "accepted"]
+        except Exception as error:
+            answer = [type(error).__name__, str(error)]
+        os.write(writes, json.dumps(answer).encode())
+        os._exit(0)
+    os.close(writes)
+    with open(reads) as answered:
+        said.append(json.loads(answered.read()))
+    os.wait()
+report(said=said)
 """,
     )
-    assert found["error"] == error
-    assert said in found["said"]
+    for (arguments, error, words), (kind, said) in zip(UNSERVABLE, found["said"], strict=True):
+        assert kind == error, arguments
+        assert words in said, arguments
 
 
 @pytest.mark.parametrize(("durability", "synchronous"), [("process", 1), ("power-loss", 2)])
-def test_durability_decides_what_a_commit_waits_for(
+def test_durability_sets_synchronous_of_sqlite(
     project: Path, durability: str, synchronous: int
 ) -> None:
     found = play(
@@ -362,7 +365,7 @@ async def custom():
 
 
 @pytest.mark.usefixtures("each_database")
-def test_a_project_with_routes_of_its_own_has_its_store_after_every_restart(project: Path) -> None:
+def test_custom_routes_have_the_store_after_every_restart(project: Path) -> None:
     """The stock middleware keeps the first store it sees, which a restart in-process has closed."""
     (project / "routes.py").write_text(CUSTOM_APP)
     config = {"graphs": {"echo": f"{GRAPHS}/echo.py:graph"}, "http": {"app": "./routes.py:app"}}

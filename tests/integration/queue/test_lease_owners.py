@@ -1,4 +1,4 @@
-"""Processes that share the runs of a database: whose a run is, and by which clock."""
+"""Processes that share the runs of a database: owners of leases, clocks and fences."""
 
 import asyncio
 import datetime as dates
@@ -72,7 +72,7 @@ async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
 
 
 class Process:
-    """A process, as far as the queue is concerned: a name, and a clock that may be wrong."""
+    """A process as the queue sees it: an owner name and a clock, which may be wrong."""
 
     def __init__(
         self, patch: pytest.MonkeyPatch, name: str, off: dates.timedelta = dates.timedelta()
@@ -87,19 +87,19 @@ class Process:
         self._clock = Clock
 
     def enter(self) -> None:
-        """What is done from now on is done by this process."""
+        """Act as this process from now on."""
         self._patch.setattr(run_claim, "OWNER", self.name)
         self._patch.setattr(clock, "datetime", self._clock)
         self._patch.setattr(clock, "_last", dates.datetime.min.replace(tzinfo=dates.UTC))
 
     async def claim(self, most: int = 1) -> list[tuple[UUID, int]]:
-        """Claim runs: which, and the attempt at each."""
+        """Claim runs. Return each run's id and attempt."""
         self.enter()
         claimed = await current().database.write(lambda conn: run_claim.claim(conn, most))
         return [(run["run_id"], attempt) for run, attempt in claimed.runs]
 
     async def release(self, run_id: UUID, attempt: int) -> bool:
-        """Hand a run back, without counting the attempt."""
+        """Hand a run back without counting the attempt."""
         self.enter()
 
         def fn(conn: Connection) -> bool:
@@ -108,7 +108,7 @@ class Process:
         return await current().database.write(fn)
 
     async def recover(self) -> list[str]:
-        """Free what was lost, as when it starts: with a new name each time."""
+        """Free lost runs as a starting process does, with a new owner name."""
         self.enter()
         self._patch.setattr(run_claim, "OWNER", uuid4().hex)
         return await recovery.recover()
@@ -124,7 +124,7 @@ async def row(run_id: UUID) -> Row:
 
 
 async def expire(run_id: UUID) -> None:
-    """Let a lease end."""
+    """Expire the lease of a run."""
     past = dates.datetime.now(dates.UTC) - HOUR
 
     def fn(conn: Connection) -> None:
@@ -133,10 +133,10 @@ async def expire(run_id: UUID) -> None:
     await current().database.write(fn)
 
 
-async def test_a_process_hands_back_only_what_is_its_own(
+async def test_process_releases_only_its_own_attempts(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a shutdown, which is not counted, the next attempt has the same number."""
+    """A shutdown counts no attempt, so the next attempt has the same number."""
     first, second = Process(monkeypatch, "first"), Process(monkeypatch, "second")
     run_id = (await start_run(uuid4(), "echo", {}))["run_id"]
     assert await first.claim() == [(run_id, 1)]
@@ -152,7 +152,7 @@ async def test_a_process_hands_back_only_what_is_its_own(
 
 
 @pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
-async def test_a_wrong_clock_neither_steals_runs_nor_loses_them(
+async def test_process_with_a_wrong_clock_neither_steals_nor_loses_runs(
     db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
 ) -> None:
     right, wrong = Process(monkeypatch, "right"), Process(monkeypatch, "wrong", off)
@@ -166,7 +166,7 @@ async def test_a_wrong_clock_neither_steals_runs_nor_loses_them(
     assert await right.recover() == []
     leases = [(await row(run_id))["lease_until"] for run_id in (theirs, ours)]
     assert abs(leases[0] - leases[1]) < HOUR / 2
-    # And what is really lost is seen by either.
+    # Both processes find a run that is really lost.
     await expire(theirs)
     assert await wrong.recover() == [str(theirs)]
     await expire(ours)
@@ -174,7 +174,7 @@ async def test_a_wrong_clock_neither_steals_runs_nor_loses_them(
 
 
 @pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
-async def test_runs_that_a_wrong_clock_made_are_due_at_once_and_in_their_order(
+async def test_runs_created_with_a_wrong_clock_are_due_at_once_and_in_order(
     db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
 ) -> None:
     right, wrong = Process(monkeypatch, "right"), Process(monkeypatch, "wrong", off)
@@ -198,13 +198,13 @@ async def test_runs_that_a_wrong_clock_made_are_due_at_once_and_in_their_order(
 
 
 async def end_for_another(monkeypatch: pytest.MonkeyPatch, process: Process) -> Row:
-    """A stateless run that `process` has ended, and whose maker waits for it elsewhere."""
+    """End a stateless run in `process` while its creator waits on another process."""
     here = current().bus
     monkeypatch.setattr(here, "shared", True)
     monkeypatch.setattr(here, "follows", lambda run_id: True)
     made: Row = await start_run(None, "echo", {})
     [(run_id, attempt)] = await process.claim()
-    # Seen from here, the process that waits is another one.
+    # The creator waits on another process.
     monkeypatch.setattr(here, "name", f"not {here.name}")
     thread_id = made["thread_id"]
     request_context.claim.set(Claim(str(run_id), attempt, str(thread_id), owner=process.name))
@@ -214,7 +214,7 @@ async def end_for_another(monkeypatch: pytest.MonkeyPatch, process: Process) -> 
 
 
 @pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
-async def test_a_result_is_kept_for_as_long_by_a_wrong_clock(
+async def test_result_is_kept_equally_long_with_a_wrong_clock(
     db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
 ) -> None:
     run = await end_for_another(monkeypatch, Process(monkeypatch, "wrong", off))
@@ -226,10 +226,10 @@ async def test_a_result_is_kept_for_as_long_by_a_wrong_clock(
 
 
 @pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
-async def test_which_events_must_still_be_there_is_not_for_a_wrong_clock_to_say(
+async def test_wrong_clock_does_not_decide_which_events_must_be_complete(
     db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
 ) -> None:
-    """Those of a run that has just ended, and not of one that ended long ago."""
+    """Events must be complete for a run that has just ended, not for one that ended long ago."""
     here, asked = current().bus, []
     monkeypatch.setattr(here, "shared", True)
     follow = here.follow_run
@@ -263,7 +263,7 @@ async def test_which_events_must_still_be_there_is_not_for_a_wrong_clock_to_say(
 
 
 async def superseded(monkeypatch: pytest.MonkeyPatch, thread: UUID | None) -> tuple[Row, Claim]:
-    """A run that was taken over, and the claim of the attempt that does not know it."""
+    """Return a run that another process took over, and the claim of the superseded attempt."""
     first, second = Process(monkeypatch, "first"), Process(monkeypatch, "second")
     made = await start_run(thread, "echo", {})
     [(run_id, attempt)] = await first.claim()
@@ -271,7 +271,7 @@ async def superseded(monkeypatch: pytest.MonkeyPatch, thread: UUID | None) -> tu
         str(run_id),
         attempt,
         None if thread else str(made["thread_id"]),
-        # It was stopped for longer than its lease.
+        # The process was stopped for longer than its lease.
         clock.elapsed() - run_claim.LEASE_SECONDS,
         "first",
     )
@@ -283,7 +283,7 @@ async def superseded(monkeypatch: pytest.MonkeyPatch, thread: UUID | None) -> tu
 
 
 async def refused(held: Claim, *writes: Any) -> None:
-    """Each of these, done by an attempt that was superseded, is refused."""
+    """Check that each of these writes is refused for a superseded attempt."""
     request_context.claim.set(held)
     for write in writes:
         with pytest.raises(SupersededAttempt):
@@ -291,7 +291,7 @@ async def refused(held: Claim, *writes: Any) -> None:
     request_context.claim.set(None)
 
 
-async def test_a_superseded_attempt_changes_nothing_of_its_run(
+async def test_superseded_attempt_cannot_write(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, held = await superseded(monkeypatch, uuid4())
@@ -333,10 +333,10 @@ async def test_a_superseded_attempt_changes_nothing_of_its_run(
     assert await Store().aget(("n",), "key") is None
 
 
-async def test_a_superseded_attempt_does_not_take_its_temporary_thread_along(
+async def test_superseded_attempt_does_not_delete_its_temporary_thread(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The end of a stateless run is the deletion of its thread, which another works on by now."""
+    """The end of a stateless run deletes its thread, which the new attempt still uses."""
     run, held = await superseded(monkeypatch, None)
     await refused(held, Threads.delete(None, run["thread_id"]))
     assert await status(run["run_id"]) == RunStatus.RUNNING
@@ -347,7 +347,7 @@ async def test_a_superseded_attempt_does_not_take_its_temporary_thread_along(
 
 
 async def _said_by(held: Claim, run: Row, error: Exception) -> list[Event]:
-    """What the followers of a run are told when an attempt of this process fails."""
+    """Return the events that followers get when an attempt of this process fails."""
     key, loop = str(run["run_id"]), asyncio.get_running_loop()
     request_context.claim.set(held)
     async with current().bus.subscribe_run(of_run(key, run["thread_id"])) as reader:
@@ -359,10 +359,10 @@ async def _said_by(held: Claim, run: Row, error: Exception) -> list[Event]:
 
 
 @pytest.mark.parametrize("stateless", [False, True], ids=["on a thread", "stateless"])
-async def test_a_superseded_attempt_does_not_say_that_its_run_has_ended(
+async def test_superseded_attempt_publishes_no_end_of_its_run(
     db: database.Database, monkeypatch: pytest.MonkeyPatch, stateless: bool
 ) -> None:
-    """Its followers would not wait any more for what the other attempt has sent."""
+    """On a premature end, followers would miss the events of the other attempt."""
     run, held = await superseded(monkeypatch, None if stateless else uuid4())
     run_id, thread_id = run["run_id"], run["thread_id"]
     request_context.claim.set(Claim(str(run_id), 2, held.temporary_thread_id, owner="second"))
@@ -373,10 +373,10 @@ async def test_a_superseded_attempt_does_not_say_that_its_run_has_ended(
     assert await _said_by(held, run, SupersededAttempt()) == []
 
 
-async def test_an_attempt_says_that_its_run_has_ended_though_it_was_not_told_so_itself(
+async def test_failed_attempt_of_an_ended_run_publishes_its_end(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where the answer to its last write was lost, or its run was deleted."""
+    """The answer to its last write may be lost, or its run deleted."""
     process = Process(monkeypatch, "first")
     for way in ("ended", "deleted"):
         run = await start_run(uuid4(), "echo", {})
@@ -392,7 +392,7 @@ async def test_an_attempt_says_that_its_run_has_ended_though_it_was_not_told_so_
         assert event.is_end
 
 
-async def test_a_lease_counts_from_before_the_claim(
+async def test_lease_counts_from_before_the_claim(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process may be stopped between the commit of its claim and the next line."""
@@ -417,7 +417,7 @@ async def test_a_lease_counts_from_before_the_claim(
 
 @asynccontextmanager
 async def locking(here: database.Database, thread_id: UUID) -> AsyncIterator[threading.Event]:
-    """Somebody else has a thread locked, until the event is set."""
+    """Hold the lock of a thread until the event is set."""
     other = migrations.open_database(here.url, exclusive=False)
     await other.start()
     locked, leave = threading.Event(), threading.Event()
@@ -437,11 +437,11 @@ async def locking(here: database.Database, thread_id: UUID) -> AsyncIterator[thr
         await other.stop()
 
 
-async def test_the_queue_waits_for_no_client_that_waits_for_a_lock(
+async def test_clients_that_wait_for_a_lock_do_not_delay_the_queue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Runs are claimed, leases renewed and lost runs freed, however many wait for one thread."""
-    # Nobody gives up while the test looks.
+    """Claims, lease renewals and recovery continue while many clients wait for one thread."""
+    # No client times out during the test.
     patient = [each for each in postgres._SET_UP if "_timeout" not in each]
     monkeypatch.setattr(postgres, "_SET_UP", (*patient, "SET lock_timeout = '200s'"))
     monkeypatch.setattr(stuck_transactions, "STUCK_SECONDS", 1000.0)
@@ -485,11 +485,11 @@ async def test_the_queue_waits_for_no_client_that_waits_for_a_lock(
                 await asyncio.gather(*patches)
 
 
-async def test_who_waits_too_long_for_a_lock_is_told_to_come_back_and_waits_no_more(
+async def test_request_that_waits_too_long_for_a_lock_is_refused_with_retry_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To be tried again at once is for what may succeed at once; he has a writer meanwhile."""
-    # Of time-outs there is this one.
+    """An immediate retry would fail again, and would occupy a writer meanwhile."""
+    # Only this timeout applies.
     set_up = [each for each in postgres._SET_UP if "_timeout" not in each]
     monkeypatch.setattr(postgres, "_SET_UP", (*set_up, "SET lock_timeout = '50ms'"))
     tried = []
@@ -508,12 +508,12 @@ async def test_who_waits_too_long_for_a_lock_is_told_to_come_back_and_waits_no_m
     assert len(tried) == 1
 
 
-async def test_the_stream_of_a_run_that_was_lost_is_not_kept_for_ever(
+async def test_stream_of_a_lost_run_is_dropped_after_a_while(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its end is never told here: who has it now tells it."""
+    """This process never publishes its end: the process that took the run over does."""
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
-    # Nobody needs to hear of it.
+    # No subscriber needs the events.
     elsewhere = RedisBus(f"redis://127.0.0.1:{free_port()}/0", 0.0)
     monkeypatch.setattr(current(), "bus", elsewhere)
     run = await start_run(
@@ -528,7 +528,7 @@ async def test_the_stream_of_a_run_that_was_lost_is_not_kept_for_ever(
     async with working(), asyncio.timeout(60):
         while not kept():
             await asyncio.sleep(0.01)
-        # While it is worked on here, however long that takes.
+        # The stream is kept while this process works on the run, however long that takes.
         for _ in range(3):
             await Runs.sweep()
             current().bus.expire()

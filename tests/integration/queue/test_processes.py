@@ -1,4 +1,4 @@
-"""Several processes on one Postgres and one Redis: any of them serves any request."""
+"""Several processes on one Postgres and one Redis: each of them can serve every request."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ class Cluster(NamedTuple):
 
 @pytest.fixture(scope="module")
 def cluster(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A and B work on runs; C only answers requests."""
+    """Start three servers: A and B work on runs, C only answers requests."""
     folder = tmp_path_factory.mktemp("cluster")
     with ExitStack() as stack:
         valkey = stack.enter_context(started(tmp_path_factory.mktemp("valkey")))
@@ -68,7 +68,7 @@ def values(events: list[Event]) -> list[object]:
 
 
 @ONLY
-async def test_a_run_is_made_here_streamed_there_and_cancelled_elsewhere(
+async def test_run_can_be_created_streamed_and_cancelled_on_different_processes(
     apis: list[Api], tmp_path: Path
 ) -> None:
     a, b, c = apis
@@ -91,7 +91,7 @@ async def test_a_run_is_made_here_streamed_there_and_cancelled_elsewhere(
 
 
 @ONLY
-async def test_a_stream_is_resumed_by_any_process_without_gap_or_repeat(apis: list[Api]) -> None:
+async def test_stream_resumes_on_any_process_without_gap_or_repeat(apis: list[Api]) -> None:
     a, b, c = apis
     thread = await a.thread()
     body = {
@@ -111,7 +111,7 @@ async def test_a_stream_is_resumed_by_any_process_without_gap_or_repeat(apis: li
 
 
 @ONLY
-async def test_a_stream_is_resumed_elsewhere_while_the_run_goes_on(apis: list[Api]) -> None:
+async def test_stream_resumes_on_another_process_while_the_run_works(apis: list[Api]) -> None:
     a, b, c = apis
     thread = await a.thread()
     body = {
@@ -123,7 +123,7 @@ async def test_a_stream_is_resumed_elsewhere_while_the_run_goes_on(apis: list[Ap
     path = f"/threads/{thread}/runs/{run}/stream"
     seen: list[Event] = []
     async with asyncio.timeout(PATIENCE):
-        # A few events from each, in turn.
+        # Read a few events from each process in turn.
         for turn in range(12):
             last = {"Last-Event-ID": str(seen[-1].id) if seen else "-1"}
             async with (a, b, c)[turn % 3].stream("GET", path, headers=last) as events:
@@ -140,7 +140,7 @@ async def test_a_stream_is_resumed_elsewhere_while_the_run_goes_on(apis: list[Ap
 
 
 @ONLY
-async def test_results_are_waited_for_anywhere_and_streams_of_tokens_are_whole(
+async def test_results_and_token_streams_are_complete_on_every_process(
     apis: list[Api],
 ) -> None:
     async def use(api: Api, number: int) -> None:
@@ -165,7 +165,7 @@ async def test_results_are_waited_for_anywhere_and_streams_of_tokens_are_whole(
 
 
 @ONLY
-async def test_a_server_that_is_stopped_hands_its_runs_to_others(
+async def test_stopped_server_hands_its_runs_to_other_processes(
     cluster: Cluster, apis: list[Api]
 ) -> None:
     a, b, _ = apis
@@ -189,7 +189,7 @@ async def test_a_server_that_is_stopped_hands_its_runs_to_others(
 
 
 @ONLY
-async def test_redis_vanishes_and_returns_and_every_run_ends_and_is_answered(
+async def test_every_run_is_answered_although_redis_goes_away_and_returns(
     cluster: Cluster, apis: list[Api]
 ) -> None:
     a, b, c = apis
@@ -221,7 +221,7 @@ async def test_redis_vanishes_and_returns_and_every_run_ends_and_is_answered(
     for server in cluster.servers:
         said = server.log.read_text()
         assert "Traceback" not in said, said[said.index("Traceback") - 500 :][:3_000]
-        # A busy machine may have it look away once more.
+        # On a busy machine the connection may be lost once more.
         async with asyncio.timeout(PATIENCE):
             while said.count("Redis does not answer") != said.count("Redis answers again"):
                 await asyncio.sleep(0.05)
@@ -229,7 +229,7 @@ async def test_redis_vanishes_and_returns_and_every_run_ends_and_is_answered(
 
 
 async def v2(api: Api, thread: str, until: Callable[[Json], bool], **body: Any) -> list[Json]:
-    """Events of the v2 protocol, up to the first for which `until` holds."""
+    """Return events of the v2 protocol up to the first for which `until` holds."""
     seen: list[Json] = []
     path, asked = f"/threads/{thread}/stream/events", {"channels": V2_CHANNELS, **body}
     async with asyncio.timeout(PATIENCE * 2), api.stream("POST", path, asked) as events:
@@ -263,7 +263,7 @@ def essence(events: list[Json]) -> list[Json]:
 
 
 @ONLY
-async def test_a_v2_stream_begins_here_and_goes_on_there(apis: list[Api]) -> None:
+async def test_v2_stream_resumes_on_another_process(apis: list[Api]) -> None:
     thread, seen = str(uuid4()), []
     await v2_start(apis[0], thread, "steps", {"count": 20, "delay": 0.1})
     turn = 0
@@ -286,7 +286,7 @@ async def test_a_v2_stream_begins_here_and_goes_on_there(apis: list[Api]) -> Non
 
 
 @ONLY
-async def test_a_v2_run_is_cancelled_elsewhere(apis: list[Api], tmp_path: Path) -> None:
+async def test_v2_run_can_be_cancelled_on_another_process(apis: list[Api], tmp_path: Path) -> None:
     a, b, c = apis
     thread, record = str(uuid4()), str(tmp_path / "record")
     url = str(b.http.base_url).replace("http", "ws").rstrip("/")
@@ -309,7 +309,7 @@ async def test_a_v2_run_is_cancelled_elsewhere(apis: list[Api], tmp_path: Path) 
 
 
 @ONLY
-async def test_ids_that_clients_make_up_do_no_harm(apis: list[Api]) -> None:
+async def test_invented_event_and_run_ids_are_handled(apis: list[Api]) -> None:
     a, b, c = apis
     thread, other = await a.thread(), await a.thread()
     run = await a.run(thread, "steps", {"count": 2}, stream_mode="values", stream_resumable=True)
@@ -322,14 +322,14 @@ async def test_ids_that_clients_make_up_do_no_harm(apis: list[Api]) -> None:
     for event_id in ("*", "a-b", "1-2-3", "1 2", "+", "$", "9" * 100_000, "0x1-1", "%0a"):
         answer = await c.http.get(path, headers={"Last-Event-ID": event_id})
         assert answer.status_code in (400, 422, 431), (event_id[:20], answer.status_code)
-    # One before all others is the beginning, or is told to be unknown; one after all is the end.
+    # An id before all events means the beginning, or is refused as unknown; one after all, the end.
     [*_, last] = [event for event in whole if event.id]
     assert await c.events("GET", path, headers={"Last-Event-ID": str(last.id)}) == []
     foreign = next(event.id for event in strange if event.id)
     for event_id in ("1-1", "0-0", "99999999999999-0", str(foreign)):
         events = await c.events("GET", path, headers={"Last-Event-ID": event_id})
         assert events in ([], whole) or events[0].name == "error", events
-    # However a client writes an id, it is the same run.
+    # Every spelling of an id names the same run.
     written = (run.upper(), run.replace("-", ""), f"{{{run}}}")
     for each in written:
         answer = await b.http.get(f"/threads/{thread}/runs/{each}/join")
@@ -343,7 +343,7 @@ async def test_ids_that_clients_make_up_do_no_harm(apis: list[Api]) -> None:
 
 
 @ONLY
-async def test_everything_in_redis_has_a_prefix_and_an_end(
+async def test_every_redis_key_has_the_prefix_and_expires(
     cluster: Cluster, apis: list[Api]
 ) -> None:
     async def use(api: Api, number: int) -> None:
@@ -365,7 +365,7 @@ async def test_everything_in_redis_has_a_prefix_and_an_end(
         assert re.fullmatch(rb"threadhold:[0-9a-f]{12}:.+", key), key
         kinds.add(key.rpartition(b":")[2] if b"{" in key else key.split(b":")[2])
         left = await asyncio.to_thread(cluster.valkey.do, "TTL", key)
-        # -1 would be without an end; one that has just gone is gone.
+        # -1 means that the key never expires; a key may also expire just now.
         assert left != -1 and left <= 180, (key, left)
         size = await asyncio.to_thread(cluster.valkey.do, "MEMORY", "USAGE", key)
         assert (size or 0) < 10_000_000
@@ -378,7 +378,7 @@ async def test_everything_in_redis_has_a_prefix_and_an_end(
 
 
 @ONLY
-async def test_metrics_say_whether_redis_is_there(apis: list[Api]) -> None:
+async def test_metrics_show_whether_redis_is_connected(apis: list[Api]) -> None:
     for api in apis:
         said = (await api.http.get("/metrics")).text
         assert "\nthreadhold_redis_up 1.0\n" in said
@@ -386,10 +386,10 @@ async def test_metrics_say_whether_redis_is_there(apis: list[Api]) -> None:
 
 @ONLY
 @pytest.mark.timeout(900)
-async def test_a_storm_of_runs_and_cancels_with_redis_paused_in_its_middle(
+async def test_two_hundred_runs_end_although_redis_pauses(
     cluster: Cluster, apis: list[Api]
 ) -> None:
-    """200 runs over the processes; Redis says nothing for 8 seconds, in which many are cancelled."""
+    """Redis does not answer for 8 seconds, while clients cancel many of the runs."""
     for api in apis:
         api.http.timeout = PATIENCE * 6
     asked = {"assistant_id": "steps", "input": {"count": 4, "delay": 0.02}}
@@ -440,7 +440,7 @@ async def test_a_storm_of_runs_and_cancels_with_redis_paused_in_its_middle(
 
 
 @ONLY
-async def test_a_process_without_redis_is_refused_beside_those_with_it(cluster: Cluster) -> None:
+async def test_process_without_redis_is_refused_beside_processes_with_it(cluster: Cluster) -> None:
     ended = await asyncio.to_thread(
         subprocess.run,
         threadhold(
@@ -463,16 +463,16 @@ async def test_a_process_without_redis_is_refused_beside_those_with_it(cluster: 
 
 
 def pids(server: Running) -> list[int]:
-    """The processes that have started to serve, in order."""
+    """Return the processes that have started to serve, in order."""
     return [int(found) for found in re.findall(r"\(process (\d+)\)", server.log.read_text())]
 
 
 async def leaves_runs_to_others(cluster: Cluster, folder: Path, api: Api) -> None:
-    """A server that is told to end claims nothing more, although a request is still open.
+    """A draining server claims no run, although a request is still open.
 
     Args:
-        folder: Of a database on which nobody else works on runs.
-        api: Of a server that only answers.
+        folder: The folder of a database on which no other process works on runs.
+        api: A client of a server that only answers.
     """
     thread, record = await api.thread(), folder / "record"
     with served.served(
@@ -483,7 +483,7 @@ async def leaves_runs_to_others(cluster: Cluster, folder: Path, api: Api) -> Non
         path = f"/threads/{thread}/runs/{begun}/stream"
         async with client(leaving) as its, its.stream("GET", path):
             leaving.process.send_signal(signal.SIGTERM)
-            # Once nobody can connect to it any more, it has heard.
+            # The server is draining once it refuses connections.
             async with asyncio.timeout(PATIENCE):
                 with suppress(httpx.TransportError):
                     while True:
@@ -497,7 +497,7 @@ async def leaves_runs_to_others(cluster: Cluster, folder: Path, api: Api) -> Non
 
 
 async def beats(heart: Path) -> None:
-    """Wait for two beats."""
+    """Wait for two heartbeats."""
     async with asyncio.timeout(PATIENCE):
         while not heart.exists():
             await asyncio.sleep(0.05)
@@ -507,10 +507,10 @@ async def beats(heart: Path) -> None:
 
 
 @ONLY
-async def test_processes_on_one_port_and_a_worker_without_one(
+async def test_workers_on_one_port_serve_and_a_separate_worker_runs(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    """A database of their own: the servers only answer, and the worker only works."""
+    """On a database of their own, the servers only answer and the worker only runs."""
     port = free_port()
     url = databases.url(tmp_path / "data.db")
     env = environment(DATABASE_URL=url, REDIS_URL=cluster.valkey.url)
@@ -537,7 +537,7 @@ async def test_processes_on_one_port_and_a_worker_without_one(
                 body = {"assistant_id": "steps", "input": {"count": 5}, "stream_mode": "updates"}
                 events = await api.events("POST", f"/threads/{thread}/runs/stream", body)
                 assert len([event for event in events if event.name == "updates"]) == 6
-                # One that dies is replaced, and the others answer meanwhile.
+                # The supervisor replaces a dead process; the others answer meanwhile.
                 async with asyncio.timeout(PATIENCE):
                     while len(pids(server)) < 2:
                         await asyncio.sleep(0.05)
@@ -554,16 +554,16 @@ async def test_processes_on_one_port_and_a_worker_without_one(
 
 
 @ONLY
-async def test_a_run_goes_on_elsewhere_when_its_process_dies(
+async def test_run_continues_on_another_process_after_its_own_dies(
     cluster: Cluster, apis: list[Api], tmp_path: Path
 ) -> None:
-    """The last test here, because one of the processes dies in it."""
+    """This test is the last one here, because it kills one of the processes."""
     c = apis[2]
     thread = await c.thread()
     asked = {"count": 6, "exit_at": 3, "once": str(tmp_path / "once")}
     run = await c.run(thread, "steps", asked, stream_mode="values", stream_resumable=True)
     path = f"/threads/{thread}/runs/{run}/stream"
-    # It follows from before the death until the end, which another process brings.
+    # The client follows from before the death until another process ends the run.
     events = await c.events("GET", path, headers={"Last-Event-ID": "-1"}, patience=PATIENCE * 3)
     assert [server.process.poll() is None for server in cluster.servers].count(False) == 1
     assert await c.ended(thread, run) == "success"

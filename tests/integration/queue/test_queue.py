@@ -1,4 +1,4 @@
-"""The queue: one attempt at a time, none lost, none counted that was nobody's fault."""
+"""The queue: one attempt at a time, no run lost, and no attempt counted for a shutdown."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ def settings() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shutdown gives runs no time of their own."""
+    """Shut down without a grace period for runs."""
     set_options(monkeypatch, grace_seconds=0)
 
 
@@ -69,7 +69,7 @@ async def until(condition: Any) -> None:
 
 
 class Overlap:
-    """A graph of one node that knows how often it runs at once.
+    """A graph of one node that counts its concurrent executions.
 
     Args:
         errors: What the first runs of the node raise, in turn.
@@ -120,7 +120,7 @@ class Overlap:
 # --- one attempt at a time
 
 
-async def test_the_sweep_leaves_runs_alone_that_are_about_to_start(
+async def test_sweep_does_not_free_runs_that_are_about_to_start(
     db: database.Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.0)
@@ -137,7 +137,7 @@ async def test_the_sweep_leaves_runs_alone_that_are_about_to_start(
     assert len(record.read_text().splitlines()) == 120
 
 
-async def test_attempts_at_a_run_do_not_overlap(
+async def test_attempts_of_a_run_do_not_overlap(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.001)
@@ -149,7 +149,7 @@ async def test_attempts_at_a_run_do_not_overlap(
     assert [row["attempt"] for row in await all_runs()] == [3]
 
 
-async def test_a_thread_has_one_run_at_a_time_in_the_order_asked(
+async def test_thread_runs_one_run_at_a_time_in_order(
     db: database.Database, tmp_path: Path
 ) -> None:
     thread, record = uuid4(), tmp_path / "record"
@@ -168,10 +168,10 @@ async def test_a_thread_has_one_run_at_a_time_in_the_order_asked(
     assert lines == [[str(run["run_id"]), step] for run in started for step in ("0", "1")]
 
 
-# --- what a stop leaves
+# --- stops
 
 
-async def test_a_stop_at_any_moment_leaves_no_run_behind(
+async def test_stop_at_any_moment_loses_no_run(
     db: database.Database, rng: Any, tmp_path: Path
 ) -> None:
     record = tmp_path / "record"
@@ -194,7 +194,7 @@ async def test_a_stop_at_any_moment_leaves_no_run_behind(
         assert (thread["status"], thread["values"]["done"]) == ("idle", [0, 1, 2, 3])
 
 
-async def test_a_run_goes_on_where_a_stop_cut_it_off_however_often(
+async def test_run_continues_after_any_number_of_stops(
     db: database.Database, tmp_path: Path
 ) -> None:
     record = tmp_path / "record"
@@ -207,7 +207,7 @@ async def test_a_run_goes_on_where_a_stop_cut_it_off_however_often(
         assert await runtime.ended(run["run_id"]) == "success"
     executed = Counter(_steps(record))
     assert set(executed) == set(range(12))
-    # Each stop may have one step done again, the one it interrupted.
+    # Each stop may repeat the step that it interrupted.
     assert sum(executed.values()) <= 12 + 5
     assert [row["attempt"] for row in await all_runs()] == [1]
 
@@ -216,10 +216,10 @@ def _steps(record: Path) -> list[int]:
     return [int(line.split()[1]) for line in record.read_text().splitlines()]
 
 
-async def test_a_cancelled_run_that_is_handed_back_is_not_run_again(
+async def test_cancelled_run_that_is_handed_back_is_not_retried(
     db: database.Database,
 ) -> None:
-    """Its worker stops, or is lost, before it has heard of the cancellation."""
+    """Its worker stops or is lost before it receives the cancellation."""
     run = await runtime.start_run(uuid4(), "echo", {})
     claimed = await db.write(lambda conn: run_claim.claim(conn, 1))
     await Runs.cancel(None, [run["run_id"]], thread_id=run["thread_id"])
@@ -245,14 +245,14 @@ async def test_cancelled_runs_are_not_retried_when_their_worker_dies(
     assert (await db.write(lambda conn: run_claim.claim(conn, 9))).runs == []
 
 
-async def test_a_cancelled_stateless_run_leaves_no_thread(db: database.Database) -> None:
+async def test_cancelled_stateless_run_leaves_no_thread(db: database.Database) -> None:
     run = await runtime.start_run(None, "echo", {}, after_seconds=60)
     await Runs.cancel(None, [run["run_id"]], thread_id=run["thread_id"])
     assert await runtime.thread(run["thread_id"]) is None
     assert await all_runs() == []
 
 
-async def test_lost_stateless_runs_leave_no_thread_when_they_were_cancelled(
+async def test_lost_and_cancelled_stateless_run_leaves_no_thread(
     db: database.Database,
 ) -> None:
     run = await runtime.start_run(None, "echo", {})
@@ -265,7 +265,7 @@ async def test_lost_stateless_runs_leave_no_thread_when_they_were_cancelled(
 # --- retries
 
 
-async def test_a_retriable_error_is_not_sent_to_followers(
+async def test_retriable_error_is_not_sent_to_followers(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = Overlap(DatabaseBusy())
@@ -284,7 +284,7 @@ async def test_a_retriable_error_is_not_sent_to_followers(
     assert events[-1] == ("values", {"calls": 2})
 
 
-async def test_a_run_that_is_retried_too_often_ends_in_error(
+async def test_run_past_its_retries_ends_in_error(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = Overlap(*[DatabaseBusy() for _ in range(9)])
@@ -297,10 +297,10 @@ async def test_a_run_that_is_retried_too_often_ends_in_error(
     assert "exceeded max attempts (3)" in thread["error"]["message"]
 
 
-async def test_runs_that_were_lost_twice_go_one_by_one(
+async def test_runs_lost_twice_run_one_at_a_time(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of them may be what killed the process; the others must not share its fate."""
+    """One of them may have killed the process; it must not take the others with it again."""
     graph = Overlap()
     async with graph.served(monkeypatch):
         started = [await runtime.start_run(uuid4(), "echo", {}) for _ in range(4)]
@@ -314,7 +314,7 @@ async def test_runs_that_were_lost_twice_go_one_by_one(
     assert graph.most == 1
 
 
-async def test_a_long_run_that_was_lost_twice_does_not_hold_up_the_others_for_ever(
+async def test_long_run_lost_twice_does_not_block_the_others_forever(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_claim, "APART_SECONDS", 0.2)
@@ -329,7 +329,7 @@ async def test_a_long_run_that_was_lost_twice_does_not_hold_up_the_others_for_ev
         assert await runtime.status(long["run_id"]) == "running"
 
 
-async def test_runs_that_were_lost_once_go_together(
+async def test_runs_lost_once_run_together(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = Overlap(together=4)
@@ -345,8 +345,8 @@ async def test_runs_that_were_lost_once_go_together(
 # --- nothing blocks the queue
 
 
-async def test_runs_that_cannot_be_run_do_not_hold_up_the_others(db: database.Database) -> None:
-    """More of them than there are slots, and older than what is good."""
+async def test_invalid_runs_do_not_block_valid_ones(db: database.Database) -> None:
+    """There are more invalid runs than slots, and they are older than the valid one."""
     bad = [await runtime.start_run(uuid4(), "echo", {}) for _ in range(6)]
     ids = [run["run_id"] for run in bad]
 
@@ -364,7 +364,7 @@ async def test_runs_that_cannot_be_run_do_not_hold_up_the_others(db: database.Da
         assert (await runtime.thread(run["thread_id"]))["status"] == "error"
 
 
-async def test_a_wake_up_that_was_lost_is_made_up_for(
+async def test_sweep_starts_runs_whose_wake_up_was_lost(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
@@ -374,7 +374,7 @@ async def test_a_wake_up_that_was_lost_is_made_up_for(
         assert await runtime.ended(run["run_id"]) == "success"
 
 
-async def test_runs_wait_for_their_time(db: database.Database) -> None:
+async def test_run_with_after_seconds_starts_when_it_is_due(db: database.Database) -> None:
     async with runtime.working():
         loop = asyncio.get_running_loop()
         before = loop.time()
@@ -387,7 +387,7 @@ async def test_runs_wait_for_their_time(db: database.Database) -> None:
         assert await runtime.status(late["run_id"]) == "pending"
 
 
-async def test_a_clock_set_back_keeps_the_order_of_runs(
+async def test_clock_set_back_keeps_the_order_of_runs(
     db: database.Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     import datetime as dates
@@ -416,7 +416,7 @@ async def test_a_clock_set_back_keeps_the_order_of_runs(
 # --- isolated loops
 
 
-async def test_runs_in_loops_of_their_own_are_handed_back_too(
+async def test_runs_on_isolated_loops_are_handed_back_at_shutdown(
     db: database.Database, tmp_path: Path
 ) -> None:
     record, gate = tmp_path / "record", tmp_path / "gate"
@@ -434,7 +434,7 @@ async def test_runs_in_loops_of_their_own_are_handed_back_too(
     assert len(_steps(record)) <= 8 + 3
 
 
-async def test_an_isolated_loop_is_free_only_when_its_work_has_stopped() -> None:
+async def test_isolated_loop_is_free_only_after_its_work_has_stopped() -> None:
     loops, stopped = IsolatedLoops(1), asyncio.Event()
     here, started = asyncio.get_running_loop(), asyncio.Event()
 
@@ -460,10 +460,10 @@ async def test_an_isolated_loop_is_free_only_when_its_work_has_stopped() -> None
 # --- what runs do to their thread
 
 
-async def test_a_thread_that_is_deleted_while_it_is_worked_on_is_no_failure(
+async def test_deleting_the_thread_of_a_working_run_is_no_failure(
     db: database.Database, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Its worker does not hear that it is to stop, before he is through.
+    # The worker ends before it receives the cancellation.
     monkeypatch.setattr(bus.LocalBus, "send_control", lambda *_: None)
     async with runtime.working() as work:
         for wanted in ("with the thread", "alone"):
@@ -483,7 +483,7 @@ async def test_a_thread_that_is_deleted_while_it_is_worked_on_is_no_failure(
     assert [each.levelname for each in said] == ["INFO", "INFO"]
 
 
-async def test_a_rolled_back_run_leaves_no_stale_values(db: database.Database) -> None:
+async def test_rolled_back_run_leaves_no_stale_values(db: database.Database) -> None:
     thread = uuid4()
     async with runtime.working():
         first = await runtime.start_run(thread, "steps", {"count": 2})
@@ -506,8 +506,8 @@ def _config(thread: UUID) -> Any:
     return {"configurable": {"thread_id": str(thread)}}
 
 
-async def test_a_follower_that_came_before_the_run_misses_nothing(db: database.Database) -> None:
-    """Subscribed before the run was committed, and finished before it was read."""
+async def test_subscriber_from_before_the_run_misses_no_event(db: database.Database) -> None:
+    """The client subscribes before the run is committed and reads after it has ended."""
     run_id, thread = uuid4(), uuid4()
     channel = await Runs.Stream.subscribe(run_id, thread)
     from langgraph_api.models.run import create_valid_run
@@ -527,12 +527,12 @@ async def test_a_follower_that_came_before_the_run_misses_nothing(db: database.D
     assert b"values" in events
 
 
-# langgraph's own warning about every run that keeps nothing.
+# langgraph warns about every run without checkpoints.
 @pytest.mark.filterwarnings("ignore:`durability` has no effect:UserWarning")
-async def test_a_temporary_run_that_is_gone_already_is_still_told_to_its_maker(
+async def test_creator_of_a_deleted_stateless_run_still_gets_its_stream(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its thread went with it before it was read; for anybody else there is no such thread."""
+    """Its thread is deleted before the creator reads; other clients find no such thread."""
 
     async def only_own(*_: Any) -> dict[str, str]:
         return {"user_id": "ada"}
@@ -562,7 +562,7 @@ async def test_a_temporary_run_that_is_gone_already_is_still_told_to_its_maker(
             await follow(ignore_404=False)
 
 
-async def test_prune_keeps_one_checkpoint_however_often_it_is_asked(db: database.Database) -> None:
+async def test_repeated_prune_keeps_one_checkpoint(db: database.Database) -> None:
     thread = uuid4()
     counts = []
     async with runtime.working():
@@ -580,7 +580,7 @@ async def test_prune_keeps_one_checkpoint_however_often_it_is_asked(db: database
     assert len(state.values["done"]) == 12
 
 
-async def test_threads_are_as_their_runs_left_them(db: database.Database) -> None:
+async def test_threads_are_idle_after_their_runs(db: database.Database) -> None:
     def statuses(conn: Connection) -> list[Row]:
         return conn.fetchall(select(threads.c.status))
 

@@ -1,4 +1,4 @@
-"""Recovery: what lost runs are freed by, and what may not keep them from it."""
+"""Recovery frees lost runs, whatever other transactions, hooks and processes do."""
 
 import asyncio
 import threading
@@ -49,7 +49,7 @@ async def db(
 
 
 async def lose(count: int, owner: str = "gone") -> list[Any]:
-    """Runs whose process is gone, and whose lease has ended."""
+    """Create runs whose process is gone and whose lease has expired."""
     made = [await runtime.start_run(uuid4(), "echo", {}) for _ in range(count)]
 
     def fn(conn: Connection) -> None:
@@ -66,7 +66,7 @@ async def count(status: str) -> int:
     return found
 
 
-async def test_a_backlog_is_freed_in_steps_between_which_others_write(
+async def test_backlog_of_lost_runs_is_freed_in_steps_between_other_writes(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "TOGETHER", 5)
@@ -85,10 +85,10 @@ async def test_a_backlog_is_freed_in_steps_between_which_others_write(
     assert await count("pending") == 23
 
 
-async def test_what_fails_for_one_run_keeps_none_of_the_others(
+async def test_failure_to_free_one_run_does_not_keep_the_others(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lost runs that were cancelled end, of which a host is told; it may fail."""
+    """Ending a lost and cancelled run calls a hook of the host, which may fail."""
     made = await lose(6)
     for run in made[:2]:
         await Runs.cancel(None, [run["run_id"]], thread_id=run["thread_id"])
@@ -109,10 +109,10 @@ async def test_what_fails_for_one_run_keeps_none_of_the_others(
 
 @ONLY
 @pytest.mark.parametrize("table", ["threads", "runs"])
-async def test_a_row_that_somebody_holds_keeps_only_its_own_run(
+async def test_locked_row_delays_the_recovery_of_its_own_run_only(
     db: database.Database, table: str
 ) -> None:
-    """As one does that was stopped in the middle of a transaction."""
+    """A process stopped in the middle of a transaction holds its locks."""
     made = await lose(6)
     stuck = made[2]
     key = "thread_id" if table == "threads" else "run_id"
@@ -125,10 +125,10 @@ async def test_a_row_that_somebody_holds_keeps_only_its_own_run(
 
 
 @ONLY
-async def test_a_process_that_stops_hands_back_only_its_own_uncounted(
+async def test_stopping_process_hands_back_only_its_own_runs_uncounted(
     db: database.Database,
 ) -> None:
-    """Else a run that kills its processes would get an attempt more with each that stops."""
+    """Otherwise a run that kills its processes would gain an attempt from each one that stops."""
     [lost] = await lose(1)
     async with runtime.working():
         ours = await runtime.start_run(uuid4(), "sleeper", {"seconds": 60})
@@ -145,10 +145,10 @@ async def test_a_process_that_stops_hands_back_only_its_own_uncounted(
 
 
 @ONLY
-async def test_a_process_that_is_told_to_end_claims_nothing_more_and_finishes_what_it_has(
+async def test_draining_process_claims_no_run_and_finishes_its_own(
     db: database.Database, tmp_path: Path
 ) -> None:
-    """Requests may still be open then, so its queue goes on for a while."""
+    """Its queue works on for a while, because requests may still be open."""
     end = tmp_path / "end"
     async with runtime.working() as work:
         asked = {"seconds": 60, "until": str(end)}
@@ -157,7 +157,7 @@ async def test_a_process_that_is_told_to_end_claims_nothing_more_and_finishes_wh
             while await runtime.status(ours["run_id"]) != "running":
                 await asyncio.sleep(0.01)
         queue.drain()
-        # A claim that is under way may still take what comes.
+        # A claim in progress may still take a new run.
         async with work._claiming:
             pass
         late = await runtime.start_run(uuid4(), "echo", {})
@@ -170,10 +170,10 @@ async def test_a_process_that_is_told_to_end_claims_nothing_more_and_finishes_wh
 
 @ONLY
 @pytest.mark.parametrize("state", ["active", "idle in transaction"])
-async def test_a_process_stopped_in_the_middle_of_a_message_holds_nothing_up_for_ever(
+async def test_process_stopped_mid_message_blocks_others_only_for_a_while(
     db: database.Database, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    """It had promised more statements, so the server does not end its transaction by itself."""
+    """Postgres expects more statements of the process, so it does not end the transaction."""
     monkeypatch.setattr(stuck_transactions, "STUCK_SECONDS", 0.1)
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
     [made] = await lose(1)
@@ -202,12 +202,12 @@ async def test_a_process_stopped_in_the_middle_of_a_message_holds_nothing_up_for
 
 
 @ONLY
-async def test_a_run_outlives_the_loss_of_its_connection_during_a_commit(
+async def test_run_survives_a_connection_lost_during_a_commit(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody knows whether what it wrote was kept. It is tried again from what was."""
+    """It is unknown whether the write was committed. The run is retried from the stored state."""
     lost: list[str] = []
-    # Writes are committed beside each other, and each may be the one that is lost.
+    # Writes are committed in a group; the lost commit may be any of them.
     one_by_one = threading.Lock()
     commit = PostgresEngine._commit
 

@@ -1,4 +1,4 @@
-"""What goes on although it was to stop: whoever runs the server is told which run it is."""
+"""Runs that continue after their cancellation: the log and metrics name them."""
 
 import asyncio
 import threading
@@ -32,7 +32,7 @@ def settings() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told soon."""
+    """Report stuck runs soon."""
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
     monkeypatch.setattr(stuck_runs, "LATE_SECONDS", 0.1)
 
@@ -51,7 +51,7 @@ async def until(condition: Any) -> None:
 
 
 def count(keeps: str) -> float:
-    """How many there are, as `/metrics` says."""
+    """Return the number of stuck runs that `/metrics` shows."""
     return REGISTRY.get_sample_value("threadhold_stragglers", {"keeps": keeps}) or 0
 
 
@@ -60,13 +60,13 @@ async def cancel(run: Row) -> None:
 
 
 def told(caplog: pytest.LogCaptureFixture, run: Row) -> list[str]:
-    """What was said of a run."""
+    """Return the log messages about a run."""
     said = [str(each.msg) for each in caplog.records if each.name == stuck_runs.__name__]
     return [each for each in said if str(run["run_id"]) in each]
 
 
 @pytest.mark.parametrize("isolated", [False, True])
-async def test_a_run_that_ignores_its_cancellation_is_told_of_once(
+async def test_run_that_ignores_its_cancellation_is_logged_once(
     isolated: bool, db: database.Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     record, stopping = tmp_path / "record", tmp_path / "stopping"
@@ -76,7 +76,7 @@ async def test_a_run_that_ignores_its_cancellation_is_told_of_once(
         await until(lambda: record.exists() and "started" in record.read_text())
         await cancel(run)
         await until(lambda: count("slot") == 1)
-        # It is looked at again and again.
+        # The watchdog checks it repeatedly.
         other = await runtime.start_run(uuid4(), "echo", {"value": "x"})
         assert await runtime.ended(other["run_id"]) == "success"
         [said] = told(caplog, run)
@@ -89,7 +89,7 @@ async def test_a_run_that_ignores_its_cancellation_is_told_of_once(
 
 
 @pytest.mark.parametrize("isolated", [False, True])
-async def test_a_plain_function_that_goes_on_after_its_run_is_told_of(
+async def test_sync_node_that_outlives_its_run_is_logged(
     isolated: bool,
     db: database.Database,
     caplog: pytest.LogCaptureFixture,
@@ -115,7 +115,7 @@ async def test_a_plain_function_that_goes_on_after_its_run_is_told_of(
             run = await runtime.start_run(uuid4(), "echo", {"value": "x"})
             await until(started.is_set)
             await cancel(run)
-            # Its slot is free at once.
+            # The slot of the run is free at once.
             assert await runtime.ended(run["run_id"]) == "interrupted"
             await until(lambda: count("thread") == 1)
             [said] = told(caplog, run)

@@ -1,4 +1,4 @@
-"""Turns: a tenant with a backlog does not keep the others waiting, and nobody waits for nothing."""
+"""Turns of tenants: a backlog of one tenant delays no other, and no slot stays unused."""
 
 import asyncio
 from collections import Counter
@@ -49,7 +49,7 @@ Names = list[str | None]
 def settings() -> Iterator[None]:
     with runtime.serving("echo"), pytest.MonkeyPatch.context() as patch:
         set_options(patch, grace_seconds=0, tenant_key=KEY)
-        # The runs here are made by no user.
+        # The runs here have no user.
         patch.setattr(scope, "current", lambda tenant_key: scope.EVERYTHING)
         yield
 
@@ -58,12 +58,12 @@ def settings() -> Iterator[None]:
 async def crowded(
     each_database: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[database.Database]:
-    """The tenant "many" has queued runs for hours to come; "few" has none yet."""
+    """Queue a long backlog for the tenant "many" and nothing for "few"."""
     async with runtime.opened(tmp_path_factory.mktemp("crowded") / "x.db") as opened:
         await runtime.register(["echo"])
         await queue_runs("many", BACKLOG)
         if each_database == "postgresql":
-            # As the server does by itself after a while.
+            # Postgres would do so by itself after a while.
             await opened.write(lambda conn: conn.raw.execute("ANALYZE runs") and None)
         yield opened
 
@@ -76,14 +76,14 @@ async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
 
 
 async def api_kwargs() -> dict[str, Any]:
-    """What the API makes of a request for a run of the graph."""
+    """Return the arguments that the API derives from a request for a run."""
     made = await runtime.start_run(None, "echo", {"value": 1}, after_seconds=3600)
     await Runs.cancel(None, [made["run_id"]], thread_id=made["thread_id"])
     return {**made["kwargs"], "config": {}, "temporary": False}
 
 
 def request(tenant: str | None, thread: UUID, kwargs: dict[str, Any]) -> run_create.RunRequest:
-    """A run of a tenant, as the API asks for it."""
+    """Return a request for a run of a tenant, as the API makes it."""
     return run_create.RunRequest(
         assistant_id=system_id("echo"),
         run_id=uuid4(),
@@ -105,7 +105,7 @@ def request(tenant: str | None, thread: UUID, kwargs: dict[str, Any]) -> run_cre
 
 
 async def queue_runs(tenant: str | None, count: int, thread: UUID | None = None) -> list[UUID]:
-    """So many runs of a tenant, each on a thread of its own unless one is given."""
+    """Queue runs of a tenant, each on a new thread unless one is given."""
 
     kwargs = await api_kwargs()
 
@@ -125,7 +125,7 @@ _TENANT = Prepared(select(runs.c.tenant).where(runs.c.run_id == bindparam("id"))
 
 
 async def claim(most: int = 1, db: database.Database | None = None) -> Names:
-    """Claim runs: whose they are."""
+    """Claim runs. Return their tenants."""
     here = db or current().database
 
     def fn(conn: Connection) -> Names:
@@ -143,10 +143,10 @@ async def count(tenant: str, status: str) -> int:
     return found
 
 
-# --- who is next
+# --- order of tenants
 
 
-async def test_the_tenant_with_the_fewest_in_flight_is_next_and_then_the_oldest(
+async def test_tenant_with_the_fewest_runs_in_flight_is_next_then_the_oldest_run(
     db: database.Database,
 ) -> None:
     await queue_runs("a", 10)
@@ -154,11 +154,11 @@ async def test_the_tenant_with_the_fewest_in_flight_is_next_and_then_the_oldest(
     await queue_runs("b", 4)
     await queue_runs("c", 4)
     assert [await claim() for _ in range(8)] == [[name] for name in "bcbcbcab"]
-    # Of several at once, too.
+    # The order also holds for several runs in one claim.
     assert Counter(await claim(3)) == {"c": 1, "a": 2}
 
 
-async def test_a_tenant_alone_has_all_the_room_there_is(db: database.Database) -> None:
+async def test_single_tenant_uses_every_slot(db: database.Database) -> None:
     made = await queue_runs("a", 30)
     claimed = await db.write(partial(run_claim.claim, limit=20))
     assert [run["run_id"] for run, _ in claimed.runs] == made[:20]
@@ -166,14 +166,14 @@ async def test_a_tenant_alone_has_all_the_room_there_is(db: database.Database) -
     assert await claim(20) == []
 
 
-async def test_runs_of_nobody_take_turns_like_a_tenants(db: database.Database) -> None:
+async def test_runs_without_tenant_take_turns_like_a_tenant(db: database.Database) -> None:
     await queue_runs("a", 10)
     await queue_runs(None, 2)
     assert Counter(await claim(4)) == {"a": 2, None: 2}
 
 
-async def test_a_thread_keeps_its_order_and_its_one_run(db: database.Database) -> None:
-    """Its tenant's turn passes to another of its threads, or to somebody else."""
+async def test_turns_keep_the_order_and_the_single_run_of_a_thread(db: database.Database) -> None:
+    """If the thread is busy, the turn passes to another thread of the tenant, or to another tenant."""
     thread = uuid4()
     first = await queue_runs("a", 50, thread)
     other = await queue_runs("a", 1)
@@ -185,7 +185,7 @@ async def test_a_thread_keeps_its_order_and_its_one_run(db: database.Database) -
     assert claimed == [first[0], *last, *other]
 
 
-async def test_without_tenants_the_oldest_is_first(
+async def test_oldest_run_is_first_without_tenants(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await queue_runs("a", 10)
@@ -196,7 +196,7 @@ async def test_without_tenants_the_oldest_is_first(
 
 
 @pytest.mark.only("postgresql")
-async def test_processes_that_claim_at_once_share_the_turns(db: database.Database) -> None:
+async def test_concurrent_claims_share_the_turns(db: database.Database) -> None:
     await queue_runs("many", 300)
     await queue_runs("few", 20)
     other = migrations.open_database(db.url, exclusive=False)
@@ -204,7 +204,7 @@ async def test_processes_that_claim_at_once_share_the_turns(db: database.Databas
     try:
         for _ in range(4):
             found = await asyncio.gather(*(claim(10, each) for each in (db, other)))
-            # Whatever the other is about to take, there is no room left unused.
+            # Whatever the other process takes, no slot stays unused.
             assert [len(names) for names in found] == [10, 10]
         in_flight = {name: await count(name, "running") for name in ("few", "many")}
         assert in_flight == {"few": 20, "many": 60}
@@ -217,23 +217,23 @@ async def test_processes_that_claim_at_once_share_the_turns(db: database.Databas
 
 @pytest.fixture
 def window(monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many tenants a claim of one run chooses among."""
+    """Return the number of tenants that a claim of one run chooses among."""
     monkeypatch.setattr(run_order, "TENANTS_AT_LEAST", 4)
     monkeypatch.setattr(TURNS, "reached", "")
     return 4
 
 
-async def test_each_of_more_tenants_than_a_claim_looks_at_has_its_turns(
+async def test_every_tenant_gets_turns_beyond_the_window_of_a_claim(
     db: database.Database, window: int
 ) -> None:
-    """Though those before it by name have older runs, and always new ones."""
+    """Tenants before it by name have older runs, and always new ones."""
     names = [f"t{number:02}" for number in range(4 * window)]
     for name in names:
         await queue_runs(name, 2)
     await queue_runs(last := "zz", 1)
     end = runs.update().where(runs.c.status == "running").values(status="success")
     claimed: Names = []
-    # Each claim that is not its own takes one of the runs that are older than its run.
+    # Every claim for another tenant takes a run that is older.
     for _ in range(4 * 2 * len(names)):
         [name] = await claim()
         assert name is not None
@@ -245,20 +245,20 @@ async def test_each_of_more_tenants_than_a_claim_looks_at_has_its_turns(
     assert claimed[-1] == last
 
 
-async def test_no_room_is_left_unused_where_the_tenants_at_hand_have_to_wait(
+async def test_claim_fills_its_slots_although_the_first_tenants_must_wait(
     db: database.Database, window: int
 ) -> None:
     for number in range(3 * window):
         thread = uuid4()
         await queue_runs(f"t{number:02}", 3, thread)
-    # All but these wait for a run of their own thread.
+    # All other runs wait for a run of their thread.
     assert len(await claim(3 * window)) == 3 * window
     await queue_runs("zz", 20)
     for _ in range(2 * window):
         assert await claim() == ["zz"]
 
 
-async def test_a_claim_among_many_tenants_reads_the_runs_of_a_few(
+async def test_claim_among_many_tenants_reads_few_runs(
     db: database.Database, each_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kwargs = await api_kwargs()
@@ -278,7 +278,7 @@ async def test_a_claim_among_many_tenants_reads_the_runs_of_a_few(
         few = await db.write(rows_read)
         monkeypatch.setattr(run_order, "TENANTS_AT_LEAST", waiting)
         every = await db.write(rows_read)
-        # Of a table as small as this one it may read the rest once, to find what was chosen.
+        # In a table as small as this one, the join may read every run once.
         assert 0 < few < 2 * waiting < every
 
 
@@ -286,12 +286,12 @@ async def test_a_claim_among_many_tenants_reads_the_runs_of_a_few(
 
 
 def steps(conn: Connection) -> int:
-    """What a claim costs SQLite, in instructions of its machine."""
+    """Return the cost of a claim on SQLite, in instructions."""
     return ticks(conn, lambda: run_claim.claim(conn, 1), 100)[1] * 100
 
 
 def rows_read(conn: Connection) -> int:
-    """What a claim costs Postgres, in rows, as where there are too many to look at each."""
+    """Return the cost of a claim on Postgres, in rows, with plans for large tables."""
     conn.raw.execute("SET LOCAL enable_seqscan = off")
     run_claim.claim(conn, 1)
     read = (
@@ -300,10 +300,10 @@ def rows_read(conn: Connection) -> int:
     return int(conn.raw.execute(read).fetchone()[0])
 
 
-async def test_a_claim_beside_a_backlog_reads_little_of_it(
+async def test_claim_reads_little_of_a_backlog(
     crowded: database.Database, each_database: str
 ) -> None:
-    """Counted, not timed: instructions of SQLite's machine, rows read by Postgres."""
+    """The test counts SQLite's instructions or the rows that Postgres reads, not time."""
     await queue_runs("few", 1)
 
     if each_database == "sqlite":
@@ -312,10 +312,10 @@ async def test_a_claim_beside_a_backlog_reads_little_of_it(
         assert 0 < await crowded.write(rows_read) < 500
 
 
-async def test_a_tenant_with_a_backlog_and_one_without_both_move(
+async def test_tenants_with_and_without_a_backlog_both_progress(
     crowded: database.Database,
 ) -> None:
-    """The runs of one begin and end while the other's backlog is worked on."""
+    """The runs of one tenant begin and end while the backlog of the other is worked on."""
     async with runtime.working(10):
         async with asyncio.timeout(runtime.PATIENCE):
             while not await count("many", "success"):
@@ -332,10 +332,10 @@ async def test_a_tenant_with_a_backlog_and_one_without_both_move(
 # --- cancelling it
 
 
-async def test_a_backlog_is_cancelled_a_page_at_a_time_while_others_write(
+async def test_backlog_is_cancelled_in_pages_between_other_writes(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of what was made meanwhile nothing, of what was started meanwhile all."""
+    """Runs created meanwhile are not cancelled; runs started meanwhile are."""
     monkeypatch.setattr(run_cancel, "PAGE", 25)
     await queue_runs("a", 4 * run_cancel.PAGE + 1)
     write, left, made, started = db.write, [], [], []
@@ -360,13 +360,13 @@ async def test_a_backlog_is_cancelled_a_page_at_a_time_while_others_write(
     assert await count("a", "interrupted") == 4 * run_cancel.PAGE
     told = select(runs.c.run_id).where(runs.c.cancel_action == "interrupt")
     found = await db.read(lambda conn: conn.fetchall(told))
-    # Whose turn it is: one of each.
+    # Both tenants have a turn.
     assert len(started) == 2
     assert [row["run_id"] for row in found] == [each for each in started if each not in made]
     assert await count("b", "interrupted") == 0
 
 
-async def test_runs_are_cancelled_by_more_ids_than_go_into_a_page(
+async def test_cancelling_more_ids_than_a_page_cancels_all(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_cancel, "PAGE", 25)

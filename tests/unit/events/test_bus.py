@@ -177,7 +177,7 @@ async def test_a_log_is_bounded(local: LocalBus, monkeypatch: pytest.MonkeyPatch
         assert _drain(reader) == sent[-10:]
 
 
-async def test_who_goes_on_after_what_is_not_kept_any_more_is_told_so(
+async def test_resuming_after_an_expired_event_reports_a_gap(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_log, "LOG_BYTES", 100)
@@ -236,7 +236,7 @@ async def test_a_single_event_may_be_larger_than_what_may_wait(
         assert not reader.broken
 
 
-async def test_who_begins_a_run_whose_beginning_is_gone_is_told_so(
+async def test_reading_a_run_whose_beginning_is_lost_reports_a_gap(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_log, "LOG_BYTES", 1_000)
@@ -260,7 +260,9 @@ async def test_what_was_kept_may_be_more_than_what_may_wait(
         assert _drain(reader) == sent
 
 
-async def test_room_is_made_for_a_while(local: LocalBus, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_eviction_frees_room_for_several_entries(
+    local: LocalBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(event_log, "ALL_LOGS_BYTES", 1_000)
     for number in range(100):
         run = str(number)
