@@ -16,7 +16,7 @@ from hooks import policy as rules
 from hooks.decisions import Action, decided
 from hooks.policy import Changes, InvalidContext, Owner, Session
 from hooks.thread_settings import ThreadSettings
-from langgraph_runtime_sql.hooks import Caller, Reject, Transaction
+from threadhold.hooks import Caller, Reject, Transaction
 
 Row = dict[str, Any]
 

@@ -8,10 +8,10 @@ from typing import Any
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from langgraph_runtime_sql import hooks
 from server.project import is_our_graph
 from server.routes import ask, closed, export, runs, threads, tutor
 from server.routes.forwarding import Request
+from threadhold import hooks
 
 Handler = Callable[[Request], Awaitable[None]]
 PolicyHandler = Callable[[Request, frozenset[str]], Awaitable[None]]

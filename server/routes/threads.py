@@ -14,8 +14,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from hooks.decisions import decided
-from langgraph_runtime_sql.hooks import noting
 from server.routes.forwarding import Answer, Request, parse, read_body
+from threadhold.hooks import noting
 
 RESOLVED = "thread_resolved"
 # What a thread's metadata says that its successor is about, too.

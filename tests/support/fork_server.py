@@ -2,7 +2,7 @@
 
 Half of what a server needs to start is importing libraries, and the tests start hundreds. What is
 forked has imported no module that reads the environment: it gets its own, and then runs
-`python -m server` as any other process does.
+`python -m` as any other process does.
 
     < {"start": [...], "folder": ..., "log": ..., "errors": ..., "environment": {...}}
                                         > the process id
@@ -96,7 +96,7 @@ class ForkServer:
     def start(
         self, command: list[str], folder: str, log: str, env: dict[str, str], errors: str = ""
     ) -> Child:
-        """Run `python -m server` with the arguments that follow it in `command`.
+        """Run `python -m` with the module and the arguments that follow it in `command`.
 
         Args:
             log: The file with all that it prints, or only with what is no error.
@@ -173,13 +173,13 @@ def _become(order: Any) -> None:
     os.environ.clear()
     os.environ.update(order["environment"])
     os.chdir(order["folder"])
-    _, *arguments = order["start"]
+    module, *arguments = order["start"]
     # As `python -m` has it: the working directory, and then what PYTHONPATH says.
     said = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
     rest = [each for each in sys.path[1:] if each not in said]
     sys.path[:] = [order["folder"], *said, *rest]
-    sys.argv = ["server", *arguments]
-    runpy.run_module("server", run_name="__main__", alter_sys=True)
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def main() -> None:

@@ -79,8 +79,13 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 def threadhold(*arguments: str | Path) -> list[str]:
-    """The command line of `threadhold`."""
+    """The command line of our app, which has every command of `threadhold`."""
     return [sys.executable, "-m", "server", *map(str, arguments)]
+
+
+def library(*arguments: str | Path) -> list[str]:
+    """The command line of `threadhold` itself, for any project."""
+    return [sys.executable, "-m", "threadhold", *map(str, arguments)]
 
 
 @cache
@@ -109,7 +114,7 @@ def running(
     log = folder / f"server-{port}.log"
     log.touch()
     process: subprocess.Popen[bytes] | Child
-    if command[:4] == threadhold("serve"):
+    if command[:4] in (threadhold("serve"), library("serve")):
         process = fork_server().start(list(command), str(folder), str(log), env)
     else:
         with log.open("ab") as output:

@@ -1,4 +1,4 @@
-"""`threadhold ingest FILE.csv`, and finding the companies again."""
+"""`python -m server ingest FILE.csv`, and finding the companies again."""
 
 from collections.abc import Iterator
 from pathlib import Path

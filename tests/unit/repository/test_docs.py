@@ -4,7 +4,7 @@ import ast
 import inspect
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,21 @@ from my_agent.chat.settings import ChatSettings
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.models import ModelSettings
 from my_agent.tutor.settings import TutorSettings
-from server.cli import main
+from server.cli import main as app
 from server.settings import Settings
-from threadhold.platform import LangGraphPlatform
+from threadhold import LangGraphPlatform
+from threadhold.cli import main as library
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text()
 PAGES = sorted(
     path
     for path in ROOT.rglob("*.md")
-    if not any(part.startswith(".") or part == "data" for part in path.relative_to(ROOT).parts[:-1])
+    if not any(
+        # The template is a project of its own.
+        part.startswith(".") or part in ("data", "template")
+        for part in path.relative_to(ROOT).parts[:-1]
+    )
 )
 
 
@@ -98,17 +103,26 @@ def test_mounting_table_names_every_option_of_the_platform() -> None:
     assert set(table(section("Mount it"))) == set(parameters(LangGraphPlatform.__init__))
 
 
+def documented_commands() -> Iterator[tuple[str, click.Command, list[str]]]:
+    """Each command of the table: its name, itself, and the words that follow."""
+    for shown_command in table(section("Commands")):
+        group = app if shown_command.startswith("python -m server ") else library
+        name, *words = (
+            shown_command.removeprefix("python -m server ").removeprefix("threadhold ").split()
+        )
+        yield name, group.commands[name], words
+
+
 def test_commands_table_names_every_command() -> None:
-    assert isinstance(main, click.Group)
-    documented = {name.split()[1] for name in table(section("Commands")) if "threadhold" in name}
-    assert documented == set(main.commands)
+    documented = {name for name, _, _ in documented_commands()}
+    assert documented == library.commands.keys() | app.commands.keys()
+    # What the app has beside them is its own.
+    assert app.commands.keys() - library.commands.keys() == {"token", "ingest"}
 
 
 def test_options_shown_of_a_command_exist() -> None:
-    assert isinstance(main, click.Group)
-    for shown_command in table(section("Commands")):
-        _, name, *words = shown_command.split()
-        known = {option for param in main.commands[name].params for option in param.opts}
+    for _, command, words in documented_commands():
+        known = {option for param in command.params for option in param.opts}
         assert {word.strip("[]") for word in words if word.strip("[]").startswith("--")} <= known
 
 
@@ -125,7 +139,7 @@ def test_page(page: Path) -> None:
     commands = re.findall(r"(?:`|^ {4}|\n {4})make ([a-z]+)", text)
     assert set(commands) <= targets, "make targets that do not exist"
     files = re.findall(
-        r"`((?:tests|server|hooks|my_agent|langgraph_runtime_sql|bench)/[\w./]+)`", text
+        r"`((?:tests|server|hooks|my_agent|langgraph_runtime_sql|threadhold|bench)/[\w./]+)`", text
     )
     assert [name for name in files if not (ROOT / name).exists()] == []
     for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):

@@ -31,7 +31,9 @@ def test_defaults_serve_a_project_in_the_working_directory() -> None:
 
 def test_every_setting_has_a_meaning_and_is_read_somewhere() -> None:
     root = Path(__file__).parents[3]
-    files = [*root.glob("server/*.py"), *root.glob("hooks/*.py")]
+    files = [
+        path for name in ("server", "hooks", "threadhold") for path in root.glob(f"{name}/**/*.py")
+    ]
     code = "".join(path.read_text() for path in files if path.name != "settings.py")
     for name, field in Settings.model_fields.items():
         assert field.description, name

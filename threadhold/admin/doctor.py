@@ -35,7 +35,7 @@ def examine(url: str) -> list[Finding]:
         BadDatabaseUrl: the URL names no database.
     """
     if is_postgres(url):
-        from server import doctor_postgres
+        from threadhold.admin import doctor_postgres
 
         return doctor_postgres.examine(url)
     path = _existing(url)
@@ -61,7 +61,7 @@ def repair(url: str) -> list[Finding]:
         BadDatabaseUrl: the URL names no database.
     """
     if is_postgres(url):
-        from server import doctor_postgres
+        from threadhold.admin import doctor_postgres
 
         return doctor_postgres.repair(url)
     path = _existing(url)

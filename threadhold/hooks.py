@@ -1,0 +1,16 @@
+"""The hook protocol: how a host takes part in the platform's transactions.
+
+A host gives `LangGraphPlatform` one object with any of the methods of `Hooks`.
+"""
+
+from langgraph_runtime_sql.hooks import (
+    Caller,
+    Hooks,
+    Reject,
+    Transaction,
+    configured,
+    label,
+    noting,
+)
+
+__all__ = ["Caller", "Hooks", "Reject", "Transaction", "configured", "label", "noting"]

@@ -1,0 +1,120 @@
+"""Settings of a server: name, default, meaning. Read from the environment, then from `.env`.
+
+An app with settings of its own inherits from `Settings`, so that one class reads all of them.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from langgraph_runtime_sql.errors import RuntimeSqlError
+
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+
+
+class BadSettings(RuntimeSqlError, ValueError):
+    """A setting has a value it cannot have; the message names each."""
+
+
+class AppEnvironment(BaseSettings):
+    """Where the server runs, which decides whether it needs authentication."""
+
+    model_config = SettingsConfigDict(
+        extra="ignore", frozen=True, env_ignore_empty=True, hide_input_in_errors=True
+    )
+
+    app_env: Literal["local_dev", "staging", "production"] = Field(
+        default="local_dev",
+        description="`local_dev` listens on loopback and needs no token; "
+        "`staging` and `production` refuse to start without authentication",
+    )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a caller without a token acts as the developer."""
+        return self.app_env == "local_dev"
+
+
+class Settings(AppEnvironment):
+    """Settings of `threadhold serve`. Variables are the names in capitals."""
+
+    model_config = SettingsConfigDict(env_file=".env")
+
+    langgraph_json: Path = Field(
+        Path("langgraph.json"),
+        description="The project to serve: its graphs, auth, store and hooks",
+    )
+    database_url: str = Field(
+        "sqlite:///./data/threadhold.db", description="Where everything is kept"
+    )
+    redis_url: str | None = Field(
+        None, description="The Redis through which several processes share a Postgres database"
+    )
+    redis_prefix: str | None = Field(
+        None,
+        description="What all names in Redis begin with (default: `threadhold:` and the database's own)",
+    )
+    log_level: LogLevel = Field(
+        "INFO", description="`DEBUG` also shows what langgraph_api says about each run"
+    )
+    durability: Literal["process", "power-loss"] = Field(
+        "process", description="What an acknowledged write survives the loss of"
+    )
+    n_jobs_per_worker: int | None = Field(
+        None, ge=0, description="Runs at a time; 0 starts none (default 100)"
+    )
+    shutdown_grace_seconds: float = Field(
+        10.0, ge=0, description="How long requests, and then runs, may go on at shutdown"
+    )
+    cors_allow_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Web origins that may call the API, separated by commas"
+    )
+    max_body_bytes: int = Field(
+        10 * 2**20, gt=0, description="Larger request bodies are refused with 413"
+    )
+    allow_private_webhooks: bool = Field(
+        False, description="Allow webhooks to private addresses and by plain http"
+    )
+
+    @field_validator("cors_allow_origins", mode="before")
+    @classmethod
+    def _origins(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(origin.strip() for origin in value.split(",") if origin.strip())
+        return value
+
+    @field_validator("redis_url", "redis_prefix", mode="before")
+    @classmethod
+    def _given(cls, value: object) -> object:
+        return value or None
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _upper(cls, value: object) -> object:
+        return value.upper() if isinstance(value, str) else value
+
+
+AnySettings = TypeVar("AnySettings", bound=Settings)
+
+
+def read_settings(kind: type[AnySettings], **given: Any) -> AnySettings:
+    """Read settings from the environment; values given here are stronger, None is not given.
+
+    Raises:
+        BadSettings: a setting has a value it cannot have.
+    """
+    try:
+        return kind(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        problems = [
+            ": ".join([*(str(name).upper() for name in problem["loc"][:1]), _said(problem["msg"])])
+            for problem in error.errors()
+        ]
+        raise BadSettings("\n".join(problems)) from error
+
+
+def _said(message: str) -> str:
+    """The message of a check of ours, without the words that pydantic puts in front of it."""
+    return message.removeprefix("Value error, ")
