@@ -109,17 +109,19 @@ def running(
     env: dict[str, str],
     *,
     ready: str = "/ok",
+    cwd: Path | None = None,
 ) -> Iterator[Running]:
-    """`command` in `folder`, from its first good answer at `ready` until the end of the block."""
+    """`command` in `cwd`, by default `folder`, which has the log, from its first good answer at
+    `ready` until the end of the block."""
     log = folder / f"server-{port}.log"
     log.touch()
     process: subprocess.Popen[bytes] | Child
     if command[:4] in (threadhold("serve"), library("serve")):
-        process = fork_server().start(list(command), str(folder), str(log), env)
+        process = fork_server().start(list(command), str(cwd or folder), str(log), env)
     else:
         with log.open("ab") as output:
             process = subprocess.Popen(
-                command, cwd=folder, env=env, stdout=output, stderr=subprocess.STDOUT
+                command, cwd=cwd or folder, env=env, stdout=output, stderr=subprocess.STDOUT
             )
     server = Running(f"http://127.0.0.1:{port}", process, log)
     try:
