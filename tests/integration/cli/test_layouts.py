@@ -9,6 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from my_agent.chat import tables as _chat  # noqa: F401
+from my_agent.database import metadata
+from my_agent.icp_finder import tables as _icp_finder  # noqa: F401
+from my_agent.migrations import VERSIONS
+from tests.support import databases
 from tests.support.layouts import make_project, names
 from tests.support.processes import ROOT, environment, free_port, running
 
@@ -59,3 +64,21 @@ def test_from_a_checkout_the_projects_own_packages_are_imported(
     # The log goes beside the database, the server runs in the root of this repository.
     with running(command, port, tmp_path, env, cwd=ROOT) as server:
         assert answer(server.url) == {"names": names()}
+
+
+@pytest.mark.usefixtures("each_database")
+@pytest.mark.only("postgresql")  # One process owns a file.
+def test_several_processes_serve_it_and_make_no_table_of_our_app(
+    tmp_path: Path, library_only: Path, redis_url: str
+) -> None:
+    """A supervisor that ran `python -m server` would run the project's, which ends at once."""
+    project, port, place = make_project(tmp_path / "project"), free_port(), tmp_path / "data.db"
+    env = environment(
+        PYTHONPATH=str(library_only), DATABASE_URL=databases.empty(place), REDIS_URL=redis_url
+    )
+    command = [sys.executable, *COMMANDS["module"], "--port", str(port), "--workers", "2"]
+    with running(command, port, project, env) as server:
+        assert answer(server.url) == {"names": names()}
+    made = set(databases.tables(place))
+    assert "runs" in made
+    assert made & {VERSIONS, *metadata.tables} == set()
