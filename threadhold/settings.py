@@ -1,8 +1,10 @@
-"""Settings of a server: name, default, meaning. Read from the environment, then from `.env`.
+"""Settings of a server: name, default, meaning. Read from the environment or a file of it.
 
 An app with settings of its own inherits from `Settings`, so that one class reads all of them.
 """
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -10,6 +12,7 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
+from threadhold.config_file import ConfigError, read_config
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -100,19 +103,44 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
 def read_settings(kind: type[AnySettings], **given: Any) -> AnySettings:
-    """Read settings from the environment; values given here are stronger, None is not given.
+    """Read settings: what is given here, the environment, the project's `env`, then `.env`.
+
+    Args:
+        kind: The class of the settings.
+        given: Values by field; None is not given.
 
     Raises:
         BadSettings: a setting has a value it cannot have.
     """
+    given = {name: value for name, value in given.items() if value is not None}
     try:
-        return kind(**{name: value for name, value in given.items() if value is not None})
+        return kind(**{**_of_project(kind, given), **given})
     except ValidationError as error:
         problems = [
             ": ".join([*(str(name).upper() for name in problem["loc"][:1]), _said(problem["msg"])])
             for problem in error.errors()
         ]
         raise BadSettings("\n".join(problems)) from error
+
+
+def _of_project(kind: type[AnySettings], given: Mapping[str, Any]) -> dict[str, str]:
+    """The settings that the project's `langgraph.json` sets by its `env`.
+
+    Its graphs and its `auth` read them from there, too, wherever the server was started.
+    """
+    path = given.get("langgraph_json") or kind(**given).langgraph_json
+    try:
+        env = read_config(path).env
+    except ConfigError:
+        # Not every command needs a project; one that does reads it again and says what is wrong.
+        return {}
+    fields = (name for name in kind.model_fields if name != "langgraph_json")
+    variables = {name: name.upper() for name in fields}
+    return {
+        name: env[variable]
+        for name, variable in variables.items()
+        if env.get(variable) and not os.environ.get(variable)
+    }
 
 
 def _said(message: str) -> str:
