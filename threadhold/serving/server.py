@@ -61,15 +61,17 @@ def serve(
     """
     logs.configure(settings.log_level)
     refuse_exposure(settings, host)
-    # Read first and bound next: what cannot be served leaves neither a file nor a folder.
-    project = read_config(settings.langgraph_json)
+    # First, so that a busy port leaves neither a file nor a folder.
     sockets = bind(host, port) if inherited is None else [inherited.socket]
     try:
         app = program.create_app(settings, studio=studio)
         logger.info("Starting http://%s:%s (process %s)", host, port, os.getpid())
         server = _Server(config(app, settings, host, port), Ending(patience(settings)), inherited)
-        if inherited is None:
-            server.once_started(lambda: banner.show(settings, project, host, port))
+        # A supervisor shows it for all, and `dev` before the first start.
+        if inherited is None and not studio:
+            server.once_started(
+                lambda: banner.show(settings, app.state.platform.config, host, port)
+            )
         # uvicorn raises the signal that ended it once more, after everything has been closed.
         with suppress(KeyboardInterrupt):
             server.run(sockets)
