@@ -124,15 +124,18 @@ def serve_layouts(clean: Environment, project: Path) -> None:
 
 
 def serve_together(clean: Environment, project: Path, folder: Path) -> None:
-    """With `--workers 2`, on Postgres and Redis: no table but the runtime's is made."""
+    """By two processes, the command's and a host's own: no table but the runtime's is made."""
     (folder / "redis").mkdir()
     try:
         dsn, _ = databases.start(databases.folder())
         with redis.started(folder / "redis") as valkey:
             env = {"DATABASE_URL": dsn, "REDIS_URL": valkey.url}
-            command = ("threadhold", "serve", "--workers", "2")
-            with clean.serving(*command, folder=project, **env) as served:
-                check_names(served)
+            for command in (
+                ("threadhold", "serve", "--workers", "2"),
+                ("uvicorn", "server.app:app", "--workers", "2"),
+            ):
+                with clean.serving(*command, folder=project, **env) as served:
+                    check_names(served)
         with psycopg.connect(dsn) as raw:
             listed = (
                 "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
