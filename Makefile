@@ -6,6 +6,9 @@
 #   make test PYTHON=python3.12       PYTHON makes the environment (3.11 or newer)
 #   make test SEED=7                  draws other random numbers than every day
 
+# For `pipefail`.
+SHELL := /bin/bash
+
 PYTHON ?= python3
 ARGS ?=
 SEED ?= 1
@@ -14,17 +17,21 @@ VENV := .venv
 PY := $(VENV)/bin/python
 # The lock files hold setuptools too, so the project itself is installed by what
 # they pinned: no isolated build that would fetch something unpinned.
-INSTALL_LOCK = $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r
-INSTALL_SELF = $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+# A name for each package while it comes: the first time takes most of a minute.
+NAMES = awk '/^Collecting / { printf "  %s\n", $$2; fflush() } /^(ERROR|WARNING)/ { print; fflush() }'
+PIP = $(PY) -m pip install --disable-pip-version-check --progress-bar off
+INSTALL_LOCK = set -o pipefail; $(PIP) --require-hashes -r
+INSTALL_SELF = $(PIP) --quiet --no-deps --no-build-isolation -e .
 # Tests of a file share servers, so they stay in one process. Four of them also on two cores:
 # half of what tests do is to wait.
 SPREAD = -n 4 --dist loadfile
-PACKAGES = $(wildcard contexts threadhold langgraph_runtime_sql hooks my_agent server)
+PACKAGES = $(wildcard contexts threadhold langgraph_runtime_sql hooks my_agent server tools)
+# The app's: the library with every extra, and what `server`, `hooks` and `my_agent` need beside it.
 LOCK = $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
-	--generate-hashes --no-emit-index-url --no-header $(ARGS)
+	--all-extras --group app --generate-hashes --no-emit-index-url --no-header $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve dev test lint format docs bench history lock clean
+.PHONY: help setup serve dev test lint format docs bench history wheel lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +68,9 @@ bench: $(VENV)/.dev-stamp ## measure side by side with stock `langgraph dev`
 history: $(VENV)/.dev-stamp ## hurt several servers at work and check what they promise
 	$(PY) -m tests.history $(ARGS)
 
+wheel: $(VENV)/.dev-stamp ## build the wheel, install it in a clean environment and serve with it
+	$(PY) -m tests.package $(ARGS)
+
 lock: $(VENV)/.dev-stamp ## write the lock files anew (make lock ARGS=--upgrade)
 	$(LOCK) -o requirements.lock
 	$(LOCK) --group dev -c requirements.lock -o requirements-dev.lock
@@ -78,12 +88,14 @@ $(PY):
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.runtime-stamp: requirements.lock pyproject.toml | $(PY)
-	$(INSTALL_LOCK) requirements.lock
-	$(INSTALL_SELF)
+	@echo "Installing requirements.lock into $(VENV)"
+	@$(INSTALL_LOCK) requirements.lock | $(NAMES)
+	@$(INSTALL_SELF)
 	@touch $@
 
 # The development lock contains the runtime lock, pin for pin.
 $(VENV)/.dev-stamp: requirements-dev.lock requirements.lock pyproject.toml | $(PY)
-	$(INSTALL_LOCK) requirements-dev.lock
-	$(INSTALL_SELF)
+	@echo "Installing requirements-dev.lock into $(VENV)"
+	@$(INSTALL_LOCK) requirements-dev.lock | $(NAMES)
+	@$(INSTALL_SELF)
 	@touch $(VENV)/.runtime-stamp $@

@@ -10,10 +10,10 @@ import jwt
 from starlette.authentication import AuthenticationError
 from starlette.responses import JSONResponse
 
-from hooks.hosts import is_loopback
 from hooks.jwt_keys import Key, Keys, open_keys
 from hooks.settings import OPERATOR, IdentitySettings
-from langgraph_runtime_sql.hooks import label
+from threadhold.hooks import label
+from threadhold.hosts import is_loopback
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode
+
+from threadhold.settings import AppEnvironment
 
 Algorithm = Literal["RS256", "ES256", "EdDSA"]
 
@@ -17,18 +19,9 @@ OPERATOR = "operator"
 SECRET_BYTES = 32
 
 
-class IdentitySettings(BaseSettings):
+class IdentitySettings(AppEnvironment):
     """What `hooks/auth.py` is told by the environment. Variables are the names in capitals."""
 
-    model_config = SettingsConfigDict(
-        extra="ignore", frozen=True, env_ignore_empty=True, hide_input_in_errors=True
-    )
-
-    app_env: Literal["local_dev", "staging", "production"] = Field(
-        default="local_dev",
-        description="`local_dev` listens on loopback and needs no token; "
-        "`staging` and `production` refuse to start without authentication",
-    )
     jwt_secret: SecretStr | None = Field(
         default=None, description="Key of HS256 tokens, 32 bytes or more; or else JWKS"
     )
@@ -63,11 +56,6 @@ class IdentitySettings(BaseSettings):
     def has_key(self) -> bool:
         """Whether there is anything to verify a token with."""
         return bool(self._keys_given())
-
-    @property
-    def is_local(self) -> bool:
-        """Whether whoever sends no token acts as the developer."""
-        return self.app_env == "local_dev"
 
     def environment(self) -> dict[str, str]:
         """These settings as environment variables, those without a value left out."""

@@ -18,8 +18,7 @@ from hooks import policy as rules
 from hooks.decisions import Action, decided
 from hooks.policy import Changes, InvalidContext, Owner, Session
 from hooks.thread_settings import ThreadSettings
-from langgraph_runtime_sql.hooks import Caller, Reject, Transaction
-from langgraph_runtime_sql.statuses import ThreadStatus
+from threadhold.hooks import Caller, Reject, ThreadStatus, Transaction
 
 Row = dict[str, Any]
 

@@ -1,11 +1,11 @@
-"""`python -m server` is the command `threadhold`."""
+"""`python -m server`: the commands of this app."""
 
 import gc
 import sys
 from pathlib import Path
 
 # Nothing that is imported ever goes away, so looking for garbage meanwhile takes a fifth
-# of the start and finds none. Whoever serves turns it on again (`server.app`).
+# of the start and finds none. Whoever serves turns it on again (`threadhold.host`).
 gc.disable()
 
 # The folder it is run from comes first otherwise, and with it a served project's own `hooks.py`.

@@ -1,4 +1,4 @@
-"""Ingest: what `threadhold ingest` brings into the database, by the kind of path it is given."""
+"""Ingest: what `python -m server ingest` brings into the database, by the kind of path it is given."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 import my_agent
 from hooks import settings as auth_settings
-from langgraph_runtime_sql.errors import RuntimeSqlError
 from my_agent.settings import EnvironmentSettings
+from threadhold.errors import RuntimeSqlError
 
 IDENTITY = (
     "hooks.auth:auth",

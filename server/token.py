@@ -8,7 +8,7 @@ import jwt
 
 from hooks.identity import is_name
 from hooks.settings import IdentitySettings
-from langgraph_runtime_sql.errors import RuntimeSqlError
+from threadhold.errors import RuntimeSqlError
 
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 

@@ -79,7 +79,10 @@ def _load(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ConfigError(f"{path}: no such file") from error
+        raise ConfigError(
+            f"{path}: no such file. Name another with --config, or write a project with "
+            "`threadhold init`"
+        ) from error
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: cannot be read as JSON: {error}") from error
     if not isinstance(content, dict):

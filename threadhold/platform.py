@@ -15,7 +15,7 @@ import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,9 +31,10 @@ from langgraph_runtime_sql.database.url import database_path, is_postgres, postg
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
 from langgraph_runtime_sql.tenancy.scope import OfCaller
-from threadhold import graph_schemas, stream_codec
-from threadhold.config_file import Config, ConfigError, read_config
+from threadhold import graph_schemas, start_errors, stream_codec
+from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
+from threadhold.extras import require
 from threadhold.http import authentication, json_limits, limits, openapi
 from threadhold.http.json_limits import Limits
 
@@ -152,6 +153,7 @@ class LangGraphPlatform:
     Raises:
         ConfigError: the configuration cannot be served.
         BadDatabaseUrl: the database URL cannot be used.
+        MissingExtra: a database, a Redis or a store's index needs what is not installed.
         BadRedis: the Redis URL or prefix cannot be used.
         PlatformAlreadyConfigured: this process already serves another
             configuration, or `langgraph_api` was imported before.
@@ -180,6 +182,7 @@ class LangGraphPlatform:
         if durability not in ("process", "power-loss"):
             raise ConfigError(f"durability must be 'process' or 'power-loss', not {durability!r}")
         file = read_config(config)
+        _check_extras(file, database_url, redis_url)
         if redis_url is not None:
             _check_redis(redis_url, redis_prefix, database_url)
         self.config = file
@@ -222,6 +225,7 @@ class LangGraphPlatform:
         """Run the platform: database, queue, scheduler. `app` is the host.
 
         Raises:
+            CannotLoad: a graph, or something else that the project names, cannot be loaded.
             ForbiddenPrefix: `app` mounts the platform where it must not be.
             PlatformAlreadyConfigured: it is running already.
         """
@@ -231,14 +235,22 @@ class LangGraphPlatform:
             )
         for prefix in _prefixes(self, getattr(app, "routes", ())):
             _check_prefix(prefix)
-        stock = self.app
-        _forget_store()
-        _process.running = True
-        try:
-            async with stock.router.lifespan_context(stock):
-                yield
-        finally:
-            _process.running = False
+        async with AsyncExitStack() as stack:
+            try:
+                stock = self.app
+                _forget_store()
+                _process.running = True
+                stack.callback(_not_running)
+                await stack.enter_async_context(stock.router.lifespan_context(stock))
+            except RuntimeSqlError as error:
+                start_errors.shorten(error)
+                raise
+            except Exception as error:
+                if (said := start_errors.explained(error, self.config)) is None:
+                    raise
+                start_errors.shorten(said)
+                raise said from error
+            yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -264,6 +276,20 @@ def _json_limits(nodes: int, depth: int) -> Limits:
         return Limits(nodes, depth)
     except ValueError as error:
         raise ConfigError(str(error)) from error
+
+
+def _check_extras(file: ConfigFile, database_url: str, redis_url: str | None) -> None:
+    """Refuse what needs a library that is not installed, before anything imports it."""
+    if is_postgres(database_url):
+        require("postgres", "A postgresql:// database")
+    if redis_url is not None:
+        require("redis", "redis_url")
+    if file.sections["store"].get("index"):
+        require("vectors", f"{file.source}: store.index")
+
+
+def _not_running() -> None:
+    _process.running = False
 
 
 def _check_redis(redis_url: str, prefix: str | None, database_url: str) -> None:

@@ -8,7 +8,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,26 @@ from prometheus_client import REGISTRY
 
 # --- where the code is: all that changes when a package moves
 
-COMMAND = "server.cli:main"
+# The program of the library, and the one of the example application with commands of its own.
+COMMAND = "threadhold.cli:main"
+APP_COMMAND = "server.cli:main"
 PLATFORM = "threadhold:LangGraphPlatform"
 HOOKS = "langgraph_runtime_sql.hooks:Hooks"
 # Title, introduction, settings class.
 SETTINGS = (
     (
+        "Environment",
+        "Every server reads this.",
+        "threadhold.settings:AppEnvironment",
+    ),
+    (
         "Server",
         (
-            "`threadhold serve`, `dev` and `worker` read these from the environment or from a file "
-            "`.env` in the working directory. An option of the command line overrides the variable."
+            "`threadhold serve`, `dev` and `worker` read these from the environment, from `env` of "
+            "`langgraph.json`, or from a file `.env` in the working directory. What comes first "
+            "in this list wins; an option of the command line overrides all of them."
         ),
-        "server.settings:Settings",
+        "threadhold.settings:Settings",
     ),
     (
         "Identity",
@@ -156,22 +164,31 @@ def arguments(command: click.Command) -> Iterator[tuple[str, str, str]]:
 
 def cli_page() -> str:
     """Every command with its options, from click."""
-    main = load(COMMAND)
+    main, app = load(COMMAND), load(APP_COMMAND)
+    own = {name: each for name, each in app.commands.items() if name not in main.commands}
     parts = [
         "# Command line\n",
         (
             "`threadhold COMMAND --help` prints the same. Each command reads the "
             "[settings](settings.md); an option overrides the variable.\n"
         ),
+        *command_sections("threadhold", main.commands),
+        "## The example application\n",
+        "`python -m server` has the commands above and its own.\n",
+        *command_sections("python -m server", own),
     ]
-    for name, command in main.commands.items():
-        usage = " ".join(
-            ["threadhold", name, *command.collect_usage_pieces(click.Context(command))]
-        )
-        parts += [f"## {name}\n", f"    {usage}\n", inspect.cleandoc(command.help or "") + "\n"]
-        if rows := list(arguments(command)):
-            parts.append(table(("Option", "Default", "Meaning"), iter(rows)))
     return "\n".join(parts)
+
+
+def command_sections(program: str, commands: Mapping[str, click.Command]) -> Iterator[str]:
+    """Yield a section for each command: usage, description, options."""
+    for name, command in commands.items():
+        usage = " ".join([program, name, *command.collect_usage_pieces(click.Context(command))])
+        yield f"## {name}\n"
+        yield f"    {usage}\n"
+        yield inspect.cleandoc(command.help or "") + "\n"
+        if rows := list(arguments(command)):
+            yield table(("Option", "Default", "Meaning"), iter(rows))
 
 
 def metrics() -> Iterator[tuple[str, str, str, str]]:

@@ -54,7 +54,9 @@ def exclusive_lock(url: str) -> Iterator[None]:
     """
     with _lock(url, shared=False) as held:
         if not held:
-            raise DatabaseInUse(f"{shown(url)} is in use by `threadhold ingest`.")
+            raise DatabaseInUse(
+                f"{shown(url)} is in use by a command that writes to it, such as `ingest`."
+            )
         yield
 
 

@@ -42,7 +42,8 @@ def database_path(url: str) -> Path:
     parsed = _parse(url)
     if parsed.get_backend_name() != "sqlite":
         raise BadDatabaseUrl(
-            f"{parsed.get_backend_name()!r} is not supported here; use sqlite:///path/to/file.db"
+            f"{parsed.get_backend_name()!r} is not supported here; use sqlite:///path/to/file.db "
+            "or postgresql://user:password@host/database"
         )
     if not parsed.database or parsed.database == ":memory:" or parsed.query:
         raise BadDatabaseUrl(
@@ -58,4 +59,7 @@ def _parse(url: str) -> URL:
     except (ArgumentError, ValueError) as error:
         # Never with the URL itself where it may hold a password.
         shown = repr(url) if "@" not in url else "The database URL"
-        raise BadDatabaseUrl(f"{shown} is not a database URL") from error
+        raise BadDatabaseUrl(
+            f"{shown} is not a database URL; use sqlite:///path/to/file.db "
+            "or postgresql://user:password@host/database"
+        ) from error

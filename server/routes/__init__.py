@@ -8,12 +8,11 @@ from typing import Any
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from langgraph_runtime_sql import hooks
 from server.project import is_our_graph
 from server.routes import ask, closed, export, runs, threads, tutor
 from server.routes.forwarding import Request
-from threadhold.http.json_limits import Limits, find_problem, too_large
-from threadhold.http.limits import ErrorBoundary
+from threadhold import hooks
+from threadhold.host import ErrorBoundary, Limits, find_problem, too_large
 
 Handler = Callable[[Request], Awaitable[None]]
 PolicyHandler = Callable[[Request, frozenset[str]], Awaitable[None]]

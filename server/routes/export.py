@@ -9,7 +9,7 @@ from starlette.types import Scope
 from my_agent.user import LOCAL_TENANT
 from server.project import has_our_identity
 from server.routes.forwarding import Request
-from threadhold.platform import LangGraphPlatform
+from threadhold import LangGraphPlatform
 
 GRAPH = "icp_finder"
 HEADERS = {

@@ -14,9 +14,9 @@ from uuid import UUID, uuid4
 from starlette.responses import Response
 
 from contexts.policy_status import THREAD_LOCKED
-from langgraph_runtime_sql.hooks import noting
 from server.routes.forwarding import Answer, Request, parse
 from server.routes.threads import resolution
+from threadhold.hooks import noting
 
 # A thread may be locked between the moment it is found and its run: then another is found.
 ATTEMPTS = 3

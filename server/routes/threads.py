@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from contexts.keys import CONTEXT
 from contexts.policy_status import THREAD_RESOLVED, PolicyStatus
 from hooks.decisions import decided
-from langgraph_runtime_sql.hooks import noting
 from server.routes.forwarding import Answer, Request, parse, read_body
+from threadhold.hooks import noting
 
 
 class Context(BaseModel):

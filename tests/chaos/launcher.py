@@ -14,9 +14,10 @@ import sys
 
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.queue import queue
-from server import serving
 from server.app import create_app
+from server.cli import PROGRAM
 from server.settings import Settings
+from threadhold.serving import server
 
 
 def start(settings: Settings, port: int, lease: list[str]) -> int:
@@ -29,7 +30,7 @@ def start(settings: Settings, port: int, lease: list[str]) -> int:
         if lease:
             run_claim.LEASE_SECONDS = float(lease[0])
             queue.SWEEP_SECONDS = float(lease[0]) / 3
-        serving.serve(settings, "127.0.0.1", port)
+        server.serve(PROGRAM, settings, "127.0.0.1", port)
         status = 0
     finally:
         # Not back into the loop of the parent, whatever happens.

@@ -13,11 +13,11 @@ from typing import Any
 import httpx
 import pytest
 
-from server.backup import back_up
 from tests.chaos.ledger import Ledger, load
 from tests.chaos.victim import PATIENCE, Victim, lines
 from tests.support import databases
 from tests.support.processes import environment, free_port, ran, threadhold
+from threadhold.admin.backup import back_up
 
 pytestmark = pytest.mark.usefixtures("each_database")
 

@@ -20,9 +20,9 @@ import pytest
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.sqlite.engine import DIALECT
 from langgraph_runtime_sql.search import filters
-from server import doctor_postgres
 from tests.support import databases
 from tests.support.processes import GRAPHS, ROOT, environment, free_port
+from threadhold.admin import doctor_postgres
 from threadhold.admin import findings as doctor
 
 # Seconds; far above what anything here takes, so that only what is stuck meets them.

@@ -17,7 +17,8 @@ from server.settings import Settings
 
 def start(settings: Settings, port: int) -> int:
     """Fork a server and return its process id."""
-    from server import serving
+    from server.cli import PROGRAM
+    from threadhold.serving import server
 
     child = os.fork()
     if child:
@@ -30,7 +31,7 @@ def start(settings: Settings, port: int) -> int:
         # By this Postgres knows who writes.
         os.environ["PGOPTIONS"] = f"-c history.process={os.getpid()}"
         run_claim.OWNER = uuid.uuid4().hex
-        serving.serve(settings, "127.0.0.1", port)
+        server.serve(PROGRAM, settings, "127.0.0.1", port)
         status = 0
     finally:
         # Not back into the loop of the parent, whatever happens.

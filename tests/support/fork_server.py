@@ -2,7 +2,7 @@
 
 Half of what a server needs to start is importing libraries, and the tests start hundreds. What is
 forked has imported no module that reads the environment: it gets its own, and then runs
-`python -m server`, a script or the code of `python -c` as any other process does.
+`python -m`, a script or the code of `python -c` as any other process does.
 
     < {"start": [...], "folder": ..., "log": ..., "errors": ..., "environment": {...}}
                                         > the process id

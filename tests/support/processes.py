@@ -79,8 +79,13 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 def threadhold(*arguments: str | Path) -> list[str]:
-    """The command line of `threadhold`."""
+    """The command line of our app, which has every command of `threadhold`."""
     return [sys.executable, "-m", "server", *map(str, arguments)]
+
+
+def library(*arguments: str | Path) -> list[str]:
+    """The command line of `threadhold` itself, for any project."""
+    return [sys.executable, "-m", "threadhold", *map(str, arguments)]
 
 
 @cache
@@ -104,17 +109,19 @@ def running(
     env: dict[str, str],
     *,
     ready: str = "/ok",
+    cwd: Path | None = None,
 ) -> Iterator[Running]:
-    """`command` in `folder`, from its first good answer at `ready` until the end of the block."""
+    """`command` in `cwd`, by default `folder`, which has the log, from its first good answer at
+    `ready` until the end of the block."""
     log = folder / f"server-{port}.log"
     log.touch()
     process: subprocess.Popen[bytes] | Child
-    if command[0] == sys.executable and (command[1] != "-m" or command[:4] == threadhold("serve")):
-        process = fork_server().start(list(command), str(folder), str(log), env)
+    if _can_fork(command):
+        process = fork_server().start(list(command), str(cwd or folder), str(log), env)
     else:
         with log.open("ab") as output:
             process = subprocess.Popen(
-                command, cwd=folder, env=env, stdout=output, stderr=subprocess.STDOUT
+                command, cwd=cwd or folder, env=env, stdout=output, stderr=subprocess.STDOUT
             )
     server = Running(f"http://127.0.0.1:{port}", process, log)
     try:
@@ -122,6 +129,15 @@ def running(
         yield server
     finally:
         stop(process)
+
+
+def _can_fork(command: Sequence[str]) -> bool:
+    """Return whether the fork server can run a command: a server, a script or code."""
+    if command[0] != sys.executable:
+        return False
+    script = command[2] if command[1] == "-P" else command[1]
+    is_server = list(command[:4]) in (threadhold("serve"), library("serve"))
+    return is_server or script == "-c" or not script.startswith("-")
 
 
 def ran(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:

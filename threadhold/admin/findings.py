@@ -17,6 +17,8 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.migrations import HEAD
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
@@ -27,6 +29,14 @@ from langgraph_runtime_sql.tenancy import tenants
 
 # A live process renews its leases three times in this time.
 LATE = timedelta(seconds=run_claim.LEASE_SECONDS)
+
+
+class CannotExamine(RuntimeSqlError):
+    """The database cannot be examined."""
+
+
+class RepairRefused(RuntimeSqlError):
+    """Only the owner of a file may change it."""
 
 
 @dataclass(frozen=True)
@@ -229,3 +239,11 @@ def _checkpoints(conn: Connection) -> Iterator[Finding]:
             "delete it",
             partial(checkpoint.delete_thread, thread_id=thread_id),
         )
+
+
+def wrong_schema(where: str, found: str | None) -> CannotExamine:
+    """What to say of a database with another schema, if with any."""
+    return CannotExamine(
+        f"{where} has the schema {found or 'of something else'}, and this version knows "
+        f"{HEAD}: run `threadhold migrate` first."
+    )

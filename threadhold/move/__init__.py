@@ -6,7 +6,7 @@ is copied is committed in batches, with how far it has come; then both sides are
 
 from threadhold.move.errors import MoveFailed, MoveFinished, MoveRefused, Unmovable
 from threadhold.move.mover import Moved, Progress, move
-from threadhold.move.schema import Schema
+from threadhold.move.schema import Schema, runtime_schema
 
 __all__ = [
     "MoveFailed",
@@ -17,4 +17,5 @@ __all__ = [
     "Schema",
     "Unmovable",
     "move",
+    "runtime_schema",
 ]

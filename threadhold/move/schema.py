@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Table
 
+from langgraph_runtime_sql import migrations
+from langgraph_runtime_sql.database import schema
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -25,3 +28,15 @@ class Schema:
     tables: Sequence[Table]
     create: Callable[[str], None]
     required: bool = False
+
+
+def runtime_schema() -> Schema:
+    """The tables of the runtime, which every database of ours has."""
+    return Schema(
+        versions="alembic_version",
+        heads=frozenset({migrations.HEAD}),
+        known=migrations.scripts,
+        tables=schema.metadata.sorted_tables,
+        create=migrations.migrate,
+        required=True,
+    )

@@ -29,9 +29,9 @@ from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.runtime import current
-from server.cli import main
 from tests.support import databases, runtime
 from tests.support.operations import page, row
+from threadhold.cli import main
 
 pytestmark = pytest.mark.usefixtures("each_database")
 

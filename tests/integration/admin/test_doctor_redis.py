@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from langgraph_runtime_sql import migrations
-from server.cli import main
 from tests.support import databases, runtime
 from tests.support.processes import free_port
 from tests.support.redis import started
+from threadhold.cli import main
 
 # Redis goes with Postgres; what the doctor says of a database is in test_doctor.py.
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]

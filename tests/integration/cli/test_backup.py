@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from server.cli import main
+from threadhold.cli import main
 
 PAIRS = 500
 

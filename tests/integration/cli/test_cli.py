@@ -18,9 +18,6 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from hooks.hosts import is_loopback
-from server import serving
-from server.settings import Settings
 from tests.support import databases
 from tests.support.processes import (
     GRAPHS,
@@ -32,6 +29,9 @@ from tests.support.processes import (
     running,
     threadhold,
 )
+from threadhold.hosts import is_loopback
+from threadhold.serving import server as serving
+from threadhold.settings import Settings
 
 GRAPH = """
 from typing import TypedDict

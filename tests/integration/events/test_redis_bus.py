@@ -22,10 +22,10 @@ from langgraph_runtime_sql.events.redis import reader as redis_reader
 from langgraph_runtime_sql.events.redis.bus import RedisBus
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
-from server import doctor_redis
 from tests.support.processes import free_port
 from tests.support.redis import Valkey, started
 from tests.support.streams import of_run, of_thread
+from threadhold.admin import doctor_redis
 
 PATIENCE = 60.0
 FIFTH, SIXTH = (f"00000000-0000-0000-0000-00000000000{n}" for n in (5, 6))

@@ -30,8 +30,7 @@ from langgraph_runtime_sql.database.sqlite.ownership import Ownership
 from langgraph_runtime_sql.errors import BadDatabaseUrl, RuntimeSqlError
 from langgraph_runtime_sql.store import sqlite_rows
 from my_agent.database import ProductDatabase
-from server.cli import main
-from server.moving import schemas
+from server.cli import main, schemas
 from tests.support import databases
 from tests.support.checkpoints import api_settings
 from threadhold.move import (
@@ -300,7 +299,7 @@ async def test_a_target_that_is_served(source: Path, target: str) -> None:
 
 
 def ingest(folder: Path, url: str) -> str:
-    """What `threadhold ingest` of a document says, which it does not bring in."""
+    """What `python -m server ingest` of a document says, which it does not bring in."""
     (folder / "skarra.md").write_text("# Skarra Light\n\nIt has six levels.\n")
     command = ["ingest", str(folder / "skarra.md"), "--database-url", url]
     done = CliRunner().invoke(main, command)
@@ -331,7 +330,7 @@ def test_a_database_that_something_is_brought_into(source: Path, target: str) ->
         with (
             shared_lock(url),
             shared_lock(url),
-            pytest.raises(MoveRefused, match="in use by `threadhold ingest`"),
+            pytest.raises(MoveRefused, match="such as `ingest`"),
         ):
             moved(source, target)
         assert has_nothing(target)

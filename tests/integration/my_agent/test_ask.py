@@ -36,7 +36,7 @@ FIRST, SECOND = "How tall is Skarra Light?", "How many levels does it have?"
 
 
 def ingest(path: Path, folder: Path, *options: str) -> Result:
-    """Run `threadhold ingest` on the database of the server in `folder`."""
+    """Run `python -m server ingest` on the database of the server in `folder`."""
     url = databases.url(folder / "data.db")
     done = CliRunner().invoke(main, ["ingest", str(path), "--database-url", url, *options])
     if done.exit_code == 0:

@@ -1,4 +1,4 @@
-"""`threadhold ingest FILE.csv`, and searching the ingested companies."""
+"""`python -m server ingest FILE.csv`, and searching the ingested companies."""
 
 from collections.abc import Iterator
 from pathlib import Path

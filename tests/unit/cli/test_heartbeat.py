@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from server import heartbeat
-from server.heartbeat import Heartbeat, NoHeartbeat
 from tests.support.databases import PATIENCE
+from threadhold.serving import heartbeat
+from threadhold.serving.heartbeat import Heartbeat, NoHeartbeat
 
 
 async def test_it_beats_while_the_loop_turns(

@@ -10,7 +10,7 @@ import pytest
 SECONDS = 60
 ENDS = """
 import signal, time
-from server.ending import Ending
+from threadhold.serving.shutdown import Ending
 ending = Ending({seconds})
 def told(number, frame):
     ending.told(number)
@@ -23,7 +23,7 @@ while True:
 """
 INHERITS = """
 import socket, time
-from server import processes
+from threadhold.serving import supervisor as processes
 with socket.socket() as listening:
     processes.inherited(f"{{listening.detach()}},{alive},{alive}")
     print("ready", flush=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from server import processes
-from server.processes import Supervisor
+from threadhold.serving import supervisor as processes
+from threadhold.serving.supervisor import Supervisor
 
 SERVES = "import os, sys; os.write(int(sys.argv[1]), b'1'); "
 WAITS = "import signal; signal.sigwait({signal.SIGTERM})"

@@ -22,10 +22,10 @@ from my_agent.database import CONNECTIONS, MORE_CONNECTIONS
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.models import ModelSettings
 from my_agent.tutor.settings import TutorSettings
-from server import heartbeat
 from server.cli import main
 from server.settings import Settings
 from tests.support.processes import ROOT, running
+from threadhold.serving import heartbeat
 
 DEPLOY = ROOT / "deploy"
 DOCS = ROOT / "docs"
@@ -66,7 +66,7 @@ def check_settings(environment: dict[str, str]) -> Settings:
 
 
 def check_command(arguments: list[str]) -> None:
-    """`threadhold` takes these arguments."""
+    """The app's command line takes these arguments."""
     name, *rest = arguments
     main.commands[name].make_context(name, list(rest))
 
@@ -193,7 +193,7 @@ def test_what_is_copied_is_there_and_let_through() -> None:
     # Every package of the project, and what it is installed from.
     for package in ROOT.glob("*/__init__.py"):
         assert (package.parent.name in names) is (package.parent.name not in ("bench", "tests"))
-    assert {"pyproject.toml", "requirements.lock", "README.md", "LICENSE"} <= names
+    assert {"pyproject.toml", "setup.py", "requirements.lock", "README.md", "LICENSE"} <= names
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_nobody_runs_it_and_signals_reach_it() -> None:
 
 
 def test_the_image_serves_where_it_is_asked_for() -> None:
-    assert only("ENTRYPOINT").words == ["threadhold"]
+    assert only("ENTRYPOINT").words == ["python", "-m", "server"]
     arguments = only("CMD").words
     check_command(arguments)
     assert arguments[arguments.index("--port") + 1] == only("EXPOSE").text == str(PORT)

@@ -146,6 +146,9 @@ OF_ONE = {
     "integration/http/test_fuzz.py": "sends each request to both databases",
     "integration/platform/test_mounting.py": "each host and prefix on one of the databases",
     "integration/http/test_security_baseline.py": "processes that refuse to start",
+    "integration/cli/test_init.py": "the project that `threadhold init` writes keeps a file",
+    "integration/cli/test_layouts.py": "which packages are imported, before any database is",
+    "integration/cli/test_start_errors.py": "what never opens one, and URLs that are refused",
     "integration/cli/test_unusable_files.py": "what is wrong with a file",
 }
 

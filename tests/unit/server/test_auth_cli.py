@@ -1,4 +1,4 @@
-"""`threadhold token` prints what this server takes, or says why it cannot."""
+"""`python -m server token` prints what this server takes, or says why it cannot."""
 
 import time
 from pathlib import Path

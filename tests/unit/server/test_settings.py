@@ -1,5 +1,6 @@
 """Settings: where their values come from, and which are refused."""
 
+import json
 import re
 from pathlib import Path
 
@@ -33,7 +34,9 @@ def test_defaults_serve_a_project_in_the_working_directory() -> None:
 
 def test_every_setting_has_a_meaning_and_is_read_somewhere() -> None:
     root = Path(__file__).parents[3]
-    files = [*root.glob("server/*.py"), *root.glob("hooks/*.py")]
+    files = [
+        path for name in ("server", "hooks", "threadhold") for path in root.glob(f"{name}/**/*.py")
+    ]
     code = "".join(path.read_text() for path in files if path.name != "settings.py")
     for name, field in Settings.model_fields.items():
         assert field.description, name
@@ -48,6 +51,32 @@ def test_the_environment_is_stronger_than_dotenv_and_a_given_value_than_both(
     monkeypatch.setenv("MAX_BODY_BYTES", "8")
     assert Settings().max_body_bytes == 8
     assert Settings(max_body_bytes=9).max_body_bytes == 9
+
+
+def test_the_env_of_the_project_is_read_wherever_the_server_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    graph = Path(__file__).parents[2] / "graphs" / "echo.py"
+    config = {"graphs": {"echo": f"{graph}:graph"}, "env": ".env"}
+    (project / "langgraph.json").write_text(json.dumps(config))
+    (project / ".env").write_text("LOG_LEVEL=debug\nMAX_BODY_BYTES=7\nN_JOBS_PER_WORKER=3\n")
+    (tmp_path / ".env").write_text("LOG_LEVEL=error\nSHUTDOWN_GRACE_SECONDS=1\n")
+    monkeypatch.setenv("MAX_BODY_BYTES", "8")
+    settings = load_settings(langgraph_json=project / "langgraph.json", n_jobs_per_worker=4)
+    assert settings.log_level == "DEBUG"
+    assert settings.max_body_bytes == 8
+    assert settings.n_jobs_per_worker == 4
+    assert settings.shutdown_grace_seconds == 1
+
+
+def test_a_wrong_value_in_the_env_of_the_project_is_refused_by_name(tmp_path: Path) -> None:
+    graph = Path(__file__).parents[2] / "graphs" / "echo.py"
+    config = {"graphs": {"echo": f"{graph}:graph"}, "env": {"LOG_LEVEL": "loud"}}
+    (tmp_path / "langgraph.json").write_text(json.dumps(config))
+    with pytest.raises(click.ClickException, match="LOG_LEVEL"):
+        load_settings()
 
 
 def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,12 @@ import signal
 from pathlib import Path
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
-from server import logs
-from server.app import create_app
-from server.ending import MARGIN_SECONDS, Ending
-from server.heartbeat import Heartbeat
-from server.processes import refuse_alone
-from server.settings import Settings
+from threadhold.program import Program
+from threadhold.serving import logs
+from threadhold.serving.heartbeat import Heartbeat
+from threadhold.serving.shutdown import MARGIN_SECONDS, Ending
+from threadhold.serving.supervisor import refuse_alone
+from threadhold.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -21,12 +21,13 @@ class NothingToDo(RuntimeSqlError):
     """A worker that may work on no run."""
 
 
-def work(settings: Settings, heartbeat: Path | None = None) -> None:
+def work(program: Program, settings: Settings, heartbeat: Path | None = None) -> None:
     """Work on runs until SIGINT or SIGTERM, then let them finish for the grace period.
 
     Another signal ends it at once.
 
     Args:
+        program: Whose app it is, without its port.
         settings: The worker's settings.
         heartbeat: A file to touch every few seconds from when it works on.
 
@@ -39,16 +40,16 @@ def work(settings: Settings, heartbeat: Path | None = None) -> None:
     heart = Heartbeat(heartbeat) if heartbeat is not None else None
     logs.configure(settings.log_level)
     if os.name == "nt":
-        asyncio.run(_work(settings, heart))
+        asyncio.run(_work(program, settings, heart))
         return
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_work(settings, heart))
+        runner.run(_work(program, settings, heart))
 
 
-async def _work(settings: Settings, heart: Heartbeat | None) -> None:
-    app = create_app(settings)
+async def _work(program: Program, settings: Settings, heart: Heartbeat | None) -> None:
+    app = program.create_app(settings)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     ending = Ending(settings.shutdown_grace_seconds + MARGIN_SECONDS)

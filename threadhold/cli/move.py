@@ -5,22 +5,19 @@ from typing import Any
 
 import click
 
-from langgraph_runtime_sql import migrations
-from langgraph_runtime_sql.database import schema
 from langgraph_runtime_sql.database.url import shown
-from my_agent import migrations as product_migrations
-from my_agent.database import ProductDatabase
-from my_agent.database import metadata as product_metadata
-from server.settings import Settings
 from threadhold import move as library
-from threadhold.move import Moved, MoveFinished, Progress, Schema
+from threadhold.move import Moved, MoveFinished, Progress
 from threadhold.platform import LangGraphPlatform
+from threadhold.program import Program
+from threadhold.settings import Settings
 
 
-def move(settings: Settings, source: str) -> None:
+def move(program: Program, settings: Settings, source: str) -> None:
     """Move everything in `source` to the settings' database, with a progress bar.
 
     Args:
+        program: Whose tables are moved.
         settings: Their database is where it goes; their project says how checkpoints
             are encrypted.
         source: `sqlite:///path/to/file.db`
@@ -32,35 +29,11 @@ def move(settings: Settings, source: str) -> None:
     LangGraphPlatform(settings.langgraph_json, database_url=settings.database_url)
     with closing(_Bars()) as bars:
         try:
-            moved = library.move(source, settings.database_url, schemas(), bars.show)
+            moved = library.move(source, settings.database_url, program.schemas(), bars.show)
         except MoveFinished as finished:
             click.echo(str(finished))
             return
     _say(moved, source, settings.database_url)
-
-
-def schemas() -> tuple[Schema, Schema]:
-    """Every table that this project migrates: the runtime's, and those of the graphs."""
-    # Their tables are known once they have been imported.
-    from my_agent.chat import tables as _chat  # noqa: F401
-    from my_agent.icp_finder import tables as _icp_finder  # noqa: F401
-
-    runtime = Schema(
-        versions="alembic_version",
-        heads=frozenset({migrations.HEAD}),
-        known=migrations.scripts,
-        tables=schema.metadata.sorted_tables,
-        create=migrations.migrate,
-        required=True,
-    )
-    products = Schema(
-        versions=product_migrations.VERSIONS,
-        heads=product_migrations.HEADS,
-        known=product_migrations.scripts,
-        tables=product_metadata.sorted_tables,
-        create=lambda url: ProductDatabase(url).close(),
-    )
-    return runtime, products
 
 
 class _Bars:

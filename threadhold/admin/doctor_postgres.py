@@ -12,19 +12,18 @@ from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
 from langgraph_runtime_sql.migrations import HEAD, open_database
 from langgraph_runtime_sql.migrations.postgres import revision
 from langgraph_runtime_sql.tools import without_platform
-from server.doctor import CannotExamine, RepairRefused, wrong_schema
 from threadhold.admin import findings
-from threadhold.admin.findings import Finding
+from threadhold.admin.findings import CannotExamine, Finding, RepairRefused, wrong_schema
 
 
 def examine(url: str) -> list[Finding]:
-    """As `server.doctor.examine`."""
+    """As `threadhold.admin.doctor.examine`."""
     with _opened(url) as (database, served):
         return database.read_sync(lambda conn: _examine(conn, served=served))
 
 
 def repair(url: str) -> list[Finding]:
-    """As `server.doctor.repair`."""
+    """As `threadhold.admin.doctor.repair`."""
 
     def fn(conn: Connection) -> list[Finding]:
         found = _examine(conn, served=False)

@@ -10,7 +10,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -20,7 +19,8 @@ from typing import NamedTuple
 
 from langgraph_runtime_sql.database.url import is_postgres
 from langgraph_runtime_sql.errors import RuntimeSqlError
-from server.settings import Settings
+from threadhold.serving.listen import CannotListen
+from threadhold.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Supervisor:
     """Runs `count` processes until SIGINT or SIGTERM; another signal ends them at once.
 
     Args:
-        arguments: Of `threadhold`, for each of them.
+        command: What starts each of them, without `--inherited`.
         host: Address to listen on.
         port: Port to listen on.
         count: How many.
@@ -69,16 +69,16 @@ class Supervisor:
     """
 
     def __init__(
-        self, arguments: Sequence[str], host: str, port: int, count: int, patience: float
+        self, command: Sequence[str], host: str, port: int, count: int, patience: float
     ) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             self._socket = socket.create_server((host, port), family=family, backlog=2048)
         except OSError as error:
-            raise RuntimeSqlError(f"Cannot listen on {host}:{port}: {error}") from error
+            raise CannotListen(host, port, error) from error
         # Its other end closes when this process dies, however it does.
         self._alive, self._held = os.pipe()
-        self._arguments = arguments
+        self._command = list(command)
         self._children: list[subprocess.Popen[bytes]] = []
         # Where each says that it serves.
         self._said: dict[subprocess.Popen[bytes], int] = {}
@@ -122,7 +122,7 @@ class Supervisor:
 
     def _launch(self, inherits: tuple[int, int, int]) -> subprocess.Popen[bytes]:
         inherited = ",".join(map(str, inherits))
-        command = [sys.executable, "-m", "server", *self._arguments, "--inherited", inherited]
+        command = [*self._command, "--inherited", inherited]
         # A session of its own, so that Ctrl+C reaches it once: from here.
         return subprocess.Popen(command, pass_fds=inherits, start_new_session=True)
 

@@ -13,20 +13,12 @@ from langgraph_runtime_sql.database.sqlite.engine import (
 )
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership
 from langgraph_runtime_sql.database.url import database_path, is_postgres
-from langgraph_runtime_sql.errors import DatabaseInUse, RuntimeSqlError
+from langgraph_runtime_sql.errors import DatabaseInUse
 from langgraph_runtime_sql.migrations import HEAD, open_database
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tools import without_platform
 from threadhold.admin import findings as doctor
-from threadhold.admin.findings import Finding
-
-
-class CannotExamine(RuntimeSqlError):
-    """The database cannot be examined."""
-
-
-class RepairRefused(RuntimeSqlError):
-    """Only the owner of a file may change it."""
+from threadhold.admin.findings import CannotExamine, Finding, RepairRefused, wrong_schema
 
 
 def examine(url: str) -> list[Finding]:
@@ -37,7 +29,7 @@ def examine(url: str) -> list[Finding]:
         BadDatabaseUrl: the URL names no database.
     """
     if is_postgres(url):
-        from server import doctor_postgres
+        from threadhold.admin import doctor_postgres
 
         return doctor_postgres.examine(url)
     path = _existing(url)
@@ -63,7 +55,7 @@ def repair(url: str) -> list[Finding]:
         BadDatabaseUrl: the URL names no database.
     """
     if is_postgres(url):
-        from server import doctor_postgres
+        from threadhold.admin import doctor_postgres
 
         return doctor_postgres.repair(url)
     path = _existing(url)
@@ -112,14 +104,6 @@ def _check_version(path: Path, conn: Connection) -> None:
         [found] = conn.raw.execute("SELECT version_num FROM alembic_version").fetchone()
     if found != HEAD:
         raise wrong_schema(str(path), found)
-
-
-def wrong_schema(where: str, found: str | None) -> CannotExamine:
-    """What to say of a database with another schema, if with any."""
-    return CannotExamine(
-        f"{where} has the schema {found or 'of something else'}, and this version knows "
-        f"{HEAD}: run `threadhold migrate` first."
-    )
 
 
 def _repair(path: Path, findings: list[Finding]) -> None:

@@ -12,7 +12,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import EventDict, Processor
 
-_access = logging.getLogger("server.access")
+_access = logging.getLogger("threadhold.access")
 
 # Below DEBUG these say several things about every request and every run. Their
 # access line is replaced by ours, which covers the host's own routes as well.

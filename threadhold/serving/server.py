@@ -5,7 +5,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
 
@@ -14,15 +14,15 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hooks.hosts import is_loopback
-from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.queue import queue
-from my_agent.database import ProductDatabase
-from server import logs, processes
-from server.app import create_app
-from server.ending import MARGIN_SECONDS, Ending
-from server.settings import Settings
+from threadhold.config_file import read_config
+from threadhold.hosts import is_loopback
+from threadhold.program import Program
+from threadhold.serving import banner, logs, supervisor
+from threadhold.serving.listen import bind
+from threadhold.serving.shutdown import MARGIN_SECONDS, Ending
+from threadhold.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -36,18 +36,20 @@ class Exposed(RuntimeSqlError):
 
 
 def serve(
+    program: Program,
     settings: Settings,
     host: str,
     port: int,
     *,
     studio: bool = False,
-    inherited: processes.Inherited | None = None,
+    inherited: supervisor.Inherited | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM, then let requests and runs finish for the grace period.
 
     Another signal ends it at once.
 
     Args:
+        program: Whose app is served.
         settings: The server's settings.
         host: Address to listen on.
         port: Port to listen on.
@@ -59,12 +61,23 @@ def serve(
     """
     logs.configure(settings.log_level)
     refuse_exposure(settings, host)
-    app = create_app(settings, studio=studio)
-    server = _Server(config(app, settings, host, port), Ending(patience(settings)), inherited)
-    logger.info("Starting http://%s:%s (process %s)", host, port, os.getpid())
-    # uvicorn raises the signal that ended it once more, after everything has been closed.
-    with suppress(KeyboardInterrupt):
-        server.run(None if inherited is None else [inherited.socket])
+    # First, so that a busy port leaves neither a file nor a folder.
+    sockets = bind(host, port) if inherited is None else [inherited.socket]
+    try:
+        app = program.create_app(settings, studio=studio)
+        logger.info("Starting http://%s:%s (process %s)", host, port, os.getpid())
+        server = _Server(config(app, settings, host, port), Ending(patience(settings)), inherited)
+        # A supervisor shows it for all, and `dev` before the first start.
+        if inherited is None and not studio:
+            server.once_started(
+                lambda: banner.show(settings, app.state.platform.config, host, port)
+            )
+        # uvicorn raises the signal that ended it once more, after everything has been closed.
+        with suppress(KeyboardInterrupt):
+            server.run(sockets)
+    finally:
+        for each in sockets:
+            each.close()
     if not server.started:
         raise SystemExit(3)
 
@@ -81,15 +94,23 @@ class _Server(uvicorn.Server):
     """
 
     def __init__(
-        self, config: uvicorn.Config, ending: Ending, inherited: processes.Inherited | None
+        self, config: uvicorn.Config, ending: Ending, inherited: supervisor.Inherited | None
     ) -> None:
         super().__init__(config)
         self._ending = ending
         self._inherited = inherited
+        self._started: Callable[[], None] = lambda: None
+
+    def once_started(self, call: Callable[[], None]) -> None:
+        """Call `call` when requests are answered."""
+        self._started = call
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self.started and self._inherited is not None:
+        if not self.started:
+            return
+        self._started()
+        if self._inherited is not None:
             self._inherited.served()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -99,36 +120,43 @@ class _Server(uvicorn.Server):
 
 
 def serve_together(
-    settings: Settings, host: str, port: int, count: int, arguments: Sequence[str]
+    program: Program,
+    settings: Settings,
+    host: str,
+    port: int,
+    count: int,
+    arguments: Sequence[str],
 ) -> int:
     """Serve with several processes on one port; the code to exit with.
 
     Args:
+        program: Whose app is served.
         settings: The server's settings.
         host: Address to listen on.
         port: Port to listen on.
         count: How many processes.
-        arguments: Of `threadhold`, for each of them.
+        arguments: Of the program, for each of them.
 
     Raises:
         RuntimeSqlError: the project cannot be served, or not by more than one process.
     """
     logs.configure(settings.log_level)
-    processes.refuse_alone(settings, f"--workers {count}")
+    supervisor.refuse_alone(settings, f"--workers {count}")
     refuse_exposure(settings, host)
+    project = read_config(settings.langgraph_json)
+    crew = supervisor.Supervisor(program.command(*arguments), host, port, count, patience(settings))
     # Once, before they would all do it.
-    migrations.migrate(settings.database_url)
-    ProductDatabase(settings.database_url).close()
-    supervisor = processes.Supervisor(arguments, host, port, count, patience(settings))
+    program.migrate(settings.database_url)
     logger.info("Starting %s processes on http://%s:%s", count, host, port)
-    return supervisor.run()
+    banner.show(settings, project, host, port, count)
+    return crew.run()
 
 
-def develop(settings: Settings, host: str, port: int) -> None:
+def develop(program: Program, settings: Settings, host: str, port: int) -> None:
     """Serve with LangGraph Studio let in; what cannot be served waits for the next change."""
     try:
-        serve(settings, host, port, studio=True)
-    except RuntimeSqlError as error:
+        serve(program, settings, host, port, studio=True)
+    except program.expected as error:
         logger.error("%s", error)
 
 

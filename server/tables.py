@@ -1,0 +1,20 @@
+"""The tables of the graphs, as a move from a file to Postgres needs to know them."""
+
+from my_agent import migrations
+from my_agent.database import ProductDatabase, metadata
+from threadhold.move import Schema
+
+
+def product_schema() -> Schema:
+    """Every table of the graphs."""
+    # Their tables are known once they have been imported.
+    from my_agent.chat import tables as _chat  # noqa: F401
+    from my_agent.icp_finder import tables as _icp_finder  # noqa: F401
+
+    return Schema(
+        versions=migrations.VERSIONS,
+        heads=migrations.HEADS,
+        known=migrations.scripts,
+        tables=metadata.sorted_tables,
+        create=lambda url: ProductDatabase(url).close(),
+    )

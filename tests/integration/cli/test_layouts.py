@@ -1,0 +1,84 @@
+"""Projects with folders named as ours are served with their own, from a checkout too.
+
+`make wheel` does the same with the wheel, and with several processes.
+"""
+
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from my_agent.chat import tables as _chat  # noqa: F401
+from my_agent.database import metadata
+from my_agent.icp_finder import tables as _icp_finder  # noqa: F401
+from my_agent.migrations import VERSIONS
+from tests.support import databases
+from tests.support.layouts import make_project, names
+from tests.support.processes import ROOT, environment, free_port, running
+
+COMMANDS = {
+    # As the script `threadhold` has it: no folder but those of the environment.
+    "script": ("-P", "-m", "threadhold", "serve"),
+    # With an option of Python, so that it is a process from its first line on.
+    "module": ("-u", "-m", "threadhold", "serve"),
+    "host": ("-m", "uvicorn", "server.app:app"),
+}
+
+
+@pytest.fixture
+def library_only(tmp_path: Path) -> Path:
+    """A folder for PYTHONPATH with the two packages that are installed, and no other of ours."""
+    folder = tmp_path / "library"
+    folder.mkdir()
+    for name in ("threadhold", "langgraph_runtime_sql"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+def answer(url: str) -> object:
+    body = {"assistant_id": "agent", "input": {}}
+    return httpx.post(f"{url}/runs/wait", json=body, timeout=60).json()
+
+
+@pytest.mark.parametrize("how", COMMANDS)
+def test_a_project_with_our_names_is_served(how: str, tmp_path: Path, library_only: Path) -> None:
+    project, port = make_project(tmp_path / "project"), free_port()
+    env = environment(
+        PYTHONPATH=str(library_only), DATABASE_URL=f"sqlite:///{tmp_path}/data/served.db"
+    )
+    command = [sys.executable, *COMMANDS[how], "--port", str(port)]
+    with running(command, port, project, env) as server:
+        assert answer(server.url) == {"names": names()}
+
+
+@pytest.mark.parametrize("how", ["script", "module"])
+def test_from_a_checkout_the_projects_own_packages_are_imported(
+    how: str, tmp_path: Path, library_only: Path
+) -> None:
+    project, port = make_project(tmp_path / "project"), free_port()
+    env = environment(PYTHONPATH=str(library_only))
+    place = ["--database-url", f"sqlite:///{tmp_path}/data/served.db"]
+    config = ["--config", str(project / "langgraph.json")]
+    command = [sys.executable, *COMMANDS[how], "--port", str(port), *place, *config]
+    # The log goes beside the database, the server runs in the root of this repository.
+    with running(command, port, tmp_path, env, cwd=ROOT) as server:
+        assert answer(server.url) == {"names": names()}
+
+
+@pytest.mark.usefixtures("each_database")
+@pytest.mark.only("postgresql")  # One process owns a file.
+def test_several_processes_serve_it_and_make_no_table_of_our_app(
+    tmp_path: Path, library_only: Path, redis_url: str
+) -> None:
+    """A supervisor that ran `python -m server` would run the project's, which ends at once."""
+    project, port, place = make_project(tmp_path / "project"), free_port(), tmp_path / "data.db"
+    env = environment(
+        PYTHONPATH=str(library_only), DATABASE_URL=databases.empty(place), REDIS_URL=redis_url
+    )
+    command = [sys.executable, *COMMANDS["module"], "--port", str(port), "--workers", "2"]
+    with running(command, port, project, env) as server:
+        assert answer(server.url) == {"names": names()}
+    made = set(databases.tables(place))
+    assert "runs" in made
+    assert made & {VERSIONS, *metadata.tables} == set()

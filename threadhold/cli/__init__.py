@@ -1,0 +1,42 @@
+"""The command line: the commands of `threadhold`, which a program built on it takes over.
+
+main = command_line(Program(name="python -m my_app", ...))
+"""
+
+from collections.abc import Iterable
+
+import click
+
+from threadhold import __version__
+from threadhold.cli import commands
+from threadhold.cli.group import ProgramGroup, load_settings, pass_program
+from threadhold.cli.init import init
+from threadhold.cli.options import database_option
+from threadhold.cli.own import THREADHOLD
+from threadhold.program import Program
+
+__all__ = [
+    "THREADHOLD",
+    "Program",
+    "command_line",
+    "database_option",
+    "load_settings",
+    "main",
+    "pass_program",
+]
+
+
+def command_line(program: Program, more: Iterable[click.Command] = ()) -> ProgramGroup:
+    """Make the command line of a program.
+
+    Args:
+        program: What its commands work with.
+        more: Commands of its own.
+    """
+    group = ProgramGroup(program, help="The LangGraph Platform held inside your own app.")
+    for command in (*commands.ALL, *more):
+        group.add_command(command)
+    return click.version_option(__version__, prog_name="threadhold")(group)
+
+
+main = command_line(THREADHOLD, [init])

@@ -1,0 +1,43 @@
+"""Extras: optional dependencies of the distribution, and the error that names a missing one."""
+
+from importlib.util import find_spec
+
+from langgraph_runtime_sql.errors import RuntimeSqlError
+
+MODULES = {
+    "postgres": ("psycopg", "langgraph.checkpoint.postgres"),
+    "redis": ("redis",),
+    "vectors": ("numpy",),
+    "jwt": ("jwt", "cryptography"),
+}
+"""Extra to the modules that it installs and the library imports."""
+
+
+class MissingExtra(RuntimeSqlError, ImportError):
+    """An optional dependency is not installed."""
+
+
+def require(extra: str, asked: str) -> None:
+    """Refuse to go on without the modules of an extra.
+
+    Args:
+        extra: A key of `MODULES`.
+        asked: What needs it, as the subject of a sentence, such as `A postgresql:// database`.
+
+    Raises:
+        MissingExtra: a module of it is not installed; the message says how to install it.
+    """
+    missing = [name for name in MODULES[extra] if not _is_installed(name)]
+    if missing:
+        raise MissingExtra(
+            f"{asked} needs {' and '.join(missing)}, which the extra {extra!r} installs: "
+            f"pip install 'threadhold[{extra}]'"
+        )
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        # A parent package of it is missing.
+        return False

@@ -1,0 +1,26 @@
+"""The hook protocol: how a host takes part in the platform's transactions.
+
+A host gives `LangGraphPlatform` one object with any of the methods of `Hooks`.
+"""
+
+from langgraph_runtime_sql.hooks import (
+    Caller,
+    Hooks,
+    Reject,
+    Transaction,
+    configured,
+    label,
+    noting,
+)
+from langgraph_runtime_sql.statuses import ThreadStatus
+
+__all__ = [
+    "Caller",
+    "Hooks",
+    "Reject",
+    "ThreadStatus",
+    "Transaction",
+    "configured",
+    "label",
+    "noting",
+]
