@@ -211,9 +211,9 @@ async def test_cancelled_run_has_no_answer(ada: Api, model: OpenAIServer, action
 
 
 BAD: list[tuple[Any, str]] = [
-    ({"question": ""}, "Ask something"),
-    ({"question": " \n"}, "Ask something"),
-    ({"question": "x" * 101}, "At most 100 characters, this has 101"),
+    ({"question": ""}, "must not be blank"),
+    ({"question": " \n"}, "must not be blank"),
+    ({"question": "x" * 101}, "must have at most 100 characters; it has 101"),
     ({"question": 5}, "valid string"),
     ({"question": None}, "valid string"),
     ({}, "Field required"),

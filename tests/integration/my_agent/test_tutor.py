@@ -310,9 +310,9 @@ async def test_cancelled_answer_is_reported_as_error(ada: Member, model: OpenAIS
     ("body", "problem"),
     [
         ({}, "message: Field required"),
-        ({"message": ""}, "message: Write something"),
-        ({"message": " \n\t"}, "message: Write something"),
-        ({"message": "x" * 4001}, "message: At most 4000 characters, this has 4001"),
+        ({"message": ""}, "message: must not be blank"),
+        ({"message": " \n\t"}, "message: must not be blank"),
+        ({"message": "x" * 4001}, "message: must have at most 4000 characters; it has 4001"),
         ({"message": 5}, "message: Input should be a valid string"),
         ({"message": None}, "message: Input should be a valid string"),
         ({"message": "hi", "thread_id": 5}, "thread_id: Input should be a valid string"),

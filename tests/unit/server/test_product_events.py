@@ -9,7 +9,7 @@ from langgraph_sdk.schema import StreamPart
 from starlette.responses import JSONResponse, StreamingResponse
 
 from server.routes import ProductRoutes
-from server.routes.events import Event, tell
+from server.routes.events import Event, stream_run
 from server.routes.forwarding import Request
 
 RUN = "/api/threads/t1/runs/r1"
@@ -22,7 +22,7 @@ STREAM = (
 )
 
 
-class Story:
+class Translator:
     """Tells what was said, and what is known of the run."""
 
     def begin(self, thread_id: str, run_id: str) -> Iterator[Event]:
@@ -38,15 +38,15 @@ class Story:
 
 
 async def route(request: Request) -> None:
-    await tell(request, "/threads/t1/runs/stream", {"input": 1}, Story())
+    await stream_run(request, "/threads/t1/runs/stream", {"input": 1}, Translator())
 
 
 async def answer(platform: Any) -> httpx.Response:
-    app = ProductRoutes(platform, max_body_bytes=100, products={"POST /tell": route})
+    app = ProductRoutes(platform, max_body_bytes=100, products={"POST /stream": route})
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://test"
     ) as client:
-        return await client.post("/tell", content="{}")
+        return await client.post("/stream", content="{}")
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 50, len(STREAM)])
