@@ -1,4 +1,4 @@
-"""How the stream of a run becomes a product's own events, whatever pieces it comes in."""
+"""Product events: the stream of a run is translated, for any sizes of its chunks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +23,7 @@ STREAM = (
 
 
 class Translator:
-    """Tells what was said, and what is known of the run."""
+    """Passes on the run's data, with the ids of the run."""
 
     def begin(self, thread_id: str, run_id: str) -> Iterator[Event]:
         yield Event("begin", [thread_id, run_id])
@@ -50,7 +50,7 @@ async def answer(platform: Any) -> httpx.Response:
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 50, len(STREAM)])
-async def test_events_are_told_as_they_come(size: int) -> None:
+async def test_events_are_translated_as_they_arrive(size: int) -> None:
     asked: list[Any] = []
 
     async def pieces() -> Any:
@@ -79,7 +79,7 @@ async def test_events_are_told_as_they_come(size: int) -> None:
     )
 
 
-async def test_what_the_platform_refuses_is_answered_in_its_words() -> None:
+async def test_refusal_of_platform_is_passed_on() -> None:
     refusal = JSONResponse({"detail": "Thread not found"}, 404, {"x-of": "the platform"})
     told = await answer(refusal)
     assert told.status_code == 404
