@@ -139,15 +139,15 @@ async def test_answer_streams_before_its_correction(ada: Member, model: OpenAISe
 async def test_tokens_arrive_before_the_answer_ends(ada: Member, model: OpenAIServer) -> None:
     gate = model.gate()
     teach(model, reply=say("one two three", gate=gate))
-    heard = []
+    received = []
     async with asyncio.timeout(60), ada.stream("POST", "/tutor/chat", {"message": "Hi."}) as events:
         async for event in events:
             if event.name != "end":
                 # The endpoint sends the next token only now. If any layer collected the tokens,
                 # this would time out.
                 gate.open()
-            heard.append((event.name, data(event).get("content")))
-    assert heard[1:4] == [("token", "one "), ("token", "two "), ("token", "three")]
+            received.append((event.name, data(event).get("content")))
+    assert received[1:4] == [("token", "one "), ("token", "two "), ("token", "three")]
 
 
 async def test_correct_message_has_no_correction(ada: Member) -> None:

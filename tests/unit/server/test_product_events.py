@@ -62,14 +62,14 @@ async def test_events_are_translated_as_they_arrive(size: int) -> None:
         headers = {"content-location": RUN, "x-of": "the platform", "content-type": "x/y"}
         await StreamingResponse(pieces(), headers=headers)(scope, receive, send)
 
-    told = await answer(platform)
+    response = await answer(platform)
     assert asked == [
         ("POST", "/threads/t1/runs/stream", b'{"on_disconnect": "continue", "input": 1}')
     ]
-    assert told.status_code == 200
-    assert told.headers["x-of"] == "the platform"
-    assert told.headers.get_list("content-type") == ["text/event-stream; charset=utf-8"]
-    assert told.text == (
+    assert response.status_code == 200
+    assert response.headers["x-of"] == "the platform"
+    assert response.headers.get_list("content-type") == ["text/event-stream; charset=utf-8"]
+    assert response.text == (
         'event: begin\ndata: ["t1", "r1"]\n\n'
         ": heartbeat\n\n"
         'event: said\ndata: "caf\\u00e9"\n\n'
@@ -81,8 +81,8 @@ async def test_events_are_translated_as_they_arrive(size: int) -> None:
 
 async def test_refusal_of_platform_is_passed_on() -> None:
     refusal = JSONResponse({"detail": "Thread not found"}, 404, {"x-of": "the platform"})
-    told = await answer(refusal)
-    assert told.status_code == 404
-    assert told.json() == {"detail": "Thread not found"}
-    assert told.headers["content-type"] == "application/json"
-    assert told.headers["x-of"] == "the platform"
+    response = await answer(refusal)
+    assert response.status_code == 404
+    assert response.json() == {"detail": "Thread not found"}
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["x-of"] == "the platform"
