@@ -1,1 +1,4 @@
-"""Contexts: what the policy, the graphs and the server agree on about a thread. Imports nothing of ours."""
+"""Contexts: the names and rules that the policy, the graphs and the server share about a thread.
+
+This package imports no other package of the project.
+"""

@@ -1,7 +1,7 @@
-"""Context keys: what a thread is about, as a short text that is equal for equal contexts.
+"""Context keys: a short text that identifies the subject of a thread. Equal contexts have equal keys.
 
-`domain:<registrable domain>` where there is a website, else
-`icp:<rule name>#<hash of the payload>`. Everything here is pure.
+A context with a website has the key `domain:<registrable domain>`. Any other context has the key
+`icp:<rule name>#<hash of the payload>`. All functions are pure.
 """
 
 import re
@@ -12,7 +12,7 @@ from contexts.payloads import payload_hash
 
 MAX_RULE_NAME = 100
 
-# The list of suffixes is read at first use, which should not be inside of a transaction.
+# The first use reads the list of public suffixes. Read it now: later it would delay a transaction.
 websites.registrable("example.com")
 _SCHEME = re.compile(r"^(?:[a-z][a-z0-9+.-]*:)?//+|^https?:/*", re.IGNORECASE)
 _END_OF_HOST = re.compile(r"[/?#\\]")
@@ -20,32 +20,39 @@ _PORT = re.compile(r":[0-9]*$")
 
 
 def context_key(website: str | None, rule_name: str, payload: Any) -> str:
-    """The key of a context.
+    """Compute the key of a context.
 
     Args:
-        website: As a person types it; None or blank where there is none.
-        rule_name: Names the context where there is no website.
-        payload: JSON that tells rules of one name apart.
+        website: A website as a user types it. None or blank: the rule identifies the context.
+        rule_name: The name of the rule. It counts only if there is no website.
+        payload: JSON that distinguishes rules with the same name.
+
+    Returns:
+        `domain:<registrable domain>`, or `icp:<rule name>#<hash of the payload>`.
 
     Raises:
-        ValueError: the website has no host name, the rule name is blank, longer than
-            100 characters or not printable, the payload is not JSON.
+        ValueError: the website has no host name; or the rule name is blank, is longer than
+            100 characters or has unprintable characters; or the payload is not JSON.
     """
     if website is not None and website.strip():
         return f"domain:{domain(website)}"
     name = " ".join(rule_name.split())
     if not 0 < len(name) <= MAX_RULE_NAME or not name.isprintable():
-        raise ValueError(f"a rule's name has 1 to {MAX_RULE_NAME} printable characters")
+        raise ValueError(f"the rule name must have 1 to {MAX_RULE_NAME} printable characters")
     return f"icp:{name}#{payload_hash(payload)}"
 
 
 def domain(website: str) -> str:
-    """The registrable domain of a website, in lower case and punycode.
+    """Return the registrable domain of a website, in lower case and punycode.
 
-    A host that has none (an address, a name of an intranet) stands for itself.
+    A host without a registrable domain (an IP address, an intranet name) is returned as it is,
+    without a leading `www.`.
+
+    Args:
+        website: A website as a user types it.
 
     Raises:
-        ValueError: there is no host name in it.
+        ValueError: the website has no valid host name, or is longer than 2048 characters.
     """
     host = _host(website)
     return websites.registrable(host) or host.removeprefix("www.")

@@ -1,4 +1,4 @@
-"""Payloads: JSON documents that are compared by what they say, not by how they are written."""
+"""Payloads: JSON documents that are compared by value, not by spelling."""
 
 import hashlib
 import json
@@ -8,10 +8,12 @@ HASH_DIGITS = 16
 
 
 def canonical(payload: Any) -> str:
-    """A payload as JSON that does not depend on the order of keys or the form of numbers.
+    """Serialize a payload to JSON in a canonical form.
+
+    The form depends neither on the order of keys nor on the spelling of numbers: 1.0 equals 1.
 
     Raises:
-        ValueError: it is not JSON.
+        ValueError: the payload is not JSON.
     """
     try:
         return json.dumps(_plain(payload), sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -30,6 +32,12 @@ def _plain(value: Any) -> Any:
 
 
 def payload_hash(payload: Any) -> str:
-    """The first digits of the SHA-256 of the canonical payload; no payload is an empty one."""
+    """Return the first 16 hexadecimal digits of the SHA-256 of the canonical payload.
+
+    None has the same hash as an empty object.
+
+    Raises:
+        ValueError: the payload is not JSON.
+    """
     text = canonical({} if payload is None else payload)
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]

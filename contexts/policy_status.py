@@ -6,14 +6,14 @@ from typing import Final
 
 
 class PolicyStatus(StrEnum):
-    """The status that the policy gives a thread, in the thread's metadata.
+    """The status that the thread policy stores in the metadata of a thread.
 
     created --> OPEN --+---------------------------> LOCKED --> ARCHIVED
                        |                               ^           ^
                        +-- a run is in flight          |           |
                        |     '--> PENDING_LOCK --------'           |
                        |              the run has ended            |
-                       '-- not used for long ----------------------'
+                       '-- unused for a long time -----------------'
 
     A closed thread never opens again.
     """
@@ -30,7 +30,10 @@ TRANSITIONS: Final[Mapping[PolicyStatus, frozenset[PolicyStatus]]] = {
     PolicyStatus.LOCKED: frozenset({PolicyStatus.ARCHIVED}),
     PolicyStatus.ARCHIVED: frozenset(),
 }
-"""The diagram of a thread under the policy."""
+"""The transitions of the diagram: each status, and the statuses that may follow it."""
 
 THREAD_RESOLVED, THREAD_LOCKED = "thread_resolved", "thread_locked"
-"""The `error` of a refusal: a thread could be resumed instead, or is closed to what writes to it."""
+"""The `error` of a refusal.
+
+`thread_resolved`: an existing thread can be resumed. `thread_locked`: the thread is read-only.
+"""

@@ -1,1 +1,4 @@
-"""Policy: who may do what (`auth.py`), on the library's hook protocol and LangGraph's `Auth`."""
+"""Policy: authentication, authorization and the thread policy.
+
+`auth.py` uses LangGraph's `Auth`; `threads.py` uses the hook protocol of the library.
+"""

@@ -1,8 +1,8 @@
-"""Auth: who asks, and what of everything there is belongs to them.
+"""Authentication and authorization: identify the user of a request, and restrict access to owners.
 
-`langgraph.json` names it: `"auth": {"path": "hooks.auth:auth"}`. What a user
-creates is stamped with tenant and user; every filter asks for that stamp, so
-what has none is nobody's. A resource or action without a handler is refused.
+`langgraph.json` selects this module with `"auth": {"path": "hooks.auth:auth"}`. Each new resource
+stores its tenant and user in its metadata. Every filter compares them, so a resource without an
+owner is visible to no user. A resource or action without a handler is refused.
 """
 
 from collections.abc import Mapping
@@ -16,30 +16,38 @@ from hooks.reserved import refuse_config, refuse_metadata, refuse_names
 
 Context = Auth.types.AuthContext
 Filter = dict[str, Any]
-Value = Any  # a dict; the SDK has a type for each action, and handlers are shared
+# A dict. The SDK has one type for each action, but a handler here serves several actions.
+Value = Any
 
 auth = Auth()
 
-# At start-up, so that a server that could let nobody in, or everybody, does not start.
+# Created at import: without a usable key, the server must refuse to start.
 _authenticator = authenticator()
 
 
 @auth.authenticate
 async def authenticate(scope: dict[str, Any]) -> Auth.types.MinimalUserDict:
-    """The user whose bearer token came with the request.
+    """Return the user of the request's bearer token.
+
+    Args:
+        scope: The ASGI scope of the request.
 
     Raises:
-        NotAuthenticated: (401) there is no valid one.
+        NotAuthenticated: (401) the request has no valid token.
     """
-    found: Any = dict(await _authenticator.identify(scope))
-    return found  # type: ignore[no-any-return]
+    user: Any = dict(await _authenticator.identify(scope))
+    return user  # type: ignore[no-any-return]
 
 
 @auth.on
 async def deny(ctx: Context, value: Value) -> None:
-    """Whatever has no handler below."""
+    """Refuse each resource and action that has no handler below.
+
+    Raises:
+        Auth.exceptions.HTTPException: (403) always.
+    """
     raise Auth.exceptions.HTTPException(
-        status_code=403, detail=f"{ctx.resource}.{ctx.action} is not allowed"
+        status_code=403, detail=f"{ctx.resource}.{ctx.action} is not allowed on this server"
     )
 
 
@@ -47,52 +55,52 @@ async def deny(ctx: Context, value: Value) -> None:
 
 
 @auth.on(resources=["threads", "crons"], actions=["read", "delete", "search"])
-async def own(ctx: Context, value: Value) -> Filter:
-    """The user's own; all of the tenant's for its administrators."""
-    return _own(ctx)
+async def filter_owned(ctx: Context, value: Value) -> Filter:
+    """Restrict access to the user's own threads and crons, for administrators to the tenant's."""
+    return _owner_filter(ctx)
 
 
 @auth.on(resources="threads", actions="create")
 async def create_thread(ctx: Context, value: Value) -> Filter:
-    """A new thread is its creator's."""
+    """Store the creator as the owner of a new thread."""
     refuse_metadata(value.get("metadata"))
-    _stamp(ctx, value)
-    return _own(ctx)
+    _write_owner(ctx, value)
+    return _owner_filter(ctx)
 
 
 @auth.on(resources="threads", actions="update")
 async def update_thread(ctx: Context, value: Value) -> Filter:
-    """A thread keeps its owner."""
-    # A cancellation's `metadata` are its own arguments and are written nowhere.
+    """Refuse to change the owner of a thread."""
+    # The `metadata` of a cancellation are its own arguments and are not stored.
     if "action" not in value:
         refuse_metadata(value.get("metadata"))
-    return _own(ctx)
+    return _owner_filter(ctx)
 
 
 @auth.on(resources="threads", actions="create_run")
 async def create_run(ctx: Context, value: Value) -> Filter:
-    """A run, and the thread that is created for it, are its creator's."""
+    """Store the creator as the owner of a new run, and of the thread that is created for the run."""
     user, kwargs = _user(ctx), value.get("kwargs") or {}
-    refuse_metadata(_of_client(ctx, value))
+    refuse_metadata(_client_metadata(ctx, value))
     refuse_config(kwargs.get("config"), user)
     refuse_names(kwargs.get("context"), user, "context")
-    _stamp(ctx, value)
-    return _own(ctx)
+    _write_owner(ctx, value)
+    return _owner_filter(ctx)
 
 
 @auth.on(resources="crons", actions="create")
 async def create_cron(ctx: Context, value: Value) -> Filter:
-    """A cron is its creator's, and its runs act as its creator."""
+    """Store the creator as the owner of a new cron. The cron's runs act as that user."""
     _check_cron(ctx, value)
-    _stamp(ctx, value)
-    return _own(ctx)
+    _write_owner(ctx, value)
+    return _owner_filter(ctx)
 
 
 @auth.on(resources="crons", actions="update")
 async def update_cron(ctx: Context, value: Value) -> Filter:
-    """A cron keeps its owner."""
+    """Refuse to change the owner of a cron."""
     _check_cron(ctx, value)
-    return _own(ctx)
+    return _owner_filter(ctx)
 
 
 def _check_cron(ctx: Context, value: Value) -> None:
@@ -108,23 +116,26 @@ def _check_cron(ctx: Context, value: Value) -> None:
 
 @auth.on(resources="assistants", actions=["read", "search"])
 async def read_assistants(ctx: Context, value: Value) -> Filter:
-    """The tenant's, and those that the system made from the graphs."""
+    """Restrict access to the tenant's assistants and those that the system created for the graphs."""
     return {"$or": [{"tenant_id": _user(ctx)["tenant_id"]}, {"created_by": "system"}]}
 
 
 @auth.on(resources="assistants", actions="create")
 async def create_assistant(ctx: Context, value: Value) -> Filter:
-    """A new assistant is its creator's, and for the tenant to use."""
+    """Store the creator as the owner of a new assistant. The whole tenant may use the assistant."""
     _check_assistant(ctx, value)
-    _stamp(ctx, value)
-    return _own(ctx)
+    _write_owner(ctx, value)
+    return _owner_filter(ctx)
 
 
 @auth.on(resources="assistants", actions=["update", "delete"])
 async def change_assistant(ctx: Context, value: Value) -> Filter:
-    """Its creator, or an administrator, may; the system's are nobody's to change."""
+    """Restrict changes to the creator and the tenant's administrators.
+
+    No user may change the assistants of the system.
+    """
     _check_assistant(ctx, value)
-    return _own(ctx)
+    return _owner_filter(ctx)
 
 
 def _check_assistant(ctx: Context, value: Value) -> None:
@@ -138,56 +149,59 @@ def _check_assistant(ctx: Context, value: Value) -> None:
 
 
 @auth.on(resources="store", actions=["put", "get", "search", "delete", "list_namespaces"])
-async def own_namespace(ctx: Context, value: Value) -> None:
-    """Every namespace lies under the tenant's and the user's own.
+async def scope_namespace(ctx: Context, value: Value) -> None:
+    """Place the namespace of a request under the root `(tenant, user)` of its user.
 
-    One that is written out in full, as answers show it, is taken as it is;
-    administrators may write out any of their tenant.
+    A namespace that already begins with that root, as answers show it, stays as it is.
+    Administrators may name any namespace that begins with their tenant.
     """
     user = _user(ctx)
     root = tuple(user["store_namespace"])
     allowed = root[:1] if TENANT_ADMIN in user["roles"] else root
-    asked = tuple(value.get("namespace") or ())
-    value["namespace"] = asked if asked[: len(allowed)] == allowed else (*root, *asked)
+    requested = tuple(value.get("namespace") or ())
+    value["namespace"] = requested if requested[: len(allowed)] == allowed else (*root, *requested)
 
 
 # --- shared -----------------------------------------------------------------
 
 
 def _user(ctx: Context) -> Any:
-    """The user, whom `authenticate` has made, or a run or cron has kept.
+    """Return the user that `authenticate` returned, or that a run or cron stores.
 
     Raises:
-        Auth.exceptions.HTTPException: (403) it is of no tenant.
+        Auth.exceptions.HTTPException: (403) the user has no tenant.
     """
     if not {"tenant_id", "roles", "store_namespace"} <= set(ctx.user):
-        raise Auth.exceptions.HTTPException(status_code=403, detail="You belong to no tenant")
+        raise Auth.exceptions.HTTPException(status_code=403, detail="This user has no tenant")
     return ctx.user
 
 
-def _own(ctx: Context) -> Filter:
+def _owner_filter(ctx: Context) -> Filter:
     user = _user(ctx)
     tenant = {"tenant_id": user["tenant_id"]}
     return tenant if TENANT_ADMIN in user["roles"] else {**tenant, "user_id": user["identity"]}
 
 
-def _of_client(ctx: Context, value: Value) -> Any:
-    """What of a new run's metadata a client has written: a cron's run has the cron's stamp."""
+def _client_metadata(ctx: Context, value: Value) -> Any:
+    """Return the part of a new run's metadata that comes from the client.
+
+    A run of a cron also has the owner of the cron in its metadata. That part is left out.
+    """
     metadata, config = value.get("metadata"), (value.get("kwargs") or {}).get("config") or {}
     if not isinstance(metadata, Mapping) or "cron_id" not in (config.get("configurable") or {}):
         return metadata
-    stamp = _whose(ctx)
-    return {key: each for key, each in metadata.items() if stamp.get(key) != each}
+    owner = _owner(ctx)
+    return {key: each for key, each in metadata.items() if owner.get(key) != each}
 
 
-def _stamp(ctx: Context, value: Value) -> None:
-    """Write whose it is into the metadata that will be stored."""
+def _write_owner(ctx: Context, value: Value) -> None:
+    """Write the owner into the metadata that will be stored."""
     if value.get("metadata") is None:
         value["metadata"] = {}
-    # In place: some runtimes store the very object that they have shown.
-    value["metadata"].update(_whose(ctx))
+    # Change the object in place: some runtimes store the object that they passed to the handler.
+    value["metadata"].update(_owner(ctx))
 
 
-def _whose(ctx: Context) -> dict[str, str]:
+def _owner(ctx: Context) -> dict[str, str]:
     user = _user(ctx)
     return {"tenant_id": user["tenant_id"], "user_id": user["identity"]}

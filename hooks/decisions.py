@@ -1,4 +1,4 @@
-"""Decisions of the thread policy: each is a log line with an `action` and a count in `/metrics`."""
+"""Decisions of the thread policy: a log line with an `action`, and a counter in `/metrics`."""
 
 from typing import Any, Literal
 
@@ -17,14 +17,21 @@ Action = Literal[
     "run_gated",
 ]
 
-_COUNTED = Counter(
+_DECISIONS = Counter(
     "threadhold_thread_decisions", "Decisions of the thread policy", ["action", "agent"]
 )
 
 
-def decided(action: Action, agent: str, thread_id: Any, **particulars: Any) -> None:
-    """Log and count a decision. Never waits."""
-    _COUNTED.labels(action, agent).inc()
+def record_decision(action: Action, agent: str, thread_id: Any, **fields: Any) -> None:
+    """Log and count a decision. This function does not block.
+
+    Args:
+        action: The decision.
+        agent: The agent of the thread.
+        thread_id: The thread that the decision concerns.
+        fields: Further fields of the log line.
+    """
+    _DECISIONS.labels(action, agent).inc()
     logger.info(
-        "Thread policy", action=action, agent=agent, thread_id=str(thread_id), **particulars
+        "Thread policy applied", action=action, agent=agent, thread_id=str(thread_id), **fields
     )

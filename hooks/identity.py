@@ -1,4 +1,4 @@
-"""Identity: from a request to the user who sent it, or to a refusal that says nothing."""
+"""Identity: find the user of a request. A refusal does not tell the client its reason."""
 
 import logging
 import re
@@ -18,15 +18,16 @@ from threadhold.hosts import is_loopback
 logger = logging.getLogger(__name__)
 
 TENANT_ADMIN = "tenant_admin"
-"""Role that sees everything of its tenant."""
+"""Role that may see all resources of its tenant."""
 
-
+# Bytes.
 MAX_TOKEN = 8192
+# Characters.
 MAX_NAME = 200
 
 
 class User(TypedDict):
-    """Who asks. Graphs find it as `config["configurable"]["langgraph_auth_user"]`."""
+    """The user of a request. Graphs read it at `config["configurable"]["langgraph_auth_user"]`."""
 
     identity: str
     display_name: str
@@ -36,26 +37,32 @@ class User(TypedDict):
     roles: list[str]
     permissions: list[str]
     store_namespace: list[str]
-    """Where the user's items in the store are."""
+    """The namespace that holds the user's items in the store."""
 
 
 class NotAuthenticated(AuthenticationError):
-    """A valid bearer token is needed."""
+    """The request has no valid bearer token."""
 
     status_code = 401
     headers: Mapping[str, str] = {"WWW-Authenticate": "Bearer"}
 
     def __init__(self) -> None:
-        # The same words whatever was wrong: why is for the log.
+        # The text is the same for every reason. The reason itself is only in the log.
         super().__init__("A valid bearer token is needed")
 
     def response(self) -> JSONResponse:
-        """The answer to a request."""
+        """Return the HTTP response for this error."""
         return JSONResponse({"detail": str(self)}, self.status_code, dict(self.headers))
 
 
 def make_user(tenant: str, user: str, roles: Iterable[str] = ()) -> User:
-    """The user of these names."""
+    """Make an authenticated user.
+
+    Args:
+        tenant: The tenant's name.
+        user: The user's name.
+        roles: The user's roles. They are also the user's permissions.
+    """
     return User(
         identity=user,
         display_name=user,
@@ -69,17 +76,17 @@ def make_user(tenant: str, user: str, roles: Iterable[str] = ()) -> User:
 
 
 DEVELOPER = make_user("local", "developer", (TENANT_ADMIN, OPERATOR))
-"""Who acts in `local_dev` without a token."""
+"""The user of requests without a token in `local_dev`."""
 
 
 class Authenticator:
-    """Tells who sent a request.
+    """Identify the users of requests by their bearer tokens.
 
     Args:
-        settings: How tokens are verified.
+        settings: The key and the claims with which tokens are verified.
 
     Raises:
-        ValueError: outside `local_dev` there is no key, or the key cannot be read.
+        ValueError: there is no key outside `local_dev`, or the key cannot be read.
     """
 
     def __init__(self, settings: IdentitySettings) -> None:
@@ -88,13 +95,18 @@ class Authenticator:
         self._keys: Keys | None = open_keys(settings)
 
     async def identify(self, scope: Mapping[str, Any]) -> User:
-        """Who sent the request, or opened the WebSocket, of this ASGI scope.
+        """Return the user of a request or WebSocket.
+
+        In `local_dev`, a request from this machine without a token acts as `DEVELOPER`.
+
+        Args:
+            scope: The ASGI scope.
 
         Raises:
-            NotAuthenticated: nobody who is known.
+            NotAuthenticated: there is no valid token.
         """
         sent = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
-        if not sent and self._settings.is_local and _is_from_here(scope):
+        if not sent and self._settings.is_local and _is_local(scope):
             return DEVELOPER
         scheme, _, token = (sent[0] if len(sent) == 1 else b"").partition(b" ")
         if scheme.lower() != b"bearer":
@@ -102,64 +114,71 @@ class Authenticator:
         return await self.verify(token.strip())
 
     async def verify(self, token: bytes) -> User:
-        """Whose token this is.
+        """Verify a token and return its user.
+
+        Args:
+            token: The JWT, without the scheme `Bearer`.
 
         Raises:
-            NotAuthenticated: it is not valid, now and here.
+            NotAuthenticated: the signature or a claim is invalid, or the token has expired.
         """
         if self._keys is None or len(token) > MAX_TOKEN:
-            raise _refusal("no key to verify tokens with" if self._keys is None else "too long")
+            raise _refusal(
+                "no key is configured"
+                if self._keys is None
+                else f"the token is longer than {MAX_TOKEN} bytes"
+            )
         try:
             header = jwt.get_unverified_header(token)
             if header.keys() & {"crit", "b64"}:
-                # Extensions that must be understood, and none is.
-                raise jwt.InvalidTokenError("critical extension")
+                # A verifier must refuse extensions that it does not support. None is supported.
+                raise jwt.InvalidTokenError("the header has a critical extension")
             key = await self._keys.find(header.get("kid"))
             if key is None:
-                raise jwt.InvalidTokenError("unknown key")
+                raise jwt.InvalidTokenError("no key has the `kid` of the header")
             return self._user(self._claims(token, key))
         except jwt.PyJWTError as error:
             raise _refusal(f"{type(error).__name__}: {error}") from error
 
     def _claims(self, token: bytes, key: Key) -> dict[str, Any]:
-        asked = self._settings
+        settings = self._settings
         return jwt.decode(
             token,
             key.material,
             algorithms=[key.algorithm],
-            audience=asked.jwt_audience,
-            issuer=asked.jwt_issuer,
-            leeway=asked.jwt_leeway_seconds,
+            audience=settings.jwt_audience,
+            issuer=settings.jwt_issuer,
+            leeway=settings.jwt_leeway_seconds,
             options={
                 "require": [
                     "exp",
-                    *(["aud"] if asked.jwt_audience else []),
-                    *(["iss"] if asked.jwt_issuer else []),
+                    *(["aud"] if settings.jwt_audience else []),
+                    *(["iss"] if settings.jwt_issuer else []),
                 ],
-                "verify_aud": asked.jwt_audience is not None,
+                "verify_aud": settings.jwt_audience is not None,
             },
         )
 
     def _user(self, claims: Mapping[str, Any]) -> User:
-        asked = self._settings
-        tenant = _named(claims.get(asked.jwt_claim_tenant))
-        user = _named(claims.get(asked.jwt_claim_user))
-        return make_user(tenant, user, _roles(claims.get(asked.jwt_claim_roles)))
+        settings = self._settings
+        tenant = _parse_name(claims.get(settings.jwt_claim_tenant))
+        user = _parse_name(claims.get(settings.jwt_claim_user))
+        return make_user(tenant, user, _parse_roles(claims.get(settings.jwt_claim_roles)))
 
 
-def _named(claim: Any) -> str:
-    # No default: nobody is in a tenant by omission.
+def _parse_name(claim: Any) -> str:
+    # There is no default: a token without a tenant must not give access to one.
     if not is_name(claim):
-        raise jwt.InvalidTokenError("no tenant, or no user")
+        raise jwt.InvalidTokenError("the tenant or the user is missing or is not a valid name")
     return str(claim)
 
 
 def is_name(text: Any) -> bool:
-    """Whether a tenant or user may be called that.
+    """Return whether a text is a valid name of a tenant or user.
 
-    Up to 200 printable characters, with no blank at the ends, and none of them `*`,
-    which stands for any label where namespaces are matched. Nor has it what the platform
-    stores as other letters, by which it would be one name with another.
+    A name has 1 to 200 printable characters and no blank at its ends. It has no `*`, because `*`
+    matches any label of a namespace. It has no `\\u0000` escape, because the platform rewrites
+    the escape when it stores the name, and two names could become equal.
     """
     return (
         isinstance(text, str)
@@ -171,23 +190,23 @@ def is_name(text: Any) -> bool:
     )
 
 
-def _roles(claim: Any) -> list[str]:
+def _parse_roles(claim: Any) -> list[str]:
     roles = claim.split() if isinstance(claim, str) else [] if claim is None else claim
     if not isinstance(roles, list) or not all(isinstance(role, str) for role in roles):
-        raise jwt.InvalidTokenError("roles are neither a list of names nor words")
+        raise jwt.InvalidTokenError("the roles are neither a list of texts nor a text of words")
     return roles
 
 
 def _refusal(reason: str) -> NotAuthenticated:
-    logger.info("Not authenticated: %s", reason)
+    logger.info("Authentication refused: %s", reason)
     return NotAuthenticated()
 
 
-def _is_from_here(scope: Mapping[str, Any]) -> bool:
-    """Whether a request comes from this machine and was meant for it.
+def _is_local(scope: Mapping[str, Any]) -> bool:
+    """Return whether a request comes from this machine and its Host header is a loopback name.
 
-    A website can have a browser send requests here under a name of its own that
-    resolves to this machine; then the Host header says that name.
+    The Host header is checked because of DNS rebinding: a website can resolve its own name to
+    this machine, so that the user's browser sends requests here.
     """
     client = scope.get("client")
     hosts = [value for name, value in scope["headers"] if name.lower() == b"host"]
@@ -197,11 +216,15 @@ def _is_from_here(scope: Mapping[str, Any]) -> bool:
     )
 
 
-# An address in brackets or a name, and perhaps a port.
+# An address in brackets or a name, and an optional port.
 _HOST = re.compile(r"(?:\[([^\]]+)\]|([^:\[\]]+))(?::[0-9]*)?")
 
 
 @cache
 def authenticator() -> Authenticator:
-    """The one that the environment asks for. Raises as `Authenticator` does."""
+    """Return the authenticator for the settings of the environment. The process shares one.
+
+    Raises:
+        ValueError: there is no key outside `local_dev`, or the key cannot be read.
+    """
     return Authenticator(IdentitySettings())

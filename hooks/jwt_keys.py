@@ -1,4 +1,4 @@
-"""Keys that verify tokens: a shared secret, or the public keys that an issuer publishes."""
+"""Keys that verify tokens: a shared secret, or the public keys of an issuer (JWKS)."""
 
 import asyncio
 import json
@@ -21,44 +21,47 @@ logger = logging.getLogger(__name__)
 
 FETCH_SECONDS = 5.0
 MAX_JWKS_BYTES = 2**20
-# A key that its issuer has taken back is unknown here after this many seconds.
+# The JWKS is read again after this many seconds, so that a key that the issuer removed stops working.
 MAX_AGE_SECONDS = 600.0
 MIN_RSA_BITS = 2048
 
 
 class Key(NamedTuple):
-    """A key, and the one algorithm it may be used with, whatever a token says."""
+    """A key and the only algorithm it may be used with. The token does not choose the algorithm."""
 
     algorithm: str
     material: Any
 
 
 class Keys(Protocol):
-    """Where the key of a token comes from."""
+    """A source of keys."""
 
     async def find(self, kid: str | None) -> Key | None:
-        """The key with this id, or None."""
+        """Return the key with the id `kid`, or None."""
 
 
 class SharedSecret:
-    """The key of HS256. It has no id, so what a token says of one does not count."""
+    """The key of HS256. It has no id, so the id in a token is ignored."""
 
     def __init__(self, secret: str) -> None:
         self._key = Key("HS256", secret)
 
     async def find(self, kid: str | None) -> Key | None:
-        """The secret."""
+        """Return the secret, for every `kid`."""
         return self._key
 
 
 class KeySet:
-    """The keys of a JWKS, read in a thread when one is not known, and now and then.
+    """The keys of a JWKS.
+
+    A background thread reads the document when a token names an unknown key, and when the keys
+    are older than `MAX_AGE_SECONDS`.
 
     Args:
-        read: Reads the document.
-        algorithms: Keys for others are left out.
-        interval: Seconds between two readings at least, whatever tokens ask for.
-        clock: Seconds that only grow.
+        read: Function that reads the document.
+        algorithms: Accepted algorithms. Keys for other algorithms are ignored.
+        interval: Minimum time between two readings, in seconds. Unknown keys do not shorten it.
+        clock: Monotonic clock, in seconds.
     """
 
     def __init__(
@@ -73,36 +76,39 @@ class KeySet:
         self._interval = interval
         self._clock = clock
         self._keys: dict[str | None, Key] = {}
-        self._started = self._fresh = float("-inf")
+        self._started_at = self._loaded_at = float("-inf")
         self._is_failing = False
         self._reading: Future[None] | None = None
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="jwks")
 
     async def find(self, kid: str | None) -> Key | None:
-        """The key with this id; without an id, the only key there is."""
+        """Return the key with the id `kid`, or None. Read the JWKS first if necessary.
+
+        Without an id, return the key if there is exactly one.
+        """
         found = self._known(kid)
         if found is not None and not self._is_old():
             return found
         reading = self._begin()
         if reading is None or (found is not None and self._is_failing):
-            # Who has a key that was good need not wait for an issuer that is down.
+            # While the issuer is down, a known key is used without waiting for the issuer.
             return found
-        # Others wait for the same reading: one that gives up does not take it from them.
+        # Several requests wait for the same reading. A timeout here does not cancel the reading.
         done, _ = await asyncio.wait([asyncio.wrap_future(reading)], timeout=2 * FETCH_SECONDS)
         for each in done:
             each.result()
         return self._known(kid)
 
     def load(self) -> None:
-        """Read the keys now, in this thread.
+        """Read the keys now, in the calling thread.
 
         Raises:
-            OSError, ValueError, httpx.HTTPError: they cannot be read.
+            OSError, ValueError, httpx.HTTPError: the JWKS cannot be read or has no usable key.
         """
-        self._started = self._clock()
+        self._started_at = self._clock()
         self._keys = parse(self._read(), self._algorithms)
-        self._fresh = self._clock()
+        self._loaded_at = self._clock()
 
     def _known(self, kid: str | None) -> Key | None:
         if kid is None and len(self._keys) == 1:
@@ -110,16 +116,16 @@ class KeySet:
         return self._keys.get(kid)
 
     def _is_old(self) -> bool:
-        return self._clock() - self._fresh > MAX_AGE_SECONDS
+        return self._clock() - self._loaded_at > MAX_AGE_SECONDS
 
     def _begin(self) -> Future[None] | None:
-        """The reading under way, or a new one if it is time for one."""
+        """Return the reading in progress, or start one. Return None before the interval is over."""
         with self._lock:
             if self._reading is not None and not self._reading.done():
                 return self._reading
-            if self._clock() - self._started < self._interval:
+            if self._clock() - self._started_at < self._interval:
                 return None
-            self._started = self._clock()
+            self._started_at = self._clock()
             self._reading = self._thread.submit(self._reload)
             return self._reading
 
@@ -128,16 +134,16 @@ class KeySet:
             self.load()
             self._is_failing = False
         except (OSError, ValueError, httpx.HTTPError) as error:
-            # The keys that are known go on to be good; the next reading may go better.
+            # The known keys stay valid until a later reading succeeds.
             self._is_failing = True
-            logger.warning("The JWKS cannot be read: %s", error)
+            logger.warning("JWKS reading failed; the known keys stay in use: %s", error)
 
 
 def open_keys(settings: IdentitySettings) -> Keys | None:
-    """The keys that the settings name; None where they name none.
+    """Open the keys that the settings name. Return None if the settings name no key.
 
     Raises:
-        ValueError: the file of keys cannot be read, or holds none that may be used.
+        ValueError: the JWKS file cannot be read or has no usable key.
     """
     if settings.jwt_secret is not None:
         return SharedSecret(settings.jwt_secret.get_secret_value())
@@ -155,33 +161,43 @@ def open_keys(settings: IdentitySettings) -> Keys | None:
 
 
 def fetch(url: str) -> bytes:
-    """The document at `url`: no redirects, bounded in size and in seconds altogether.
+    """Fetch the document at `url`, without following redirects.
+
+    The document may have `MAX_JWKS_BYTES`, and the whole transfer may take `FETCH_SECONDS`.
 
     Raises:
-        httpx.HTTPError, ValueError: it is not to be had.
+        httpx.HTTPError: the request failed.
+        ValueError: the status is not 200, or the document exceeds a limit.
     """
-    ends = time.monotonic() + FETCH_SECONDS
+    deadline = time.monotonic() + FETCH_SECONDS
     content = b""
-    with httpx.stream("GET", url, timeout=FETCH_SECONDS, follow_redirects=False) as answer:
-        if answer.status_code != 200:
-            raise ValueError(f"{url} answered {answer.status_code}")
-        for piece in answer.iter_bytes():
-            content += piece
-            if len(content) > MAX_JWKS_BYTES or time.monotonic() > ends:
-                raise ValueError(f"{url} is too large or too slow")
+    with httpx.stream("GET", url, timeout=FETCH_SECONDS, follow_redirects=False) as response:
+        if response.status_code != 200:
+            raise ValueError(f"{url} answered {response.status_code}")
+        for chunk in response.iter_bytes():
+            content += chunk
+            if len(content) > MAX_JWKS_BYTES or time.monotonic() > deadline:
+                raise ValueError(
+                    f"{url} sent more than {MAX_JWKS_BYTES} bytes or took longer than "
+                    f"{FETCH_SECONDS:g} s"
+                )
     return content
 
 
 def parse(document: bytes, algorithms: frozenset[str]) -> dict[str | None, Key]:
-    """The keys of a JWKS that may verify tokens, by id.
+    """Parse a JWKS and return the keys that may verify tokens, by id.
+
+    Args:
+        document: The JWKS as JSON.
+        algorithms: Accepted algorithms. Keys for other algorithms are ignored.
 
     Raises:
-        ValueError: it is not a JWKS, or has no such key.
+        ValueError: the document is not a JWKS, or has no usable key.
     """
     try:
         entries = json.loads(document)["keys"]
     except (ValueError, RecursionError, TypeError, KeyError) as error:
-        raise ValueError("this is not a JWKS: {'keys': [...]}") from error
+        raise ValueError('the document is not a JWKS, such as {"keys": [...]}') from error
     found: dict[str | None, Key] = {}
     for entry in entries if isinstance(entries, list) else ():
         key = _key(entry) if isinstance(entry, Mapping) else None
@@ -193,14 +209,14 @@ def parse(document: bytes, algorithms: frozenset[str]) -> dict[str | None, Key]:
 
 
 def _key(entry: Mapping[str, Any]) -> Key | None:
-    """A public key for signatures; None for every other kind, shared secrets above all."""
+    """Read a public key for signatures. Return None for any other key, such as a shared secret."""
     verifies = entry.get("use", "sig") == "sig" and "verify" in entry.get("key_ops", ["verify"])
     if not verifies or not isinstance(entry.get("kid"), str | None):
         return None
     try:
         material = jwt.PyJWK(dict(entry)).key
     except jwt.PyJWTError as error:
-        logger.info("A key of the JWKS is left out: %s", error)
+        logger.info("JWKS key ignored: %s", error)
         return None
     algorithm = _algorithm(material)
     if algorithm is None or entry.get("alg", algorithm) != algorithm:

@@ -1,7 +1,7 @@
-"""Thread policy: the rules, pure. `threads.py` applies them inside transactions.
+"""Thread policy: the rules, as pure functions. `threads.py` applies them inside transactions.
 
-A thread under the policy has `agent`, `status` and `context_key` in its metadata; `PolicyStatus`
-is that status.
+A thread under the policy has `agent`, `status` and `context_key` in its metadata. `PolicyStatus`
+lists the values of `status`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +15,12 @@ from contexts.policy_status import THREAD_LOCKED, PolicyStatus
 from contexts.websites import readable
 from hooks.thread_settings import ThreadSettings
 
-# A tuple, because clients may put what has no hash there.
+# A tuple, not a set: a client's `status` may be unhashable, and a set would raise TypeError.
 _STATUSES = tuple(PolicyStatus)
 
-# Why a thread was closed: a newer one of its context, or its user went on to another context.
+# Why a thread was closed: a newer thread has its context, or its user changed to another context.
 SUPERSEDED, CONTEXT_CHANGED = "superseded", "context_changed"
+# Maximum number of threads among which a user chooses.
 CANDIDATES = 3
 
 Metadata = Mapping[str, Any]
@@ -27,10 +28,10 @@ Changes = dict[str, Any]
 
 
 class InvalidContext(ValueError):
-    """A context that no key can be made of.
+    """The context in a thread's metadata is invalid.
 
     Attributes:
-        key: The metadata key that is wrong.
+        key: The metadata key with the invalid value.
     """
 
     def __init__(self, key: str, problem: str) -> None:
@@ -40,26 +41,26 @@ class InvalidContext(ValueError):
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose thread it is; None where authentication does not say."""
+    """The owner of a thread. The fields are None without authentication."""
 
     tenant_id: Any = None
     user_id: Any = None
 
     @classmethod
     def of(cls, metadata: Metadata) -> "Owner":
-        """The owner that a thread's metadata names."""
+        """Return the owner in a thread's metadata."""
         return cls(metadata.get(TENANT_ID), metadata.get(USER_ID))
 
     @property
     def labels(self) -> Changes:
-        """The owner as metadata."""
+        """Return the owner as metadata."""
         found = {TENANT_ID: self.tenant_id, USER_ID: self.user_id}
         return {key: value for key, value in found.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Session:
-    """What may have one open thread: a context of an agent, of one user."""
+    """One user's context of one agent. The policy limits the open threads of each session."""
 
     owner: Owner
     agent: str
@@ -67,45 +68,48 @@ class Session:
 
     @property
     def labels(self) -> Changes:
-        """The session as metadata."""
+        """Return the session as metadata."""
         return {**self.owner.labels, "agent": self.agent, "context_key": self.key}
 
     @property
     def name(self) -> str:
-        """A name for a lock. It is the same for all contexts, between which threads move."""
+        """Return the name of the session's lock.
+
+        All contexts of a user and agent share one lock, because a thread can change its context.
+        """
         return repr((self.owner.tenant_id, self.owner.user_id, self.agent))
 
     def may_follow(self, other: "Session") -> bool:
-        """Whether a thread of this may take the place of one of `other`, if that is closed."""
+        """Return whether a thread of this session may replace a closed thread of `other`."""
         return (self.owner.tenant_id, self.agent) == (other.owner.tenant_id, other.agent)
 
 
 def agent_of(metadata: Metadata) -> str | None:
-    """The agent that a thread's metadata names, or else its graph."""
+    """Return the agent in a thread's metadata, or the graph if there is no agent."""
     agent = metadata.get("agent") or metadata.get("graph_id")
     return agent if isinstance(agent, str) else None
 
 
 def is_governed(metadata: Metadata) -> bool:
-    """Whether a thread is under the policy."""
+    """Return whether a thread with this metadata is under the policy."""
     return "context_key" in metadata and metadata.get("status") in _STATUSES
 
 
 def names_context(metadata: Metadata) -> bool:
-    """Whether metadata says what the thread is about."""
+    """Return whether metadata has a website, a rule name or a payload."""
     return any(metadata.get(key) is not None for key in CONTEXT)
 
 
 def key_of(metadata: Metadata, settings: ThreadSettings) -> str:
-    """The context key that metadata asks for.
+    """Compute the context key for a thread's metadata.
 
     Raises:
-        InvalidContext: it cannot be made.
+        InvalidContext: the website, the rule name or the payload is invalid.
     """
     website, rule_name = metadata.get("website"), metadata.get("rule_name")
     for key, value in (("website", website), ("rule_name", rule_name)):
         if not isinstance(value, str | None):
-            raise InvalidContext(key, f"`{key}` must be a text")
+            raise InvalidContext(key, f"`{key}` must be a string")
     try:
         return context_key(website, rule_name or settings.icp_rule_name, metadata.get("payload"))
     except ValueError as error:
@@ -116,22 +120,32 @@ def key_of(metadata: Metadata, settings: ThreadSettings) -> str:
 
 
 def opening(session: Session) -> Changes:
-    """The metadata of a thread that opens."""
+    """Return the metadata of a new thread of a session."""
     return {**session.labels, "status": PolicyStatus.OPEN}
 
 
 def surplus(open_threads: Sequence[Any], settings: ThreadSettings) -> Sequence[Any]:
-    """Which open threads of a session, last used first, make room for one more."""
+    """Select the open threads that must close before a session may open another thread.
+
+    Args:
+        open_threads: The session's open threads, last used first.
+        settings: The limit of open threads.
+    """
     if not settings.single_thread_per_context:
         return ()
     return open_threads[settings.max_open_threads_per_agent - 1 :]
 
 
 def succession(status: str, *, same_context: bool) -> Literal["resume", "replace", "follow"]:
-    """What a user gets who asks for a session in place of a thread of that status.
+    """Decide how a request to replace a thread is answered.
 
-    `resume`: the thread itself. `replace`: a new thread, and it closes. `follow`: a new
-    thread; it is closed already.
+    Args:
+        status: The status of the thread.
+        same_context: Whether the request names the context of the thread.
+
+    Returns:
+        `resume`: the thread itself continues. `replace`: a new thread opens and this one closes.
+        `follow`: a new thread opens; this one is already closed.
     """
     if status != PolicyStatus.OPEN:
         return "follow"
@@ -140,55 +154,74 @@ def succession(status: str, *, same_context: bool) -> Literal["resume", "replace
 
 def closing(
     updated_at: datetime,
-    moment: datetime,
+    now: datetime,
     settings: ThreadSettings,
     *,
     in_flight: bool,
     reason: str = SUPERSEDED,
 ) -> Changes:
-    """What becomes of an open thread that makes room: it locks, once its runs have ended."""
+    """Return the metadata changes that close an open thread.
+
+    A thread with runs in flight becomes `pending_lock` and locks after its last run. A stale
+    thread is archived at once if the settings say so.
+
+    Args:
+        updated_at: The last use of the thread.
+        now: The current time.
+        settings: The age at which threads are stale, and whether stale threads are archived.
+        in_flight: Whether the thread has pending or running runs.
+        reason: `SUPERSEDED` or `CONTEXT_CHANGED`.
+    """
     if in_flight:
         return {"status": PolicyStatus.PENDING_LOCK, "reason": reason}
-    changes = {**locking(moment), "reason": reason}
-    if settings.auto_archive_stale_locked and is_stale(updated_at, moment, settings):
-        changes |= archiving(moment)
+    changes = {**locking(now), "reason": reason}
+    if settings.auto_archive_stale_locked and is_stale(updated_at, now, settings):
+        changes |= archiving(now)
     return changes
 
 
-def locking(moment: datetime) -> Changes:
-    """The changes that lock a thread."""
-    return {"status": PolicyStatus.LOCKED, "locked_at": moment.isoformat()}
+def locking(now: datetime) -> Changes:
+    """Return the metadata changes that lock a thread."""
+    return {"status": PolicyStatus.LOCKED, "locked_at": now.isoformat()}
 
 
-def archiving(moment: datetime) -> Changes:
-    """The changes that archive a thread."""
-    return {"status": PolicyStatus.ARCHIVED, "archived_at": moment.isoformat()}
+def archiving(now: datetime) -> Changes:
+    """Return the metadata changes that archive a thread."""
+    return {"status": PolicyStatus.ARCHIVED, "archived_at": now.isoformat()}
 
 
-def is_stale(updated_at: datetime, moment: datetime, settings: ThreadSettings) -> bool:
-    """Whether a thread has not been used for long."""
-    return moment - updated_at > timedelta(days=settings.thread_stale_days)
+def is_stale(updated_at: datetime, now: datetime, settings: ThreadSettings) -> bool:
+    """Return whether a thread has been unused for more than `thread_stale_days`."""
+    return now - updated_at > timedelta(days=settings.thread_stale_days)
 
 
-def is_recent(updated_at: datetime, moment: datetime, settings: ThreadSettings) -> bool:
-    """Whether an open thread is still one to go on with."""
-    return moment - updated_at <= timedelta(days=settings.thread_resume_window_days)
+def is_recent(updated_at: datetime, now: datetime, settings: ThreadSettings) -> bool:
+    """Return whether an open thread was used within `thread_resume_window_days`."""
+    return now - updated_at <= timedelta(days=settings.thread_resume_window_days)
 
 
 def refusal(thread_id: Any, status: str) -> Changes:
-    """The body of the answer to who writes to a thread that is not open."""
+    """Return the body of the 409 answer to a write to a thread that is not open."""
     return {
         "error": THREAD_LOCKED,
         "hint": "create_new",
         "thread_id": str(thread_id),
         "status": status,
         "detail": f"Thread {thread_id} is read-only (thread_locked: {status}). "
-        "Its history stays; create a new thread to go on.",
+        "Its history is kept. Create a new thread to continue.",
     }
 
 
 def resolve(eligible: Sequence[Mapping[str, Any]], settings: ThreadSettings) -> Changes | None:
-    """What to do about threads that could be resumed, last used first; None: make a new one."""
+    """Decide between the threads that can be resumed. Return None to create a new thread.
+
+    Args:
+        eligible: The threads that can be resumed, last used first.
+        settings: Whether the user chooses among several threads.
+
+    Returns:
+        `{"action": "resume", "thread_id"}` or `{"action": "choose", "candidates", "message"}`.
+    """
     if not eligible:
         return None
     if len(eligible) == 1 or not settings.return_user_strict:
@@ -208,7 +241,7 @@ def resolve(eligible: Sequence[Mapping[str, Any]], settings: ThreadSettings) -> 
 
 
 def label(metadata: Metadata) -> str:
-    """What a person calls a thread: its website, else its rule."""
+    """Return a short name of a thread for its user: its website, or the name of its rule."""
     kind, _, rest = str(metadata.get("context_key", "")).partition(":")
     return readable(rest) if kind == "domain" else rest.rpartition("#")[0]
 
@@ -217,14 +250,19 @@ def _labels(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     named = [(label(row["metadata"]), row["updated_at"]) for row in rows]
     names = [name for name, _ in named]
     return [
-        # Alike but for when they were used: a person knows that too.
-        f"{name} ({moment:%d %b %Y, %H:%M} UTC)" if names.count(name) > 1 else name
-        for name, moment in named
+        # Threads with equal names are distinguished by the time of their last use.
+        f"{name} ({updated_at:%d %b %Y, %H:%M} UTC)" if names.count(name) > 1 else name
+        for name, updated_at in named
     ]
 
 
 def sentence(labels: Sequence[str], number: int) -> str:
-    """What the assistant says where several threads could be resumed."""
+    """Write the assistant's question when several threads can be resumed.
+
+    Args:
+        labels: The names of the threads that are offered, at least two.
+        number: The number of threads that can be resumed.
+    """
     listed = f"{', '.join(labels[:-1])} and {labels[-1]}"
     latest = "" if number == len(labels) else "; the latest are"
     separator = ":" if not latest else f"{latest}:"

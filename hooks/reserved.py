@@ -1,4 +1,4 @@
-"""Reserved keys: what in metadata and config is ours to write, and never a client's."""
+"""Reserved keys: refuse metadata and config in which a client sets keys that only the server writes."""
 
 from collections.abc import Mapping, MutableMapping
 from typing import Any
@@ -14,26 +14,32 @@ _IDENTITY = {USER_ID: "identity", TENANT_ID: "tenant_id", "langgraph_auth_user_i
 def refuse_metadata(
     metadata: Any, place: str = "metadata", keys: tuple[str, ...] = POLICY_KEYS
 ) -> None:
-    """Refuse metadata of a client that hold a reserved key.
+    """Refuse metadata that hold a reserved key.
 
-    What a graph hands on, as this server has told its run, is left out instead.
+    A graph that calls its own server passes on the metadata of its run. Reserved keys with the
+    values of that run are removed from `metadata` instead.
+
+    Args:
+        metadata: The metadata of the request.
+        place: The location of the metadata in the request, for the error message.
+        keys: The reserved keys.
 
     Raises:
-        Auth.exceptions.HTTPException: (422) it names the key.
+        Auth.exceptions.HTTPException: (422) a reserved key is set. The detail names the key.
     """
-    held = [key for key in keys if isinstance(metadata, Mapping) and key in metadata]
-    told = _told() if held else {}
-    for key in held:
-        handed_on = key in told and told[key] == metadata[key]
-        if not handed_on or not isinstance(metadata, MutableMapping):
+    reserved = [key for key in keys if isinstance(metadata, Mapping) and key in metadata]
+    run_metadata = _run_metadata() if reserved else {}
+    for key in reserved:
+        passed_on = key in run_metadata and run_metadata[key] == metadata[key]
+        if not passed_on or not isinstance(metadata, MutableMapping):
             raise _refusal(f"{place}.{key}")
         del metadata[key]
 
 
-def _told() -> Mapping[str, Any]:
-    """The metadata in the config of the run whose graph asks, from inside of this process.
+def _run_metadata() -> Mapping[str, Any]:
+    """Return the metadata of the run whose graph makes this request inside this process.
 
-    A client's request has none: it comes with the context of no run.
+    The request of a client belongs to no run, so the result is empty.
     """
     try:
         return get_config().get("metadata") or {}
@@ -44,10 +50,16 @@ def _told() -> Mapping[str, Any]:
 def refuse_config(
     config: Any, user: Any, place: str = "config", keys: tuple[str, ...] = POLICY_KEYS
 ) -> None:
-    """Refuse a run's config that holds a reserved key, or names another user than the caller.
+    """Refuse a run's config that holds a reserved key or names a user other than the caller.
+
+    Args:
+        config: The config of the request.
+        user: The caller.
+        place: The location of the config in the request, for the error message.
+        keys: The reserved keys of `config.metadata`.
 
     Raises:
-        Auth.exceptions.HTTPException: (422) it names the key.
+        Auth.exceptions.HTTPException: (422) a reserved key is set. The detail names the key.
     """
     if isinstance(config, Mapping):
         refuse_metadata(config.get("metadata"), f"{place}.metadata", keys)
@@ -55,12 +67,18 @@ def refuse_config(
 
 
 def refuse_names(values: Any, user: Any, place: str) -> None:
-    """Refuse values that say that somebody else than the caller asks.
+    """Refuse values that name a user other than the caller.
 
-    A graph that calls its own server sends along what it was told, which is true.
+    A graph that calls its own server passes on the values of its run. They name the caller and
+    are accepted.
+
+    Args:
+        values: The `configurable` or `context` of the request.
+        user: The caller.
+        place: The location of the values in the request, for the error message.
 
     Raises:
-        Auth.exceptions.HTTPException: (422) it names the key.
+        Auth.exceptions.HTTPException: (422) a value names another user. The detail names its key.
     """
     if not isinstance(values, Mapping):
         return
@@ -68,14 +86,14 @@ def refuse_names(values: Any, user: Any, place: str) -> None:
         if key in values and values[key] != user[name]:
             raise _refusal(f"{place}.{key}")
     claimed = values.get(AUTH_USER)
-    if claimed is not None and not _is(claimed, user):
+    if claimed is not None and not _is_same_user(claimed, user):
         raise _refusal(f"{place}.{AUTH_USER}")
     permissions = values.get("langgraph_auth_permissions")
     if permissions is not None and permissions != user["permissions"]:
         raise _refusal(f"{place}.langgraph_auth_permissions")
 
 
-def _is(claimed: Any, user: Any) -> bool:
+def _is_same_user(claimed: Any, user: Any) -> bool:
     try:
         return all(claimed[name] == user[name] for name in ("identity", "tenant_id", "roles"))
     except (KeyError, TypeError, AttributeError):
@@ -84,5 +102,6 @@ def _is(claimed: Any, user: Any) -> bool:
 
 def _refusal(key: str) -> Exception:
     return Auth.exceptions.HTTPException(
-        status_code=422, detail=f"`{key}` is reserved: the server sets it, from your token"
+        status_code=422,
+        detail=f"`{key}` is reserved: the server sets it from the token. Remove it",
     )

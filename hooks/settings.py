@@ -1,4 +1,4 @@
-"""Settings of identity: how tokens are verified, and what in them says who asks."""
+"""Settings of identity: the keys that verify tokens, and the claims that name the user."""
 
 import json
 from pathlib import Path
@@ -13,34 +13,47 @@ from threadhold.settings import AppEnvironment
 Algorithm = Literal["RS256", "ES256", "EdDSA"]
 
 OPERATOR = "operator"
-"""Role that may read the server's own figures, which are of all tenants."""
+"""Role that may read the server's metrics, which cover all tenants."""
 
-# RFC 7518: a key of HS256 is at least as long as its hash.
+# RFC 7518: a key of HS256 has at least the length of its hash.
 SECRET_BYTES = 32
 
 
 class IdentitySettings(AppEnvironment):
-    """What `hooks/auth.py` is told by the environment. Variables are the names in capitals."""
+    """Settings of `hooks/auth.py`. Each field is an environment variable, in capital letters."""
 
     jwt_secret: SecretStr | None = Field(
-        default=None, description="Key of HS256 tokens, 32 bytes or more; or else JWKS"
+        default=None,
+        description="Secret key of HS256 tokens, at least 32 bytes. Excludes the JWKS settings",
     )
     jwt_jwks_url: str | None = Field(
-        default=None, description="Where the issuer publishes its public keys (JWKS), http or https"
+        default=None,
+        description="URL (http or https) at which the issuer publishes its public keys (JWKS)",
     )
-    jwt_jwks_file: Path | None = Field(default=None, description="A file with the same")
+    jwt_jwks_file: Path | None = Field(
+        default=None, description="File with the issuer's public keys (JWKS)"
+    )
     jwt_algorithms: Annotated[tuple[Algorithm, ...], NoDecode] = Field(
         default=("RS256", "ES256", "EdDSA"),
         min_length=1,
-        description="Signatures accepted of keys in a JWKS, separated by commas",
+        description="Signature algorithms that are accepted with a JWKS, separated by commas",
     )
     jwt_jwks_interval_seconds: float = Field(
-        default=30.0, gt=0, description="The JWKS is read at most once in so many seconds"
+        default=30.0,
+        gt=0,
+        description="Minimum time between two readings of the JWKS, in seconds",
     )
-    jwt_audience: str | None = Field(default=None, description="`aud` that tokens must have")
-    jwt_issuer: str | None = Field(default=None, description="`iss` that tokens must have")
+    jwt_audience: str | None = Field(
+        default=None, description="Required value of the claim `aud`; empty: not checked"
+    )
+    jwt_issuer: str | None = Field(
+        default=None, description="Required value of the claim `iss`; empty: not checked"
+    )
     jwt_leeway_seconds: float = Field(
-        default=0.0, ge=0, le=300, description="How far the issuer's clock may be off"
+        default=0.0,
+        ge=0,
+        le=300,
+        description="Tolerated difference between the clocks of issuer and server, in seconds",
     )
     jwt_claim_user: str = Field(
         default="sub", min_length=1, description="Claim that names the user"
@@ -49,26 +62,28 @@ class IdentitySettings(AppEnvironment):
         default="tenant_id", min_length=1, description="Claim that names the tenant"
     )
     jwt_claim_roles: str = Field(
-        default="roles", min_length=1, description="Claim with the user's roles, a list or words"
+        default="roles",
+        min_length=1,
+        description="Claim with the user's roles: a list, or words separated by spaces",
     )
 
     @property
     def has_key(self) -> bool:
-        """Whether there is anything to verify a token with."""
+        """Return whether the settings name a key that verifies tokens."""
         return bool(self._keys_given())
 
     def environment(self) -> dict[str, str]:
-        """These settings as environment variables, those without a value left out."""
+        """Return these settings as environment variables. Settings without a value are omitted."""
         values = {name: getattr(self, name) for name in IdentitySettings.model_fields}
         return {
-            name.upper(): _written(value) for name, value in values.items() if value is not None
+            name.upper(): _as_text(value) for name, value in values.items() if value is not None
         }
 
     def require_key(self) -> None:
-        """Refuse to let anybody in where nobody's token could be verified.
+        """Check that tokens can be verified.
 
         Raises:
-            ValueError: outside `local_dev` there is no key.
+            ValueError: there is no key outside `local_dev`.
         """
         if not self.is_local and not self.has_key:
             raise ValueError(
@@ -79,33 +94,33 @@ class IdentitySettings(AppEnvironment):
 
     @field_validator("jwt_secret")
     @classmethod
-    def _is_a_secret(cls, secret: SecretStr | None) -> SecretStr | None:
+    def _check_secret(cls, secret: SecretStr | None) -> SecretStr | None:
         if secret is not None:
             check_secret(secret.get_secret_value())
         return secret
 
     @field_validator("jwt_jwks_url")
     @classmethod
-    def _is_on_the_web(cls, url: str | None) -> str | None:
+    def _check_url(cls, url: str | None) -> str | None:
         if url is not None:
             parts = urlsplit(url)
             if parts.scheme not in ("http", "https") or not parts.hostname:
-                raise ValueError("must be an http or https URL")
+                raise ValueError("must be an http or https URL with a host name")
         return url
 
     @field_validator("jwt_algorithms", mode="before")
     @classmethod
-    def _split(cls, value: object) -> object:
+    def _split_algorithms(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(name.strip() for name in value.split(",") if name.strip())
         return value
 
     @model_validator(mode="after")
-    def _has_one_kind_of_key(self) -> "IdentitySettings":
+    def _check_single_key(self) -> "IdentitySettings":
         given = self._keys_given()
         if len(given) > 1:
-            # A key of one kind must never be tried as a key of the other.
-            raise ValueError(f"{' and '.join(given)} exclude each other: choose one")
+            # Algorithm confusion: a public key must never be tried as a shared secret.
+            raise ValueError(f"{' and '.join(given)} exclude each other: set only one of them")
         return self
 
     def _keys_given(self) -> list[str]:
@@ -114,21 +129,21 @@ class IdentitySettings(AppEnvironment):
 
 
 def check_secret(secret: str) -> None:
-    """Refuse what must not be a key of HS256.
+    """Check that a text is suitable as the key of HS256.
 
     Raises:
-        ValueError: it is too short, or it is a public key, which others know.
+        ValueError: the text is shorter than 32 bytes, or is a public key.
     """
     if len(secret.encode()) < SECRET_BYTES:
         raise ValueError(
-            f"must be {SECRET_BYTES} bytes or more, such as `openssl rand -base64 48` prints"
+            f"must have at least {SECRET_BYTES} bytes; `openssl rand -base64 48` prints one"
         )
     if _is_public(secret):
-        raise ValueError("is a public key, which others know; use JWT_JWKS_URL or JWT_JWKS_FILE")
+        raise ValueError("is a public key, not a secret; use JWT_JWKS_URL or JWT_JWKS_FILE")
 
 
 def _is_public(secret: str) -> bool:
-    # Here, because it brings all of cryptography, which a server without tokens never needs.
+    # Imported here: a server without tokens does not need the package cryptography.
     from jwt.algorithms import HMACAlgorithm
     from jwt.exceptions import InvalidKeyError
 
@@ -143,7 +158,7 @@ def _is_public(secret: str) -> bool:
     return isinstance(document, dict) and bool(document.keys() & {"kty", "keys"})
 
 
-def _written(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -1,4 +1,4 @@
-"""Settings of the thread policy: which agents have it, and its limits."""
+"""Settings of the thread policy: the agents under the policy, and its limits."""
 
 from typing import Annotated
 
@@ -7,46 +7,51 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 
 class ThreadSettings(BaseSettings):
-    """What `hooks/threads.py` is told by the environment. Variables are the names in capitals."""
+    """Settings of `hooks/threads.py`. Each field is an environment variable, in capital letters."""
 
     model_config = SettingsConfigDict(extra="ignore", frozen=True, env_ignore_empty=True)
 
     thread_policy_agents: Annotated[tuple[str, ...], NoDecode] = Field(
         default=("icp_finder",),
-        description="Agents (graph ids) that have the thread policy, separated by commas; "
-        "`-` for none",
+        description="Agents (graph ids) under the thread policy, separated by commas; `-`: none",
     )
     single_thread_per_context: bool = Field(
-        default=True, description="A new thread locks the earlier open ones of its context"
+        default=True, description="Lock the earlier open threads of a context for a new thread"
     )
     max_open_threads_per_agent: int = Field(
-        default=1, ge=1, description="Open threads that a user may have for one context of an agent"
+        default=1,
+        ge=1,
+        description="Maximum number of open threads for each user, agent and context",
     )
     thread_resume_window_days: float = Field(
-        default=7.0, ge=0, description="An open thread is resumed if it was used in so many days"
+        default=7.0,
+        ge=0,
+        description="Time after its last use in which an open thread can be resumed, in days",
     )
     thread_stale_days: float = Field(
-        default=30.0, ge=0, description="A locked thread is stale after so many days without use"
+        default=30.0,
+        ge=0,
+        description="Time after its last use until a locked thread is stale, in days",
     )
     auto_archive_stale_locked: bool = Field(
         default=True,
-        description="Archive stale locked threads when a new one of their context is made",
+        description="Archive the stale locked threads of a context when it gets a new thread",
     )
     return_user_strict: bool = Field(
         default=True,
-        description="Let users choose where several threads could be resumed, or else take "
-        "the last",
+        description="If several threads can be resumed, let the user choose; `false`: resume "
+        "the last used one",
     )
     icp_rule_name: str = Field(
         default="Default ICP",
         min_length=1,
-        description="Rule of a thread that names neither a website nor a rule",
+        description="Name of the rule for a thread that names neither a website nor a rule",
     )
 
     def environment(self) -> dict[str, str]:
-        """These settings as environment variables."""
+        """Return these settings as environment variables."""
         values = {name: getattr(self, name) for name in ThreadSettings.model_fields}
-        return {name.upper(): _written(value) for name, value in values.items()}
+        return {name.upper(): _as_text(value) for name, value in values.items()}
 
     @field_validator("thread_policy_agents", mode="before")
     @classmethod
@@ -57,7 +62,7 @@ class ThreadSettings(BaseSettings):
         return value
 
 
-def _written(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, tuple):
         return ",".join(value) or "-"
     return str(value).lower() if isinstance(value, bool) else str(value)

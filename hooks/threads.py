@@ -1,9 +1,8 @@
-"""Thread policy: one open thread for each context of a user, and earlier ones read-only.
+"""Thread policy: each context of a user has one open thread, and its earlier threads are read-only.
 
-The object `policy` is what `langgraph.json` names as hooks. It runs inside the
-transaction of every write, so that whatever route is taken and however many
-clients are at it, opening a thread and locking its predecessors is one step.
-The rules are in `policy.py`.
+`langgraph.json` names the object `policy` as its hooks. The hooks run inside the transaction of
+every write. Therefore opening a thread and locking its predecessors is atomic on every route and
+with concurrent clients. The rules are in `policy.py`.
 """
 
 from collections.abc import Iterator
@@ -15,13 +14,14 @@ from uuid import UUID
 from contexts.keys import CONTEXT, OWNER, RESERVED, TENANT_ID, USER_ID
 from contexts.policy_status import THREAD_RESOLVED, PolicyStatus
 from hooks import policy as rules
-from hooks.decisions import Action, decided
+from hooks.decisions import Action, record_decision
 from hooks.policy import Changes, InvalidContext, Owner, Session
 from hooks.thread_settings import ThreadSettings
 from threadhold.hooks import Caller, Reject, ThreadStatus, Transaction
 
 Row = dict[str, Any]
 
+# Maximum number of threads that a query returns.
 PAGE = 100
 CLOSED: dict[str, Action] = {
     PolicyStatus.LOCKED: "thread_locked",
@@ -33,18 +33,19 @@ CLOSED: dict[str, Action] = {
 class ThreadPolicy:
     """The hooks of the thread policy.
 
-    A thread comes under it when it is created for one of its agents, or when
-    such an agent first runs on it. Threads that go with their run stay outside.
+    A thread comes under the policy when it is created for one of the policy's agents, or when
+    such an agent first runs on it. Temporary threads, which are deleted with their run, never do.
 
-    Where the host's middleware notes `resolve=True` about a request, a thread is
-    only created if none could be resumed: else the request is refused with what
-    to do instead, `{"error": "thread_resolved", "action": ...}`. `replaces=<thread id>`
-    has the new thread take the place of that one, which closes; if that one is open and
-    of the same context, the request is refused in the same way. With
-    `include_archived=True`, searches find archived threads as well.
+    The middleware of the host adds these notes to a request:
+
+    - `resolve=True`: create a thread only if no thread can be resumed. Otherwise refuse the
+      request with `{"error": "thread_resolved", "action": ...}`, which names the alternative.
+    - `replaces=<thread id>`: close that thread and open a new one in its place. If that thread is
+      open and has the same context, refuse the request in the same way.
+    - `include_archived=True`: searches also find archived threads.
 
     Args:
-        settings: Those of the environment by default.
+        settings: The settings. The default reads them from the environment.
     """
 
     def __init__(self, settings: ThreadSettings | None = None) -> None:
@@ -52,16 +53,17 @@ class ThreadPolicy:
 
     def before_thread_create(self, tx: Transaction, thread: Row) -> None:
         metadata = thread["metadata"]
-        _stamp_owner(tx.caller, metadata)
+        _write_owner(tx.caller, metadata)
         if "context_key" in metadata:
-            # Of the thread that is copied: a copy is a new thread of the same context.
+            # The key comes from a copied thread. The copy is a new thread of the same context.
             for key in RESERVED:
                 metadata.pop(key, None)
-        # A run that makes its thread says who its agent is, and whether the thread stays.
+        # A busy new thread is created for a run. `before_run_create` then knows the run's agent
+        # and whether the thread is temporary.
         if thread["status"] != ThreadStatus.BUSY:
             agent = rules.agent_of(metadata)
             if agent in self.thread_settings.thread_policy_agents and agent is not None:
-                metadata |= self._opened(tx, thread["thread_id"], metadata, agent)
+                metadata |= self._open(tx, thread["thread_id"], metadata, agent)
 
     def before_thread_update(self, tx: Transaction, thread: Row, metadata: Row) -> None:
         old = thread["metadata"]
@@ -69,7 +71,7 @@ class ThreadPolicy:
         agent = rules.agent_of(merged)
         if not rules.is_governed(old):
             if agent in self.thread_settings.thread_policy_agents and agent is not None:
-                metadata |= self._opened(tx, thread["thread_id"], merged, agent)
+                metadata |= self._open(tx, thread["thread_id"], merged, agent)
             return
         for key in ("agent", *RESERVED):
             if merged.get(key) != old.get(key):
@@ -79,7 +81,7 @@ class ThreadPolicy:
         self._gate(thread, "update")
         session = self._session(merged, old["agent"])
         if session.key != old["context_key"]:
-            self._make_room(tx, session, thread["thread_id"])
+            self._close_surplus(tx, session, thread["thread_id"])
             metadata["context_key"] = session.key
 
     def before_run_create(self, tx: Transaction, thread: Row, run: Row) -> None:
@@ -91,7 +93,7 @@ class ThreadPolicy:
         governs = agent in self.thread_settings.thread_policy_agents
         if governs and not run["kwargs"].get("temporary"):
             tx.patch_thread(
-                thread["thread_id"], self._opened(tx, thread["thread_id"], metadata, agent)
+                thread["thread_id"], self._open(tx, thread["thread_id"], metadata, agent)
             )
 
     def before_state_update(self, tx: Transaction, thread: Row) -> None:
@@ -101,29 +103,33 @@ class ThreadPolicy:
     def after_run_end(self, tx: Transaction, thread: Row | None, run: Row, status: str) -> None:
         if thread is None or not rules.is_governed(thread["metadata"]):
             return
-        waits = thread["metadata"]["status"] == PolicyStatus.PENDING_LOCK
-        if waits and not tx.in_flight(thread["thread_id"]):
+        is_pending = thread["metadata"]["status"] == PolicyStatus.PENDING_LOCK
+        if is_pending and not tx.in_flight(thread["thread_id"]):
             self._change(tx, thread, rules.locking(_now()))
 
     def before_thread_search(self, tx: Transaction, search: Row) -> None:
-        asked = "status" in search["metadata"] or tx.caller.note.get("include_archived")
-        if not asked and self.thread_settings.thread_policy_agents:
+        is_explicit = "status" in search["metadata"] or tx.caller.note.get("include_archived")
+        if not is_explicit and self.thread_settings.thread_policy_agents:
             search["without"]["status"] = PolicyStatus.ARCHIVED
 
-    def _opened(self, tx: Transaction, thread_id: UUID, metadata: Row, agent: str) -> Changes:
-        """Make room for a thread; the metadata it opens with."""
+    def _open(self, tx: Transaction, thread_id: UUID, metadata: Row, agent: str) -> Changes:
+        """Close the threads that a new thread replaces, and return the new thread's metadata.
+
+        Raises:
+            Reject: the context is invalid, or a thread must be resumed instead.
+        """
         owner = Owner.of(metadata)
         if owner == Owner():
             owner = _owner(tx.caller)
         session = self._session(metadata, agent, owner)
         tx.lock(session.name)
         if (replaced := tx.caller.note.get("replaces")) is not None:
-            self._succeed(tx, session, thread_id, replaced)
+            self._replace(tx, session, thread_id, replaced)
         if tx.caller.note.get("resolve"):
             self._resolve(tx, session, any_context=not rules.names_context(metadata))
-        self._make_room(tx, session, thread_id)
+        self._close_surplus(tx, session, thread_id)
         tx.after_commit(
-            partial(decided, "thread_created", agent, thread_id, context_key=session.key)
+            partial(record_decision, "thread_created", agent, thread_id, context_key=session.key)
         )
         return rules.opening(session)
 
@@ -136,58 +142,72 @@ class ThreadPolicy:
         return Session(owner or Owner.of(metadata), agent, key)
 
     def _resolve(self, tx: Transaction, session: Session, *, any_context: bool) -> None:
-        """Refuse to create what could be resumed, and say what could."""
+        """Refuse to create a thread if existing threads can be resumed.
+
+        Raises:
+            Reject: (409) the body names the thread to resume, or the threads to choose from.
+        """
         wanted = {**session.labels, "status": PolicyStatus.OPEN}
         if any_context:
             del wanted["context_key"]
-        moment = _now()
+        now = _now()
         eligible = [
             row
             for row in tx.find_threads(wanted, limit=PAGE)
             if Owner.of(row["metadata"]) == session.owner
-            and rules.is_recent(row["updated_at"], moment, self.thread_settings)
+            and rules.is_recent(row["updated_at"], now, self.thread_settings)
         ]
         found = rules.resolve(eligible, self.thread_settings)
         if found is None:
             return
         action: Action = "thread_resumed" if found["action"] == "resume" else "thread_choice"
-        decided(action, session.agent, found.get("thread_id"), candidates=len(eligible))
+        record_decision(action, session.agent, found.get("thread_id"), candidates=len(eligible))
         raise Reject(409, {"error": THREAD_RESOLVED, **found})
 
-    def _succeed(self, tx: Transaction, session: Session, thread_id: UUID, replaced: UUID) -> None:
-        """Close the thread whose place a new one takes, unless its user can go on with it."""
+    def _replace(self, tx: Transaction, session: Session, thread_id: UUID, replaced: UUID) -> None:
+        """Close the thread that a new thread replaces.
+
+        Raises:
+            Reject: (404) the thread is not under the policy or belongs to another tenant or
+                agent. (409) the thread is open and has the same context, so it can be resumed.
+                (403) the open thread belongs to another user.
+        """
         row = tx.get_thread(replaced)
-        before = None if row is None else _session_of(row["metadata"])
-        if row is None or before is None or not session.may_follow(before):
+        previous = None if row is None else _session_of(row["metadata"])
+        if row is None or previous is None or not session.may_follow(previous):
             raise Reject(404, {"detail": f"Thread with ID {replaced} not found"})
-        what = rules.succession(row["metadata"]["status"], same_context=before.key == session.key)
-        if what == "resume":
-            decided("thread_resumed", session.agent, replaced)
+        action = rules.succession(
+            row["metadata"]["status"], same_context=previous.key == session.key
+        )
+        if action == "resume":
+            record_decision("thread_resumed", session.agent, replaced)
             raise Reject(
-                409, {"error": THREAD_RESOLVED, "action": what, "thread_id": str(replaced)}
+                409, {"error": THREAD_RESOLVED, "action": action, "thread_id": str(replaced)}
             )
-        if what == "replace":
-            if before.owner != session.owner:
-                raise Reject(403, {"detail": "Only its own user can leave a thread for another"})
+        if action == "replace":
+            if previous.owner != session.owner:
+                raise Reject(403, {"detail": "Only the owner of an open thread can replace it"})
             self._close(tx, row, thread_id, rules.CONTEXT_CHANGED)
 
-    def _make_room(self, tx: Transaction, session: Session, thread_id: UUID) -> None:
-        """Close the session's open threads but for the last ones that may stay beside one more."""
+    def _close_surplus(self, tx: Transaction, session: Session, thread_id: UUID) -> None:
+        """Close the open threads that exceed the limit with the new one, and archive stale ones."""
         tx.lock(session.name)
-        moment = _now()
-        rivals = [
-            row for row in _of(tx, session, PolicyStatus.OPEN) if row["thread_id"] != thread_id
+        now = _now()
+        others = [
+            row
+            for row in _threads_with_status(tx, session, PolicyStatus.OPEN)
+            if row["thread_id"] != thread_id
         ]
-        for row in rules.surplus(rivals, self.thread_settings):
+        for row in rules.surplus(others, self.thread_settings):
             self._close(tx, row, thread_id, rules.SUPERSEDED)
         if not self.thread_settings.auto_archive_stale_locked:
             return
         for row in tx.find_threads(
             {**session.labels, "status": PolicyStatus.LOCKED}, limit=PAGE, oldest_first=True
         ):
-            stale = rules.is_stale(row["updated_at"], moment, self.thread_settings)
+            stale = rules.is_stale(row["updated_at"], now, self.thread_settings)
             if stale and Owner.of(row["metadata"]) == session.owner:
-                self._change(tx, row, rules.archiving(moment))
+                self._change(tx, row, rules.archiving(now))
 
     def _close(self, tx: Transaction, row: Row, successor: UUID, reason: str) -> None:
         busy = tx.in_flight(row["thread_id"])
@@ -196,43 +216,53 @@ class ThreadPolicy:
         )
         self._change(tx, row, changes, by=str(successor), reason=reason)
 
-    def _change(self, tx: Transaction, row: Row, changes: Changes, **particulars: Any) -> None:
+    def _change(self, tx: Transaction, row: Row, changes: Changes, **fields: Any) -> None:
         tx.patch_thread(row["thread_id"], changes)
         action = CLOSED[changes["status"]]
         agent = row["metadata"]["agent"]
-        tx.after_commit(partial(decided, action, agent, row["thread_id"], **particulars))
+        tx.after_commit(partial(record_decision, action, agent, row["thread_id"], **fields))
 
     def _gate(self, thread: Row, what: str) -> None:
-        """Refuse to write to a thread that is not open."""
+        """Refuse to write to a thread that is not open.
+
+        Args:
+            thread: A thread under the policy.
+            what: The kind of write, for the log.
+
+        Raises:
+            Reject: (409) the thread is not open.
+        """
         metadata = thread["metadata"]
         if metadata["status"] != PolicyStatus.OPEN:
             thread_id, status = thread["thread_id"], metadata["status"]
-            decided("run_gated", str(metadata.get("agent")), thread_id, status=status, what=what)
+            record_decision(
+                "run_gated", str(metadata.get("agent")), thread_id, status=status, what=what
+            )
             raise Reject(409, rules.refusal(thread_id, status))
 
 
 def _session_of(metadata: Row) -> Session | None:
-    """The session of a thread that is under the policy."""
+    """Return the session of a thread, or None if the thread is not under the policy."""
     if not rules.is_governed(metadata):
         return None
     return Session(Owner.of(metadata), metadata["agent"], metadata["context_key"])
 
 
-def _of(tx: Transaction, session: Session, status: str) -> Iterator[Row]:
-    """The session's threads of a status, last used first."""
+def _threads_with_status(tx: Transaction, session: Session, status: str) -> Iterator[Row]:
+    """Return the session's threads with a status, last used first."""
     found = tx.find_threads({**session.labels, "status": status}, limit=10 * PAGE)
     return (row for row in found if Owner.of(row["metadata"]) == session.owner)
 
 
 def _owner(caller: Caller) -> Owner:
-    """Who asks, if authentication knows."""
+    """Return the caller as an owner. Without authentication, the owner is empty."""
     if not caller.identity:
         return Owner()
     return Owner(_field(caller.user, TENANT_ID), _field(caller.user, USER_ID) or caller.identity)
 
 
-def _stamp_owner(caller: Caller, metadata: Row) -> None:
-    """A thread is its creator's, whatever the client or the thread it is copied from says."""
+def _write_owner(caller: Caller, metadata: Row) -> None:
+    """Make the caller the owner in `metadata`, which may come from a client or a copied thread."""
     owner = _owner(caller)
     if owner != Owner() and metadata.keys() & set(OWNER):
         metadata.pop(TENANT_ID, None)
@@ -244,7 +274,11 @@ def _field(user: Any, name: str) -> Any:
 
 
 def _reserved(key: str) -> Changes:
-    return {"error": "reserved_key", "key": key, "detail": f"Only the server writes `{key}`"}
+    return {
+        "error": "reserved_key",
+        "key": key,
+        "detail": f"`{key}` is reserved: only the server writes it. Remove it",
+    }
 
 
 def _now() -> datetime:

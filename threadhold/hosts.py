@@ -1,10 +1,10 @@
-"""Host names: which of them only this machine can reach."""
+"""Host names: recognize the loopback names and addresses."""
 
 import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`."""
+    """Return whether `host` is a loopback address or name, which only this machine can reach."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -4,15 +4,22 @@ import re
 import sys
 from pathlib import Path
 
-# What a browser fetches by itself. A link that a reader follows may lead anywhere.
+# References that a browser fetches by itself. Links that a reader follows may lead to any host.
 _LOADED = re.compile(
     r"<(?:script|img|iframe|source|link(?![^>]*rel=\"?canonical))\b[^>]*?\b(?:src|href)=\"?"
     r"((?:https?:)?//[^\"\s>]+)"
 )
 
 
-def loaded_from_outside(site: Path) -> list[str]:
-    """The addresses on other hosts that pages of `site` load, each with its page."""
+def find_external(site: Path) -> list[str]:
+    """Find the addresses on other hosts that the pages of a site load.
+
+    Args:
+        site: The folder of the built site.
+
+    Returns:
+        One text for each address: the page and the address.
+    """
     return [
         f"{page.relative_to(site)}: {address}"
         for page in sorted(site.rglob("*.html"))
@@ -24,8 +31,8 @@ def main() -> None:
     """Exit with 1 if a page of the folder named on the command line needs another host."""
     [folder] = sys.argv[1:]
     if not list(Path(folder).rglob("*.html")):
-        sys.exit(f"{folder}: no page was built")
-    if found := loaded_from_outside(Path(folder)):
+        sys.exit(f"{folder}: no HTML page found; build the site first")
+    if found := find_external(Path(folder)):
         sys.exit("\n".join(found))
 
 

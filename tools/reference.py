@@ -1,7 +1,7 @@
 """Write the generated pages of `docs/`: the reference, and the index of decisions.
 
-python -m tools.reference            write them
-python -m tools.reference --check    fail if one of them is stale
+python -m tools.reference            write the stale pages
+python -m tools.reference --check    fail if a page is stale
 """
 
 import importlib
@@ -15,7 +15,7 @@ from typing import Any
 import click
 from prometheus_client import REGISTRY
 
-# --- where the code is: all that changes when a package moves
+# --- names of the code; if a package moves, only these change
 
 # The program of the library, and the one of the example application with commands of its own.
 COMMAND = "threadhold.cli:main"
@@ -57,7 +57,7 @@ SETTINGS = (
     ),
     ("Tutor", "The graph `tutor` reads these.", "my_agent.tutor.settings:TutorSettings"),
 )
-# What registers metrics when it is imported, or when the function named is called.
+# Modules that register metrics at import, and functions that register metrics when called.
 METRICS = (
     "langgraph_runtime_sql.events.redis.bus",
     "langgraph_runtime_sql.queue.stuck_runs:_gauge",
@@ -87,8 +87,8 @@ def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
     )
 
 
-def shown(value: Any) -> str:
-    """Format a default; an empty one is an empty cell."""
+def format_default(value: Any) -> str:
+    """Format a default value. An empty value gives an empty cell."""
     if value is None or value == "" or value == ():
         return ""
     if isinstance(value, bool):
@@ -99,7 +99,7 @@ def shown(value: Any) -> str:
 
 
 def prefix_of(settings: Any) -> str:
-    """The prefix of a settings class's variables."""
+    """Return the prefix of the variables of a settings class."""
     return str(getattr(settings, "PREFIX", "") or settings.model_config.get("env_prefix", ""))
 
 
@@ -107,13 +107,13 @@ def variables(settings: Any) -> Iterator[tuple[str, str, str]]:
     """Yield name, default and meaning of each variable that a settings class itself declares."""
     for name, field in settings.model_fields.items():
         if name not in settings.__annotations__:
-            continue  # a base class has it, and a table of its own
+            continue  # the base class that declares it has a table of its own
         variable = f"{prefix_of(settings)}{name}".upper()
-        yield f"`{variable}`", shown(field.default), field.description or ""
+        yield f"`{variable}`", format_default(field.default), field.description or ""
 
 
 def settings_page() -> str:
-    """Every environment variable, from the settings classes."""
+    """Make the page of environment variables, from the settings classes."""
     parts = [
         "# Settings\n",
         "Each setting is an environment variable. An empty variable counts as not set.\n",
@@ -132,7 +132,7 @@ def settings_page() -> str:
 LANGGRAPH_API = """\
 ## langgraph-api
 
-`langgraph-api` reads settings of its own, which keep their names. The ones that matter most:
+`langgraph-api` reads settings of its own. Threadhold does not rename them. The most important ones:
 
 | Variable | Default | Meaning |
 | --- | --- | --- |
@@ -157,13 +157,13 @@ def arguments(command: click.Command) -> Iterator[tuple[str, str, str]]:
             meaning = (parameter.help or "").replace("  [", " [")
             required = "Required. " if parameter.required else ""
             names = ", ".join(f"`{name}`" for name in parameter.opts)
-            yield names, shown(default), required + meaning
+            yield names, format_default(default), required + meaning
         else:
             yield f"`{(parameter.name or '').upper()}`", "", "Required argument."
 
 
 def cli_page() -> str:
-    """Every command with its options, from click."""
+    """Make the page of commands and their options, from click."""
     main, app = load(COMMAND), load(APP_COMMAND)
     own = {name: each for name, each in app.commands.items() if name not in main.commands}
     parts = [
@@ -198,7 +198,7 @@ def metrics() -> Iterator[tuple[str, str, str, str]]:
             load(spec)()
         else:
             load(spec)
-    # By name, since one module may have imported another's.
+    # Search the registry by name: an imported module can register metrics of other modules too.
     registered: dict[str, Any] = dict(REGISTRY._names_to_collectors)
     found = {
         collector: name
@@ -242,13 +242,13 @@ Prometheus client for Python.
 
 
 def metrics_page() -> str:
-    """Every metric of ours, from the registry, and those of langgraph-api."""
+    """Make the page of metrics: ours from the registry, and those of langgraph-api."""
     head = ("Metric", "Kind", "Labels", "Meaning")
     return "\n".join([METRICS_HEAD, table(head, metrics()), METRICS_TAIL])
 
 
-def described(doc: str) -> dict[str, str]:
-    """Argument to meaning, from the section `Args:` of a docstring."""
+def parse_arguments(doc: str) -> dict[str, str]:
+    """Parse the section `Args:` of a docstring. Return the meaning of each argument."""
     found = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", inspect.cleandoc(doc), re.MULTILINE | re.DOTALL)
     entries = re.findall(
         r"^ {4}(\w+): (.*?)(?=^ {4}\w+: |\Z)", found[1] if found else "", re.MULTILINE | re.DOTALL
@@ -257,11 +257,11 @@ def described(doc: str) -> dict[str, str]:
 
 
 def platform_page() -> str:
-    """Every option of the platform, from its signature and docstring."""
+    """Make the page of the platform's options, from its signature and docstring."""
     platform = load(PLATFORM)
-    meanings = described(platform.__doc__ or "")
+    meanings = parse_arguments(platform.__doc__ or "")
     rows = (
-        (f"`{name}`", shown(parameter.default), meanings.get(name, ""))
+        (f"`{name}`", format_default(parameter.default), meanings.get(name, ""))
         for name, parameter in inspect.signature(platform).parameters.items()
     )
     return "\n".join(
@@ -290,7 +290,7 @@ configuration raises `PlatformAlreadyConfigured`. The same platform can be start
 
 
 def hooks_page() -> str:
-    """Every hook with its arguments, from the protocol."""
+    """Make the page of hooks and their arguments, from the protocol."""
     hooks = load(HOOKS)
     rows = []
     for name, function in vars(hooks).items():
@@ -312,7 +312,7 @@ def hooks_page() -> str:
 
 
 def decisions_page() -> str:
-    """The index of the decision records, from their titles."""
+    """Make the index of the decision records, from their titles."""
     rows = []
     for path in sorted((DOCS / "decisions").glob("[0-9]*.md")):
         text = path.read_text()
@@ -339,15 +339,15 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/hooks.md": hooks_page,
     "decisions/index.md": decisions_page,
 }
-"""Path in `docs/` to the function that makes the page."""
+"""The generated pages: the path in `docs/`, and the function that makes the page."""
 
 
-def stale() -> list[str]:
-    """The generated pages that differ from what the code says now."""
+def find_stale() -> list[str]:
+    """Find the generated pages that differ from the code."""
     return [
         name
-        for name, made in PAGES.items()
-        if not (DOCS / name).exists() or (DOCS / name).read_text() != NOTE + made()
+        for name, make in PAGES.items()
+        if not (DOCS / name).exists() or (DOCS / name).read_text() != NOTE + make()
     ]
 
 
@@ -355,7 +355,7 @@ def stale() -> list[str]:
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a page is stale.")
 def main(check: bool) -> None:
     """Write the generated pages of the documentation."""
-    names = stale()
+    names = find_stale()
     if not check:
         for name in names:
             (DOCS / name).write_text(NOTE + PAGES[name]())

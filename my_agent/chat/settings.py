@@ -14,19 +14,25 @@ class ChatSettings(EnvironmentSettings):
 
     rewrite_model: str = Field(
         default="gpt-4o-mini",
-        description="Model that makes a follow-up question complete, before documents are searched",
+        description="Model that rewrites a follow-up question to a complete one before the search",
     )
     question_max_length: int = Field(
-        default=4000, gt=0, description="Longest question of `/api/ask`, in characters"
+        default=4000, gt=0, description="Maximum length of a question of `/api/ask`, in characters"
     )
     passages: int = Field(
-        default=6, ge=1, le=50, description="Passages of documents that an answer is given"
+        default=6,
+        ge=1,
+        le=50,
+        description="Maximum number of passages that the model reads for an answer",
     )
     document_max_bytes: int = Field(
-        default=20 * 2**20, gt=0, description="Larger documents are skipped"
+        default=20 * 2**20,
+        gt=0,
+        description="Maximum size of a document, in bytes; ingestion skips larger ones",
     )
     vector_cache_bytes: int = Field(
         default=256 * 2**20,
         ge=0,
-        description="Memory for the passages' vectors; a tenant's that do not fit are read again",
+        description="Memory for the vectors of passages, in bytes; vectors that do not fit are "
+        "read from the database for each question",
     )

@@ -13,33 +13,37 @@ class IcpSettings(EnvironmentSettings):
     """Limits of age, number and time; each field is an environment variable."""
 
     profile_staleness_days: float = Field(
-        default=14.0, ge=0, description="A company's profile is stale after so many days"
+        default=14.0, ge=0, description="Age at which a company's profile is stale, in days"
     )
     discovery_staleness_days: float = Field(
-        default=14.0, ge=0, description="Candidates are stale after so many days"
+        default=14.0, ge=0, description="Age at which candidates are stale, in days"
     )
     icp_rule_name: str = Field(
         default="Default ICP",
         min_length=1,
         max_length=100,
-        description="Rule of a thread that names neither a website nor a rule",
+        description="Name of the rule for a thread that names neither a website nor a rule",
     )
     run_now_limit: int = Field(
-        default=10, ge=1, le=100, description="Candidates that are enriched while the user waits"
+        default=10,
+        ge=1,
+        le=100,
+        description="Maximum number of candidates that the run enriches while the user waits",
     )
     run_later_limit: int = Field(
         default=40,
         ge=0,
         le=1000,
-        description="Candidates after those that a background job enriches; 0 for no job",
+        description="Maximum number of further candidates that a background job enriches; "
+        "0: no job",
     )
     icp_site_seconds: float = Field(
-        default=10.0, gt=0, le=120, description="Seconds that reading a website may take"
+        default=10.0, gt=0, le=120, description="Maximum time to read a website, in seconds"
     )
     icp_private_networks: tuple[Network, ...] = Field(
         default=(),
-        description="Networks such as `10.1.0.0/16` whose websites are read although they are "
-        "private, separated by commas",
+        description="Private networks whose websites may be read, such as `10.1.0.0/16`, "
+        "separated by commas",
     )
     icp_web_search: bool = Field(
         default=True, description="Search the web for candidates and their websites"

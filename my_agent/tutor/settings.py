@@ -13,20 +13,24 @@ class TutorSettings(EnvironmentSettings):
     PREFIX: ClassVar = "TUTOR_"
 
     correction_model: str | None = Field(
-        default=None, description="Model that corrects; none: the one that answers"
+        default=None, description="Model that writes the corrections; empty: the answering model"
     )
     max_message_length: int = Field(
-        default=4000, gt=0, description="Longest message, in characters"
+        default=4000, gt=0, description="Maximum length of a message, in characters"
     )
     window_turns: int = Field(
-        default=20, ge=0, description="Earlier turns that the model reads with a message"
+        default=20,
+        ge=0,
+        description="Maximum number of earlier turns that the model reads with a message",
     )
     window_length: int = Field(
-        default=24_000, gt=0, description="Most that it reads of a conversation, in characters"
+        default=24_000,
+        gt=0,
+        description="Maximum length of a conversation that the model reads, in characters",
     )
 
     @model_validator(mode="after")
-    def _a_message_fits(self) -> Self:
+    def _check_window_length(self) -> Self:
         if self.window_length < self.max_message_length:
             raise ValueError("TUTOR_WINDOW_LENGTH must be at least TUTOR_MAX_MESSAGE_LENGTH")
         return self

@@ -1,4 +1,7 @@
-"""Product routes: what stands before the platform, and asks it on behalf of the caller."""
+"""Product routes: middleware that answers the routes of the products.
+
+The routes send their own requests to the platform on behalf of the caller.
+"""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,18 +34,22 @@ POLICY: dict[str, PolicyHandler] = {
     "POST /a2a/{assistant_id}": closed.message,
     "POST /a2a/{assistant_id}/": closed.message,
 }
-"""Method and path below the mount to what answers, where the project has the thread policy."""
+"""The routes of the thread policy: method and path below the mount, and the handler."""
 
 PRODUCTS: dict[str, dict[str, Handler]] = {
     ask.GRAPH: ask.ROUTES,
     export.GRAPH: export.ROUTES,
     tutor.GRAPH: tutor.ROUTES,
 }
-"""A graph's id to its routes; they are offered where the project serves our graph by that id."""
+"""The routes of each graph of ours, by graph id. A project has them if it serves that graph."""
 
 
 def offered(graphs: Mapping[str, Any]) -> dict[str, Handler]:
-    """The product routes of a project that serves `graphs`, as its configuration names them."""
+    """Return the product routes of a project.
+
+    Args:
+        graphs: The section `graphs` of the project's configuration.
+    """
     return {
         route: handler
         for graph, routes in PRODUCTS.items()
@@ -52,17 +59,17 @@ def offered(graphs: Mapping[str, Any]) -> dict[str, Handler]:
 
 
 class ProductRoutes:
-    """Middleware around the platform: answers its routes, and passes on everything else.
+    """Middleware around the platform: answer the product routes and pass on all other requests.
 
-    They ask the platform with the caller's own headers, so that authentication and
-    authorization are the platform's. Those of `POLICY` do nothing where the project's
-    hooks are not the thread policy.
+    The handlers send requests to the platform with the headers of the caller. Therefore the
+    platform authenticates and authorizes them. The routes of `POLICY` are passed on if the
+    project's hooks are not the thread policy.
 
     Args:
         app: The platform.
-        max_body_bytes: Larger bodies are refused, as the platform does.
-        limits: So are bodies whose JSON exceeds these.
-        products: Product routes, as `offered` finds them.
+        max_body_bytes: Maximum size of a body, in bytes. Larger bodies are refused with 413.
+        limits: Limits of JSON bodies. Bodies that exceed them are refused with 422.
+        products: Product routes, as `offered` returns them.
     """
 
     def __init__(
@@ -84,7 +91,7 @@ class ProductRoutes:
         if handler is None:
             await self._app(scope, receive, send)
             return
-        # The platform answers its own errors; those of our handlers happen outside of it.
+        # The platform handles its own errors. Errors of the handlers here happen outside of it.
         answer = ErrorBoundary(partial(self._answer, handler, names))
         await answer(scope, receive, send)
 
@@ -95,7 +102,7 @@ class ProductRoutes:
         request.names = names
         if request.is_too_large:
             await request.refuse(413, {"detail": too_large(self._max_body_bytes)})
-        elif request.whole:
+        elif request.is_complete:
             problem = await find_problem(request.body, self._limits)
             if problem is None:
                 await handler(request)
@@ -103,7 +110,7 @@ class ProductRoutes:
                 await request.refuse(422, {"detail": problem})
 
     def _find(self, scope: Scope) -> tuple[Handler | None, dict[str, str]]:
-        """What answers, and the path's names with their values."""
+        """Find the handler of a request and the values of the path's parameters."""
         if scope["type"] != "http":
             return None, {}
         path = scope["path"].removeprefix(scope.get("root_path", ""))
@@ -127,7 +134,7 @@ class _Table:
             self._routes.setdefault(method, []).append((compile_path(path)[0], handler))
 
     def find(self, method: str, path: str) -> tuple[Any, dict[str, str]]:
-        """The handler, or None, and the path's names with their values."""
+        """Find the handler, or None, and the values of the path's parameters."""
         for pattern, handler in self._routes.get(method, ()):
             if (found := pattern.fullmatch(path)) is not None:
                 return handler, found.groupdict()

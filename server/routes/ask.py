@@ -1,8 +1,9 @@
-"""Asking: a question to the documents, and what comes after it in the same conversation.
+"""Questions: answer a question from the documents, in a new or an existing conversation.
 
-`POST /api/ask {question, thread_id?}` answers with `{thread_id, answer, citations}`, or, where
-events are asked for, with `thread_id`, a `token` for each piece of the answer, `citations` and
-`end`, or `error` in their place. Without a thread, a question begins one of its own.
+`POST /api/ask {question, thread_id?}` answers with `{thread_id, answer, citations}`. If the client
+accepts `text/event-stream`, the answer is a stream of events: `thread_id`, a `token` for each piece
+of the answer, and then `citations` and `end`, or `error` instead of both. A question without a
+thread creates a thread.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -13,14 +14,14 @@ from langgraph_sdk.schema import StreamPart
 from pydantic import BaseModel, ConfigDict
 
 from server.routes.conversation import UNFINISHED, Json, find_thread, text_of
-from server.routes.events import Event, tell
+from server.routes.events import Event, stream_run
 from server.routes.forwarding import Request, read_body
 
 GRAPH = "chat"
 
 
 class Question(BaseModel):
-    """A question; without a thread it begins one."""
+    """A question. Without `thread_id`, the question creates a thread."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -29,29 +30,29 @@ class Question(BaseModel):
 
 
 async def ask(request: Request) -> None:
-    """Run the chat on a question, in its turn if the thread is busy."""
-    asked = await read_body(request, Question)
-    if asked is None:
+    """Run the chat on a question. If the thread is busy, the run waits for the earlier runs."""
+    body = await read_body(request, Question)
+    if body is None:
         return
-    if (problem := _problem(asked.question)) is not None:
+    if (problem := _find_problem(body.question)) is not None:
         await request.refuse(422, {"detail": f"question: {problem}"})
         return
     thread_id = uuid4()
-    if asked.thread_id is not None:
-        found = await find_thread(request, asked.thread_id, GRAPH)
+    if body.thread_id is not None:
+        found = await find_thread(request, body.thread_id, GRAPH)
         if found is None:
             return
         thread_id = found
     run: Json = {
         "assistant_id": GRAPH,
-        "input": {"messages": [{"role": "user", "content": asked.question}]},
+        "input": {"messages": [{"role": "user", "content": body.question}]},
         "multitask_strategy": "enqueue",
     }
-    if asked.thread_id is None:
+    if body.thread_id is None:
         run["if_not_exists"] = "create"
     if _wants_events(request):
         run["stream_mode"] = ["messages-tuple", "updates"]
-        await tell(request, f"/threads/{thread_id}/runs/stream", run, Telling())
+        await stream_run(request, f"/threads/{thread_id}/runs/stream", run, AnswerEvents())
     else:
         await _answer(request, str(thread_id), run)
 
@@ -59,19 +60,19 @@ async def ask(request: Request) -> None:
 ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {"POST /api/ask": ask}
 
 
-class Telling:
-    """What the client is told of a run that answers a question."""
+class AnswerEvents:
+    """The events that the client receives of a run that answers a question."""
 
     def __init__(self) -> None:
         self._answer: Json | None = None
         self._error: Json | None = None
 
     def begin(self, thread_id: str, run_id: str) -> Iterator[Event]:
-        """Where the conversation is, for the client to go on with."""
+        """Yield the thread and the run, so that the client can continue the conversation."""
         yield Event("thread_id", {"thread_id": thread_id, "run_id": run_id})
 
     def follow(self, part: StreamPart) -> Iterator[Event]:
-        """The answer's tokens, as they come; what else there is waits for the end."""
+        """Yield the answer's tokens. Keep the answer and the error for `end`."""
         data: Any = part.data
         if part.event == "messages":
             chunk, metadata = data
@@ -83,7 +84,7 @@ class Telling:
             self._error = data
 
     def end(self) -> Iterator[Event]:
-        """What the answer rests on, and the whole of it; or why there is none."""
+        """Yield the citations and the complete answer, or the error."""
         if self._error is not None or self._answer is None:
             yield Event("error", self._error or UNFINISHED)
             return
@@ -92,9 +93,9 @@ class Telling:
 
 
 async def _answer(request: Request, thread_id: str, run: Json) -> None:
-    """Answer with JSON once the run is over. It goes on if the client leaves."""
+    """Wait for the run and answer with JSON. If the client disconnects, the run continues."""
     body = {"on_disconnect": "continue", **run}
-    waited = await request.ask("POST", f"/threads/{thread_id}/runs/wait", body)
+    waited = await request.call("POST", f"/threads/{thread_id}/runs/wait", body)
     if waited.status != 200:
         await request.relay(waited)
         return
@@ -103,16 +104,16 @@ async def _answer(request: Request, thread_id: str, run: Json) -> None:
         failed = {**error, "detail": error["message"], "thread_id": thread_id}
         await request.answer(failed, waited, status=502)
         return
-    told = {
+    answer = {
         "thread_id": thread_id,
         "answer": text_of(state["messages"][-1]),
         "citations": state["citations"],
     }
-    await request.answer(told, waited)
+    await request.answer(answer, waited)
 
 
 def _failure(state: Any) -> Json | None:
-    """Why a run has ended without an answer, if it has."""
+    """Return the error of a run that ended without an answer, or None."""
     if not isinstance(state, dict):
         return UNFINISHED
     if "__error__" in state:
@@ -122,16 +123,16 @@ def _failure(state: Any) -> Json | None:
     return None if messages and messages[-1]["type"] == "ai" else UNFINISHED
 
 
-def _problem(question: str) -> str | None:
-    """What is wrong with a question, if anything."""
-    # Here, since it brings the graph, and other projects have another one.
+def _find_problem(question: str) -> str | None:
+    """Return what is wrong with a question, or None."""
+    # Imported here because the import loads the graph, which other projects do not have.
     from my_agent.chat.settings import ChatSettings
 
     longest = ChatSettings.from_environment().question_max_length
     if not question.strip():
-        return "Ask something"
+        return "must not be blank"
     if len(question) > longest:
-        return f"At most {longest} characters, this has {len(question)}"
+        return f"must have at most {longest} characters; it has {len(question)}"
     return None
 
 

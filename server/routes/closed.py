@@ -1,7 +1,8 @@
-"""Closed threads: what the platform takes for one that is read-only, or refuses in fewer words.
+"""Closed threads: refuse crons and A2A messages for read-only threads, with the reason.
 
-The gate is the hook's, in the transaction of each write. Here is who asks for something
-that only later comes to it, or hears no reason.
+The hooks of the policy check each write inside its transaction. Two requests need a check before
+that. A cron would be created although the hooks refuse all its runs. An A2A call would fail
+without a reason.
 """
 
 import json
@@ -19,8 +20,8 @@ INVALID_PARAMS = -32602
 
 
 async def cron(request: Request, agents: frozenset[str]) -> None:
-    """Let the platform make a cron, unless all of its runs would be refused."""
-    found, refusal = await _ask(request, request.names["thread_id"], "cron")
+    """Let the platform create a cron, unless its thread is closed."""
+    found, refusal = await _find_refusal(request, request.names["thread_id"], "cron")
     if refusal is None:
         await request.pass_on()
     else:
@@ -28,16 +29,16 @@ async def cron(request: Request, agents: frozenset[str]) -> None:
 
 
 async def message(request: Request, agents: frozenset[str]) -> None:
-    """Let the platform answer an A2A call, unless it is a message for a thread that takes none.
+    """Let the platform answer an A2A call, unless it is a message for a closed thread.
 
-    What the platform answers to a streamed one says only that something went wrong.
+    The platform's own answer to a streamed message would name no reason.
     """
     call = parse(request.body)
     thread_id = _addressed(call)
     if thread_id is None:
         await request.pass_on()
         return
-    found, refusal = await _ask(request, thread_id, "message")
+    found, refusal = await _find_refusal(request, thread_id, "message")
     if refusal is None:
         await request.pass_on()
         return
@@ -50,23 +51,25 @@ async def message(request: Request, agents: frozenset[str]) -> None:
     await request.respond(answer, found.headers)
 
 
-async def _ask(request: Request, thread_id: str, what: str) -> tuple[Answer, dict[str, Any] | None]:
-    """The thread as its caller sees it, and the refusal if it is closed."""
-    # Here, because the rules bring the list of all domains, which only they need.
+async def _find_refusal(
+    request: Request, thread_id: str, what: str
+) -> tuple[Answer, dict[str, Any] | None]:
+    """Read a thread on behalf of the caller. Return the answer, and the refusal if it is closed."""
+    # Imported here because the rules load the list of all domains, which is large.
     from hooks import policy
-    from hooks.decisions import decided
+    from hooks.decisions import record_decision
 
-    found = await request.ask("GET", f"/threads/{thread_id}")
+    found = await request.call("GET", f"/threads/{thread_id}")
     metadata = found.content["metadata"] if found.status == 200 else {}
     if not policy.is_governed(metadata) or metadata["status"] == PolicyStatus.OPEN:
         return found, None
     status = metadata["status"]
-    decided("run_gated", str(metadata.get("agent")), thread_id, status=status, what=what)
+    record_decision("run_gated", str(metadata.get("agent")), thread_id, status=status, what=what)
     return found, policy.refusal(thread_id, status)
 
 
 def _addressed(call: Any) -> str | None:
-    """The thread that a message is for, if it is a message for one."""
+    """Return the thread to which an A2A call sends a message, or None."""
     if not isinstance(call, dict) or call.get("method") not in (*SEND, *STREAM):
         return None
     params = call.get("params")

@@ -1,4 +1,4 @@
-"""Conversations: what the routes of those graphs have in common with which one talks."""
+"""Conversations: functions that the routes of the conversational graphs share."""
 
 from typing import Any
 from uuid import UUID
@@ -9,35 +9,44 @@ Json = dict[str, Any]
 
 UNFINISHED = {
     "error": "Unfinished",
-    "message": "The run was stopped, or goes on elsewhere: read the thread later",
+    "message": "The run was stopped or continues without this stream. Read the thread later",
 }
-"""What is said where a stream ends and its run has not."""
+"""The error that the client receives if a stream ends before its run."""
 
 
 async def find_thread(request: Request, thread_id: str, graph: str) -> UUID | None:
-    """The caller's conversation with `graph`; None once the request is refused."""
+    """Find the caller's thread for a conversation with `graph`.
+
+    Args:
+        request: The request. It is answered if there is no such thread.
+        thread_id: The id from the client.
+        graph: The id of the graph.
+
+    Returns:
+        The thread's id. None: the request has been answered with 404, 409 or the platform's error.
+    """
     try:
         identifier = UUID(thread_id)
     except ValueError:
         await request.refuse(404, {"detail": "Thread not found"})
         return None
-    found = await request.ask("GET", f"/threads/{identifier}")
+    found = await request.call("GET", f"/threads/{identifier}")
     if found.status != 200:
         await request.relay(found)
         return None
     metadata = found.content["metadata"]
-    # The thread policy knows whose thread it is before the first run says so. Without either, it
-    # is not yet anybody's.
+    # Before the first run stores `graph_id`, only the thread policy stores the agent. A thread
+    # with neither is open to every graph.
     other = metadata.get("graph_id") or metadata.get("agent") or graph
     if other != graph:
-        detail = f"Thread {identifier} is a conversation with {other!r}, not with {graph!r}"
+        detail = f"Thread {identifier} belongs to the graph {other!r}, not to {graph!r}"
         await request.answer({"error": "other_graph", "detail": detail}, found, status=409)
         return None
     return identifier
 
 
 def text_of(message: Json) -> str:
-    """The text of a message, whose content may be in blocks."""
+    """Return the text of a message. Its content is a text or a list of blocks."""
     content = message["content"]
     if isinstance(content, str):
         return content

@@ -1,4 +1,4 @@
-"""Event streams: what happens in a run, told in the events of a product."""
+"""Event streams: translate the stream of a run into the events of a product."""
 
 import json
 from collections.abc import Iterable
@@ -12,55 +12,59 @@ from starlette.types import Message
 from server.routes.forwarding import Answer, Request
 
 CONTENT_TYPE = (b"content-type", b"text/event-stream; charset=utf-8")
-# It goes on while nothing else does, so that proxies keep the connection.
+# The platform's heartbeats are passed on, so that proxies keep an idle connection open.
 HEARTBEAT = b": heartbeat\n\n"
 
 
 @dataclass(frozen=True)
 class Event:
-    """One event for the client; `data` goes as JSON."""
+    """One event for the client. `data` is sent as JSON."""
 
     name: str
     data: Any
 
     def encode(self) -> bytes:
-        """As it is on the wire."""
+        """Encode the event as server-sent event."""
         return f"event: {self.name}\ndata: {json.dumps(self.data)}\n\n".encode()
 
 
-class Story(Protocol):
-    """What the client is told of one run."""
+class Translator(Protocol):
+    """Translates the stream of one run into events for the client."""
 
     def begin(self, thread_id: str, run_id: str) -> Iterable[Event]:
-        """What comes first, once the run is accepted."""
+        """Return the first events, after the platform has accepted the run."""
 
     def follow(self, part: StreamPart) -> Iterable[Event]:
-        """What an event of the run means, if anything."""
+        """Return the events for one event of the run."""
 
     def end(self) -> Iterable[Event]:
-        """What comes last, when the run streams nothing more."""
+        """Return the last events, after the run's stream has ended."""
 
 
-async def tell(request: Request, path: str, run: dict[str, Any], story: Story) -> None:
-    """Start a run and answer with what `story` makes of its stream.
+async def stream_run(
+    request: Request, path: str, run: dict[str, Any], translator: Translator
+) -> None:
+    """Start a run and answer with its translated stream.
 
-    What the platform refuses is answered as it says it. The run goes on if the client leaves.
+    A refusal of the platform is passed on unchanged. If the client disconnects, the run continues.
 
     Args:
+        request: The request to answer.
         path: `/threads/{thread_id}/runs/stream`.
-        run: The body for it.
+        run: The body of the request to `path`.
+        translator: Translates the run's events.
     """
-    teller = _Teller(request, story)
+    stream = _TranslatedStream(request, translator)
     body = {"on_disconnect": "continue", **run}
-    await request.forward("POST", path, body, teller.take)
+    await request.forward("POST", path, body, stream.take)
 
 
-class _Teller:
-    """Takes the ASGI messages of the platform's stream, and sends those of ours."""
+class _TranslatedStream:
+    """Receives the ASGI messages of the platform's stream and sends the translated ones."""
 
-    def __init__(self, request: Request, story: Story) -> None:
+    def __init__(self, request: Request, translator: Translator) -> None:
         self._request = request
-        self._story = story
+        self._translator = translator
         self._lines = BytesLineDecoder()
         self._events = SSEDecoder()
         self._refused = False
@@ -75,23 +79,23 @@ class _Teller:
             await self._request.send(message)
             return
         more = message.get("more_body", False)
-        told = b"".join(map(self._line, self._lines.decode(message.get("body", b""))))
-        told += b"" if more else _encode(self._story.end())
-        if told or not more:
-            await self._send(told, more)
+        body = b"".join(map(self._translate, self._lines.decode(message.get("body", b""))))
+        body += b"" if more else _encode(self._translator.end())
+        if body or not more:
+            await self._send(body, more)
 
     async def _begin(self, message: Message) -> None:
         headers = [*Answer([message]).headers, CONTENT_TYPE]
         *_, thread, _, run = dict(headers)[b"content-location"].decode().split("/")
         await self._request.send({**message, "headers": headers})
-        await self._send(_encode(self._story.begin(thread, run)), True)
+        await self._send(_encode(self._translator.begin(thread, run)), True)
 
-    def _line(self, line: bytes | bytearray | memoryview) -> bytes:
+    def _translate(self, line: bytes | bytearray | memoryview) -> bytes:
         text = bytes(line)
         if text.startswith(b":"):
             return HEARTBEAT
         part = self._events.decode(text)
-        return b"" if part is None else _encode(self._story.follow(part))
+        return b"" if part is None else _encode(self._translator.follow(part))
 
     async def _send(self, body: bytes, more: bool) -> None:
         await self._request.send({"type": "http.response.body", "body": body, "more_body": more})

@@ -1,4 +1,4 @@
-"""Export: `GET /export/latest_scores.csv`, the tenant's latest scores of the ICP finder, streamed."""
+"""Export: `GET /export/latest_scores.csv` streams the tenant's latest scores of the ICP finder."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -19,12 +19,12 @@ HEADERS = {
 
 
 async def scores(request: Request) -> None:
-    """Answer with the CSV, or as the platform does who may not ask."""
-    # Here, so that a server which nobody asks for it starts without the ICP finder.
+    """Answer with the CSV. If the platform refuses the caller, answer with that refusal."""
+    # Imported here so that the server starts without loading the ICP finder.
     from my_agent.icp_finder.export import latest_scores
 
-    # Whoever the platform refuses is refused in its words; everybody else gets this far.
-    probe = await request.ask("POST", "/threads/count", {})
+    # A request to the platform checks the caller's rights. A refusal is passed on unchanged.
+    probe = await request.call("POST", "/threads/count", {})
     if probe.status != 200:
         await request.relay(probe)
         return
@@ -39,17 +39,20 @@ async def scores(request: Request) -> None:
 
 
 async def tenant_of(auth: Mapping[str, Any], scope: Scope) -> str | None:
-    """Whose scores the caller may have; None where the project's own auth knows tenants otherwise.
+    """Return the tenant whose scores the caller may read.
 
     Args:
-        auth: the section of the project's configuration.
-        scope: of the request, which the platform has let in.
+        auth: The section `auth` of the project's configuration.
+        scope: The ASGI scope of a request that the platform has accepted.
+
+    Returns:
+        The tenant's id. None: the project has its own authentication, whose tenants are unknown.
 
     Raises:
-        NotAuthenticated: it would not let it in now.
+        NotAuthenticated: the request's token is no longer valid.
     """
     if has_our_identity(auth):
-        # Here, because it brings all of cryptography, which other projects never need.
+        # Imported here: other projects do not need the package cryptography.
         from hooks.identity import authenticator
 
         return (await authenticator().identify(scope))["tenant_id"]

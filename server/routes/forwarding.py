@@ -1,4 +1,4 @@
-"""Forwarding: a request that is read here, and asked of the platform in another form."""
+"""Forwarding: read a request, and send other requests to the platform on behalf of its caller."""
 
 import json
 from collections.abc import Iterable
@@ -9,58 +9,59 @@ from pydantic import BaseModel, ValidationError
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# How many times too large a body may be before it is cut off.
-PATIENCE = 4
+# A body that is too large is read up to this multiple of the limit. Clients that send their whole
+# body before they read can then read the answer.
+DRAIN_FACTOR = 4
 
 Body = TypeVar("Body", bound=BaseModel)
 Headers = list[tuple[bytes, bytes]]
 
-# They describe the body that is replaced.
+# Headers that describe a body. They do not hold for the body that replaces it.
 _OF_A_BODY = frozenset(
     {b"content-length", b"content-type", b"content-encoding", b"transfer-encoding"}
 )
-_NOT_ASKED = _OF_A_BODY | {b"accept-encoding", b"expect"}
+_NOT_FORWARDED = _OF_A_BODY | {b"accept-encoding", b"expect"}
 
 
 @dataclass
 class Answer:
-    """The platform's answer to something it was asked.
+    """The platform's answer to a request of a handler.
 
     Attributes:
-        messages: The ASGI messages, as they came.
+        messages: The ASGI messages, in the order of their arrival.
     """
 
     messages: list[Message] = field(default_factory=list)
 
     async def take(self, message: Message) -> None:
-        """Keep a message; this is an ASGI `send`."""
+        """Store a message. This method is an ASGI `send`."""
         self.messages.append(message)
 
     @property
     def status(self) -> int:
-        """The HTTP status."""
+        """Return the HTTP status."""
         return int(self.messages[0]["status"])
 
     @property
     def headers(self) -> Headers:
-        """Those that hold for another body as well: CORS, request id."""
+        """Return the headers that do not depend on the body, such as CORS and the request id."""
         return [pair for pair in self.messages[0]["headers"] if pair[0] not in _OF_A_BODY]
 
     @property
     def content(self) -> Any:
-        """The body's JSON, or None if it has none."""
+        """Return the parsed JSON of the body, or None if the body is not JSON."""
         return parse(b"".join(each.get("body", b"") for each in self.messages[1:]))
 
 
 @dataclass
 class Request:
-    """A request to the platform, whose body has been read.
+    """A request to the platform whose body has been read.
 
     Attributes:
-        whole: Whether all of the body is here.
-        is_too_large: Whether the rest was not read because there is too much.
-        body: What is here of it.
-        names: What stands in the path where the route has names in braces.
+        is_complete: Whether `body` is the complete body.
+        is_too_large: Whether the body exceeds the limit.
+        body: The part of the body that has been kept.
+        names: The values of the path's parameters.
     """
 
     _app: ASGIApp
@@ -68,7 +69,7 @@ class Request:
     _receive: Receive
     _send: Send
     _messages: list[Message]
-    whole: bool
+    is_complete: bool
     is_too_large: bool
     names: dict[str, str] = field(default_factory=dict)
 
@@ -76,49 +77,63 @@ class Request:
     async def read(
         cls, app: ASGIApp, scope: Scope, receive: Receive, send: Send, *, limit: int
     ) -> Self:
-        """The request, with its body if that has no more than `limit` bytes.
+        """Read a request.
 
-        Of a larger one some more is read, so that the client gets to reading the answer.
+        A body that is too large is read up to `DRAIN_FACTOR` times the limit and not kept.
+
+        Args:
+            app: The platform.
+            scope: The ASGI scope.
+            receive: The ASGI `receive`.
+            send: The ASGI `send`.
+            limit: Maximum size of the body, in bytes.
         """
         messages: list[Message] = []
         size, more = 0, True
-        while more and size <= PATIENCE * limit:
+        while more and size <= DRAIN_FACTOR * limit:
             message = await receive()
             size += len(message.get("body", b""))
             more = message["type"] == "http.request" and message.get("more_body", False)
             if size <= limit:
                 messages.append(message)
-        whole = size <= limit and message["type"] == "http.request"
-        return cls(app, scope, receive, send, messages, whole, size > limit)
+        is_complete = size <= limit and message["type"] == "http.request"
+        return cls(app, scope, receive, send, messages, is_complete, size > limit)
 
     @property
     def platform(self) -> ASGIApp:
-        """What is asked."""
+        """Return the platform to which requests are forwarded."""
         return self._app
 
     @property
     def body(self) -> bytes:
+        """Return the part of the body that has been kept."""
         return b"".join(each.get("body", b"") for each in self._messages)
 
     @property
     def path(self) -> str:
-        """The path below the platform's mount."""
+        """Return the path below the platform's mount."""
         return str(self.scope["path"]).removeprefix(self.scope.get("root_path", ""))
 
     async def pass_on(self) -> None:
-        """Let the platform answer the request as it came."""
+        """Let the platform answer the original request."""
         await self._app(self.scope, _replay(self._messages, self._receive), self._send)
 
-    async def ask(self, method: str, path: str, body: Any = None) -> Answer:
-        """Ask the platform something else on behalf of the same caller."""
+    async def call(self, method: str, path: str, body: Any = None) -> Answer:
+        """Send another request to the platform with the caller's headers, and return the answer.
+
+        Args:
+            method: The HTTP method.
+            path: The path below the platform's mount.
+            body: The body, which is sent as JSON. None: no body.
+        """
         answer = Answer()
         await self.forward(method, path, body, answer.take)
         return answer
 
     async def forward(self, method: str, path: str, body: Any, send: Send) -> None:
-        """The same, with each message of the answer sent to `send`."""
+        """Send another request as `call` does, and pass each message of the answer to `send`."""
         content = b"" if body is None else json.dumps(body).encode()
-        headers = [pair for pair in self.scope["headers"] if pair[0].lower() not in _NOT_ASKED]
+        headers = [pair for pair in self.scope["headers"] if pair[0].lower() not in _NOT_FORWARDED]
         headers += [
             (b"content-type", b"application/json"),
             (b"content-length", str(len(content)).encode()),
@@ -136,7 +151,11 @@ class Request:
         await self._app(scope, _replay([message], self._receive), send)
 
     async def forward_unless(self, status: int, path: str, body: Any) -> Answer | None:
-        """Let the platform answer a POST, unless with `status`: that answer is returned."""
+        """Send a POST to the platform and pass on its answer, unless it has the status `status`.
+
+        Returns:
+            The answer with that status, which has not been sent. None: the answer has been sent.
+        """
         held = Answer()
 
         async def send(message: Message) -> None:
@@ -151,37 +170,56 @@ class Request:
         return held if held.messages else None
 
     async def send(self, message: Message) -> None:
-        """Answer with one ASGI message."""
+        """Send one ASGI message to the client."""
         await self._send(message)
 
     async def relay(self, answer: Answer) -> None:
-        """Answer as the platform has."""
+        """Send an answer of the platform to the client."""
         for message in answer.messages:
             await self._send(message)
 
     async def answer(self, content: Any, like: Answer, *, status: int = 200) -> None:
-        """Answer with JSON, and the headers that the platform gave its answer."""
+        """Answer with JSON and with the headers of an answer of the platform.
+
+        Args:
+            content: The content of the body.
+            like: The answer whose headers are used.
+            status: The HTTP status.
+        """
         await self.respond(JSONResponse(content, status), like.headers)
 
     async def respond(self, response: Response, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Answer with a response of our own."""
+        """Send a response with additional headers."""
         response.raw_headers += headers
         await response(self.scope, self._receive, self._send)
 
     async def refuse(self, status: int, content: Any) -> None:
-        """Refuse the request, once it is certain that the caller may ask anything at all."""
-        nothing = "/threads/00000000-0000-0000-0000-000000000000"
-        probe = await self.ask("GET", nothing)
+        """Refuse the request.
+
+        A request to the platform first checks the caller. If the platform answers 401 or 403, its
+        answer is sent instead: a caller without rights must not see the reason.
+        """
+        missing_thread = "/threads/00000000-0000-0000-0000-000000000000"
+        probe = await self.call("GET", missing_thread)
         if probe.status in (401, 403):
             await self.relay(probe)
             return
-        # What has not been read of the body would be taken for the next request.
+        # Close the connection: the server would take the unread rest for the next request.
         close = [(b"connection", b"close")] if self.is_too_large else []
         await self.respond(JSONResponse(content, status), [*probe.headers, *close])
 
 
 async def read_body(request: Request, model: type[Body], otherwise: bytes = b"") -> Body | None:
-    """The body, or `otherwise` where there is none, as a `model`; None once the request is refused."""
+    """Parse the body of a request. If it is invalid, refuse the request with 422.
+
+    Args:
+        request: The request.
+        model: The model of the body.
+        otherwise: The JSON that replaces an empty body.
+
+    Returns:
+        The body as a `model`. None: the request has been refused.
+    """
     try:
         return model.model_validate_json(request.body or otherwise)
     except ValidationError as error:
@@ -193,7 +231,10 @@ async def read_body(request: Request, model: type[Body], otherwise: bytes = b"")
 
 
 def parse(body: bytes) -> Any:
-    """The JSON in a body, or None if it has none. The encoding is UTF-8, by which it was counted."""
+    """Parse a body as JSON. Return None if the body is not JSON.
+
+    The encoding is UTF-8, as in the check of the JSON limits. A different one could bypass them.
+    """
     try:
         return json.loads(body.decode())
     except (ValueError, RecursionError):

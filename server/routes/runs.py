@@ -1,10 +1,10 @@
-"""Runs without a thread, of agents that have the thread policy: they run on a thread all the same.
+"""Runs without a thread, for agents under the thread policy: give each run a thread.
 
-`/runs`, `/runs/wait` and `/runs/stream` go on with the only thread that can be
-resumed, or make a new one in the transaction that makes the run;
-`Content-Location` names it. Where several could be resumed there is no run:
-`/runs/wait` answers with a state and `/runs/stream` with a `values` event in
-which the assistant asks which one, and `/runs`, which has to name a run, with 409.
+`/runs`, `/runs/wait` and `/runs/stream` resume the thread if exactly one can be resumed. If none
+can be resumed, they create a thread in the transaction that creates the run. `Content-Location`
+names the thread. If several threads can be resumed, no run starts and the assistant asks the user
+to choose: `/runs/wait` answers with a state, `/runs/stream` with a `values` event, and `/runs`,
+whose answer must be a run, with 409.
 """
 
 import json
@@ -18,18 +18,18 @@ from server.routes.forwarding import Answer, Request, parse
 from server.routes.threads import resolution
 from threadhold.hooks import noting
 
-# A thread may be locked between the moment it is found and its run: then another is found.
+# Another request can lock a thread after it is found and before its run starts. Then search again.
 ATTEMPTS = 3
 
 
 async def start(request: Request, agents: frozenset[str]) -> None:
-    """Run on the thread that the policy finds or makes; leave other agents' runs alone."""
+    """Start a run on the thread that the policy finds or creates. Pass on runs of other agents."""
     run = parse(request.body)
-    resumes = isinstance(run, dict) and (run.get("command") or {})
+    command = isinstance(run, dict) and (run.get("command") or {})
     if (
         not isinstance(run, dict)
-        # Without a thread there is nothing to resume, which the platform says.
-        or (isinstance(resumes, dict) and resumes.get("resume"))
+        # A command cannot resume an interrupt without a thread. The platform refuses it.
+        or (isinstance(command, dict) and command.get("resume"))
         or await _agent(request, run.get("assistant_id")) not in agents
     ):
         await request.pass_on()
@@ -45,7 +45,12 @@ async def start(request: Request, agents: frozenset[str]) -> None:
 
 
 async def _attempt(request: Request, run: dict[str, Any]) -> Answer | None:
-    """Start the run; None once the request is answered, else the refusal of a thread just locked."""
+    """Start the run on a thread that can be resumed, or on a new thread.
+
+    Returns:
+        None: the request has been answered. Otherwise the refusal of a thread that was locked
+        meanwhile.
+    """
     kind = request.path.removeprefix("/runs")
     new = {**run, "if_not_exists": "create"}
     with noting(resolve=True):
@@ -73,19 +78,19 @@ def _is_locked(refusal: Answer) -> bool:
 
 
 async def _agent(request: Request, assistant_id: Any) -> str | None:
-    """The graph of an assistant, which is named by its id or by the graph itself."""
+    """Return the graph of an assistant. The id of an assistant may be the id of its graph."""
     if not isinstance(assistant_id, str):
         return None
     try:
         identifier = UUID(assistant_id)
     except ValueError:
         return assistant_id
-    answer = await request.ask("GET", f"/assistants/{identifier}")
+    answer = await request.call("GET", f"/assistants/{identifier}")
     return answer.content.get("graph_id") if answer.status == 200 else None
 
 
 async def _offer(request: Request, choice: dict[str, Any], refusal: Answer) -> None:
-    """Answer with what the user can choose from."""
+    """Answer with the threads among which the user can choose."""
     state = {
         "messages": [{"type": "ai", "id": str(uuid4()), "content": choice["message"]}],
         "thread_choice": choice,

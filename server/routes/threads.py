@@ -1,11 +1,12 @@
-"""Threads: which one to go on with, a new one in place of a locked one, and archived ones.
+"""Threads: find the thread to continue, replace a locked thread, and search archived threads.
 
-`POST /threads/resolve {agent, website? | rule_name?, payload?}` answers what
-starting without a thread means: `resume` the only one that can be resumed,
-`choose` among several, or `create`, which has been done.
-`POST /threads/{thread_id}/resume {website? | rule_name?, payload?}` opens a new thread
-for a locked one's context, or for another one, when an open thread locks.
-Searches and counts take `include_archived`.
+`POST /threads/resolve {agent, website? | rule_name?, payload?}` finds or creates the thread of a
+context. The answer is `resume` if exactly one thread can be resumed, `choose` if several can, and
+`create` if the route has created a thread.
+`POST /threads/{thread_id}/resume {website? | rule_name?, payload?}` opens a new thread that
+replaces this one, for the same context or for another one. If this thread is open and the context
+is another one, this thread is locked.
+Searches and counts accept `include_archived`.
 """
 
 from typing import Any
@@ -15,13 +16,13 @@ from pydantic import BaseModel, ConfigDict, field_validator
 
 from contexts.keys import CONTEXT
 from contexts.policy_status import THREAD_RESOLVED, PolicyStatus
-from hooks.decisions import decided
+from hooks.decisions import record_decision
 from server.routes.forwarding import Answer, Request, parse, read_body
 from threadhold.hooks import noting
 
 
 class Context(BaseModel):
-    """What a session is about."""
+    """The context of a thread: a website, or a rule with its payload."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -31,19 +32,19 @@ class Context(BaseModel):
 
     @field_validator("website", "rule_name")
     @classmethod
-    def _is_said(cls, text: str | None) -> str | None:
-        # As forms send what nobody has filled in.
+    def _drop_blank(cls, text: str | None) -> str | None:
+        # Forms send a blank text for an empty field.
         return text if text is not None and text.strip() else None
 
 
 class Start(Context):
-    """Who wants to start, and about what."""
+    """The agent and the context for which a thread is found or created."""
 
     agent: str
 
 
 def resolution(answer: Answer) -> dict[str, Any] | None:
-    """What to do instead of creating a thread, if the policy said so."""
+    """Return the policy's alternative to a new thread, or None if the answer is something else."""
     content = answer.content if answer.status == 409 else None
     if not isinstance(content, dict) or content.get("error") != THREAD_RESOLVED:
         return None
@@ -51,7 +52,7 @@ def resolution(answer: Answer) -> dict[str, Any] | None:
 
 
 async def resolve(request: Request, agents: frozenset[str]) -> None:
-    """Answer `{"action": "resume" | "choose" | "create", ...}`."""
+    """Find or create a thread, and answer `{"action": "resume" | "choose" | "create", ...}`."""
     start = await read_body(request, Start)
     if start is None:
         return
@@ -60,18 +61,18 @@ async def resolve(request: Request, agents: frozenset[str]) -> None:
         return
     with noting(resolve=True):
         body = {"metadata": start.model_dump(exclude_none=True)}
-        await _resolved(request, await request.ask("POST", "/threads", body))
+        await _answer_resolution(request, await request.call("POST", "/threads", body))
 
 
 async def resume(request: Request, agents: frozenset[str]) -> None:
-    """Open a new thread in place of one that is locked, or whose user goes on to another context.
+    """Open a new thread in place of a locked thread, or of an open thread with another context.
 
-    A thread that is open and of the context asked for is answered itself.
+    If the thread is open and already has the requested context, the answer names that thread.
     """
     wanted = await read_body(request, Context, otherwise=b"{}")
     if wanted is None:
         return
-    found = await request.ask("GET", f"/threads/{request.names['thread_id']}")
+    found = await request.call("GET", f"/threads/{request.names['thread_id']}")
     if found.status != 200:
         await request.relay(found)
         return
@@ -81,31 +82,31 @@ async def resume(request: Request, agents: frozenset[str]) -> None:
         await request.answer(_no_policy(f"Thread {thread_id}"), found, status=409)
         return
     if not context and metadata["status"] == PolicyStatus.OPEN:
-        decided("thread_resumed", agent, thread_id)
+        record_decision("thread_resumed", agent, thread_id)
         await request.answer({"action": "resume", "thread_id": thread_id}, found)
         return
     context = context or {key: metadata[key] for key in CONTEXT if metadata.get(key) is not None}
     body = {"metadata": {"agent": agent, **context, "resumed_from": thread_id}}
     with noting(replaces=UUID(thread_id)):
-        await _resolved(request, await request.ask("POST", "/threads", body))
+        await _answer_resolution(request, await request.call("POST", "/threads", body))
 
 
 async def search(request: Request, agents: frozenset[str]) -> None:
-    """Let the platform search or count, among archived threads too if the body asks for them."""
+    """Let the platform search or count. Include archived threads if the body says so."""
     body = parse(request.body) if b"include_archived" in request.body else None
     if not isinstance(body, dict) or "include_archived" not in body:
         await request.pass_on()
         return
     wanted = body.pop("include_archived")
     if not isinstance(wanted, bool):
-        await request.refuse(422, {"detail": "`include_archived` must be true or false"})
+        await request.refuse(422, {"detail": "include_archived: must be true or false"})
         return
     with noting(include_archived=wanted):
-        await request.relay(await request.ask("POST", request.path, body))
+        await request.relay(await request.call("POST", request.path, body))
 
 
-async def _resolved(request: Request, answer: Answer) -> None:
-    """Answer with the thread to go on with, the new one, or why there is neither."""
+async def _answer_resolution(request: Request, answer: Answer) -> None:
+    """Answer with the thread to resume, the choice, the new thread, or the platform's refusal."""
     if (found := resolution(answer)) is not None:
         await request.answer(found, answer)
     elif answer.status == 200:

@@ -1,8 +1,8 @@
-"""The tutor: a message to it, and what a thread of its keeps.
+"""The tutor: send a message to the tutor, and read the messages and corrections of a thread.
 
 `POST /tutor/chat {message, thread_id?}` answers with events: `thread_id`, a `token` for each
-piece of the answer, a `correction` where something was wrong, and then `end`, or `error` in its
-place. `GET /tutor/threads/{thread_id}/messages`, `/corrections` and `/summary` read the thread.
+piece of the answer, a `correction` for each mistake, and then `end`, or `error` instead.
+`GET /tutor/threads/{thread_id}/messages`, `/corrections` and `/summary` read the thread.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -13,7 +13,7 @@ from langgraph_sdk.schema import StreamPart
 from pydantic import BaseModel, ConfigDict
 
 from server.routes.conversation import UNFINISHED, Json, find_thread, text_of
-from server.routes.events import Event, tell
+from server.routes.events import Event, stream_run
 from server.routes.forwarding import Request, read_body
 
 GRAPH = "tutor"
@@ -21,7 +21,7 @@ ROLES = {"human": "user", "ai": "assistant"}
 
 
 class Chat(BaseModel):
-    """A message to the tutor; without a thread it begins one."""
+    """A message to the tutor. Without `thread_id`, the message creates a thread."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -30,34 +30,37 @@ class Chat(BaseModel):
 
 
 async def chat(request: Request) -> None:
-    """Run the tutor on a message, in its turn if the thread is busy, and stream what it says."""
-    asked = await read_body(request, Chat)
-    if asked is None:
+    """Run the tutor on a message and stream its answer.
+
+    If the thread is busy, the run waits for the earlier runs.
+    """
+    body = await read_body(request, Chat)
+    if body is None:
         return
-    if (problem := _problem(asked.message)) is not None:
+    if (problem := _find_problem(body.message)) is not None:
         await request.refuse(422, {"detail": f"message: {problem}"})
         return
     thread_id = uuid4()
-    if asked.thread_id is not None:
-        found = await find_thread(request, asked.thread_id, GRAPH)
+    if body.thread_id is not None:
+        found = await find_thread(request, body.thread_id, GRAPH)
         if found is None:
             return
         thread_id = found
-    message = _sent(asked.message)
+    message = _make_message(body.message)
     run = {
         "assistant_id": GRAPH,
         "input": {"messages": [message]},
         "stream_mode": ["messages-tuple", "updates"],
         "multitask_strategy": "enqueue",
     }
-    if asked.thread_id is None:
+    if body.thread_id is None:
         run["if_not_exists"] = "create"
-    await tell(request, f"/threads/{thread_id}/runs/stream", run, Lesson(message["id"]))
+    await stream_run(request, f"/threads/{thread_id}/runs/stream", run, TutorEvents(message["id"]))
 
 
-def _sent(text: str) -> Json:
-    """A message of the user's, of this moment: it may have to wait for its turn."""
-    # Here, since it brings the graph, and other projects have another one.
+def _make_message(text: str) -> Json:
+    """Make a message of the user. Its timestamp is the current time, not the start of its run."""
+    # Imported here because the import loads the graph, which other projects do not have.
     from my_agent.tutor.state import TIMESTAMP, now
 
     return {
@@ -68,23 +71,23 @@ def _sent(text: str) -> Json:
     }
 
 
-def _problem(message: str) -> str | None:
-    """What is wrong with a message, if anything."""
+def _find_problem(message: str) -> str | None:
+    """Return what is wrong with a message, or None."""
     from my_agent.tutor.settings import TutorSettings
 
     longest = TutorSettings.from_environment().max_message_length
     if not message.strip():
-        return "Write something"
+        return "must not be blank"
     if len(message) > longest:
-        return f"At most {longest} characters, this has {len(message)}"
+        return f"must have at most {longest} characters; it has {len(message)}"
     return None
 
 
-class Lesson:
-    """What the client is told of a run of the tutor's.
+class TutorEvents:
+    """The events that the client receives of a run of the tutor.
 
     Args:
-        message_id: The message that it is about.
+        message_id: The id of the user's message.
     """
 
     def __init__(self, message_id: str) -> None:
@@ -94,12 +97,12 @@ class Lesson:
         self._error: Json | None = None
 
     def begin(self, thread_id: str, run_id: str) -> Iterator[Event]:
-        """Where the conversation is, for the client to keep."""
+        """Yield the ids of the thread, the run and the message."""
         names = {"thread_id": thread_id, "run_id": run_id, "message_id": self._message_id}
         yield Event("thread_id", names)
 
     def follow(self, part: StreamPart) -> Iterator[Event]:
-        """The answer's tokens, as they come; what else there is waits for the end."""
+        """Yield the answer's tokens. Keep the answer, the corrections and the error for `end`."""
         data: Any = part.data
         if part.event == "messages":
             chunk, metadata = data
@@ -107,42 +110,46 @@ class Lesson:
                 yield Event("token", {"content": text})
         elif part.event == "updates":
             for node, update in data.items():
-                self._note(node, update)
+                self._keep(node, update)
         elif part.event == "error":
             self._error = data
 
-    def _note(self, node: str, update: Any) -> None:
+    def _keep(self, node: str, update: Any) -> None:
         if node == "reply":
             [self._answer] = update["messages"]
         elif node == "correct":
             self._corrections = update["corrections"]
 
     def end(self) -> Iterator[Event]:
-        """The corrections and the whole answer; or why there is none."""
+        """Yield the corrections and the complete answer, or the error."""
         if self._error is not None or self._answer is None:
             yield Event("error", self._error or UNFINISHED)
             return
         for correction in self._corrections:
             yield Event("correction", correction)
-        yield Event("end", {"message": _shown(self._answer)})
+        yield Event("end", {"message": _client_message(self._answer)})
 
 
 async def messages(request: Request) -> None:
-    """All messages of a thread, as `{id, role, content, timestamp}`."""
+    """Answer with all messages of a thread, each as `{id, role, content, timestamp}`."""
 
     def view(state: Json) -> Json:
-        return {"messages": [_shown(each) for each in state["messages"] if each["type"] in ROLES]}
+        return {
+            "messages": [
+                _client_message(each) for each in state["messages"] if each["type"] in ROLES
+            ]
+        }
 
     await _show(request, view)
 
 
 async def corrections(request: Request) -> None:
-    """All corrections of a thread."""
+    """Answer with all corrections of a thread."""
     await _show(request, lambda state: {"corrections": state["corrections"]})
 
 
 async def summary(request: Request) -> None:
-    """What its corrections say, taken together."""
+    """Answer with a summary of a thread's corrections."""
     from my_agent.tutor.summary import summarize
 
     await _show(request, lambda state: dict(summarize(state["corrections"])))
@@ -161,7 +168,7 @@ async def _show(request: Request, view: Callable[[Json], Json]) -> None:
     thread_id = await find_thread(request, request.names["thread_id"], GRAPH)
     if thread_id is None:
         return
-    answer = await request.ask("GET", f"/threads/{thread_id}/state")
+    answer = await request.call("GET", f"/threads/{thread_id}/state")
     if answer.status != 200:
         await request.relay(answer)
         return
@@ -169,12 +176,12 @@ async def _show(request: Request, view: Callable[[Json], Json]) -> None:
     await request.answer({"thread_id": str(thread_id), **view(state)}, answer)
 
 
-def _shown(message: Json) -> Json:
-    """A message as the tutor's clients see it."""
+def _client_message(message: Json) -> Json:
+    """Convert a message to the form that clients receive."""
     return {
         "id": message["id"],
         "role": ROLES[message["type"]],
         "content": text_of(message),
-        # Without one only if a thread of another graph's has been said to be the tutor's.
+        # Only a thread that another graph wrote before can have messages without a timestamp.
         "timestamp": message["additional_kwargs"].get("timestamp"),
     }

@@ -261,4 +261,8 @@ async def test_decisions_are_logged_and_counted(
 def decisions(server: Running, agent: str) -> list[dict[str, Any]]:
     """Return the lines of the log about an agent's threads."""
     lines = [json.loads(line) for line in server.log.read_text().splitlines()]
-    return [line for line in lines if line["event"] == "Thread policy" and line["agent"] == agent]
+    return [
+        line
+        for line in lines
+        if line["event"] == "Thread policy applied" and line["agent"] == agent
+    ]

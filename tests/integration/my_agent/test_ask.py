@@ -103,7 +103,7 @@ async def ask(api: Api, question: str, thread_id: str | None = None) -> Any:
     return await api.post("/api/ask", body)
 
 
-async def hear(api: Api, **body: Any) -> list[Event]:
+async def ask_streamed(api: Api, **body: Any) -> list[Event]:
     """Return the events of a streamed answer."""
     return await api.events("POST", "/api/ask", body, EVENTS)
 
@@ -139,23 +139,23 @@ async def test_question_without_thread_has_no_history(ada: Api, model: OpenAISer
 
 async def test_answer_is_streamed(ada: Api, model: OpenAIServer) -> None:
     model.enqueue(say("It has six levels [1]."))
-    heard = await hear(ada, question=SECOND)
-    assert [each.name for each in heard] == [
+    events = await ask_streamed(ada, question=SECOND)
+    assert [each.name for each in events] == [
         "thread_id",
         *["token"] * 5,
         "citations",
         "end",
     ]
-    data = [json.loads(each.data) for each in heard]
+    data = [json.loads(each.data) for each in events]
     assert "".join(each["content"] for each in data[1:6]) == "It has six levels [1]."
     assert [each["title"] for each in data[6]["citations"]] == ["Skarra Light"]
     assert data[7] == {"answer": "It has six levels [1]."}
     # The first event names the thread to continue with.
     model.enqueue(say("The rewrite"), say("Two words"))
-    again = await hear(ada, question="And?", thread_id=data[0]["thread_id"])
-    told = [json.loads(each.data) for each in again]
-    assert told[0]["thread_id"] == data[0]["thread_id"]
-    assert [each["content"] for each in told[1:-2]] == ["Two ", "words"]
+    again = await ask_streamed(ada, question="And?", thread_id=data[0]["thread_id"])
+    continued = [json.loads(each.data) for each in again]
+    assert continued[0]["thread_id"] == data[0]["thread_id"]
+    assert [each["content"] for each in continued[1:-2]] == ["Two ", "words"]
 
 
 async def test_thread_id_is_sent_before_the_answer(ada: Api, model: OpenAIServer) -> None:
@@ -177,10 +177,10 @@ async def test_thread_id_is_sent_before_the_answer(ada: Api, model: OpenAIServer
 )
 async def test_failed_run_reports_its_cause(ada: Api, model: OpenAIServer, reply: Reply) -> None:
     model.enqueue(reply, reply)
-    heard = await hear(ada, question=FIRST)
-    assert (heard[0].name, heard[-1].name) == ("thread_id", "error")
-    assert "end" not in [each.name for each in heard]
-    assert json.loads(heard[-1].data)["message"].startswith("The model")
+    events = await ask_streamed(ada, question=FIRST)
+    assert (events[0].name, events[-1].name) == ("thread_id", "error")
+    assert "end" not in [each.name for each in events]
+    assert json.loads(events[-1].data)["message"].startswith("The model")
     answer = await ada.http.post("/api/ask", json={"question": FIRST})
     assert answer.status_code == 502
     assert answer.json()["detail"].startswith("The model")
@@ -195,7 +195,7 @@ async def test_cancelled_run_has_no_answer(ada: Api, model: OpenAIServer, action
     model.fallback = say("one two", gate=gate)
     body = {"question": FIRST, "thread_id": thread}
     asking = asyncio.create_task(ada.http.post("/api/ask", json=body))
-    hearing = asyncio.create_task(hear(ada, **body))
+    streaming = asyncio.create_task(ask_streamed(ada, **body))
     async with asyncio.timeout(60):
         # The first run is executing, the second one is queued.
         while len(runs := await ada.get(f"/threads/{thread}/runs")) < 2 or not model.requests:
@@ -204,16 +204,16 @@ async def test_cancelled_run_has_no_answer(ada: Api, model: OpenAIServer, action
         await ada.http.delete(f"/threads/{thread}")
     for run in runs:
         await ada.http.post(f"/threads/{thread}/runs/{run['run_id']}/cancel?action={action}")
-    answer, heard = await asking, await hearing
+    answer, events = await asking, await streaming
     assert answer.status_code == 502
     assert answer.json()["thread_id"] == thread and answer.json()["detail"]
-    assert heard[-1].name == "error" and "citations" not in [each.name for each in heard]
+    assert events[-1].name == "error" and "citations" not in [each.name for each in events]
 
 
 BAD: list[tuple[Any, str]] = [
-    ({"question": ""}, "Ask something"),
-    ({"question": " \n"}, "Ask something"),
-    ({"question": "x" * 101}, "At most 100 characters, this has 101"),
+    ({"question": ""}, "must not be blank"),
+    ({"question": " \n"}, "must not be blank"),
+    ({"question": "x" * 101}, "must have at most 100 characters; it has 101"),
     ({"question": 5}, "valid string"),
     ({"question": None}, "valid string"),
     ({}, "Field required"),
@@ -276,9 +276,9 @@ async def test_thread_of_other_graph_stays_unchanged(ada: Api) -> None:
 
 
 async def test_missing_token_is_rejected(server: Running, model: OpenAIServer) -> None:
-    async with client(server) as nobody:
+    async with client(server) as anonymous:
         for body in ({"question": FIRST}, {"question": ""}, {}):
-            assert (await nobody.http.post("/api/ask", json=body)).status_code == 401
+            assert (await anonymous.http.post("/api/ask", json=body)).status_code == 401
     assert model.requests == []
 
 
@@ -294,14 +294,14 @@ async def test_concurrent_questions_are_answered_in_turn(ada: Api, model: OpenAI
 
 
 async def test_answers_use_the_tenants_own_documents(server: Running, model: OpenAIServer) -> None:
-    told = {}
+    prompts = {}
     for tenant in ("acme", "globex", "initech"):
         async with someone(server, tenant, "ada") as api:
             await ask(api, "What is the plan for the tower?")
-            told[tenant] = model.bodies[-1]["messages"][0]["content"]
-    assert ["violet" in told[each] for each in told] == [True, False, False]
-    assert ["sink" in told[each] for each in told] == [False, True, False]
-    assert all("It has six levels." in each for each in told.values())
+            prompts[tenant] = model.bodies[-1]["messages"][0]["content"]
+    assert ["violet" in prompts[each] for each in prompts] == [True, False, False]
+    assert ["sink" in prompts[each] for each in prompts] == [False, True, False]
+    assert all("It has six levels." in each for each in prompts.values())
 
 
 async def test_client_cannot_choose_its_tenant(ada: Api, model: OpenAIServer) -> None:

@@ -56,7 +56,7 @@ class Talk:
         return [token.text async for token, _ in stream if token.text]
 
 
-def told(body: dict[str, Any]) -> list[tuple[str, str]]:
+def conversation_of(body: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the messages that the model got after the system message."""
     return [(each["role"], each["content"]) for each in body["messages"][1:]]
 
@@ -69,7 +69,7 @@ async def test_first_question_is_searched_unchanged(model_endpoint: OpenAIServer
     system = body["messages"][0]["content"]
     assert system.startswith(prompts.SYSTEM)
     assert "[1] Skarra Light > Tower\nIt has six levels." in system
-    assert told(body) == [("user", STANDING)]
+    assert conversation_of(body) == [("user", STANDING)]
 
 
 async def test_answer_cites_its_passages(model_endpoint: OpenAIServer) -> None:
@@ -109,12 +109,16 @@ async def test_follow_up_is_rewritten_to_stand_alone(
         *("answering", "gpt-4o-mini", "answering")
     ]
     assert rewriting["messages"][0]["content"] == prompts.REWRITE
-    [(_, asked)] = told(rewriting)
+    [(_, asked)] = conversation_of(rewriting)
     lines = asked.splitlines()
     assert lines[1:3] == [f"User: {FIRST}", "Assistant: Forty metres."]
     assert lines[-1] == f"Last question: {SECOND}"
     # The answering model gets the original question and the conversation before it.
-    assert told(answering) == [("user", FIRST), ("assistant", "Forty metres."), ("user", SECOND)]
+    assert conversation_of(answering) == [
+        ("user", FIRST),
+        ("assistant", "Forty metres."),
+        ("user", SECOND),
+    ]
     assert "It has six levels." in answering["messages"][0]["content"]
 
 
@@ -198,11 +202,11 @@ async def test_model_reads_only_the_window_of_200_turns(model_endpoint: OpenAISe
     expected = [
         line for turn in pairs for line in (f"User: question {turn}", f"Assistant: answer {turn}")
     ]
-    [(_, asked)] = told(rewriting)
+    [(_, asked)] = conversation_of(rewriting)
     assert [
         line for line in asked.splitlines() if line.startswith(("User", "Assistant"))
     ] == expected
-    assert [content for _, content in told(answering)] == [
+    assert [content for _, content in conversation_of(answering)] == [
         *(text for turn in pairs for text in (f"question {turn}", f"answer {turn}")),
         SECOND,
     ]

@@ -215,10 +215,10 @@ def test_file_with_io_error_keeps_its_stored_content(
 def test_interrupted_ingestion_continues(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of_passages = embedding.of_passages
 
-    def dies(told: list[str]) -> Iterator[embedding.Vectors]:
-        if "Farol" in told[0]:
+    def dies(texts_of_passages: list[str]) -> Iterator[embedding.Vectors]:
+        if "Farol" in texts_of_passages[0]:
             raise KeyboardInterrupt
-        return of_passages(told)
+        return of_passages(texts_of_passages)
 
     monkeypatch.setattr(embedding, "of_passages", dies)
     with pytest.raises(KeyboardInterrupt):

@@ -55,15 +55,15 @@ async def test_answer_has_usage(model_endpoint: OpenAIServer) -> None:
 async def test_tokens_arrive_before_the_answer_ends(model_endpoint: OpenAIServer) -> None:
     gate = model_endpoint.gate()
     model_endpoint.enqueue(say("one two three", gate=gate))
-    heard: list[str] = []
+    chunks: list[str] = []
     gate.open()
     async for chunk in stream():
         if chunk.text:
             # The endpoint sends the next token only now. If any layer collected the tokens, this
             # would time out.
-            heard.append(chunk.text)
+            chunks.append(chunk.text)
             gate.open()
-    assert heard == ["one ", "two ", "three"]
+    assert chunks == ["one ", "two ", "three"]
     [request] = model_endpoint.requests
     assert request.body["stream"] is True
     assert request.body["stream_options"] == {"include_usage": True}
@@ -140,7 +140,7 @@ async def test_wrong_key_fails_without_retry(
 
 
 @pytest.mark.parametrize(
-    ("refusal", "told", "withheld"),
+    ("refusal", "expected", "withheld"),
     [
         # Errors about the request are passed on.
         (Failure(status=400, message="Context is too long"), "(400): Context is too long", None),
@@ -157,18 +157,18 @@ async def test_http_error_is_explained(
     model_endpoint: OpenAIServer,
     monkeypatch: pytest.MonkeyPatch,
     refusal: Failure,
-    told: str,
+    expected: str,
     withheld: str | None,
 ) -> None:
     monkeypatch.setenv("OPENAI_MAX_RETRIES", "0")
     model_endpoint.enqueue(refusal)
     error = await failure()
-    assert told in str(error)
+    assert expected in str(error)
     assert withheld is None or withheld not in str(error)
 
 
 @pytest.mark.parametrize(
-    ("ending", "told", "cause"),
+    ("ending", "expected", "cause"),
     [
         ("cut", "connection broke", openai.APIConnectionError),
         ("closed", "broke off", type(None)),
@@ -176,15 +176,15 @@ async def test_http_error_is_explained(
     ],
 )
 async def test_incomplete_answer_fails_the_run(
-    model_endpoint: OpenAIServer, ending: Ending, told: str, cause: type[Exception]
+    model_endpoint: OpenAIServer, ending: Ending, expected: str, cause: type[Exception]
 ) -> None:
     model_endpoint.enqueue(Answer(tokens=["The answer ", "is "], ending=ending))
-    heard: list[str] = []
-    with pytest.raises(ModelCallError, match=told) as caught:
+    chunks: list[str] = []
+    with pytest.raises(ModelCallError, match=expected) as caught:
         async for chunk in stream():
-            heard.append(chunk.text)
+            chunks.append(chunk.text)
     assert isinstance(caught.value.__cause__, cause)
-    assert "".join(heard) == "The answer is "
+    assert "".join(chunks) == "The answer is "
     # A retry would send the same tokens twice.
     assert len(model_endpoint.requests) == 1
 
@@ -209,7 +209,7 @@ async def test_endpoint_timeout_fails_the_run(
 ) -> None:
     monkeypatch.setenv("OPENAI_TIMEOUT", "0.2")
     monkeypatch.setenv("OPENAI_MAX_RETRIES", "0")
-    model_endpoint.fallback = say("never heard", gate=model_endpoint.gate())
+    model_endpoint.fallback = say("never sent", gate=model_endpoint.gate())
     with pytest.raises(ModelCallError, match="did not answer in time"):
         [chunk async for chunk in stream()]
     assert "did not answer in time" in str(await failure())

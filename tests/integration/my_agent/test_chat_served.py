@@ -97,7 +97,7 @@ async def test_tokens_arrive_before_the_answer_ends(
     gate = model.gate()
     model.enqueue(say("one two three", gate=gate))
     gate.open()
-    heard = []
+    chunks = []
     async for part in client.runs.stream(
         None, "chat", input=message("hello"), stream_mode="messages-tuple"
     ):
@@ -105,9 +105,9 @@ async def test_tokens_arrive_before_the_answer_ends(
         if part.event == "messages" and part.data[0]["content"]:
             # The endpoint sends the next token only now. If any layer collected the tokens, this
             # would time out.
-            heard.append(part.data[0]["content"])
+            chunks.append(part.data[0]["content"])
             gate.open()
-    assert heard == ["one ", "two ", "three"]
+    assert chunks == ["one ", "two ", "three"]
 
 
 async def test_context_of_run_and_assistant_is_sent_to_the_endpoint(

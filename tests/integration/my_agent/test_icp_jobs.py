@@ -502,8 +502,8 @@ async def test_enrichment_graph_runs_without_server(
     job = await enqueue(tenant, await found(world, tenant, 3))
     known = {"identity": "ada", "tenant_id": tenant}
     thread = {"thread_id": (await row(tenant)).thread_id, "langgraph_auth_user": known}
-    told = graph.astream({"job_id": job.id}, {"configurable": thread}, stream_mode="values")
-    progress = [(state.get("done"), state.get("total")) async for state in told]
+    states = graph.astream({"job_id": job.id}, {"configurable": thread}, stream_mode="values")
+    progress = [(state.get("done"), state.get("total")) async for state in states]
     assert progress == [(None, None), (1, 3), (2, 3), (3, 3), (3, 3)]
     assert (await row(tenant)).status == "done"
 

@@ -1,5 +1,4 @@
-"""The scripted endpoint speaks the protocol: the real clients understand it, and it complains as
-the real API does."""
+"""The scripted endpoint: real clients understand it, and its errors are those of the real API."""
 
 import time
 from collections.abc import AsyncIterator
@@ -17,7 +16,7 @@ from tests.support.openai_server import OpenAIServer, Received, close_connection
 
 
 class Person(BaseModel):
-    """Somebody."""
+    """A person, as structured output."""
 
     name: str
     age: int
@@ -25,7 +24,7 @@ class Person(BaseModel):
 
 @tool
 def weather(city: str) -> str:
-    """The weather in a city."""
+    """Return the weather in a city."""
     return f"sun in {city}"
 
 
@@ -49,7 +48,7 @@ async def client(openai_server: OpenAIServer) -> AsyncIterator[openai.AsyncOpenA
         yield client
 
 
-async def test_a_plain_answer(openai_server: OpenAIServer, model: ChatOpenAI) -> None:
+async def test_plain_answer_is_returned(openai_server: OpenAIServer, model: ChatOpenAI) -> None:
     openai_server.enqueue(say("Hello there"))
     answer = await model.ainvoke("hi you")
     assert answer.text == "Hello there"
@@ -80,10 +79,10 @@ async def test_tools_are_called(
     assert (await with_tools.ainvoke([question, wish, result])).text == "Sunny."
 
 
-# langchain-openai puts the parsed object where the openai package's types expect none.
+# langchain-openai stores the parsed object in a field that the openai package types as None.
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_structured_output(
+async def test_structured_output_is_parsed(
     openai_server: OpenAIServer, model: ChatOpenAI, streamed: bool
 ) -> None:
     openai_server.enqueue(say_json({"name": "Ada", "age": 36}))
@@ -96,9 +95,7 @@ async def test_structured_output(
     assert openai_server.requests[0].body["response_format"]["json_schema"]["name"] == "Person"
 
 
-async def test_a_script_may_look_at_the_request(
-    openai_server: OpenAIServer, model: ChatOpenAI
-) -> None:
+async def test_script_receives_the_request(openai_server: OpenAIServer, model: ChatOpenAI) -> None:
     def parrot(request: Received) -> Reply:
         return say(request.body["messages"][-1]["content"])
 
@@ -112,13 +109,13 @@ async def test_models_are_listed(openai_server: OpenAIServer, client: openai.Asy
     assert [entry.id async for entry in client.models.list()] == ["small", "large"]
 
 
-async def test_a_wrong_key_sees_nothing(client: openai.AsyncOpenAI) -> None:
+async def test_wrong_key_is_rejected(client: openai.AsyncOpenAI) -> None:
     with pytest.raises(openai.AuthenticationError) as caught:
         await client.with_options(api_key="wrong").models.list()
     assert caught.value.code == "invalid_api_key"
 
 
-async def test_a_rate_limit_says_when_to_come_back(
+async def test_rate_limit_sends_retry_after(
     openai_server: OpenAIServer, client: openai.AsyncOpenAI
 ) -> None:
     openai_server.enqueue(rate_limited(1500))
@@ -130,12 +127,14 @@ async def test_a_rate_limit_says_when_to_come_back(
     assert (headers["retry-after-ms"], headers["retry-after"]) == ("1500", "2")
 
 
-async def test_nothing_scripted_is_an_error(openai_server: OpenAIServer, model: ChatOpenAI) -> None:
+async def test_missing_script_is_an_error(openai_server: OpenAIServer, model: ChatOpenAI) -> None:
     with pytest.raises(openai.BadRequestError, match="No reply is scripted"):
         await model.ainvoke("hi")
 
 
-async def test_slow_tokens(openai_server: OpenAIServer, client: openai.AsyncOpenAI) -> None:
+async def test_tokens_can_be_delayed(
+    openai_server: OpenAIServer, client: openai.AsyncOpenAI
+) -> None:
     openai_server.enqueue(Answer(tokens=["a", "b", "c"], delay=0.05))
     stream = await client.chat.completions.create(
         model="m", messages=[{"role": "user", "content": "hi"}], stream=True
@@ -175,7 +174,7 @@ USER = {"role": "user", "content": "hi"}
         ),
     ],
 )
-async def test_bad_requests_are_refused(
+async def test_invalid_requests_are_rejected(
     openai_server: OpenAIServer, client: openai.AsyncOpenAI, body: dict[str, Any], complaint: str
 ) -> None:
     openai_server.enqueue(say("should not be said"))
@@ -183,7 +182,7 @@ async def test_bad_requests_are_refused(
         await client.post("/chat/completions", body=body, cast_to=object)
 
 
-async def test_calling_a_tool_that_was_not_offered_is_a_mistake_of_the_script(
+async def test_script_cannot_call_a_tool_that_was_not_offered(
     openai_server: OpenAIServer, model: ChatOpenAI
 ) -> None:
     openai_server.enqueue(call("weather"))

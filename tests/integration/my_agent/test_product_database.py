@@ -42,26 +42,26 @@ def url(tmp_path: Path) -> str:
     return databases.empty(tmp_path / "data" / "app.db")
 
 
-def test_the_last_scripts_are_the_known_ones() -> None:
+def test_heads_of_scripts_are_the_known_ones() -> None:
     config = Config()
     config.set_main_option("script_location", str(AGENTS / "migrations"))
     assert set(ScriptDirectory.from_config(config).get_heads()) == migrations.HEADS
 
 
-def test_the_scripts_give_the_tables(url: str) -> None:
+def test_scripts_create_the_declared_tables(url: str) -> None:
     product = ProductDatabase(url)
     names = {table.name for table in metadata.sorted_tables}
     with product.read() as connection:
         context = MigrationContext.configure(connection)
         found = compare_metadata(context, metadata)
     product.close()
-    # Tables that only one database has, such as a full-text index, are the scripts' own affair.
+    # Only the scripts know the tables that exist on one database alone, such as a full-text index.
     about = [each for each in found if each[0] not in ("remove_table", "remove_index")]
     assert about == []
     assert all(table.c.get("tenant_id") is not None for table in metadata.sorted_tables), names
 
 
-def test_a_database_of_the_future_is_refused(url: str, tmp_path: Path) -> None:
+def test_database_of_newer_version_is_rejected(url: str, tmp_path: Path) -> None:
     product = ProductDatabase(url)
     with product.write() as connection:
         connection.execute(
@@ -74,7 +74,7 @@ def test_a_database_of_the_future_is_refused(url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "nonsense"])
-def test_what_is_no_database_we_know_is_refused(url: str) -> None:
+def test_unsupported_database_url_is_rejected(url: str) -> None:
     with pytest.raises(ProductDatabaseError, match="DATABASE_URL"):
         ProductDatabase(url)
 
@@ -92,7 +92,7 @@ async def test_it_shares_a_database_with_the_server(url: str, tmp_path: Path) ->
         assert check == [("ok",)]
 
 
-async def test_a_write_that_fails_leaves_nothing(url: str) -> None:
+async def test_failed_write_is_rolled_back(url: str) -> None:
     product = ProductDatabase(url)
     await product.run(lambda c: c.execute(text("CREATE TABLE x (n INTEGER)")), write=True)
     with pytest.raises(ZeroDivisionError), product.write() as connection:
@@ -102,7 +102,7 @@ async def test_a_write_that_fails_leaves_nothing(url: str) -> None:
     product.close()
 
 
-async def test_writes_of_many_threads_all_count(url: str) -> None:
+async def test_concurrent_writes_lose_no_update(url: str) -> None:
     product = ProductDatabase(url)
     await product.run(lambda c: c.execute(text("CREATE TABLE x AS SELECT 0 AS n")), write=True)
 
@@ -116,11 +116,11 @@ async def test_writes_of_many_threads_all_count(url: str) -> None:
     product.close()
 
 
-# --- Postgres: what the server's own connections are, too ---
+# --- Postgres: connections like those of the server ---
 
 
 @pytest.mark.only("postgresql")
-def test_a_session_is_set_up_as_the_servers_are(url: str) -> None:
+def test_session_has_the_servers_parameters(url: str) -> None:
     product, engine = ProductDatabase(url), PostgresEngine(url)
     with product.read() as connection, engine.open() as theirs:
         ours = connection.connection.driver_connection
@@ -133,7 +133,7 @@ def test_a_session_is_set_up_as_the_servers_are(url: str) -> None:
 
 
 @pytest.mark.only("postgresql")
-def test_what_the_url_says_of_the_network_counts(url: str) -> None:
+def test_network_parameters_of_url_are_used(url: str) -> None:
     chosen = make_url(url).update_query_dict({"tcp_user_timeout": "7000", "application_name": "x"})
     product = ProductDatabase(chosen.render_as_string(hide_password=False))
     with product.read() as connection:
@@ -143,11 +143,11 @@ def test_what_the_url_says_of_the_network_counts(url: str) -> None:
 
 
 @pytest.mark.only("postgresql")
-async def test_whoever_stops_in_the_middle_of_a_transaction_holds_nobody_up(url: str) -> None:
+async def test_stopped_transaction_does_not_block_others(url: str) -> None:
     stopped, other = ProductDatabase(url), ProductDatabase(url)
     with pytest.raises(DBAPIError), stopped.write() as connection:
         lock(connection, "x")
-        # Nothing more is said, as by a process that was stopped.
+        # The connection sends nothing more, as if its process were stopped.
         await asyncio.wait_for(other.run(lambda mine: lock(mine, "x"), write=True), PATIENCE)
         connection.execute(text("SELECT 1"))
     for each in (stopped, other):
@@ -155,7 +155,7 @@ async def test_whoever_stops_in_the_middle_of_a_transaction_holds_nobody_up(url:
 
 
 @pytest.mark.only("postgresql")
-async def test_it_takes_few_connections(url: str) -> None:
+async def test_connections_are_limited(url: str) -> None:
     product = ProductDatabase(url)
     asked = text(
         "SELECT count(*) FROM pg_stat_activity, pg_sleep(0.1)"
@@ -167,7 +167,7 @@ async def test_it_takes_few_connections(url: str) -> None:
 
 
 @pytest.mark.only("postgresql")
-async def test_a_migration_lets_others_by_and_says_what_it_waits_for(
+async def test_migration_waits_for_another_and_times_out(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with psycopg.connect(url) as another:

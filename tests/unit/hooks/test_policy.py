@@ -40,12 +40,12 @@ def test_settings_have_the_specified_defaults() -> None:
     ("text", "agents"),
     [("a", ("a",)), (" a , b,", ("a", "b")), ("-", ()), ("a,-", ("a",))],
 )
-def test_agents_are_a_list(
+def test_agents_are_separated_by_commas(
     text: str, agents: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("THREAD_POLICY_AGENTS", text)
     assert settings().thread_policy_agents == agents
-    # The server's settings hold these, and validators of their own.
+    # The server's settings include these settings, and have validators of their own.
     assert load_settings().thread_policy_agents == agents
 
 
@@ -58,7 +58,7 @@ def test_agents_are_a_list(
         {"icp_rule_name": ""},
     ],
 )
-def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_settings_are_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         settings(**wrong)
 
@@ -86,7 +86,7 @@ def test_settings_survive_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
         ({"agent": ["a"]}, None),
     ],
 )
-def test_the_agent_of_a_thread(metadata: dict[str, Any], agent: str | None) -> None:
+def test_agent_of_thread_is_found_in_metadata(metadata: dict[str, Any], agent: str | None) -> None:
     assert policy.agent_of(metadata) == agent
 
 
@@ -101,7 +101,7 @@ def test_the_agent_of_a_thread(metadata: dict[str, Any], agent: str | None) -> N
         ({"rule_name": None, "payload": {"a": 1}}, "icp:Default ICP#"),
     ],
 )
-def test_the_key_of_metadata(metadata: dict[str, Any], key: str) -> None:
+def test_context_key_is_computed_from_metadata(metadata: dict[str, Any], key: str) -> None:
     assert policy.key_of(metadata, settings()).startswith(key)
 
 
@@ -116,55 +116,55 @@ def test_the_key_of_metadata(metadata: dict[str, Any], key: str) -> None:
         ({"payload": {"x": float("nan")}}, "payload"),
     ],
 )
-def test_a_context_that_makes_no_sense_names_its_key(metadata: dict[str, Any], key: str) -> None:
+def test_invalid_context_names_its_key(metadata: dict[str, Any], key: str) -> None:
     with pytest.raises(InvalidContext) as caught:
         policy.key_of(metadata, settings())
     assert caught.value.key == key
     assert str(caught.value)
 
 
-def test_a_thread_is_governed_only_with_a_key_and_a_status_of_ours() -> None:
+def test_governed_thread_has_context_key_and_policy_status() -> None:
     assert policy.is_governed({"context_key": "k", "status": "open"})
     assert policy.is_governed({"context_key": "k", "status": "archived"})
-    # What other apps write under the same name is theirs.
+    # Other applications may use the key `status` for values of their own.
     assert not policy.is_governed({"status": "locked"})
     assert not policy.is_governed({"context_key": "k", "status": "draft"})
     assert not policy.is_governed({})
 
 
-def test_sessions_of_different_owners_never_share_a_name() -> None:
+def test_sessions_of_different_owners_have_different_locks() -> None:
     parts = ["a", "b", "a', 'b", None, "None", 1, "1"]
     owners = [Owner(tenant, user) for tenant in parts for user in parts]
     names = [{Session(owner, "agent", key).name for key in ("a", "b")} for owner in owners]
-    # Threads move between contexts, so that one lock is for all of them.
+    # A thread can change its context, so all contexts share one lock.
     assert [len(each) for each in names] == [1] * len(owners)
     assert len(set.union(*names)) == len(owners)
 
 
-def test_a_thread_follows_those_of_its_agent_and_tenant() -> None:
+def test_thread_may_replace_threads_of_its_agent_and_tenant() -> None:
     session = Session(Owner("t", "u"), "agent", "a")
     assert session.may_follow(Session(Owner("t", "u"), "agent", "b"))
-    # An administrator sees those of others, too.
+    # An administrator also sees the threads of other users.
     assert session.may_follow(Session(Owner("t", "v"), "agent", "a"))
     assert not session.may_follow(Session(Owner("s", "u"), "agent", "a"))
     assert not session.may_follow(Session(Owner("t", "u"), "other", "a"))
 
 
 @given(st.integers(0, 6), st.integers(1, 4), st.booleans())
-def test_never_more_stay_open_than_may(there: int, most: int, single: bool) -> None:
-    chosen = settings(max_open_threads_per_agent=most, single_thread_per_context=single)
+def test_open_threads_stay_within_the_limit(there: int, limit: int, single: bool) -> None:
+    chosen = settings(max_open_threads_per_agent=limit, single_thread_per_context=single)
     threads = list(range(there))
     closed = list(policy.surplus(threads, chosen))
     left = [each for each in threads if each not in closed]
     if single:
-        # With the new one.
-        assert len(left) + 1 <= most
-        assert left == threads[: most - 1]
+        # The new thread counts too.
+        assert len(left) + 1 <= limit
+        assert left == threads[: limit - 1]
     else:
         assert closed == []
 
 
-def test_a_thread_that_makes_room_is_locked() -> None:
+def test_surplus_thread_is_locked() -> None:
     changes = policy.closing(NOW, NOW, settings(), in_flight=False)
     assert changes == {
         "status": "locked",
@@ -173,13 +173,13 @@ def test_a_thread_that_makes_room_is_locked() -> None:
     }
 
 
-def test_a_thread_at_work_waits_for_its_lock() -> None:
+def test_busy_thread_becomes_pending_lock() -> None:
     stale = NOW - timedelta(days=99)
     changes = policy.closing(stale, NOW, settings(), in_flight=True)
     assert changes == {"status": "pending_lock", "reason": "superseded"}
 
 
-def test_a_thread_says_why_it_was_closed() -> None:
+def test_closed_thread_stores_its_reason() -> None:
     for in_flight, status in ((False, "locked"), (True, "pending_lock")):
         closed = policy.closing(
             NOW, NOW, settings(), in_flight=in_flight, reason=policy.CONTEXT_CHANGED
@@ -199,7 +199,9 @@ def test_a_thread_says_why_it_was_closed() -> None:
         ),
     ],
 )
-def test_what_comes_after_a_thread(status: str, same_context: bool, expected: str) -> None:
+def test_succession_depends_on_status_and_context(
+    status: str, same_context: bool, expected: str
+) -> None:
     assert policy.succession(status, same_context=same_context) == expected
 
 
@@ -207,7 +209,7 @@ def test_what_comes_after_a_thread(status: str, same_context: bool, expected: st
     ("days", "archive", "status"),
     [(29.9, True, "locked"), (30.1, True, "archived"), (30.1, False, "locked")],
 )
-def test_a_stale_thread_is_archived(days: float, archive: bool, status: str) -> None:
+def test_stale_thread_is_archived_if_configured(days: float, archive: bool, status: str) -> None:
     chosen = settings(auto_archive_stale_locked=archive)
     changes = policy.closing(NOW - timedelta(days=days), NOW, chosen, in_flight=False)
     assert changes["status"] == status
@@ -216,11 +218,11 @@ def test_a_stale_thread_is_archived(days: float, archive: bool, status: str) -> 
 
 
 @pytest.mark.parametrize(("days", "recent"), [(0, True), (7, True), (7.01, False)])
-def test_the_window_to_resume_in(days: float, recent: bool) -> None:
+def test_thread_is_recent_within_resume_window(days: float, recent: bool) -> None:
     assert policy.is_recent(NOW - timedelta(days=days), NOW, settings()) is recent
 
 
-def test_a_refusal_says_what_to_do() -> None:
+def test_refusal_names_status_and_next_step() -> None:
     body = policy.refusal("t", "locked")
     detail = body.pop("detail")
     assert "thread_locked" in detail
@@ -233,7 +235,7 @@ def test_a_refusal_says_what_to_do() -> None:
     }
 
 
-def test_resolving_none_one_and_several() -> None:
+def test_resolve_creates_resumes_or_offers_choice() -> None:
     one = thread("1", context_key="domain:one.com")
     two = thread("2", 1, context_key="icp:My rule#0011223344556677")
     assert policy.resolve([], settings()) is None
@@ -255,7 +257,7 @@ def test_resolving_none_one_and_several() -> None:
     )
 
 
-def test_three_of_many_are_shown_and_the_number_is_said() -> None:
+def test_choice_shows_three_threads_and_the_total() -> None:
     rows = [thread(str(n), n, context_key=f"domain:c{n}.com") for n in range(5)]
     choice = policy.resolve(rows, settings())
     assert choice is not None
@@ -265,7 +267,7 @@ def test_three_of_many_are_shown_and_the_number_is_said() -> None:
     )
 
 
-def test_labels_that_are_alike_are_told_apart_and_punycode_is_read_out() -> None:
+def test_equal_labels_get_times_and_punycode_is_decoded() -> None:
     rows = [
         thread("1", 0, context_key="icp:Rule#aa"),
         thread("2", 1, context_key="icp:Rule#bb"),
@@ -281,9 +283,7 @@ def test_labels_that_are_alike_are_told_apart_and_punycode_is_read_out() -> None
 
 
 @given(days=st.integers(0, 100), in_flight=st.booleans(), archives=st.booleans())
-def test_an_open_thread_closes_along_the_diagram(
-    days: int, in_flight: bool, archives: bool
-) -> None:
+def test_closing_follows_the_status_diagram(days: int, in_flight: bool, archives: bool) -> None:
     chosen = settings(auto_archive_stale_locked=archives)
     used = NOW - timedelta(days=days)
     closed = policy.closing(used, NOW, chosen, in_flight=in_flight)["status"]

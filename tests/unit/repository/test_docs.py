@@ -69,7 +69,7 @@ def commands(text: str, program: str) -> list[list[str]]:
 
 
 def test_generated_pages_are_current() -> None:
-    assert reference.stale() == [], "run `python -m tools.reference`"
+    assert reference.find_stale() == [], "run `python -m tools.reference`"
 
 
 def test_check_fails_for_a_stale_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,10 +80,10 @@ def test_check_fails_for_a_stale_page(tmp_path: Path, monkeypatch: pytest.Monkey
     for record in DECISIONS:
         (tmp_path / "decisions" / record.name).write_text(record.read_text())
     monkeypatch.setattr(reference, "DOCS", tmp_path)
-    assert reference.stale() == []
+    assert reference.find_stale() == []
     page = tmp_path / "reference" / "settings.md"
     page.write_text(page.read_text().replace("`DATABASE_URL`", "`DATABASE`"))
-    assert reference.stale() == ["reference/settings.md"]
+    assert reference.find_stale() == ["reference/settings.md"]
 
 
 def test_settings_page_has_every_setting() -> None:
@@ -97,7 +97,7 @@ def test_settings_page_has_every_setting() -> None:
 
 def test_platform_page_says_what_each_option_means() -> None:
     platform = reference.load(reference.PLATFORM)
-    meanings = reference.described(platform.__doc__)
+    meanings = reference.parse_arguments(platform.__doc__)
     assert set(inspect.signature(platform).parameters) == {
         name for name in meanings if meanings[name]
     }
@@ -109,9 +109,9 @@ def test_site_that_loads_from_another_host_is_found(tmp_path: Path) -> None:
         '<link rel="canonical" href="https://example.com/"><a href="https://example.com">x</a>'
         '<script src="assets/own.js"></script>'
     )
-    assert offline.loaded_from_outside(tmp_path) == []
+    assert offline.find_external(tmp_path) == []
     page.write_text('<link rel=stylesheet href="https://fonts.example/css">')
-    assert offline.loaded_from_outside(tmp_path) == ["index.html: https://fonts.example/css"]
+    assert offline.find_external(tmp_path) == ["index.html: https://fonts.example/css"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -1,4 +1,4 @@
-"""How the stream of a run becomes a product's own events, whatever pieces it comes in."""
+"""Product events: the stream of a run is translated, for any sizes of its chunks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +9,7 @@ from langgraph_sdk.schema import StreamPart
 from starlette.responses import JSONResponse, StreamingResponse
 
 from server.routes import ProductRoutes
-from server.routes.events import Event, tell
+from server.routes.events import Event, stream_run
 from server.routes.forwarding import Request
 
 RUN = "/api/threads/t1/runs/r1"
@@ -22,8 +22,8 @@ STREAM = (
 )
 
 
-class Story:
-    """Tells what was said, and what is known of the run."""
+class Translator:
+    """Passes on the run's data, with the ids of the run."""
 
     def begin(self, thread_id: str, run_id: str) -> Iterator[Event]:
         yield Event("begin", [thread_id, run_id])
@@ -38,19 +38,19 @@ class Story:
 
 
 async def route(request: Request) -> None:
-    await tell(request, "/threads/t1/runs/stream", {"input": 1}, Story())
+    await stream_run(request, "/threads/t1/runs/stream", {"input": 1}, Translator())
 
 
 async def answer(platform: Any) -> httpx.Response:
-    app = ProductRoutes(platform, max_body_bytes=100, products={"POST /tell": route})
+    app = ProductRoutes(platform, max_body_bytes=100, products={"POST /stream": route})
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://test"
     ) as client:
-        return await client.post("/tell", content="{}")
+        return await client.post("/stream", content="{}")
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 50, len(STREAM)])
-async def test_events_are_told_as_they_come(size: int) -> None:
+async def test_events_are_translated_as_they_arrive(size: int) -> None:
     asked: list[Any] = []
 
     async def pieces() -> Any:
@@ -62,14 +62,14 @@ async def test_events_are_told_as_they_come(size: int) -> None:
         headers = {"content-location": RUN, "x-of": "the platform", "content-type": "x/y"}
         await StreamingResponse(pieces(), headers=headers)(scope, receive, send)
 
-    told = await answer(platform)
+    response = await answer(platform)
     assert asked == [
         ("POST", "/threads/t1/runs/stream", b'{"on_disconnect": "continue", "input": 1}')
     ]
-    assert told.status_code == 200
-    assert told.headers["x-of"] == "the platform"
-    assert told.headers.get_list("content-type") == ["text/event-stream; charset=utf-8"]
-    assert told.text == (
+    assert response.status_code == 200
+    assert response.headers["x-of"] == "the platform"
+    assert response.headers.get_list("content-type") == ["text/event-stream; charset=utf-8"]
+    assert response.text == (
         'event: begin\ndata: ["t1", "r1"]\n\n'
         ": heartbeat\n\n"
         'event: said\ndata: "caf\\u00e9"\n\n'
@@ -79,10 +79,10 @@ async def test_events_are_told_as_they_come(size: int) -> None:
     )
 
 
-async def test_what_the_platform_refuses_is_answered_in_its_words() -> None:
+async def test_refusal_of_platform_is_passed_on() -> None:
     refusal = JSONResponse({"detail": "Thread not found"}, 404, {"x-of": "the platform"})
-    told = await answer(refusal)
-    assert told.status_code == 404
-    assert told.json() == {"detail": "Thread not found"}
-    assert told.headers["content-type"] == "application/json"
-    assert told.headers["x-of"] == "the platform"
+    response = await answer(refusal)
+    assert response.status_code == 404
+    assert response.json() == {"detail": "Thread not found"}
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["x-of"] == "the platform"

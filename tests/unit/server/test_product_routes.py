@@ -1,4 +1,4 @@
-"""Which product routes a project has, and what a request means to them."""
+"""Product routes: which ones a project has, and how they receive requests."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ OURS = ROOT / "my_agent" / "chat" / "graph.py"
 
 
 async def echo(request: Request) -> None:
-    """What the request is, as the route sees it."""
+    """Answer with the request as the route receives it."""
     answer = {"names": request.names, "body": request.body.decode()}
     await request.respond(JSONResponse(answer), [])
 
@@ -53,18 +53,18 @@ def chat_has_routes(monkeypatch: pytest.MonkeyPatch) -> None:
         ("somebody.chat.graph:graph", False),
     ],
 )
-def test_routes_are_offered_where_the_project_serves_our_graph(spec: Any, ours: bool) -> None:
+def test_routes_exist_if_project_serves_our_graph(spec: Any, ours: bool) -> None:
     graphs = read_config({"graphs": {"chat": spec}}).graphs
     assert list(offered(graphs)) == (list(ROUTES) if ours else [])
 
 
 @pytest.mark.usefixtures("chat_has_routes")
-def test_our_graph_under_another_id_offers_nothing() -> None:
+def test_our_graph_under_other_id_has_no_routes() -> None:
     assert offered(read_config({"graphs": {"talk": f"{OURS}:graph"}}).graphs) == {}
 
 
 @pytest.mark.usefixtures("chat_has_routes")
-def test_a_link_to_our_graph_is_our_graph(tmp_path: Path) -> None:
+def test_link_to_our_graph_has_its_routes(tmp_path: Path) -> None:
     (tmp_path / "linked").symlink_to(OURS.parent)
     graphs = read_config({"graphs": {"chat": f"{tmp_path}/linked/graph.py:graph"}}).graphs
     assert list(offered(graphs)) == list(ROUTES)
@@ -90,7 +90,7 @@ PLATFORM = "the platform"
     ],
 )
 @pytest.mark.parametrize("prefix", ["", "/under"])
-async def test_a_route_is_its_method_and_path(
+async def test_route_matches_method_and_path(
     method: str, path: str, answer: Any, prefix: str
 ) -> None:
     app = ProductRoutes(platform, max_body_bytes=10, products=ROUTES)
@@ -99,7 +99,7 @@ async def test_a_route_is_its_method_and_path(
         assert (await client.request(method, prefix + path, content="7")).json() == answer
 
 
-async def test_a_body_that_is_too_large_is_refused_as_the_platform_would() -> None:
+async def test_oversized_body_is_rejected_with_413() -> None:
     app = ProductRoutes(platform, max_body_bytes=10, products=ROUTES)
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://test"
@@ -110,12 +110,10 @@ async def test_a_body_that_is_too_large_is_refused_as_the_platform_would() -> No
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "expected"),
     [("[0,0,0,0]", "too many values: 5 (limit: 4"), ("[[[0]]]", "too deeply: 3 levels (limit: 2")],
 )
-async def test_json_beyond_the_limits_is_refused_before_a_route_parses_it(
-    content: str, said: str
-) -> None:
+async def test_json_beyond_limits_is_rejected_before_the_route(content: str, expected: str) -> None:
     limits = Limits(values=4, depth=2)
     app = ProductRoutes(platform, max_body_bytes=100, limits=limits, products=ROUTES)
     async with httpx.AsyncClient(
@@ -124,11 +122,11 @@ async def test_json_beyond_the_limits_is_refused_before_a_route_parses_it(
         answer = await client.post("/sums", content=content)
         assert (await client.post("/sums", content="[0,0,0]")).status_code == 200
     assert answer.status_code == 422
-    assert said in answer.json()["detail"]
+    assert expected in answer.json()["detail"]
 
 
-async def test_an_error_of_a_route_is_answered_and_one_of_the_platform_left_to_it() -> None:
-    """The platform answers its own, inside of CORS; none is wrapped twice."""
+async def test_route_errors_are_answered_and_platform_errors_pass() -> None:
+    """The platform answers its own errors, inside of CORS. No error is answered twice."""
 
     async def broken(request: Request) -> None:
         raise LookupError("the secret of the route")

@@ -1,4 +1,4 @@
-"""Settings: where their values come from, and which are refused."""
+"""Settings: the sources of values, and invalid values."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from server.settings import Settings
 
 @pytest.fixture(autouse=True)
 def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable and no `.env` of whoever runs the tests."""
+    """Clear the variables and the `.env` of the environment in which the tests run."""
     monkeypatch.chdir(tmp_path)
     for name in Settings.model_fields:
         monkeypatch.delenv(name.upper(), raising=False)
@@ -32,7 +32,7 @@ def test_defaults_serve_a_project_in_the_working_directory() -> None:
     assert settings.allow_private_webhooks is False
 
 
-def test_every_setting_has_a_meaning_and_is_read_somewhere() -> None:
+def test_every_setting_is_described_and_used() -> None:
     root = Path(__file__).parents[3]
     files = [
         path for name in ("server", "hooks", "threadhold") for path in root.glob(f"{name}/**/*.py")
@@ -43,7 +43,7 @@ def test_every_setting_has_a_meaning_and_is_read_somewhere() -> None:
         assert re.search(rf"(?:settings|asked)\.{name}\b", code), f"{name} is read nowhere"
 
 
-def test_the_environment_is_stronger_than_dotenv_and_a_given_value_than_both(
+def test_given_value_overrides_environment_and_dotenv(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".env").write_text("LOG_LEVEL=debug\nMAX_BODY_BYTES=7\nOPENAI_API_KEY=other\n")
@@ -53,7 +53,7 @@ def test_the_environment_is_stronger_than_dotenv_and_a_given_value_than_both(
     assert Settings(max_body_bytes=9).max_body_bytes == 9
 
 
-def test_the_env_of_the_project_is_read_wherever_the_server_starts(
+def test_env_of_the_project_is_read_from_any_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = tmp_path / "project"
@@ -71,7 +71,7 @@ def test_the_env_of_the_project_is_read_wherever_the_server_starts(
     assert settings.shutdown_grace_seconds == 1
 
 
-def test_a_wrong_value_in_the_env_of_the_project_is_refused_by_name(tmp_path: Path) -> None:
+def test_wrong_value_in_the_env_of_the_project_is_refused_by_name(tmp_path: Path) -> None:
     graph = Path(__file__).parents[2] / "graphs" / "echo.py"
     config = {"graphs": {"echo": f"{graph}:graph"}, "env": {"LOG_LEVEL": "loud"}}
     (tmp_path / "langgraph.json").write_text(json.dumps(config))
@@ -79,7 +79,7 @@ def test_a_wrong_value_in_the_env_of_the_project_is_refused_by_name(tmp_path: Pa
         load_settings()
 
 
-def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("N_JOBS_PER_WORKER", "")
     assert Settings().n_jobs_per_worker is None
 
@@ -89,7 +89,7 @@ def test_origins_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> Non
     assert Settings().cors_allow_origins == ("https://a.example", "https://b.example")
 
 
-def test_signatures_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_algorithms_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JWT_ALGORITHMS", "RS256, EdDSA,")
     assert Settings().jwt_algorithms == ("RS256", "EdDSA")
 
@@ -109,7 +109,7 @@ def test_signatures_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> 
         ("SHUTDOWN_GRACE_SECONDS", "-1"),
     ],
 )
-def test_a_value_it_cannot_have_is_refused_by_name(
+def test_invalid_value_is_rejected_by_name(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv(name, value)
