@@ -1,4 +1,4 @@
-"""An issuer's keys: which are taken, when they are read again, and what an issuer may not do."""
+"""An issuer's keys: which are accepted, and when they are read again."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from tests.support.issuer import public_jwk, published
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable of whoever runs the tests."""
+    """Remove the identity variables of the environment that runs the tests."""
     for name in IdentitySettings.model_fields:
         monkeypatch.delenv(name.upper(), raising=False)
 
@@ -26,7 +26,7 @@ EVERY = 30.0
 
 
 class Clock:
-    """Seconds that pass when told."""
+    """A clock that tests set by hand."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -40,7 +40,7 @@ def document(*keys: Any) -> bytes:
 
 
 class Source:
-    """A JWKS, and how often it has been read."""
+    """A JWKS that counts how often it is read."""
 
     def __init__(self, *keys: Any) -> None:
         self.keys = list(keys)
@@ -63,7 +63,7 @@ def key_set(source: Source, clock: Clock) -> KeySet:
     return KeySet(source, sorted(ALL), EVERY, clock)
 
 
-async def test_keys_are_read_when_first_asked_for_and_then_known(clock: Clock) -> None:
+async def test_keys_are_read_on_first_use_and_then_cached(clock: Clock) -> None:
     source = Source(public_jwk("RS256", "a"), public_jwk("ES256", "b"))
     keys = key_set(source, clock)
     assert source.reads == 0
@@ -74,7 +74,7 @@ async def test_keys_are_read_when_first_asked_for_and_then_known(clock: Clock) -
     assert source.reads == 1
 
 
-async def test_a_flood_of_unknown_ids_reads_once_an_interval(clock: Clock) -> None:
+async def test_many_unknown_key_ids_cause_one_read_per_interval(clock: Clock) -> None:
     """CVE-2026-48524: each unknown `kid` made a request to the issuer."""
     source = Source(public_jwk("RS256", "a"))
     keys = key_set(source, clock)
@@ -88,7 +88,7 @@ async def test_a_flood_of_unknown_ids_reads_once_an_interval(clock: Clock) -> No
     assert source.reads == 2
 
 
-async def test_an_issuer_changes_its_keys(clock: Clock) -> None:
+async def test_changed_keys_are_read_when_an_unknown_id_arrives(clock: Clock) -> None:
     source = Source(public_jwk("RS256", "old"))
     keys = key_set(source, clock)
     assert await keys.find("old") is not None
@@ -99,7 +99,7 @@ async def test_an_issuer_changes_its_keys(clock: Clock) -> None:
     assert await keys.find("old") is None
 
 
-async def test_a_key_taken_back_is_forgotten_in_time(clock: Clock) -> None:
+async def test_withdrawn_key_is_dropped_after_its_maximum_age(clock: Clock) -> None:
     source = Source(public_jwk("RS256", "a"), public_jwk("RS256", "b"))
     keys = key_set(source, clock)
     assert await keys.find("a") is not None
@@ -109,7 +109,7 @@ async def test_a_key_taken_back_is_forgotten_in_time(clock: Clock) -> None:
     assert await keys.find("b") is not None
 
 
-async def test_an_issuer_that_is_down_leaves_its_keys_good(clock: Clock) -> None:
+async def test_known_keys_stay_valid_while_the_issuer_is_down(clock: Clock) -> None:
     source = Source(public_jwk("RS256", "a"))
     keys = key_set(source, clock)
     assert await keys.find("a") is not None
@@ -121,7 +121,7 @@ async def test_an_issuer_that_is_down_leaves_its_keys_good(clock: Clock) -> None
     assert source.reads == 6, "and it is asked no more often than else"
 
 
-async def test_nobody_with_a_known_key_waits_for_an_issuer_that_is_down(clock: Clock) -> None:
+async def test_known_key_does_not_wait_for_an_issuer_that_is_down(clock: Clock) -> None:
     source = Source(public_jwk("RS256", "a"))
     answers = threading.Event()
     answers.set()
@@ -144,7 +144,7 @@ async def test_nobody_with_a_known_key_waits_for_an_issuer_that_is_down(clock: C
     assert source.reads == 3
 
 
-async def test_an_issuer_that_is_down_at_first_is_asked_again(clock: Clock) -> None:
+async def test_issuer_that_is_down_at_first_is_asked_again(clock: Clock) -> None:
     source = Source(public_jwk("RS256", "a"))
     source.error = OSError("down")
     keys = key_set(source, clock)
@@ -156,14 +156,14 @@ async def test_an_issuer_that_is_down_at_first_is_asked_again(clock: Clock) -> N
     assert await keys.find("a") is not None
 
 
-async def test_a_token_without_an_id_means_the_only_key(clock: Clock) -> None:
+async def test_token_without_key_id_uses_the_only_key(clock: Clock) -> None:
     source = Source(public_jwk("RS256", "a"))
     assert await key_set(source, clock).find(None) is not None
     source.keys.append(public_jwk("ES256", "b"))
     assert await key_set(source, clock).find(None) is None
 
 
-async def test_who_gives_up_waiting_leaves_the_reading_to_others(clock: Clock) -> None:
+async def test_cancelled_lookup_does_not_cancel_the_shared_read(clock: Clock) -> None:
     source = Source(public_jwk("RS256", "a"))
     keys = key_set(source, clock)
     first, second = (asyncio.create_task(keys.find("a")) for _ in range(2))
@@ -194,7 +194,7 @@ async def test_who_gives_up_waiting_leaves_the_reading_to_others(clock: Clock) -
     ],
     ids=lambda bad: ",".join(bad)[:40] if isinstance(bad, dict) else str(bad),
 )
-def test_only_public_keys_for_signatures_are_taken(bad: Any) -> None:
+def test_only_public_signature_keys_are_accepted(bad: Any) -> None:
     good = public_jwk("EdDSA", "good")
     assert set(parse(document(bad, good), ALL)) == {"good"}
     with pytest.raises(ValueError, match="no key for"):
@@ -204,26 +204,26 @@ def test_only_public_keys_for_signatures_are_taken(bad: Any) -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"{}", b"[]", b"x", b'{"keys": {}}', b'{"keys": []}', b"[" * 10**5, b"\xff"]
 )
-def test_what_is_no_jwks_is_refused(text: bytes) -> None:
+def test_invalid_jwks_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match="JWKS"):
         parse(text, ALL)
 
 
-def test_only_the_algorithms_set_up_are_taken() -> None:
+def test_only_keys_of_configured_algorithms_are_accepted() -> None:
     everything = document(*(public_jwk(name, name) for name in sorted(ALL)))
     assert set(parse(everything, frozenset(["ES256"]))) == {"ES256"}
 
 
-# --- over http, and from files ----------------------------------------------
+# --- keys over HTTP and from files ------------------------------------------
 
 
-def test_an_answer_is_the_document() -> None:
+def test_jwks_is_fetched_over_http() -> None:
     with published(public_jwk("RS256")) as jwks:
         assert set(parse(fetch(jwks.url), ALL)) == {"one"}
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 404, 500])
-def test_no_other_answer_is_followed_or_read(status: int) -> None:
+def test_redirects_and_error_answers_are_not_followed(status: int) -> None:
     with published(public_jwk("RS256")) as jwks:
         jwks.status, jwks.headers = status, {"location": "file:///etc/passwd"}
         with pytest.raises(ValueError, match=str(status)):
@@ -231,14 +231,14 @@ def test_no_other_answer_is_followed_or_read(status: int) -> None:
         assert jwks.asked == 1
 
 
-def test_a_document_without_end_is_not_read_to_its_end() -> None:
+def test_jwks_that_is_too_large_is_refused() -> None:
     with published(public_jwk("RS256")) as jwks:
         jwks.padding = MAX_JWKS_BYTES
         with pytest.raises(ValueError, match="too large"):
             fetch(jwks.url)
 
 
-async def test_an_issuer_that_says_nothing_is_given_up_and_stops_no_loop() -> None:
+async def test_silent_issuer_times_out_without_blocking_the_event_loop() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
@@ -258,7 +258,7 @@ async def test_an_issuer_that_says_nothing_is_given_up_and_stops_no_loop() -> No
         assert turns > 50
 
 
-async def test_a_file_of_keys_is_read_again_when_they_change(tmp_path: Path) -> None:
+async def test_changed_key_file_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "jwks.json"
     path.write_bytes(document(public_jwk("RS256", "a")))
     asked: dict[str, Any] = {"jwt_jwks_file": path, "jwt_jwks_interval_seconds": 0.001}
@@ -271,7 +271,7 @@ async def test_a_file_of_keys_is_read_again_when_they_change(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("content", [None, b"", b'{"keys": []}'])
-def test_a_file_without_keys_is_refused_at_start_up(tmp_path: Path, content: bytes | None) -> None:
+def test_file_without_keys_is_refused_at_startup(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "jwks.json"
     if content is not None:
         path.write_bytes(content)

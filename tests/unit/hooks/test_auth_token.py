@@ -1,4 +1,4 @@
-"""Which tokens are believed, and that nothing else is."""
+"""Which tokens are accepted and which are refused."""
 
 import json
 import logging
@@ -28,7 +28,7 @@ HS256 = {"alg": "HS256", "typ": "JWT"}
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable of whoever runs the tests."""
+    """Remove the identity variables of the environment that runs the tests."""
     for name in IdentitySettings.model_fields:
         monkeypatch.delenv(name.upper(), raising=False)
 
@@ -41,20 +41,20 @@ def settings(**given: Any) -> IdentitySettings:
 
 
 def scope(headers: dict[str, str] | None = None, **changes: Any) -> dict[str, Any]:
-    """A request from this machine."""
+    """Make the scope of a request from this machine."""
     sent = {"host": "127.0.0.1:8123", **(headers or {})}
     raw = [(name.encode(), value.encode()) for name, value in sent.items()]
     return {"type": "http", "client": ("127.0.0.1", 5), "headers": raw, **changes}
 
 
-async def believed(sent: str, **given: Any) -> User:
+async def identify(sent: str, **given: Any) -> User:
     return await Authenticator(settings(**given)).identify(scope(bearer(sent)))
 
 
 async def is_refused(sent: str, **given: Any) -> bool:
-    """Whether it is, in the one answer that all refusals have."""
+    """Check that the token is refused with the one answer that all refusals share."""
     with pytest.raises(NotAuthenticated) as refused:
-        await believed(sent, **given)
+        await identify(sent, **given)
     answer = refused.value.response()
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
@@ -64,15 +64,15 @@ async def is_refused(sent: str, **given: Any) -> bool:
 
 @pytest.fixture
 def jwks(tmp_path: Path) -> Path:
-    """One key of each kind, in a file."""
+    """Write one key of each kind to a file."""
     path = tmp_path / "jwks.json"
     keys = [public_jwk(algorithm, algorithm) for algorithm in ("RS256", "ES256", "EdDSA")]
     path.write_text(json.dumps({"keys": keys}))
     return path
 
 
-async def test_a_good_token_says_who_asks() -> None:
-    user = await believed(token(roles=["tenant_admin"]))
+async def test_valid_token_identifies_its_user() -> None:
+    user = await identify(token(roles=["tenant_admin"]))
     assert user["identity"] == user["user_id"] == user["display_name"] == "ada"
     assert user["tenant_id"] == "acme"
     assert user["roles"] == user["permissions"] == ["tenant_admin"]
@@ -80,32 +80,32 @@ async def test_a_good_token_says_who_asks() -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
-async def test_an_issuers_public_key_verifies_its_tokens(jwks: Path, algorithm: str) -> None:
+async def test_public_key_of_the_issuer_verifies_its_tokens(jwks: Path, algorithm: str) -> None:
     sent = token(algorithm, algorithm)
-    assert (await believed(sent, jwt_jwks_file=jwks))["identity"] == "ada"
+    assert (await identify(sent, jwt_jwks_file=jwks))["identity"] == "ada"
     assert await is_refused(token(algorithm, "another"), jwt_jwks_file=jwks)
 
 
-async def test_claims_may_have_other_names() -> None:
+async def test_claim_names_can_be_configured() -> None:
     sent = token(sub=None, tenant_id=None, email="a@b.c", org="x", scope="one two")
-    user = await believed(
+    user = await identify(
         sent, jwt_claim_user="email", jwt_claim_tenant="org", jwt_claim_roles="scope"
     )
     assert (user["identity"], user["tenant_id"], user["roles"]) == ("a@b.c", "x", ["one", "two"])
 
 
-# --- what must not be believed ----------------------------------------------
+# --- tokens that must be refused --------------------------------------------
 
 
 @pytest.mark.parametrize("alg", ["none", "None", "NONE", "", "HS512", "HS384"])
-async def test_alg_none_and_algorithms_that_are_not_set_up(alg: str) -> None:
+async def test_alg_none_and_unconfigured_algorithms_are_refused(alg: str) -> None:
     assert await is_refused(forged({**HS256, "alg": alg}, claims()))
     assert await is_refused(forged({**HS256, "alg": alg}, claims(), SECRET.encode()))
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
-async def test_a_public_key_as_hmac_secret_is_no_secret(jwks: Path, algorithm: str) -> None:
-    """Algorithm confusion: HS256 with what the issuer publishes."""
+async def test_public_key_used_as_hmac_secret_is_refused(jwks: Path, algorithm: str) -> None:
+    """Algorithm confusion: the token is signed with HS256 and the issuer's public key."""
     public = public_jwk(algorithm, algorithm)
     for secret in (public_pem(algorithm, algorithm), json.dumps(public), public.get("n", "x")):
         sent = forged({**HS256, "kid": algorithm}, claims(), secret.encode())
@@ -113,10 +113,8 @@ async def test_a_public_key_as_hmac_secret_is_no_secret(jwks: Path, algorithm: s
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
-async def test_a_keys_algorithm_is_its_own_whatever_the_token_says(
-    jwks: Path, algorithm: str
-) -> None:
-    """CVE-2026-48523, GHSA-jq35-7prp-9v3f: a key from a JWKS got around the list of algorithms."""
+async def test_token_cannot_choose_the_algorithm_of_a_key(jwks: Path, algorithm: str) -> None:
+    """CVE-2026-48523, GHSA-jq35-7prp-9v3f: a JWKS key bypassed the list of algorithms."""
     for kid in {"RS256", "ES256", "EdDSA"} - {algorithm}:
         assert await is_refused(token(algorithm, kid), jwt_jwks_file=jwks)
     allowed = sorted({"RS256", "ES256", "EdDSA"} - {algorithm})
@@ -124,7 +122,7 @@ async def test_a_keys_algorithm_is_its_own_whatever_the_token_says(
     assert await is_refused(sent, jwt_jwks_file=jwks, jwt_algorithms=allowed)
 
 
-async def test_a_token_cannot_bring_its_own_key(jwks: Path) -> None:
+async def test_token_cannot_bring_its_own_key(jwks: Path) -> None:
     key = private_key("RS256", "stranger")
     for header in (
         {"jwk": public_jwk("RS256", "stranger"), "kid": "RS256"},
@@ -148,7 +146,7 @@ async def test_a_token_cannot_bring_its_own_key(jwks: Path) -> None:
     ],
     ids=str,
 )
-async def test_critical_extensions_are_not_understood(header: dict[str, Any]) -> None:
+async def test_critical_extensions_are_refused(header: dict[str, Any]) -> None:
     """CVE-2026-32597, GHSA-w7vc-732c-9m39."""
     assert await is_refused(forged({**HS256, **header}, claims(), SECRET.encode()))
 
@@ -170,49 +168,49 @@ async def test_critical_extensions_are_not_understood(header: dict[str, Any]) ->
     ],
     ids=lambda changes: ",".join(changes),
 )
-async def test_times_are_required_and_honoured(changes: dict[str, Any]) -> None:
+async def test_expired_early_or_malformed_times_are_refused(changes: dict[str, Any]) -> None:
     assert await is_refused(forged(HS256, claims(**changes), SECRET.encode()))
 
 
-async def test_clocks_may_differ_by_the_leeway_alone() -> None:
+async def test_expired_token_is_accepted_only_within_the_leeway() -> None:
     late = token(exp=int(time.time()) - 20)
     assert await is_refused(late, jwt_leeway_seconds=5)
-    assert await believed(late, jwt_leeway_seconds=60)
+    assert await identify(late, jwt_leeway_seconds=60)
 
 
 @pytest.mark.parametrize(
     "changes", [{}, {"aud": ""}, {"aud": []}, {"aud": "other"}, {"aud": ["other"]}, {"aud": 5}]
 )
-async def test_an_audience_that_is_set_is_required(changes: dict[str, Any]) -> None:
+async def test_configured_audience_is_required(changes: dict[str, Any]) -> None:
     assert await is_refused(token(**changes), jwt_audience="threadhold")
 
 
-async def test_the_right_audience_is_one_of_the_tokens() -> None:
-    assert await believed(token(aud=["other", "threadhold"]), jwt_audience="threadhold")
-    assert await believed(token(aud="other")), "none is asked for"
+async def test_audience_may_be_one_of_several_in_the_token() -> None:
+    assert await identify(token(aud=["other", "threadhold"]), jwt_audience="threadhold")
+    assert await identify(token(aud="other")), "none is asked for"
 
 
 @pytest.mark.parametrize("issuer", [None, "", "https://evil.example", "https://issuer.example/"])
-async def test_an_issuer_that_is_set_is_required(issuer: str | None) -> None:
+async def test_configured_issuer_is_required(issuer: str | None) -> None:
     assert await is_refused(token(iss=issuer), jwt_issuer="https://issuer.example")
-    assert await believed(token(iss="https://issuer.example"), jwt_issuer="https://issuer.example")
+    assert await identify(token(iss="https://issuer.example"), jwt_issuer="https://issuer.example")
 
 
 @pytest.mark.parametrize("claim", ["tenant_id", "sub"])
 @pytest.mark.parametrize("value", [None, "", 5, True, ["acme"], {"a": 1}, "x" * 201, "a\nb", "\0"])
-async def test_nobody_is_in_a_tenant_by_omission(claim: str, value: Any) -> None:
+async def test_missing_or_invalid_user_or_tenant_is_refused(claim: str, value: Any) -> None:
     assert await is_refused(forged(HS256, claims(**{claim: value}), SECRET.encode()))
 
 
 @pytest.mark.parametrize("claim", ["tenant_id", "sub"])
 @pytest.mark.parametrize("name", ["*", "ac*", "**", " ", "acme ", " acme", r"a\u0000"])
-async def test_names_that_mean_more_than_one_are_nobodys(claim: str, name: str) -> None:
-    """`*` stands for every label of a namespace, and blanks for what one cannot see."""
+async def test_wildcard_or_blank_names_are_refused(claim: str, name: str) -> None:
+    """`*` matches every label of a namespace, and blanks are invisible."""
     assert await is_refused(token(**{claim: name}))
 
 
 @pytest.mark.parametrize("roles", [5, {"tenant_admin": 1}, [["tenant_admin"]], [None], True])
-async def test_roles_of_no_known_form_are_not_guessed(roles: Any) -> None:
+async def test_malformed_roles_are_refused(roles: Any) -> None:
     assert await is_refused(token(roles=roles))
 
 
@@ -236,16 +234,16 @@ async def test_roles_of_no_known_form_are_not_guessed(roles: Any) -> None:
     ],
     ids=lambda sent: sent[:12] or "empty",
 )
-async def test_what_is_no_token_is_refused(sent: str) -> None:
+async def test_malformed_token_is_refused(sent: str) -> None:
     assert await is_refused(sent)
 
 
-async def test_another_secret_signs_nothing_here() -> None:
+async def test_token_signed_with_another_secret_is_refused() -> None:
     assert await is_refused(forged(HS256, claims(), b"another secret of a good length!!"))
     assert await is_refused(forged(HS256, claims(), b""))
 
 
-async def test_why_is_in_the_log_and_nowhere_else(caplog: pytest.LogCaptureFixture) -> None:
+async def test_reason_of_a_refusal_is_only_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "hooks.identity")
     sent = token(exp=1)
     assert await is_refused(sent)
@@ -260,14 +258,14 @@ async def test_why_is_in_the_log_and_nowhere_else(caplog: pytest.LogCaptureFixtu
     "authorization",
     ["", "Bearer", "Bearer ", "Basic YTpi", f"Token {token()}", token(), f"Bearer{token()}"],
 )
-async def test_only_the_bearer_scheme_counts(authorization: str) -> None:
+async def test_only_the_bearer_scheme_is_accepted(authorization: str) -> None:
     for env in ("local_dev", "production"):
         with pytest.raises(NotAuthenticated):
             sent = scope({"authorization": authorization})
             await Authenticator(settings(app_env=env)).identify(sent)
 
 
-async def test_two_authorization_headers_are_none() -> None:
+async def test_two_authorization_headers_are_refused() -> None:
     sent = scope(bearer(token()))
     sent["headers"].append((b"authorization", f"Bearer {token(sub='eve')}".encode()))
     with pytest.raises(NotAuthenticated):
@@ -286,7 +284,7 @@ async def test_two_authorization_headers_are_none() -> None:
     ],
     ids=lambda headers: ",".join(headers) or "none",
 )
-async def test_no_other_header_takes_the_place_of_a_token(headers: dict[str, str]) -> None:
+async def test_no_other_header_replaces_a_token(headers: dict[str, str]) -> None:
     for env in ("production", "staging"):
         for root_path in ("", "/noauth", "/noauth/x", "/ui"):
             with pytest.raises(NotAuthenticated):
@@ -321,10 +319,10 @@ async def test_local_dev_needs_no_token_and_verifies_one_that_is_sent() -> None:
         ("127.0.0.1", "", False),
     ],
 )
-async def test_the_developer_is_on_this_machine_and_means_it(
+async def test_local_dev_needs_a_local_client_and_a_local_host_name(
     client: str | None, host: str, here: bool
 ) -> None:
-    """A website's name may resolve to this machine: its visitors are not the developer."""
+    """A website's name may resolve to this machine: its requests are not the developer's."""
     asked = scope({"host": host}, client=client and (client, 5))
     local = Authenticator(settings(app_env="local_dev"))
     if here:
@@ -338,13 +336,13 @@ async def test_the_developer_is_on_this_machine_and_means_it(
 
 
 @pytest.mark.parametrize("env", ["staging", "production"])
-def test_outside_local_dev_nothing_starts_without_a_key(env: str) -> None:
+def test_server_without_a_key_starts_only_in_local_dev(env: str) -> None:
     with pytest.raises(ValueError, match=f"APP_ENV={env} needs a key.*JWT_SECRET.*JWT_JWKS_URL"):
         Authenticator(IdentitySettings(app_env=env))
 
 
 @pytest.mark.parametrize("secret", ["", "short", "x" * 31])
-def test_an_empty_or_short_secret_is_refused_at_start_up(secret: str) -> None:
+def test_empty_or_short_secret_is_refused_at_startup(secret: str) -> None:
     with pytest.raises(ValidationError, match="32 bytes"):
         settings(jwt_secret=secret)
 
@@ -360,14 +358,14 @@ def test_an_empty_or_short_secret_is_refused_at_start_up(secret: str) -> None:
     ],
     ids=["pem", "pem of a curve", "jwk", "jwks", "ssh"],
 )
-def test_a_public_key_as_the_secret_is_refused_at_start_up(secret: str) -> None:
+def test_public_key_as_secret_is_refused_at_startup(secret: str) -> None:
     """GHSA-xgmm-8j9v-c9wx."""
     with pytest.raises(ValidationError, match="public key") as refused:
         settings(jwt_secret=secret)
     assert secret not in str(refused.value)
 
 
-def test_a_secret_is_not_shown_where_settings_are() -> None:
+def test_settings_do_not_show_their_secret() -> None:
     with pytest.raises(ValidationError) as refused:
         settings(jwt_secret="tiny secret")
     assert "tiny secret" not in str(refused.value)
@@ -375,24 +373,24 @@ def test_a_secret_is_not_shown_where_settings_are() -> None:
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://a/b", "/jwks.json", "http://", "x"])
-def test_keys_come_by_http_only(url: str) -> None:
+def test_jwks_url_must_be_http_or_https(url: str) -> None:
     """GHSA-993g-76c3-p5m4."""
     with pytest.raises(ValidationError, match="http"):
         settings(jwt_jwks_url=url)
 
 
-def test_one_kind_of_key_excludes_the_other(jwks: Path) -> None:
+def test_secret_and_jwks_exclude_each_other(jwks: Path) -> None:
     with pytest.raises(ValidationError, match="JWT_SECRET and JWT_JWKS_FILE exclude each other"):
         settings(jwt_secret=SECRET, jwt_jwks_file=jwks)
 
 
 @pytest.mark.parametrize("algorithms", ["HS256", "none", "RS256,HS256", ","])
-def test_only_signatures_with_public_keys_go_with_a_jwks(jwks: Path, algorithms: str) -> None:
+def test_jwks_accepts_only_public_key_algorithms(jwks: Path, algorithms: str) -> None:
     with pytest.raises(ValidationError):
         settings(jwt_jwks_file=jwks, jwt_algorithms=algorithms)
 
 
-def test_settings_survive_the_way_through_the_environment(
+def test_identity_settings_survive_the_environment(
     monkeypatch: pytest.MonkeyPatch, jwks: Path
 ) -> None:
     given = settings(jwt_jwks_file=jwks, jwt_algorithms="ES256, EdDSA", jwt_audience="x")
@@ -404,15 +402,15 @@ def test_settings_survive_the_way_through_the_environment(
 # --- store labels -----------------------------------------------------------
 
 
-def test_no_two_names_share_a_label() -> None:
+def test_different_names_have_different_labels() -> None:
     names = ["a", "a.b", "a%2Eb", "a/b", "ä", "A", "a b", "%", "_", "*", "a@b.c", "a%2eb"]
     labels = [label(name) for name in names]
     assert len(set(labels)) == len(names)
     assert not any("." in each or "*" in each for each in labels)
 
 
-def test_a_label_is_one_that_stores_take() -> None:
-    """They keep a root for themselves."""
+def test_label_is_not_the_reserved_store_root() -> None:
+    """Stores reserve the root `langgraph` for themselves."""
     labels = {name: label(name) for name in ("langgraph", "%6Canggraph", "Langgraph")}
     assert labels["langgraph"] != "langgraph"
     assert len(set(labels.values())) == len(labels)

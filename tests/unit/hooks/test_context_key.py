@@ -1,4 +1,4 @@
-"""Context keys: websites in every form a person types, payloads in every form a program writes."""
+"""Context keys: websites as people type them, payloads as programs write them."""
 
 import copy
 import json
@@ -39,7 +39,7 @@ TYPED = [
 
 
 @pytest.mark.parametrize("website", TYPED)
-def test_every_form_of_a_website_is_one_domain(website: str) -> None:
+def test_every_form_of_a_website_gives_the_same_domain(website: str) -> None:
     assert context_key(website, "Default ICP", None) == "domain:acme.co.uk"
 
 
@@ -54,17 +54,17 @@ def test_every_form_of_a_website_is_one_domain(website: str) -> None:
         ("one.myshopify.com", "one.myshopify.com"),
         ("two.myshopify.com", "two.myshopify.com"),
         ("a.b.kawasaki.jp", "a.b.kawasaki.jp"),
-        # What has no registrable domain stands for itself.
+        # A host without a registrable domain stands for itself.
         ("co.uk", "co.uk"),
         ("http://localhost:3000/x", "localhost"),
         ("www.intranet", "intranet"),
         ("192.168.0.1:80", "192.168.0.1"),
         ("http://[2001:DB8::1]:80/", "[2001:db8::1]"),
-        # The part before @ is no host, however it looks.
+        # The part before @ is never the host.
         ("https://acme.com@evil.example/", "evil.example"),
     ],
 )
-def test_domain(website: str, expected: str) -> None:
+def test_domain_of_a_website(website: str, expected: str) -> None:
     assert domain(website) == expected
 
 
@@ -87,12 +87,12 @@ def test_domain(website: str, expected: str) -> None:
         "\ud800.com",
     ],
 )
-def test_what_is_not_a_website_is_refused(website: str) -> None:
+def test_invalid_website_is_refused(website: str) -> None:
     with pytest.raises(ValueError, match="is not a website"):
         domain(website)
 
 
-def test_no_network_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_domain_uses_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("the network was used")
 
@@ -101,7 +101,7 @@ def test_no_network_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert domain("never-seen-before.example.museum") == "example.museum"
 
 
-def test_without_a_website_the_rule_and_its_payload_are_the_context() -> None:
+def test_context_without_a_website_is_the_rule_and_its_payload() -> None:
     key = context_key(None, "  Default   ICP ", {"size": 5})
     assert key == f"icp:Default ICP#{payload_hash({'size': 5})}"
     assert context_key("  ", "Default ICP", {"size": 5.0}) == key
@@ -110,13 +110,13 @@ def test_without_a_website_the_rule_and_its_payload_are_the_context() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 101, "a\0b", "a\u202eb"])
-def test_a_rule_needs_a_name(name: str) -> None:
+def test_invalid_rule_name_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="1 to 100"):
         context_key(None, name, None)
 
 
 @pytest.mark.parametrize("payload", [{"x": float("nan")}, {"x": float("inf")}, {"x": object()}])
-def test_a_payload_is_json(payload: Any) -> None:
+def test_payload_that_is_not_json_is_refused(payload: Any) -> None:
     with pytest.raises(ValueError, match="JSON"):
         context_key(None, "Default ICP", payload)
 
@@ -135,7 +135,7 @@ JSON = st.recursive(
 
 
 def rewritten(value: Any) -> Any:
-    """The same JSON value, with keys in another order and whole numbers in the other form."""
+    """Return the same JSON value with keys in another order and whole numbers in the other form."""
     if isinstance(value, dict):
         return {key: rewritten(value[key]) for key in reversed(value)}
     if isinstance(value, list):
@@ -150,7 +150,7 @@ def rewritten(value: Any) -> Any:
 
 
 @given(JSON)
-def test_a_hash_does_not_depend_on_how_a_payload_is_written(payload: Any) -> None:
+def test_payload_hash_does_not_depend_on_the_spelling(payload: Any) -> None:
     other = rewritten(payload)
     assert payload_hash(other) == payload_hash(payload)
     assert diff(payload, other) == []
@@ -163,18 +163,18 @@ def test_a_hash_does_not_depend_on_how_a_payload_is_written(payload: Any) -> Non
 @example({"a": None}, {})
 @example([1, 2], [2, 1])
 @example([], {})
-def test_documents_differ_exactly_where_their_canonical_forms_do(old: Any, new: Any) -> None:
+def test_documents_differ_exactly_when_their_canonical_forms_do(old: Any, new: Any) -> None:
     assert (diff(old, new) == []) == (canonical(old) == canonical(new))
 
 
 @given(JSON, JSON)
-def test_a_difference_says_all_that_it_takes_to_make_one_of_the_other(old: Any, new: Any) -> None:
+def test_applying_a_difference_gives_the_new_document(old: Any, new: Any) -> None:
     assert canonical(applied(old, diff(old, new))) == canonical(new)
 
 
 def applied(document: Any, changes: list[Change]) -> Any:
     root = {"root": copy.deepcopy(document)}
-    # From the end, so that positions in lists stay right.
+    # Delete from the end, so that positions in lists stay right.
     for change in sorted(changes, key=lambda change: change.new is ABSENT):
         if change.new is not ABSENT:
             _place(root, change)
@@ -196,7 +196,7 @@ def _place(root: Any, change: Change) -> None:
         root[last] = copy.deepcopy(change.new)
 
 
-def test_a_difference_names_where_it_is() -> None:
+def test_difference_names_its_path() -> None:
     old = {"industry": "retail", "sizes": [1, 2, 3], "region": {"country": "DE"}}
     new = {"industry": "health", "sizes": [1, 2.0], "region": {"country": "DE", "city": "Köln"}}
     assert diff(old, new) == [
@@ -213,13 +213,13 @@ def test_a_difference_names_where_it_is() -> None:
 @example("xn--.com")
 @example("xn--a.com")
 @example("a.xn--zzzzzz99")
-def test_any_text_is_a_domain_or_refused(text: str) -> None:
+def test_any_text_is_a_domain_or_is_refused(text: str) -> None:
     try:
         found = domain(text)
     except ValueError:
         return
     assert found == found.lower()
     assert found.isascii()
-    # Below a public suffix, as `fr` is one, `www` is a domain of its own.
+    # Below a public suffix such as `fr`, `www` is a domain of its own.
     if "[" not in found and domain(f"a.{found}") == found:
         assert domain(f"https://www.{found}/x") == found

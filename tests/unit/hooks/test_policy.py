@@ -24,7 +24,7 @@ def thread(name: str, days: float = 0, **metadata: Any) -> dict[str, Any]:
     return {"thread_id": name, "updated_at": NOW - timedelta(days=days), "metadata": metadata}
 
 
-def test_settings_have_the_specified_defaults() -> None:
+def test_thread_settings_have_the_specified_defaults() -> None:
     found = settings()
     assert found.thread_policy_agents == ("icp_finder",)
     assert found.single_thread_per_context is True
@@ -39,12 +39,12 @@ def test_settings_have_the_specified_defaults() -> None:
     ("text", "agents"),
     [("a", ("a",)), (" a , b,", ("a", "b")), ("-", ()), ("a,-", ("a",))],
 )
-def test_agents_are_a_list(
+def test_agents_setting_is_a_comma_separated_list(
     text: str, agents: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("THREAD_POLICY_AGENTS", text)
     assert settings().thread_policy_agents == agents
-    # The server's settings hold these, and validators of their own.
+    # The server's settings include these fields and have validators of their own.
     assert load_settings().thread_policy_agents == agents
 
 
@@ -57,12 +57,12 @@ def test_agents_are_a_list(
         {"icp_rule_name": ""},
     ],
 )
-def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_thread_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         settings(**wrong)
 
 
-def test_settings_survive_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thread_settings_survive_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     given = settings(thread_policy_agents=("a", "b"), auto_archive_stale_locked=False)
     for name, value in given.environment().items():
         monkeypatch.setenv(name, value)
@@ -85,7 +85,9 @@ def test_settings_survive_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
         ({"agent": ["a"]}, None),
     ],
 )
-def test_the_agent_of_a_thread(metadata: dict[str, Any], agent: str | None) -> None:
+def test_agent_of_a_thread_comes_from_its_metadata(
+    metadata: dict[str, Any], agent: str | None
+) -> None:
     assert policy.agent_of(metadata) == agent
 
 
@@ -100,7 +102,7 @@ def test_the_agent_of_a_thread(metadata: dict[str, Any], agent: str | None) -> N
         ({"rule_name": None, "payload": {"a": 1}}, "icp:Default ICP#"),
     ],
 )
-def test_the_key_of_metadata(metadata: dict[str, Any], key: str) -> None:
+def test_context_key_comes_from_the_metadata(metadata: dict[str, Any], key: str) -> None:
     assert policy.key_of(metadata, settings()).startswith(key)
 
 
@@ -115,17 +117,17 @@ def test_the_key_of_metadata(metadata: dict[str, Any], key: str) -> None:
         ({"payload": {"x": float("nan")}}, "payload"),
     ],
 )
-def test_a_context_that_makes_no_sense_names_its_key(metadata: dict[str, Any], key: str) -> None:
+def test_invalid_context_names_its_key(metadata: dict[str, Any], key: str) -> None:
     with pytest.raises(InvalidContext) as caught:
         policy.key_of(metadata, settings())
     assert caught.value.key == key
     assert str(caught.value)
 
 
-def test_a_thread_is_governed_only_with_a_key_and_a_status_of_ours() -> None:
+def test_thread_is_governed_only_with_a_key_and_a_policy_status() -> None:
     assert policy.is_governed({"context_key": "k", "status": "open"})
     assert policy.is_governed({"context_key": "k", "status": "archived"})
-    # What other apps write under the same name is theirs.
+    # Other apps may store their own values under the same names.
     assert not policy.is_governed({"status": "locked"})
     assert not policy.is_governed({"context_key": "k", "status": "draft"})
     assert not policy.is_governed({})
@@ -135,35 +137,35 @@ def test_sessions_of_different_owners_never_share_a_name() -> None:
     parts = ["a", "b", "a', 'b", None, "None", 1, "1"]
     owners = [Owner(tenant, user) for tenant in parts for user in parts]
     names = [{Session(owner, "agent", key).name for key in ("a", "b")} for owner in owners]
-    # Threads move between contexts, so that one lock is for all of them.
+    # Threads move between contexts, so one lock covers all contexts of an owner.
     assert [len(each) for each in names] == [1] * len(owners)
     assert len(set.union(*names)) == len(owners)
 
 
-def test_a_thread_follows_those_of_its_agent_and_tenant() -> None:
+def test_thread_follows_only_threads_of_its_agent_and_tenant() -> None:
     session = Session(Owner("t", "u"), "agent", "a")
     assert session.may_follow(Session(Owner("t", "u"), "agent", "b"))
-    # An administrator sees those of others, too.
+    # An administrator sees the threads of other users, too.
     assert session.may_follow(Session(Owner("t", "v"), "agent", "a"))
     assert not session.may_follow(Session(Owner("s", "u"), "agent", "a"))
     assert not session.may_follow(Session(Owner("t", "u"), "other", "a"))
 
 
 @given(st.integers(0, 6), st.integers(1, 4), st.booleans())
-def test_never_more_stay_open_than_may(there: int, most: int, single: bool) -> None:
-    chosen = settings(max_open_threads_per_agent=most, single_thread_per_context=single)
+def test_open_threads_stay_within_the_limit(there: int, limit: int, single: bool) -> None:
+    chosen = settings(max_open_threads_per_agent=limit, single_thread_per_context=single)
     threads = list(range(there))
     closed = list(policy.surplus(threads, chosen))
     left = [each for each in threads if each not in closed]
     if single:
-        # With the new one.
-        assert len(left) + 1 <= most
-        assert left == threads[: most - 1]
+        # The new thread counts, too.
+        assert len(left) + 1 <= limit
+        assert left == threads[: limit - 1]
     else:
         assert closed == []
 
 
-def test_a_thread_that_makes_room_is_locked() -> None:
+def test_thread_that_makes_room_is_locked() -> None:
     changes = policy.closing(NOW, NOW, settings(), in_flight=False)
     assert changes == {
         "status": "locked",
@@ -172,13 +174,13 @@ def test_a_thread_that_makes_room_is_locked() -> None:
     }
 
 
-def test_a_thread_at_work_waits_for_its_lock() -> None:
+def test_busy_thread_is_marked_for_locking() -> None:
     stale = NOW - timedelta(days=99)
     changes = policy.closing(stale, NOW, settings(), in_flight=True)
     assert changes == {"status": "pending_lock", "reason": "superseded"}
 
 
-def test_a_thread_says_why_it_was_closed() -> None:
+def test_closed_thread_stores_the_reason() -> None:
     for in_flight, status in ((False, "locked"), (True, "pending_lock")):
         closed = policy.closing(
             NOW, NOW, settings(), in_flight=in_flight, reason=policy.CONTEXT_CHANGED
@@ -198,7 +200,9 @@ def test_a_thread_says_why_it_was_closed() -> None:
         ),
     ],
 )
-def test_what_comes_after_a_thread(status: str, same_context: bool, expected: str) -> None:
+def test_succession_depends_on_status_and_context(
+    status: str, same_context: bool, expected: str
+) -> None:
     assert policy.succession(status, same_context=same_context) == expected
 
 
@@ -206,7 +210,7 @@ def test_what_comes_after_a_thread(status: str, same_context: bool, expected: st
     ("days", "archive", "status"),
     [(29.9, True, "locked"), (30.1, True, "archived"), (30.1, False, "locked")],
 )
-def test_a_stale_thread_is_archived(days: float, archive: bool, status: str) -> None:
+def test_stale_thread_is_archived(days: float, archive: bool, status: str) -> None:
     chosen = settings(auto_archive_stale_locked=archive)
     changes = policy.closing(NOW - timedelta(days=days), NOW, chosen, in_flight=False)
     assert changes["status"] == status
@@ -215,11 +219,11 @@ def test_a_stale_thread_is_archived(days: float, archive: bool, status: str) -> 
 
 
 @pytest.mark.parametrize(("days", "recent"), [(0, True), (7, True), (7.01, False)])
-def test_the_window_to_resume_in(days: float, recent: bool) -> None:
+def test_thread_is_recent_within_the_resume_window(days: float, recent: bool) -> None:
     assert policy.is_recent(NOW - timedelta(days=days), NOW, settings()) is recent
 
 
-def test_a_refusal_says_what_to_do() -> None:
+def test_refusal_says_what_to_do() -> None:
     body = policy.refusal("t", "locked")
     detail = body.pop("detail")
     assert "thread_locked" in detail
@@ -232,7 +236,7 @@ def test_a_refusal_says_what_to_do() -> None:
     }
 
 
-def test_resolving_none_one_and_several() -> None:
+def test_resolving_no_thread_one_thread_and_several() -> None:
     one = thread("1", context_key="domain:one.com")
     two = thread("2", 1, context_key="icp:My rule#0011223344556677")
     assert policy.resolve([], settings()) is None
@@ -254,7 +258,7 @@ def test_resolving_none_one_and_several() -> None:
     )
 
 
-def test_three_of_many_are_shown_and_the_number_is_said() -> None:
+def test_choice_shows_three_threads_and_the_total() -> None:
     rows = [thread(str(n), n, context_key=f"domain:c{n}.com") for n in range(5)]
     choice = policy.resolve(rows, settings())
     assert choice is not None
@@ -264,7 +268,7 @@ def test_three_of_many_are_shown_and_the_number_is_said() -> None:
     )
 
 
-def test_labels_that_are_alike_are_told_apart_and_punycode_is_read_out() -> None:
+def test_equal_labels_get_a_date_and_punycode_is_decoded() -> None:
     rows = [
         thread("1", 0, context_key="icp:Rule#aa"),
         thread("2", 1, context_key="icp:Rule#bb"),
