@@ -1,4 +1,4 @@
-"""`threadhold token` prints what this server takes, or says why it cannot."""
+"""`threadhold token` prints a token that this server accepts, or says why it cannot."""
 
 import time
 from pathlib import Path
@@ -16,7 +16,7 @@ WHO = ["token", "--tenant", "acme", "--user", "ada"]
 
 @pytest.fixture(autouse=True)
 def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable and no `.env` of whoever runs the tests."""
+    """Remove the variables and the `.env` of the environment that runs the tests."""
     monkeypatch.chdir(tmp_path)
     for name in IdentitySettings.model_fields:
         monkeypatch.delenv(name.upper(), raising=False)
@@ -37,14 +37,14 @@ def printed(*arguments: str) -> str:
     return ended.output.strip()
 
 
-async def test_it_is_taken_for_whom_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_printed_token_identifies_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JWT_SECRET", SECRET)
     user = await verified(printed("--role", "tenant_admin", "--role", "operator"))
     assert (user["tenant_id"], user["identity"]) == ("acme", "ada")
     assert user["roles"] == ["tenant_admin", "operator"]
 
 
-async def test_it_says_all_that_the_settings_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_printed_token_has_the_configured_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "JWT_SECRET": SECRET,
         "JWT_AUDIENCE": "here",
@@ -59,7 +59,7 @@ async def test_it_says_all_that_the_settings_ask_for(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("ttl", "seconds"), [("90", 90), ("15m", 900), ("7d", 604800)])
-def test_it_is_good_for_as_long_as_asked(
+def test_printed_token_expires_after_the_given_duration(
     monkeypatch: pytest.MonkeyPatch, ttl: str, seconds: int
 ) -> None:
     import jwt
@@ -71,7 +71,7 @@ def test_it_is_good_for_as_long_as_asked(
 
 
 @pytest.mark.parametrize("ttl", ["", "0", "-5", "soon", "1.5h", "8 h", "1e9", "9999999999"])
-def test_a_duration_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, ttl: str) -> None:
+def test_invalid_duration_is_refused(monkeypatch: pytest.MonkeyPatch, ttl: str) -> None:
     monkeypatch.setenv("JWT_SECRET", SECRET)
     ended = CliRunner().invoke(main, [*WHO, "--ttl", ttl])
     assert ended.exit_code == 2
@@ -79,9 +79,7 @@ def test_a_duration_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, ttl
 
 
 @pytest.mark.parametrize("jwks", [None, "https://issuer.example/jwks.json"])
-def test_without_a_secret_there_is_nothing_to_sign_with(
-    monkeypatch: pytest.MonkeyPatch, jwks: str | None
-) -> None:
+def test_token_command_needs_a_secret(monkeypatch: pytest.MonkeyPatch, jwks: str | None) -> None:
     if jwks:
         monkeypatch.setenv("JWT_JWKS_URL", jwks)
     ended = CliRunner().invoke(main, WHO)
@@ -102,7 +100,7 @@ def test_without_a_secret_there_is_nothing_to_sign_with(
         ("acme", "ada "),
     ],
 )
-def test_a_name_that_no_token_may_have_is_refused(
+def test_invalid_user_or_tenant_name_is_refused(
     monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
 ) -> None:
     monkeypatch.setenv("JWT_SECRET", SECRET)

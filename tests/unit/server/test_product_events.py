@@ -1,4 +1,4 @@
-"""How the stream of a run becomes a product's own events, whatever pieces it comes in."""
+"""How the stream of a run becomes a product's own events, for any size of its chunks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +23,7 @@ STREAM = (
 
 
 class Story:
-    """Tells what was said, and what is known of the run."""
+    """A product that sends one event per `values` part, and one at the start and the end."""
 
     def begin(self, thread_id: str, run_id: str) -> Iterator[Event]:
         yield Event("begin", [thread_id, run_id])
@@ -50,7 +50,7 @@ async def answer(platform: Any) -> httpx.Response:
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 50, len(STREAM)])
-async def test_events_are_told_as_they_come(size: int) -> None:
+async def test_run_stream_becomes_product_events(size: int) -> None:
     asked: list[Any] = []
 
     async def pieces() -> Any:
@@ -62,14 +62,14 @@ async def test_events_are_told_as_they_come(size: int) -> None:
         headers = {"content-location": RUN, "x-of": "the platform", "content-type": "x/y"}
         await StreamingResponse(pieces(), headers=headers)(scope, receive, send)
 
-    told = await answer(platform)
+    response = await answer(platform)
     assert asked == [
         ("POST", "/threads/t1/runs/stream", b'{"on_disconnect": "continue", "input": 1}')
     ]
-    assert told.status_code == 200
-    assert told.headers["x-of"] == "the platform"
-    assert told.headers.get_list("content-type") == ["text/event-stream; charset=utf-8"]
-    assert told.text == (
+    assert response.status_code == 200
+    assert response.headers["x-of"] == "the platform"
+    assert response.headers.get_list("content-type") == ["text/event-stream; charset=utf-8"]
+    assert response.text == (
         'event: begin\ndata: ["t1", "r1"]\n\n'
         ": heartbeat\n\n"
         'event: said\ndata: "caf\\u00e9"\n\n'
@@ -79,10 +79,10 @@ async def test_events_are_told_as_they_come(size: int) -> None:
     )
 
 
-async def test_what_the_platform_refuses_is_answered_in_its_words() -> None:
+async def test_refusal_of_the_platform_is_passed_on() -> None:
     refusal = JSONResponse({"detail": "Thread not found"}, 404, {"x-of": "the platform"})
-    told = await answer(refusal)
-    assert told.status_code == 404
-    assert told.json() == {"detail": "Thread not found"}
-    assert told.headers["content-type"] == "application/json"
-    assert told.headers["x-of"] == "the platform"
+    response = await answer(refusal)
+    assert response.status_code == 404
+    assert response.json() == {"detail": "Thread not found"}
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["x-of"] == "the platform"

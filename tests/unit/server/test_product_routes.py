@@ -1,4 +1,4 @@
-"""Which product routes a project has, and what a request means to them."""
+"""Which product routes a project has, and which requests they answer."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ OURS = ROOT / "my_agent" / "chat" / "graph.py"
 
 
 async def echo(request: Request) -> None:
-    """What the request is, as the route sees it."""
+    """Answer with the request as the route sees it."""
     answer = {"names": request.names, "body": request.body.decode()}
     await request.respond(JSONResponse(answer), [])
 
@@ -58,12 +58,12 @@ def test_routes_are_offered_where_the_project_serves_our_graph(spec: Any, ours: 
 
 
 @pytest.mark.usefixtures("chat_has_routes")
-def test_our_graph_under_another_id_offers_nothing() -> None:
+def test_our_graph_under_another_id_has_no_routes() -> None:
     assert offered(read_config({"graphs": {"talk": f"{OURS}:graph"}}).graphs) == {}
 
 
 @pytest.mark.usefixtures("chat_has_routes")
-def test_a_link_to_our_graph_is_our_graph(tmp_path: Path) -> None:
+def test_symbolic_link_to_our_graph_counts_as_our_graph(tmp_path: Path) -> None:
     (tmp_path / "linked").symlink_to(OURS.parent)
     graphs = read_config({"graphs": {"chat": f"{tmp_path}/linked/graph.py:graph"}}).graphs
     assert list(offered(graphs)) == list(ROUTES)
@@ -84,12 +84,12 @@ PLATFORM = "the platform"
         ("GET", "/sums//parts/a", PLATFORM),
         ("GET", "/sums/7/parts/a/b", PLATFORM),
         ("POST", "/under/sums", PLATFORM),
-        # Without hooks, there is no thread policy.
+        # Without hooks there is no thread policy.
         ("POST", "/threads/resolve", PLATFORM),
     ],
 )
 @pytest.mark.parametrize("prefix", ["", "/under"])
-async def test_a_route_is_its_method_and_path(
+async def test_route_matches_its_exact_method_and_path(
     method: str, path: str, answer: Any, prefix: str
 ) -> None:
     app = ProductRoutes(platform, max_body_bytes=10, products=ROUTES)
@@ -98,7 +98,7 @@ async def test_a_route_is_its_method_and_path(
         assert (await client.request(method, prefix + path, content="7")).json() == answer
 
 
-async def test_a_body_that_is_too_large_is_refused_as_the_platform_would() -> None:
+async def test_too_large_body_is_refused_with_413() -> None:
     app = ProductRoutes(platform, max_body_bytes=10, products=ROUTES)
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://test"

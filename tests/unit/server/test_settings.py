@@ -13,7 +13,7 @@ from server.settings import Settings
 
 @pytest.fixture(autouse=True)
 def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable and no `.env` of whoever runs the tests."""
+    """Remove the variables and the `.env` of the environment that runs the tests."""
     monkeypatch.chdir(tmp_path)
     for name in Settings.model_fields:
         monkeypatch.delenv(name.upper(), raising=False)
@@ -29,7 +29,7 @@ def test_defaults_serve_a_project_in_the_working_directory() -> None:
     assert settings.allow_private_webhooks is False
 
 
-def test_every_setting_has_a_meaning_and_is_read_somewhere() -> None:
+def test_every_setting_has_a_description_and_is_used() -> None:
     root = Path(__file__).parents[3]
     files = [*root.glob("server/*.py"), *root.glob("hooks/*.py")]
     code = "".join(path.read_text() for path in files if path.name != "settings.py")
@@ -38,7 +38,7 @@ def test_every_setting_has_a_meaning_and_is_read_somewhere() -> None:
         assert re.search(rf"(?:settings|asked)\.{name}\b", code), f"{name} is read nowhere"
 
 
-def test_the_environment_is_stronger_than_dotenv_and_a_given_value_than_both(
+def test_arguments_override_the_environment_which_overrides_dotenv(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".env").write_text("LOG_LEVEL=debug\nMAX_BODY_BYTES=7\nOPENAI_API_KEY=other\n")
@@ -48,7 +48,7 @@ def test_the_environment_is_stronger_than_dotenv_and_a_given_value_than_both(
     assert Settings(max_body_bytes=9).max_body_bytes == 9
 
 
-def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("N_JOBS_PER_WORKER", "")
     assert Settings().n_jobs_per_worker is None
 
@@ -58,7 +58,7 @@ def test_origins_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> Non
     assert Settings().cors_allow_origins == ("https://a.example", "https://b.example")
 
 
-def test_signatures_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_algorithms_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JWT_ALGORITHMS", "RS256, EdDSA,")
     assert Settings().jwt_algorithms == ("RS256", "EdDSA")
 
@@ -75,7 +75,7 @@ def test_signatures_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> 
         ("SHUTDOWN_GRACE_SECONDS", "-1"),
     ],
 )
-def test_a_value_it_cannot_have_is_refused_by_name(
+def test_invalid_setting_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv(name, value)
