@@ -1,4 +1,4 @@
-"""Scope: whose rows a transaction may touch, by who asks and what was said."""
+"""Scope: which tenant's rows a transaction may access."""
 
 import asyncio
 from types import SimpleNamespace
@@ -17,45 +17,45 @@ def with_tenants(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(options, "_current", options.Options(tenant_key="org"))
 
 
-def test_settings_say_no_more_than_they_must() -> None:
+def test_scope_sets_only_the_needed_variables() -> None:
     assert NOTHING.settings == {}
     assert EVERYTHING.settings == {"threadhold.everything": "on"}
-    said = {"threadhold.tenant": "a.b", "threadhold.namespace": "a%2Eb"}
-    assert Scope("a.b").settings == said
+    expected = {"threadhold.tenant": "a.b", "threadhold.namespace": "a%2Eb"}
+    assert Scope("a.b").settings == expected
     with pytest.raises(ValueError, match="NUL"):
         assert Scope("a\0").settings
 
 
-def test_a_users_namespace_begins_as_policies_expect() -> None:
+def test_user_namespace_starts_with_the_tenant_label() -> None:
     for name in ("acme", "a.b", "langgraph", "ü *", "@x"):
         assert identity.make_user(name, "ada")["store_namespace"][0] == scope.label(name)
 
 
-def test_what_is_nobodys_is_the_systems() -> None:
+def test_rows_without_tenant_need_the_system_scope() -> None:
     assert scope.of_tenant(None) is EVERYTHING
     assert scope.of_tenant("acme") == Scope("acme")
 
 
-def test_the_innermost_word_counts_and_ends_with_its_block() -> None:
+def test_innermost_scope_applies_until_its_block_ends() -> None:
     with scope.within(EVERYTHING):
         with scope.within(Scope("acme")):
             assert scope.current() == Scope("acme")
         assert scope.current() == EVERYTHING
 
 
-def test_without_a_key_there_are_no_tenants(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_tenant_key_every_scope_is_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(options, "_current", options.Options())
     with scope.within(Scope("acme")):
         assert scope.current() == EVERYTHING
 
 
-async def test_tasks_keep_what_was_said_where_they_were_begun() -> None:
-    async def mine() -> Scope:
+async def test_tasks_keep_the_scope_they_were_started_in() -> None:
+    async def current_scope() -> Scope:
         await asyncio.sleep(0)
         return scope.current()
 
     with scope.within(Scope("acme")):
-        task = asyncio.create_task(mine())
+        task = asyncio.create_task(current_scope())
     with scope.within(Scope("acm")):
         assert await task == Scope("acme")
 
@@ -72,5 +72,5 @@ async def test_tasks_keep_what_was_said_where_they_were_begun() -> None:
         (SimpleNamespace(identity="ada"), None),
     ],
 )
-def test_only_a_text_names_a_users_tenant(user: Any, tenant: str | None) -> None:
+def test_tenant_of_a_user_must_be_a_nonempty_string(user: Any, tenant: str | None) -> None:
     assert tenants.of_user(user) == tenant
