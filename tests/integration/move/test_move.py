@@ -209,8 +209,8 @@ def fill(api: httpx.Client) -> dict[str, str]:
     steps = new_thread(api, topic="steps", ratio=0.5, nested={"deep": [1, 1e22, None]})
     for count in (2, 3):
         run(api, steps, "steps", {"count": count})
-    ask_documents = new_thread(api, topic="asked")
-    run(api, ask_documents, "interrupt", {"questions": ["one?"]})
+    asked = new_thread(api, topic="asked")
+    run(api, asked, "interrupt", {"questions": ["one?"]})
     inside = new_thread(api, topic="inside")
     run(api, inside, "subgraph", {"topic": "cats"})
     kinds = new_thread(api, topic="kinds")
@@ -232,7 +232,7 @@ def fill(api: httpx.Client) -> dict[str, str]:
     for namespace, key, value, ttl in items:
         body = {"namespace": namespace, "key": key, "value": value, "ttl": ttl}
         api.put("/store/items", json=body).raise_for_status()
-    return {"steps": steps, "asked": ask_documents, "inside": inside, "kinds": kinds}
+    return {"steps": steps, "asked": asked, "inside": inside, "kinds": kinds}
 
 
 async def fill_products(folder: Path) -> None:
