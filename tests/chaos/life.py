@@ -108,8 +108,8 @@ class Life:
             assert await runtime.ended(run_id) in ends | ({allowing} if allowing else set())
 
         def in_flight(conn: Connection) -> list[UUID]:
-            going = select(runs.c.run_id).where(runs.c.status.not_in(run_rows.ENDED))
-            return [row["run_id"] for row in conn.fetchall(going)]
+            unfinished = select(runs.c.run_id).where(runs.c.status.not_in(run_rows.ENDED))
+            return [row["run_id"] for row in conn.fetchall(unfinished)]
 
         async with asyncio.timeout(runtime.PATIENCE):
             while await database.current().read(in_flight):

@@ -98,12 +98,12 @@ def test_full_disk_refuses_only_writes(victim: Victim) -> None:
     victim.start()
     thread = victim.thread(metadata={"kept": "yes"})
     idle = victim.thread(metadata={"graph_id": "echo"})
-    going = victim.run(thread, "steps", {"count": 20, "delay": 0.05})
+    running = victim.run(thread, "steps", {"count": 20, "delay": 0.05})
     with full_disk(victim):
         _assert_refuses_writes_alone(victim, thread, idle)
     assert victim.thread(metadata={"after": "wards"})
     # A run during the full disk has ended or continues, and the server needs no restart.
-    assert victim.ended(thread, going) in ("success", "error")
+    assert victim.ended(thread, running) in ("success", "error")
     other = victim.thread()
     assert victim.ended(other, victim.run(other, "steps", {"count": 3})) == "success"
     assert victim.findings() == []
@@ -145,11 +145,11 @@ def test_second_process_on_the_file_is_refused(victim: Victim) -> None:
         threadhold("migrate", "--database-url", url),
     ):
         second = ran(command, victim.folder, environment())
-        said = second.stdout + second.stderr
-        assert second.returncode not in (0, None), said
-        assert f"is in use by process {victim.pid}" in said
-        assert "Postgres" in said
-        assert "Traceback" not in said
+        output = second.stdout + second.stderr
+        assert second.returncode not in (0, None), output
+        assert f"is in use by process {victim.pid}" in output
+        assert "Postgres" in output
+        assert "Traceback" not in output
     # The first process still serves.
     assert victim.thread()
 

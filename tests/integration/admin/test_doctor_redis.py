@@ -61,11 +61,11 @@ def test_healthy_redis_has_no_finding(url: str, address: str, by_environment: bo
 
 def assert_found(done: Result, where: str, why: str, remedy: str) -> None:
     assert done.exit_code == 1
-    [what, said] = done.output.splitlines()
+    [what, advice] = done.output.splitlines()
     assert what.startswith(f"redis redis://{where}/0: ")
     assert why in what
-    assert said.startswith("    remedy: ")
-    assert remedy in said
+    assert advice.startswith("    remedy: ")
+    assert remedy in advice
 
 
 def test_unreachable_redis_is_reported(url: str) -> None:

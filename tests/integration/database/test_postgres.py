@@ -331,16 +331,16 @@ async def test_named_lock_is_held_until_the_commit(
 
 async def test_write_that_waited_has_a_later_timestamp(db: Database) -> None:
     """Otherwise a run that waited for its thread's lock would sort before earlier runs."""
-    begun, other = threading.Event(), threading.Event()
+    started, other = threading.Event(), threading.Event()
 
     def wait(conn: Connection) -> datetime:
         conn.raw.execute("SELECT 1")
-        begun.set()
+        started.set()
         assert other.wait(runtime.PATIENCE)
         return conn.now()
 
     waiting = asyncio.create_task(db.write(wait))
-    assert await asyncio.to_thread(begun.wait, runtime.PATIENCE)
+    assert await asyncio.to_thread(started.wait, runtime.PATIENCE)
     run = await runtime.start_run(uuid4(), "echo", {})
     other.set()
     assert await waiting > run["created_at"]

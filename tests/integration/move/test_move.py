@@ -296,8 +296,8 @@ def rounded(answer: Any) -> Any:
 
 def ask_documents(api: httpx.Client) -> Any:
     """Ask a question about the documents and return answer and citations."""
-    said = post(api, "/api/ask", {"question": "How many levels has Skarra Light?"})
-    return said["answer"], said["citations"]
+    output = post(api, "/api/ask", {"question": "How many levels has Skarra Light?"})
+    return output["answer"], output["citations"]
 
 
 def killed_while_moving(folder: Path, target: str, thread: str) -> dict[str, Any]:
@@ -447,6 +447,6 @@ def test_killed_move_had_moved_only_a_part(moved: Moved) -> None:
 
 def test_half_moved_database_is_neither_served_nor_repaired(moved: Moved) -> None:
     assert len(moved.refused) == 3
-    for said in moved.refused:
-        assert "was not finished" in said
-        assert f"--from {file_url(moved.folder)}" in said
+    for output in moved.refused:
+        assert "was not finished" in output
+        assert f"--from {file_url(moved.folder)}" in output

@@ -238,7 +238,7 @@ def test_moved_rows_keep_their_tenant(source: Path, target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source_url", "target_url", "said"),
+    ("source_url", "target_url", "message"),
     [
         ("postgresql://h/a", "postgresql://h/b", "from a SQLite file to Postgres"),
         ("sqlite:///a.db", "sqlite:///b.db", "from a SQLite file to Postgres"),
@@ -247,8 +247,8 @@ def test_moved_rows_keep_their_tenant(source: Path, target: str) -> None:
         ("sqlite:///nowhere/at-all.db", "postgresql://h/b", "There is no database at"),
     ],
 )
-def test_wrong_kind_of_database_is_refused(source_url: str, target_url: str, said: str) -> None:
-    with pytest.raises(MoveRefused, match=said):
+def test_wrong_kind_of_database_is_refused(source_url: str, target_url: str, message: str) -> None:
+    with pytest.raises(MoveRefused, match=message):
         move(source_url, target_url, schemas(), lambda _: None)
 
 
@@ -308,18 +308,18 @@ def ingest(folder: Path, url: str) -> str:
 
 def test_ingest_is_refused_during_a_move(source: Path, target: str, tmp_path: Path) -> None:
     """New rows would stay behind in the file, or be surplus in the target."""
-    said = {}
+    message = {}
 
     def look(progress: Progress) -> None:
-        if progress.phase not in said:
-            said[progress.phase] = [
+        if progress.phase not in message:
+            message[progress.phase] = [
                 ingest(tmp_path, f"sqlite:///{source}"),
                 ingest(tmp_path, target),
             ]
 
     moved(source, target, look)
-    assert len(said) == 3
-    assert all("in use by a move" in each for both in said.values() for each in both)
+    assert len(message) == 3
+    assert all("in use by a move" in each for both in message.values() for each in both)
     assert ask(target, "SELECT count(*) FROM chat_passage") == [(0,)]
 
 
@@ -346,7 +346,7 @@ def test_file_of_another_program_is_refused(tmp_path: Path, target: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("statement", "said"),
+    ("statement", "message"),
     [
         ("UPDATE alembic_version SET version_num = '9999'", "newer version"),
         ("UPDATE product_version SET version_num = 'chat_9999' WHERE version_num > 'd'", "newer"),
@@ -357,10 +357,10 @@ def test_file_of_another_program_is_refused(tmp_path: Path, target: str) -> None
     ],
 )
 def test_file_of_another_version_is_refused(
-    source: Path, target: str, statement: str, said: str
+    source: Path, target: str, statement: str, message: str
 ) -> None:
     change(source, statement)
-    with pytest.raises(MoveRefused, match=said):
+    with pytest.raises(MoveRefused, match=message):
         moved(source, target)
     assert has_nothing(target)
 
@@ -417,7 +417,7 @@ def test_unmovable_values_are_all_named_before_the_move(
         raw.commit()
     with pytest.raises(Unmovable) as caught:
         moved(source, target)
-    said = str(caught.value)
+    message = str(caught.value)
     for part in (
         f"assistants {ids[0]}: column version has {2**40}",
         f"threads {ids[0]}: column metadata holds the character NUL",
@@ -432,9 +432,9 @@ def test_unmovable_values_are_all_named_before_the_move(
         f"store notes / {long[:192]}...: index row",
         "store notes / not a number: column value holds NaN",
     ):
-        assert part in said, (part, said)
+        assert part in message, (part, message)
     # A long key that compresses well fits into an index of Postgres.
-    assert "aaaaaaaaaa" not in said
+    assert "aaaaaaaaaa" not in message
     assert has_nothing(target)
 
 

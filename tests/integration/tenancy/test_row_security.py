@@ -629,13 +629,13 @@ async def test_code_of_a_graph_is_limited_to_its_tenant(server: Running, path: P
         assert WORD in own["seen"]["checkpoint"]
         for seen in (own["seen"]["threads"], own["seen"]["items"], own["seen"]["searched"]):
             assert WORD in json.dumps(seen)
-        status, hers = await spy(eve, thread=owned.thread)
+        status, foreign = await spy(eve, thread=owned.thread)
         assert status == "success"
-        assert hers["seen"].pop("checkpoint") == "None"
-        leaked = json.dumps(hers["seen"])
+        assert foreign["seen"].pop("checkpoint") == "None"
+        leaked = json.dumps(foreign["seen"])
         assert WORD not in leaked
         assert owned.cron not in leaked
-        assert len(hers["seen"]["runs"]) == 1
+        assert len(foreign["seen"]["runs"]) == 1
         status, _ = await spy(eve, namespace=owned.namespace)
         assert status == "error"
         assert [each for each in everything_of(path, "birch") if each in before] == before
@@ -658,8 +658,8 @@ async def test_product_routes_return_nothing_of_other_tenants(
     ):
         asked = await ada.post("/api/ask", question)
         assert WORD in json.dumps(asked["citations"])
-        said = await ada.events("POST", "/tutor/chat", {"message": f"I has a {WORD}."})
-        lesson = json.loads(said[0].data)["thread_id"]
+        events = await ada.events("POST", "/tutor/chat", {"message": f"I has a {WORD}."})
+        lesson = json.loads(events[0].data)["thread_id"]
         before = everything_of(path, "cedar")
         views = [f"/tutor/threads/{lesson}/{view}" for view in ("messages", "corrections")]
         for view in views:

@@ -90,11 +90,11 @@ def test_killed_process_is_restarted_until_its_replacement_starts() -> None:
 class IgnoringSignals(Scripted):
     """A supervisor whose processes receive SIGTERM and do not end."""
 
-    def __init__(self, count: int, heard: Path) -> None:
-        note = f"open({str(heard)!r}, 'a').write('x')"
+    def __init__(self, count: int, received: Path) -> None:
+        note = f"open({str(received)!r}, 'a').write('x')"
         script = f"import signal, time; signal.sigwait({{signal.SIGTERM}}); {note}; time.sleep(600)"
         super().__init__(count, *[script] * count)
-        self._heard = heard
+        self._heard = received
 
     def _tell(self) -> None:
         super()._tell()

@@ -26,7 +26,7 @@ def test_url_of_a_single_server_is_accepted(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("", "form"),
         ("localhost:6379", "form"),
@@ -48,8 +48,8 @@ def test_url_of_a_single_server_is_accepted(url: str) -> None:
         ("redis://user:secret@one:6379,two:6379/0", "several"),
     ],
 )
-def test_unsupported_url_is_refused_without_showing_its_password(url: str, said: str) -> None:
-    with pytest.raises(BadRedis, match=said) as refused:
+def test_unsupported_url_is_refused_without_showing_its_password(url: str, message: str) -> None:
+    with pytest.raises(BadRedis, match=message) as refused:
         check_url(url)
     error: BaseException | None = refused.value
     assert "secret" not in str(error)
@@ -68,14 +68,14 @@ def test_invalid_prefix_is_refused(prefix: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"redis_url": "redis://user:secret@cache:x/0"}, "understood"),
         ({"redis_url": "redis://user:secret@cache/0", "redis_prefix": "*"}, "prefix"),
     ],
 )
-def test_platform_refuses_invalid_redis_options(options: dict[str, str], said: str) -> None:
-    with pytest.raises(BadRedis, match=said) as refused:
+def test_platform_refuses_invalid_redis_options(options: dict[str, str], message: str) -> None:
+    with pytest.raises(BadRedis, match=message) as refused:
         LangGraphPlatform(
             {"graphs": {"a": "some.module:graph"}}, database_url="postgresql://host/app", **options
         )  # type: ignore[arg-type]

@@ -195,8 +195,11 @@ def test_webhooks_need_public_https_by_default(project: Path) -> None:
         "disable_private_ips": False,
         "disable_loopback": True,
     }
-    said = read_config(write(project, webhooks={"url": {"require_https": False}}))
-    assert section("LANGGRAPH_WEBHOOKS", said)["url"] == {**closed, "require_https": False}
+    config_with_url = read_config(write(project, webhooks={"url": {"require_https": False}}))
+    assert section("LANGGRAPH_WEBHOOKS", config_with_url)["url"] == {
+        **closed,
+        "require_https": False,
+    }
 
 
 @pytest.mark.parametrize(

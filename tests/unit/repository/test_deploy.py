@@ -510,9 +510,9 @@ def test_documented_connections_are_enough_for_a_cluster() -> None:
     )
     # During an update old pods still finish beside new ones; the migration Job is one more.
     pods = 2 * max_pods + surge + 1
-    [said] = promised((DEPLOY / "kubernetes" / "secret.example.yaml").read_text())
-    assert said >= pods * PER_PROCESS + OTHERS
-    assert said in promised(README)
+    [documented] = promised((DEPLOY / "kubernetes" / "secret.example.yaml").read_text())
+    assert documented >= pods * PER_PROCESS + OTHERS
+    assert documented in promised(README)
     assert f"go up to {max_pods} pods" in README
 
 

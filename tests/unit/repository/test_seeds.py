@@ -24,7 +24,7 @@ def drawn(folder: Path, seed: str, hashes: str, *loaded: str) -> list[str]:
     """Run two random tests with a seed, a hash seed and loaded modules; return what they draw."""
     plugins = ["-p", "tests.support.seeds", "-p", "_hypothesis_pytestplugin"]
     plugins += [word for name in loaded for word in ("-p", name)]
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "pytest", "-s", *plugins, "test_draws.py"],
         cwd=folder,
         env={
@@ -38,7 +38,7 @@ def drawn(folder: Path, seed: str, hashes: str, *loaded: str) -> list[str]:
         text=True,
         check=True,
     )
-    return [line for line in said.stdout.splitlines() if "drawn" in line]
+    return [line for line in result.stdout.splitlines() if "drawn" in line]
 
 
 def test_same_seed_draws_the_same_values(tmp_path: Path) -> None:
