@@ -29,23 +29,23 @@ pytestmark = pytest.mark.usefixtures("each_database")
 
 ELSEWHERE = {
     "cancelled runs are retried if their worker died": (
-        "integration/test_queue.py::test_cancelled_runs_are_not_retried_when_their_worker_dies"
+        "integration/queue/test_queue.py::test_cancelled_runs_are_not_retried_when_their_worker_dies"
     ),
     "the queue is blocked by invalid runs": (
-        "integration/test_queue.py::test_runs_that_cannot_be_run_do_not_hold_up_the_others"
+        "integration/queue/test_queue.py::test_runs_that_cannot_be_run_do_not_hold_up_the_others"
     ),
-    "crons fire twice": "integration/test_crons.py::test_two_schedulers_at_once_fire_each_cron_once",
+    "crons fire twice": "integration/ops/test_crons.py::test_two_schedulers_at_once_fire_each_cron_once",
     "keep_latest accumulates": (
-        "integration/test_queue.py::test_prune_keeps_one_checkpoint_however_often_it_is_asked"
+        "integration/queue/test_queue.py::test_prune_keeps_one_checkpoint_however_often_it_is_asked"
     ),
     "values are stale after a rollback": (
-        "integration/test_queue.py::test_a_rolled_back_run_leaves_no_stale_values"
+        "integration/queue/test_queue.py::test_a_rolled_back_run_leaves_no_stale_values"
     ),
     "a subscription races with the run": (
-        "integration/test_queue.py::test_a_follower_that_came_before_the_run_misses_nothing"
+        "integration/queue/test_queue.py::test_a_follower_that_came_before_the_run_misses_nothing"
     ),
     "a retriable error is sent as the end": (
-        "integration/test_queue.py::test_a_retriable_error_is_not_sent_to_followers"
+        "integration/queue/test_queue.py::test_a_retriable_error_is_not_sent_to_followers"
     ),
 }
 
@@ -189,7 +189,7 @@ def test_mounted_platform_with_a_custom_app_has_one_queue_and_scheduler(
         json.dumps({"dependencies": ["."], "graphs": graphs, "http": {"app": "./custom.py:app"}})
     )
     path, port = tmp_path / "mounted.db", free_port()
-    host = ROOT / "tests" / "integration" / "host.py"
+    host = ROOT / "tests" / "support" / "host.py"
     command = [sys.executable, str(host), "fastapi", "/api", str(project), databases.url(path)]
     command += [str(port)]
     env = environment(N_JOBS_PER_WORKER="2", CRON_SCHEDULER_SLEEP_TIME="1")
