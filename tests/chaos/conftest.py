@@ -1,4 +1,4 @@
-"""The victim: one launcher for all tests, an empty database for each."""
+"""The chaos server: one launcher for all tests, and an empty database for each."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -9,13 +9,13 @@ import pytest
 from tests.chaos.victim import Victim, write_config
 from tests.support import databases
 
-# A line for each request of the clients would hide what the servers say.
+# A log line for each client request would hide the logs of the servers.
 logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 @pytest.fixture(scope="session")
 def launched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Victim]]:
-    """The victim on the database that tests run on now; one for all of them."""
+    """Return a function that gives the server for the current kind of database."""
     victims: dict[str, Victim] = {}
 
     def victim() -> Victim:
@@ -45,7 +45,7 @@ def _launch(folder: Path) -> Victim:
 
 @pytest.fixture
 def victim(launched: Callable[[], Victim]) -> Iterator[Victim]:
-    """A server that has not been started, on an empty database."""
+    """Give a server that is not started, on an empty database."""
     found = launched()
     found.erase()
     yield found

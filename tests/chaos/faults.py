@@ -1,4 +1,4 @@
-"""Faults: a driver whose N-th statement fails, in each of the ways in which a database lets it."""
+"""Faults: a driver whose N-th statement fails, in each way that a database can fail."""
 
 import sqlite3
 import threading
@@ -12,7 +12,7 @@ from psycopg import errors
 from langgraph_runtime_sql.database.postgres.pipeline import Pipeline, Sent
 from tests.support import databases
 
-# What SQLite says of a disk that fails, and of one that is full.
+# The messages of SQLite for a failing disk and for a full disk.
 MESSAGES = ("disk I/O error", "database or disk is full")
 
 
@@ -20,15 +20,15 @@ class Faults:
     """Which statement fails, and how.
 
     Attributes:
-        left: How many more statements (of those that count) succeed; None for all.
-        burst: How many fail in a row.
-        period: After how many more statements it happens again; None for once.
+        left: Number of counted statements that still succeed; None for all.
+        burst: Number of consecutive failures.
+        period: Number of statements until the next failure; None for a single failure.
         where: `write` or `read`: only statements of such threads count.
-        mode: `fails` (nothing happens; Postgres gives up the transaction), `aborts` (SQLite undoes
-            the transaction, as it does on some errors; the connection to Postgres is gone), `lost`
-            (it happens, and an error says that it did not).
-        message: What the error says.
-        fired: What failed.
+        mode: `fails` (the statement has no effect; Postgres aborts the transaction), `aborts`
+            (SQLite rolls the transaction back; the connection to Postgres is lost), `lost` (the
+            statement takes effect, but an error reports that it did not).
+        message: The message of the error.
+        fired: The statements that failed.
         watch: Called before each statement of a writer.
     """
 
@@ -55,20 +55,20 @@ class Faults:
         where: str = "write",
         period: int | None = None,
     ) -> None:
-        """Let the statement after the next `left` fail."""
+        """Let `left` statements succeed and the next one fail."""
         self.mode, self.message, self.burst, self.fired = mode, message, burst, []
         self.where, self.period, self.left = where, period, left
 
     def disarm(self) -> None:
-        """Let all succeed."""
+        """Let all statements succeed."""
         self.left = None
 
     def connect(self, *arguments: Any, **options: Any) -> Any:
-        """The driver's `connect`, with these faults."""
+        """Connect as the driver does, with these faults."""
         return self._driver.connect(self, *arguments, **options)
 
     def run(self, raw: Any, sql: str, statement: Callable[[], Any]) -> Any:
-        """Run a statement of `raw`, or fail."""
+        """Run a statement of `raw`, or raise its fault."""
         if self.watch is not None and self._is_of("write"):
             self.watch(sql)
         if not self._due(sql):
@@ -96,10 +96,10 @@ class Faults:
 
 
 class _Sqlite:
-    """SQLite's driver.
+    """Faults of SQLite's driver.
 
     Attributes:
-        name: What the names of the engine's threads begin with.
+        name: Prefix of the names of the engine's threads.
     """
 
     name = "sqlite"
@@ -127,14 +127,14 @@ class _Sqlite:
 
     @staticmethod
     def fail(raw: sqlite3.Connection, sql: str, mode: str, message: str) -> Exception:
-        """The error of a statement that fails, with what it does to the connection."""
+        """Apply the effect of a failed statement to the connection and return its error."""
         if mode == "aborts" and raw.in_transaction:
             sqlite3.Connection.execute(raw, "ROLLBACK")
         return sqlite3.OperationalError(message)
 
 
 class _Postgres:
-    """Postgres's driver; attributes as above."""
+    """Faults of Postgres's driver; see `_Sqlite` for the attributes."""
 
     name = "postgres"
 
@@ -155,9 +155,9 @@ class _Postgres:
 
     @staticmethod
     def fail(raw: psycopg.Connection[Any], sql: str, mode: str, message: str) -> Exception:
-        """The error of a statement that fails, with what it does to the connection."""
+        """Apply the effect of a failed statement to the connection and return its error."""
         if mode == "fails":
-            # In a transaction nothing but its end is possible any more, and a commit undoes it.
+            # An aborted transaction accepts only its end, and a commit rolls it back.
             raw.pgconn.exec_(b"SELECT 1 / 0")
             return errors.DiskFull(message)
         raw.close()
@@ -169,13 +169,13 @@ def _text(query: Any) -> str:
 
 
 class _Connection(psycopg.Connection[Any]):
-    """A connection of psycopg that knows its faults."""
+    """A psycopg connection with faults."""
 
     faults: Faults
 
 
 class FaultyPipeline(Pipeline):
-    """The engine's pipeline, of whose commands each may fail; those sent before it are undone."""
+    """The engine's pipeline, where any command may fail; earlier commands are rolled back."""
 
     def _exchange(self, waiting: list[Sent]) -> None:
         exchange = partial(super()._exchange, waiting)

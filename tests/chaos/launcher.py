@@ -1,10 +1,10 @@
-"""Starts the same server over and over, each in a process of its own, which is a fork of this one.
+"""Start the same server many times, each in a process that is forked from this one.
 
-Importing everything takes seconds and a fork takes none, so that a test can kill a server many
-times. What is forked has imported and configured, and started nothing: no thread, no database.
+Importing everything takes seconds and a fork takes none, so a test can kill a server many
+times. The forked process has imported and configured, and has started no thread and no database.
 
     launcher.py PORT                the settings come from the environment
-    < start [LEASE]                 > the process id; LEASE is how long a claim lasts, in seconds
+    < start [LEASE]                 > the process id; LEASE is the length of a claim in seconds
     < wait                          > the exit status once it has ended, as in `Popen.returncode`
 """
 
@@ -33,12 +33,12 @@ def start(settings: Settings, port: int, lease: list[str]) -> int:
         server.serve(PROGRAM, settings, "127.0.0.1", port)
         status = 0
     finally:
-        # Not back into the loop of the parent, whatever happens.
+        # The child must never return into the loop of the parent.
         os._exit(status)
 
 
 def wait(child: int) -> int:
-    """The exit status of a server that ends, or has ended."""
+    """Wait for the end of a server and return its exit status."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 

@@ -1,4 +1,4 @@
-"""Ledger: what a server has acknowledged to its clients, and whether it kept it."""
+"""The ledger: what a server acknowledged to its clients, and checks that it was kept."""
 
 import asyncio
 import json
@@ -20,13 +20,13 @@ STEPS = 4
 
 @dataclass
 class Steps:
-    """A run of `steps`.
+    """A run of the graph `steps`.
 
     Attributes:
-        record: The file that tells which steps were executed.
-        sync: Whether a step begins only when the one before has been kept. Else the
-            checkpoint of a step is written while later ones run, and may be lost with them.
-        thread: Its thread; empty where it has none of its own.
+        record: The file that lists the executed steps.
+        sync: Whether each step begins only after the previous one is stored. Otherwise a
+            checkpoint is written while later steps run, and may be lost with them.
+        thread: Its thread; empty for a stateless run.
     """
 
     record: Path
@@ -34,23 +34,23 @@ class Steps:
     thread: str = ""
 
     def body(self) -> dict[str, Any]:
-        """The body of the request for it."""
+        """Return the body of the request for this run."""
         asked = {"count": STEPS, "delay": 0.02, "record": str(self.record)}
         durability = "sync" if self.sync else "async"
         return {"assistant_id": "steps", "input": asked, "durability": durability}
 
 
 class Refused(AssertionError):
-    """A server that was alive gave an answer that it should not have given."""
+    """A running server gave an answer that it must not give."""
 
 
 @dataclass
 class Ledger:
-    """Written by the clients: first what they ask for, then what was acknowledged.
+    """What the clients asked for, and what was acknowledged.
 
     Attributes:
-        asked: The newest value asked for, by what it is of: it may have been kept.
-        kept: The newest value acknowledged: it must have been kept.
+        asked: The newest value asked for, by kind and name: it may be stored.
+        kept: The newest value acknowledged: it must be stored.
         runs: Acknowledged runs of `steps`, by their ids.
         cancelled: Acknowledged cancellations: run id to thread id.
         deleted: Acknowledged deletions of threads.
@@ -66,7 +66,7 @@ class Ledger:
 
 
 class Client:
-    """One client that asks for this and that until its server dies."""
+    """A client that sends random requests until its server dies."""
 
     def __init__(
         self, number: int, http: httpx.AsyncClient, folder: Path, ledger: Ledger, rng: random.Random
@@ -75,14 +75,14 @@ class Client:
         self.ledger, self.rng = ledger, rng
 
     async def work(self) -> None:
-        """Ask for things until the connection breaks."""
+        """Send requests until the connection breaks."""
         while True:
-            deed = self.rng.choice(DEEDS)
+            action = self.rng.choice(ACTIONS)
             try:
-                await deed(self)
+                await action(self)
             except httpx.TransportError:
                 return
-            self.ledger.acknowledged[deed.__name__] += 1
+            self.ledger.acknowledged[action.__name__] += 1
 
     async def post(self, path: str, body: Any, method: str = "POST") -> Any:
         answer = await self.http.request(method, path, json=body)
@@ -109,7 +109,7 @@ class Client:
 
     async def delete_thread(self) -> None:
         thread = await self.thread()
-        # From here on it may be gone or not.
+        # From here on the thread may or may not be deleted.
         del self.ledger.kept["thread", thread]
         await self.post(f"/threads/{thread}", None, "DELETE")
         self.ledger.deleted.add(thread)
@@ -147,7 +147,7 @@ class Client:
 
     def steps(self, thread: str = "") -> Steps:
         record = self.folder / f"record-{uuid.uuid4()}"
-        # langgraph takes `sync` only where there is something to keep.
+        # langgraph accepts `sync` only for runs with a thread.
         return Steps(record, bool(thread) and self.rng.random() < 0.5, thread)
 
     async def run_in_background(self) -> None:
@@ -170,7 +170,7 @@ class Client:
         steps = self.steps(thread)
         path = f"/threads/{thread}/runs/stream"
         async with self.http.stream("POST", path, json=steps.body()) as answer:
-            # The headers acknowledge the run, and name it.
+            # The headers acknowledge the run and name it.
             run = answer.headers["content-location"].rpartition("/")[2]
             self.ledger.runs[run] = steps
             async for _ in answer.aiter_bytes():
@@ -197,12 +197,12 @@ class Client:
         if answer.is_success:
             self.ledger.cancelled[run] = thread
         elif (await self.http.get(path)).json()["status"] != "success":
-            # Only one that has ended meanwhile may be refused.
+            # Only a run that has ended meanwhile may be refused.
             raise Refused(f"{path}/cancel: {answer.status_code} {answer.text}")
 
 
-# Each kind of thing that is asked for.
-DEEDS: list[Callable[[Client], Awaitable[None]]] = [
+# Every kind of request.
+ACTIONS: list[Callable[[Client], Awaitable[None]]] = [
     Client.create_thread,
     Client.delete_thread,
     Client.update_state,
@@ -219,10 +219,10 @@ DEEDS: list[Callable[[Client], Awaitable[None]]] = [
 
 
 def losses(victim: Victim, ledger: Ledger, cuts: int) -> list[str]:
-    """What the server promised and did not keep, once its runs have ended.
+    """Return what the server acknowledged and did not keep, once its runs have ended.
 
     Args:
-        cuts: How often it was killed.
+        cuts: Number of times the server was killed.
     """
     lost = [
         f"{kind} {name}: acknowledged {value}, asked for {ledger.asked.get((kind, name))}, "
@@ -246,15 +246,15 @@ def losses(victim: Victim, ledger: Ledger, cuts: int) -> list[str]:
 
 
 def exhausted(victim: Victim) -> set[str]:
-    """The runs that ended, as they should, because their process was killed three times."""
-    # Only these lines: one that a kill has cut short is no JSON.
-    told = "Run exceeded max attempts"
-    events = [json.loads(line) for line in victim.log().splitlines() if told in line]
-    return {each["run_id"] for each in events if each["event"] == told}
+    """Return the runs that failed because their process was killed three times."""
+    # Parse only these lines: a kill may have cut another line short.
+    message = "Run exceeded max attempts"
+    events = [json.loads(line) for line in victim.log().splitlines() if message in line]
+    return {each["run_id"] for each in events if each["event"] == message}
 
 
 def _found(victim: Victim, kind: str, name: str) -> int | None:
-    """The value that the server has now."""
+    """Return the value that the server has now."""
     path = {
         "thread": f"/threads/{name}",
         "state": f"/threads/{name}/state",
@@ -284,7 +284,7 @@ def _run_losses(victim: Victim, run: str, asked: Steps, cuts: int) -> list[str]:
     again = [(was, step) for was, step in pairwise(steps) if step <= was]
     if len(again) > cuts or (asked.sync and any(step < was for was, step in again)):
         found.append(f"it took steps again that had been kept (sync: {asked.sync}): {steps}")
-    # Each attempt writes under an id of its own: two at once would take turns.
+    # Each attempt writes under its own id, so concurrent attempts would alternate.
     attempts = [attempt for attempt, _ in executed]
     changes = 1 + sum(a != b for a, b in pairwise(attempts))
     if attempts and changes != len(set(attempts)):
@@ -293,7 +293,7 @@ def _run_losses(victim: Victim, run: str, asked: Steps, cuts: int) -> list[str]:
 
 
 async def load(victim: Victim, ledger: Ledger, clients: int, rng: random.Random) -> None:
-    """Have clients work until the server is gone."""
+    """Run clients until the server is gone."""
     limits = httpx.Limits(max_connections=clients)
     async with (
         httpx.AsyncClient(base_url=victim.url, timeout=PATIENCE, limits=limits) as http,

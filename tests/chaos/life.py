@@ -1,4 +1,4 @@
-"""Life: what a client does with runs, in this process, from the creation of one to its end."""
+"""What a client does with runs, in this process, from creation to end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,12 +23,12 @@ T = TypeVar("T")
 Ends = dict[UUID, set[str | None]]
 
 
-async def insist(deed: Callable[[], Awaitable[T]]) -> T:
-    """What a client does whose request got a 503: it asks again."""
+async def retry_503(action: Callable[[], Awaitable[T]]) -> T:
+    """Repeat a request that fails with 503, as a client does."""
     async with asyncio.timeout(runtime.PATIENCE):
         while True:
             try:
-                return await deed()
+                return await action()
             except (DatabaseOverloaded, DatabaseBusy):
                 await asyncio.sleep(0.005)
 
@@ -37,32 +37,32 @@ class Life:
     """Runs on one thread that are created, claimed, checkpointed, finished and cancelled.
 
     Attributes:
-        acknowledged: The runs that were acknowledged, and how each may end, by what has
-            been asked and acknowledged of it since; None is without a trace.
+        acknowledged: The acknowledged runs and the end states that each may have after its
+            acknowledged requests. None means that the run is deleted.
     """
 
     def __init__(self) -> None:
         self.thread = uuid4()
         self.acknowledged: Ends = {}
 
-    def so_far(self) -> Ends:
-        """A copy of what has been acknowledged."""
+    def snapshot(self) -> Ends:
+        """Return a copy of the acknowledged runs."""
         return {run_id: set(ends) for run_id, ends in self.acknowledged.items()}
 
-    async def knock(self) -> None:
-        """A write that changes nothing."""
+    async def write_nothing(self) -> None:
+        """Do a write that changes nothing."""
         await current().database.check()
 
     async def live(self) -> None:
-        """All of it, once."""
-        run = await insist(lambda: runtime.start_run(self.thread, "steps", {"count": 2}))
+        """Create, finish and cancel runs once."""
+        run = await retry_503(lambda: runtime.start_run(self.thread, "steps", {"count": 2}))
         self.acknowledged[run["run_id"]] = {"success"}
-        await insist(lambda: runtime.ended(run["run_id"]))
+        await retry_503(lambda: runtime.ended(run["run_id"]))
         for action, end in (("interrupt", "interrupted"), ("rollback", None)):
-            sleeper = await insist(self._sleep)
+            sleeper = await retry_503(self._sleep)
             self.acknowledged[sleeper["run_id"]] = {"interrupted", end}
             await self._wait_until_running()
-            await insist(lambda action=action: self._cancel(action))
+            await retry_503(lambda action=action: self._cancel(action))
             self.acknowledged[sleeper["run_id"]] = {end}
 
     async def _sleep(self) -> dict[str, UUID]:
@@ -72,17 +72,17 @@ class Life:
         return created
 
     async def _wait_until_running(self) -> None:
-        """Or until nothing is left that could."""
+        """Wait until a run is running or none is pending."""
 
         def statuses(conn: Connection) -> set[str]:
             return {row["status"] for row in run_rows.in_flight(conn, self.thread)}
 
         async with asyncio.timeout(runtime.PATIENCE):
-            while await insist(lambda: current().database.read(statuses)) == {RunStatus.PENDING}:
+            while await retry_503(lambda: current().database.read(statuses)) == {RunStatus.PENDING}:
                 await asyncio.sleep(0.002)
 
     async def _cancel(self, action: str) -> None:
-        """Everything on the thread: a creation that was not acknowledged may have left a run."""
+        """Cancel every run on the thread: an unacknowledged creation may have left one."""
 
         def ids(conn: Connection) -> list[UUID]:
             return [row["run_id"] for row in run_rows.in_flight(conn, self.thread)]
@@ -95,22 +95,22 @@ class Life:
             await asyncio.sleep(0.005)
 
     async def finish(self, acknowledged: Ends) -> None:
-        """Bring to its end what a dead process has left, of which this was acknowledged."""
+        """End the runs that a dead process left, given the runs that it acknowledged."""
         for run_id, ends in acknowledged.items():
             if ends == {"success"}:
                 assert await runtime.ended(run_id) == "success"
         await self._cancel("interrupt")
         self.acknowledged = acknowledged
-        await self.has_ended_well()
+        await self.check_ends()
 
-    async def has_ended_well(self, *, allowing: str | None = None) -> None:
-        """Every run has ended as it may, or so, and nothing keeps a thread busy."""
+    async def check_ends(self, *, allowing: str | None = None) -> None:
+        """Check that every run has an allowed end, or `allowing`, and no thread is busy."""
         for run_id, ends in self.acknowledged.items():
             assert await runtime.ended(run_id) in ends | ({allowing} if allowing else set())
 
         def in_flight(conn: Connection) -> list[UUID]:
-            going = select(runs.c.run_id).where(runs.c.status.not_in(ENDED))
-            return [row["run_id"] for row in conn.fetchall(going)]
+            unfinished = select(runs.c.run_id).where(runs.c.status.not_in(ENDED))
+            return [row["run_id"] for row in conn.fetchall(unfinished)]
 
         async with asyncio.timeout(runtime.PATIENCE):
             while await current().database.read(in_flight):

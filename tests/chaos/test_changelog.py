@@ -1,6 +1,6 @@
-"""What the changelog of a server like this one tells of its failures, each looked for here.
+"""Failures from the changelog of a comparable server, each tested here.
 
-Those that belong to one part are tested with it; `ELSEWHERE` says where.
+Failures of a single part are tested with that part; `ELSEWHERE` names these tests.
 """
 
 import ast
@@ -52,7 +52,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("place", ELSEWHERE.values(), ids=ELSEWHERE)
-def test_is_tested_elsewhere(place: str) -> None:
+def test_failure_is_tested_elsewhere(place: str) -> None:
     path, _, name = place.partition("::")
     tree = ast.parse((ROOT / "tests" / path).read_text())
     assert name in {node.name for node in tree.body if isinstance(node, ast.AsyncFunctionDef)}
@@ -75,7 +75,7 @@ async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
 
 
 async def run(thread: UUID, graph: str, input: Any, **payload: Any) -> Any:
-    """A run that has ended well; as stored."""
+    """Run a graph to a successful end and return the stored run."""
     started = await runtime.start_run(thread, graph, input, **payload)
     assert await runtime.ended(started["run_id"]) == "success"
     by_id = select(runs).where(runs.c.run_id == started["run_id"])
@@ -94,7 +94,7 @@ async def test_time_travel_leaves_no_checkpoint_map_behind(db: database.Database
         inner = asked.tasks[0].state.config["configurable"]
         assert inner["checkpoint_map"]
         await run(thread, "subgraph", None, command={"resume": "good"})
-        # Back to the question, which is answered otherwise.
+        # Travel back to the question and answer it differently.
         place = {key: inner[key] for key in ("checkpoint_map",)}
         place |= {"checkpoint_id": asked.config["configurable"]["checkpoint_id"]}
         await run(
@@ -105,7 +105,7 @@ async def test_time_travel_leaves_no_checkpoint_map_behind(db: database.Database
             checkpoint={**place, "checkpoint_ns": ""},
         )
         assert await trail(thread) == ["before", "after bad"]
-        # And on from there, as if nobody had travelled.
+        # Continue from there without time travel.
         plain = await run(thread, "subgraph", {"topic": "dogs"})
         await run(thread, "subgraph", None, command={"resume": "fine"})
     configurable = plain["kwargs"]["config"]["configurable"]
@@ -149,7 +149,7 @@ _INSERT_RUN = runs.insert().values(
 )
 
 
-async def test_a_large_backlog_is_swept(db: database.Database) -> None:
+async def test_large_backlog_is_recovered(db: database.Database) -> None:
     ids = [uuid4() for _ in range(BACKLOG)]
 
     def fill(conn: Connection) -> None:
@@ -164,7 +164,7 @@ async def test_a_large_backlog_is_swept(db: database.Database) -> None:
     assert left == [("pending",)]
 
 
-# --- a second queue or scheduler with an app of one's own
+# --- a second queue or scheduler with a custom app
 
 CUSTOM = """
 from contextlib import asynccontextmanager
@@ -180,7 +180,7 @@ app = Starlette(routes=[Route("/mine", lambda request: PlainTextResponse("mine")
 """
 
 
-def test_a_mounted_platform_with_an_app_inside_has_one_queue_and_one_scheduler(
+def test_mounted_platform_with_a_custom_app_has_one_queue_and_scheduler(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "custom.py").write_text(CUSTOM)
@@ -209,19 +209,19 @@ def _assert_one_queue(client: httpx.Client, record: Path) -> None:
         body = {"assistant_id": "sleeper", "input": asked}
         assert client.post("/runs", json=body).is_success
     wait_for(lambda: lines(record).count("finished") == 8)
-    at_once = most = 0
+    at_once = maximum = 0
     for line in lines(record):
         at_once += 1 if line == "started" else -1
-        most = max(most, at_once)
-    # As many as it has slots; a second queue would have as many again.
-    assert (most, lines(record).count("started")) == (2, 8)
+        maximum = max(maximum, at_once)
+    # The queue has two slots; a second queue would double the maximum.
+    assert (maximum, lines(record).count("started")) == (2, 8)
 
 
 _FIRED = "SELECT count(*) FROM runs WHERE CAST(kwargs AS TEXT) LIKE '%cron_id%'"
 
 
 def _assert_one_scheduler(client: httpx.Client, path: Path) -> None:
-    """Each of two crons fires once, the first one also while the second one does."""
+    """Check that each of two crons fires once, and the first does not fire with the second."""
     for number in (1, 2):
         body = {"assistant_id": "echo", "schedule": "0 3 1 1 *", "on_run_completed": "keep"}
         cron = client.post("/runs/crons", json=body).json()["cron_id"]

@@ -1,4 +1,4 @@
-"""The N-th statement fails, for every N: the database stays whole and every run ends."""
+"""The N-th statement fails, for every N: the database stays consistent and every run ends."""
 
 import asyncio
 import random
@@ -38,7 +38,7 @@ def settings() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sweeps that repair come in moments, not in seconds."""
+    """Let recovery sweeps run every few milliseconds."""
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.03)
     monkeypatch.setattr(queue, "PAUSE_SECONDS", 0.03)
     set_options(monkeypatch, grace_seconds=0)
@@ -51,7 +51,7 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def path(tmp_path: Path) -> Path:
-    """A database with the assistants of the graphs, to live many lives in."""
+    """Make a database with the assistants of the graphs."""
     path = tmp_path / "lives.db"
     async with runtime.opened(path):
         await runtime.register(GRAPHS)
@@ -59,21 +59,21 @@ async def path(tmp_path: Path) -> Path:
 
 
 async def survive(path: Path, faults: Faults, arm: Callable[[], None]) -> None:
-    """One life with a fault, and what must be true after it."""
+    """Run one life with a fault and check the database after it."""
     async with runtime.opened(path, faults.connect) as db:
         arm()
         async with runtime.working():
             life = Life()
             await life.live()
             faults.disarm()
-            await life.has_ended_well(allowing="error")
+            await life.check_ends(allowing="error")
         assert await db.read(lambda conn: findings.examine(conn, served=True)) == []
 
 
-async def every(
+async def fail_each(
     path: Path, faults: Faults, arm: Callable[[int], None], until: int | None = None
 ) -> tuple[int, set[str]]:
-    """Let the N-th statement fail until there is no N-th; how many there are, and what failed."""
+    """Fail each statement in turn; return their number and the kinds of failed statements."""
     number, kinds = 0, set()
     while True:
         try:
@@ -87,8 +87,8 @@ async def every(
         number += 1
 
 
-# A life on Postgres takes several times as long as one in a file: there each life has many
-# failures, this many statements apart, until each statement has had its turn.
+# A life takes several times as long on Postgres as on SQLite. On Postgres each life therefore has
+# many failures, this many statements apart, until each statement has failed once.
 PERIOD = 40
 
 
@@ -102,56 +102,56 @@ async def test_every_statement_may_fail(path: Path, rng: random.Random) -> None:
         mode, burst = ways[(number + offset) % len(ways)]
         faults.arm(number, mode, rng.choice(MESSAGES), burst=burst, period=period)
 
-    number, kinds = await every(path, faults, arm, until=period)
+    number, kinds = await fail_each(path, faults, arm, until=period)
     assert number == period or number > 100
-    # A group of writes of a file has a savepoint for each.
+    # SQLite uses a savepoint for each write of a group.
     savepoints = {"SAVEPOINT"} if databases.kind() == "sqlite" else set()
     assert {"BEGIN", "INSERT", "UPDATE", "SELECT", "COMMIT", *savepoints} <= kinds
 
 
 async def test_every_read_may_fail(path: Path, rng: random.Random) -> None:
-    """Those at the beginning: later ones are this test's own, which looks for the ends of runs."""
+    """Only the first reads: later ones belong to the test, which polls for the ends of runs."""
     faults = Faults()
 
     def arm(number: int) -> None:
         faults.arm(number, "fails", rng.choice(MESSAGES), burst=rng.choice((1, 2)), where="read")
 
-    _, kinds = await every(path, faults, arm, until=25)
+    _, kinds = await fail_each(path, faults, arm, until=25)
     end = "ROLLBACK" if databases.kind() == "sqlite" else "COMMIT"
     assert {"BEGIN", "SELECT", end} <= kinds
 
 
 async def test_every_commit_may_lose_its_acknowledgement(path: Path) -> None:
     faults = Faults()
-    number, kinds = await every(
+    number, kinds = await fail_each(
         path, faults, lambda number: faults.arm(number, "lost", MESSAGES[0])
     )
     assert number > 10
     assert kinds == {"COMMIT"}
 
 
-# Of Postgres, processes see no files; `test_kill.py` kills processes there.
+# A test cannot copy the files of Postgres; `test_kill.py` kills processes there.
 @pytest.mark.only("sqlite")
-async def test_a_process_may_die_before_every_statement(path: Path, tmp_path: Path) -> None:
-    """What is on the disk at that moment is what `kill -9` leaves."""
+async def test_process_may_die_before_every_statement(path: Path, tmp_path: Path) -> None:
+    """A copy of the files before a statement equals what `kill -9` leaves."""
     faults, life = Faults(), Life()
-    moments: list[tuple[Path, str, dict[UUID, set[str | None]]]] = []
+    copies: list[tuple[Path, str, dict[UUID, set[str | None]]]] = []
 
     def keep(sql: str) -> None:
-        copy = tmp_path / f"moment-{len(moments)}.db"
+        copy = tmp_path / f"moment-{len(copies)}.db"
         for suffix in ("", "-wal"):
             shutil.copy(f"{path}{suffix}", f"{copy}{suffix}")
-        moments.append((copy, sql, life.so_far()))
+        copies.append((copy, sql, life.snapshot()))
 
     async with runtime.opened(path, faults.connect):
-        # The writer opens its connection with its first write.
-        await life.knock()
+        # The writer opens its connection on its first write.
+        await life.write_nothing()
         faults.watch = keep
         async with runtime.working():
             await life.live()
         faults.watch = None
-    assert len(moments) > 100
-    for copy, sql, acknowledged in moments:
+    assert len(copies) > 100
+    for copy, sql, acknowledged in copies:
         try:
             await _revive(copy, life, acknowledged)
         except BaseException as error:
@@ -160,7 +160,7 @@ async def test_a_process_may_die_before_every_statement(path: Path, tmp_path: Pa
 
 
 async def _revive(copy: Path, life: Life, acknowledged: dict[UUID, set[str | None]]) -> None:
-    """Start on what a dead process has left."""
+    """Start a server on the files that a dead process left."""
     async with runtime.opened(copy) as db:
         await recovery.recover()
         async with runtime.working():
@@ -168,14 +168,14 @@ async def _revive(copy: Path, life: Life, acknowledged: dict[UUID, set[str | Non
         assert await db.read(lambda conn: findings.examine(conn, served=True)) == []
 
 
-# --- a group of writes, answered one by one
+# --- a group of writes with separate answers
 
 
 @pytest.mark.parametrize("mode", ["fails", "aborts", "lost"])
-async def test_an_answered_write_is_kept_and_a_refused_one_is_not(
+async def test_acknowledged_write_is_kept_and_refused_write_is_not(
     tmp_path: Path, mode: str
 ) -> None:
-    """Whichever statement of a group of writes fails."""
+    """Each statement of a group of writes fails once."""
     faults, path = Faults(), tmp_path / "group.db"
     async with runtime.opened(path, faults.connect) as db:
         for number in range(40):
@@ -195,7 +195,7 @@ async def test_an_answered_write_is_kept_and_a_refused_one_is_not(
                     assert thread in kept, (number, faults.fired)
                 else:
                     assert isinstance(answer, DatabaseOverloaded), answer
-                    # Only a commit that happened in spite of its error keeps what was refused.
+                    # A refused write is kept only if its commit happened in spite of the error.
                     assert mode == "lost" or thread not in kept, (number, faults.fired)
             if not fired:
                 break
@@ -227,24 +227,24 @@ def _creating(thread: UUID) -> Callable[[Connection], None]:
 # --- operations that misbehave
 
 
-async def test_a_callback_that_fails_does_not_stop_the_writer(tmp_path: Path) -> None:
-    heard: list[str] = []
+async def test_failing_callback_does_not_stop_the_writer(tmp_path: Path) -> None:
+    called: list[str] = []
 
     def fail() -> None:
         raise ValueError("as asked")
 
     def fn(conn: Connection) -> str:
         conn.after_commit(fail)
-        conn.after_commit(lambda: heard.append("second"))
+        conn.after_commit(lambda: called.append("second"))
         return "written"
 
     async with runtime.opened(tmp_path / "x.db") as db, asyncio.timeout(runtime.PATIENCE):
         assert await db.write(fn) == "written"
-        assert heard == ["second"]
+        assert called == ["second"]
         await db.check()
 
 
-async def test_an_operation_that_raises_stop_iteration_is_answered(tmp_path: Path) -> None:
+async def test_operation_that_raises_stop_iteration_is_answered(tmp_path: Path) -> None:
     def fn(conn: Connection) -> None:
         next(iter(()))
 

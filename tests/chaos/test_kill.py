@@ -1,4 +1,4 @@
-"""`kill -9` at random moments under load: nothing acknowledged is lost, nothing is stuck."""
+"""`kill -9` at random times under load: nothing acknowledged is lost, no run is stuck."""
 
 import asyncio
 import random
@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.chaos.ledger import DEEDS, Ledger, exhausted, load, losses
+from tests.chaos.ledger import ACTIONS, Ledger, exhausted, load, losses
 from tests.chaos.victim import PATIENCE, Victim
 
 pytestmark = pytest.mark.usefixtures("each_database")
@@ -16,14 +16,14 @@ CLIENTS = 12
 
 
 async def acknowledged(ledger: Ledger, clients: asyncio.Task[None]) -> None:
-    """Return once each kind of thing was, or something that should not have been answered."""
+    """Wait until every kind of request was acknowledged, or a client failed."""
     async with asyncio.timeout(PATIENCE):
-        while len(ledger.acknowledged) < len(DEEDS) and not clients.done():
+        while len(ledger.acknowledged) < len(ACTIONS) and not clients.done():
             await asyncio.sleep(0.05)
 
 
 @pytest.mark.timeout(900)
-async def test_nothing_acknowledged_is_lost_and_nothing_is_stuck(
+async def test_kills_under_load_lose_nothing_and_leave_nothing_stuck(
     victim: Victim, rng: random.Random
 ) -> None:
     ledger = Ledger()
@@ -31,7 +31,7 @@ async def test_nothing_acknowledged_is_lost_and_nothing_is_stuck(
         await asyncio.to_thread(victim.start)
         clients = asyncio.create_task(load(victim, ledger, CLIENTS, rng))
         if number == ROUNDS - 1:
-            # However busy the machine is: what was not asked for, this test says nothing about.
+            # The last round must cover every kind of request, even on a slow machine.
             await acknowledged(ledger, clients)
         await asyncio.sleep(rng.uniform(0.3, 2.0))
         await asyncio.to_thread(victim.kill)
@@ -42,14 +42,14 @@ async def test_nothing_acknowledged_is_lost_and_nothing_is_stuck(
     lost = losses(victim, ledger, ROUNDS)
     assert lost == [], "\n".join(lost)
     assert victim.sql("SELECT thread_id, status FROM threads WHERE status = 'busy'") == []
-    # Runs that nobody was told about have come to an end like the others.
+    # Runs without an acknowledgement have also ended.
     ends = dict(victim.sql("SELECT run_id, status FROM runs"))
     assert {run for run, status in ends.items() if status == "error"} <= exhausted(victim)
     assert set(ends.values()) <= {"success", "interrupted", "error"}
     assert victim.findings() == []
 
 
-def test_a_server_killed_while_it_starts_starts_the_next_time(
+def test_server_killed_during_its_start_starts_the_next_time(
     victim: Victim, rng: random.Random
 ) -> None:
     victim.start()
@@ -60,7 +60,7 @@ def test_a_server_killed_while_it_starts_starts_the_next_time(
         victim.begin()
         time.sleep(rng.uniform(0, 0.6))
         victim.kill()
-    # Some of these starts may have begun an attempt at the run; it has three.
+    # Each of these starts may have used one of the run's three attempts.
     victim.start()
     assert victim.ended(thread, run) in ("success", "error")
     assert victim.get(f"/threads/{thread}")["metadata"]["kept"] is True

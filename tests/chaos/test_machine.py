@@ -1,4 +1,4 @@
-"""The machine around a server misbehaves: it stops the process, its disk is full, others interfere."""
+"""The machine misbehaves: it stops the process, its disk is full, or processes collide."""
 
 import asyncio
 import random
@@ -28,8 +28,8 @@ def steps(victim: Victim) -> list[str]:
     return [line.split()[1] for line in lines(victim.folder / "steps")]
 
 
-def test_a_process_stopped_for_longer_than_its_lease_goes_on_where_it_was(victim: Victim) -> None:
-    """SIGSTOP, as a debugger, a laptop's lid or a migrated virtual machine do it."""
+def test_process_stopped_beyond_its_lease_continues_its_run(victim: Victim) -> None:
+    """SIGSTOP simulates a debugger, a closed laptop or a migrated virtual machine."""
     victim.start(lease=LEASE)
     thread = victim.thread()
     asked = {"count": 40, "delay": 0.03, "record": str(victim.folder / "steps")}
@@ -44,7 +44,7 @@ def test_a_process_stopped_for_longer_than_its_lease_goes_on_where_it_was(victim
     assert victim.findings() == []
 
 
-def test_requests_made_while_a_process_is_stopped_are_answered(victim: Victim) -> None:
+def test_requests_to_a_stopped_process_are_answered_later(victim: Victim) -> None:
     victim.start(lease=LEASE)
     with ThreadPoolExecutor(4) as pool:
         with victim.frozen():
@@ -55,7 +55,7 @@ def test_requests_made_while_a_process_is_stopped_are_answered(victim: Victim) -
 
 
 def fill(victim: Victim) -> httpx.Response:
-    """Write until it is refused; the refusal."""
+    """Write until a write is refused, and return the refusal."""
     for _ in range(60):
         answer = victim.client.post("/threads", json={"metadata": {"ballast": "x" * 1_000_000}})
         if not answer.is_success:
@@ -63,7 +63,7 @@ def fill(victim: Victim) -> httpx.Response:
     raise AssertionError("the limit is never met")
 
 
-# What a Postgres server says that cannot make a table's file longer.
+# The error of a Postgres server that cannot extend the file of a table.
 FULL = """
 CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -74,7 +74,7 @@ END $$
 
 @contextmanager
 def full_disk(victim: Victim) -> Iterator[None]:
-    """No room for the database any more, or hardly any, until the end of the block."""
+    """Leave the database hardly any space until the end of the block."""
     if databases.kind() == "sqlite":
         largest = max(path.stat().st_size for path in victim.folder.iterdir())
         victim.limit_files(largest + 2**18)
@@ -82,7 +82,7 @@ def full_disk(victim: Victim) -> Iterator[None]:
         victim.limit_files(None)
         return
     victim.sql(FULL)
-    # One at a time: whoever locks several would wait for a server that waits for it.
+    # One table per transaction, so that the locks cannot deadlock with the server.
     for table in databases.tables(victim.database):
         victim.sql(
             f'CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON "{table}"'
@@ -94,16 +94,16 @@ def full_disk(victim: Victim) -> Iterator[None]:
     victim.sql("DROP FUNCTION full_disk()")
 
 
-def test_a_full_disk_refuses_writes_and_nothing_else(victim: Victim) -> None:
+def test_full_disk_refuses_only_writes(victim: Victim) -> None:
     victim.start()
     thread = victim.thread(metadata={"kept": "yes"})
     idle = victim.thread(metadata={"graph_id": "echo"})
-    going = victim.run(thread, "steps", {"count": 20, "delay": 0.05})
+    running = victim.run(thread, "steps", {"count": 20, "delay": 0.05})
     with full_disk(victim):
         _assert_refuses_writes_alone(victim, thread, idle)
     assert victim.thread(metadata={"after": "wards"})
-    # A run that met the full disk has ended, or goes on; the server needs no restart.
-    assert victim.ended(thread, going) in ("success", "error")
+    # A run during the full disk has ended or continues, and the server needs no restart.
+    assert victim.ended(thread, running) in ("success", "error")
     other = victim.thread()
     assert victim.ended(other, victim.run(other, "steps", {"count": 3})) == "success"
     assert victim.findings() == []
@@ -114,7 +114,7 @@ def _assert_refuses_writes_alone(victim: Victim, thread: str, idle: str) -> None
     assert refused.status_code == 503, refused.text
     assert refused.headers["content-type"].startswith("application/json")
     assert any(words in refused.text for words in ("disk", "full", "No space left"))
-    # Whatever needs no room goes on.
+    # Operations that need no space still work.
     assert victim.get(f"/threads/{thread}")["metadata"]["kept"] == "yes"
     assert victim.post("/threads/search", {"metadata": {"kept": "yes"}})[0]["thread_id"] == thread
     assert victim.client.get("/ok").status_code == 200
@@ -128,8 +128,8 @@ def _assert_refuses_writes_alone(victim: Victim, thread: str, idle: str) -> None
         assert answer.status_code == 503, (path, answer.status_code, answer.text[:300])
 
 
-@pytest.mark.only("sqlite")  # A second process on Postgres: test_postgres.py, test_processes.py.
-def test_a_second_process_on_the_file_is_refused(victim: Victim) -> None:
+@pytest.mark.only("sqlite")  # test_postgres.py, test_processes.py: the same on Postgres
+def test_second_process_on_the_file_is_refused(victim: Victim) -> None:
     victim.start()
     url = databases.url(victim.database)
     for command in (
@@ -145,17 +145,17 @@ def test_a_second_process_on_the_file_is_refused(victim: Victim) -> None:
         threadhold("migrate", "--database-url", url),
     ):
         second = ran(command, victim.folder, environment())
-        said = second.stdout + second.stderr
-        assert second.returncode not in (0, None), said
-        assert f"is in use by process {victim.pid}" in said
-        assert "Postgres" in said
-        assert "Traceback" not in said
-    # The first one has not noticed.
+        output = second.stdout + second.stderr
+        assert second.returncode not in (0, None), output
+        assert f"is in use by process {victim.pid}" in output
+        assert "Postgres" in output
+        assert "Traceback" not in output
+    # The first process still serves.
     assert victim.thread()
 
 
-@pytest.mark.only("sqlite")  # Backups of Postgres are those of its own tools.
-async def test_a_backup_under_load_is_one_moments_state(
+@pytest.mark.only("sqlite")  # Postgres has its own backup tools.
+async def test_backup_under_load_is_consistent(
     victim: Victim, rng: random.Random, tmp_path: Path
 ) -> None:
     ledger, copies = Ledger(), []
@@ -178,7 +178,7 @@ async def test_a_backup_under_load_is_one_moments_state(
             found = {thread for (thread,) in raw.execute("SELECT thread_id FROM threads")}
             assert set(known) - ledger.deleted <= found
             assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
-    # A copy serves as well as the file it is of: nothing is stuck in it.
+    # A server starts on the copy, and no run is stuck.
     await asyncio.to_thread(_serve_copy, victim, copies[-1][0])
 
 
@@ -196,7 +196,7 @@ def _serve_copy(victim: Victim, copy: Path) -> None:
 STRATEGIES = ("enqueue", "interrupt", "rollback", "reject")
 
 
-async def test_a_thread_has_one_run_at_a_time_whatever_its_clients_ask(
+async def test_thread_has_one_run_at_a_time_under_mixed_strategies(
     victim: Victim, rng: random.Random
 ) -> None:
     await asyncio.to_thread(victim.start)
@@ -231,7 +231,7 @@ async def test_a_thread_has_one_run_at_a_time_whatever_its_clients_ask(
     await asyncio.to_thread(victim.await_, lambda: victim.sql(in_flight) == [(0,)])
     assert refused > 0
     order = dict(victim.sql("SELECT run_id, seq FROM runs"))
-    # Only a rollback makes a run disappear.
+    # Only a rollback deletes a run.
     assert set(order) <= set(accepted)
     if "rollback" not in accepted.values():
         assert set(order) == set(accepted)

@@ -1,4 +1,4 @@
-"""A run that kills its process ends in error, after three attempts, and takes nothing with it."""
+"""A run that kills its process fails after three attempts and harms no other run."""
 
 import pytest
 
@@ -10,17 +10,17 @@ STATUS = 9
 
 
 def survive(victim: Victim) -> None:
-    """The process dies of the run, and is started again; it may die before it answers."""
+    """Wait until the run kills the process, and start it again; the next kill may come early."""
     assert victim.wait() == STATUS
     victim.begin()
 
 
-def test_a_run_that_kills_its_process_ends_in_error_visibly(victim: Victim) -> None:
+def test_run_that_kills_its_process_three_times_fails(victim: Victim) -> None:
     victim.start()
     thread, record = victim.thread(), victim.folder / "attempts"
     asked = {"exit": STATUS, "record": str(record)}
     run = victim.run(thread, "failing", asked)
-    # Its thread is not lost: what waits behind it is run in the end.
+    # The thread stays usable: the run that waits behind is executed.
     behind = victim.run(thread, "echo", {"value": 1}, multitask_strategy="enqueue")
     for _ in range(3):
         survive(victim)
@@ -32,7 +32,7 @@ def test_a_run_that_kills_its_process_ends_in_error_visibly(victim: Victim) -> N
     assert victim.findings() == []
 
 
-def test_the_thread_of_a_poisoned_run_says_what_happened(victim: Victim) -> None:
+def test_thread_of_a_poisoned_run_has_its_error(victim: Victim) -> None:
     victim.start()
     thread = victim.thread()
     run = victim.run(thread, "failing", {"exit": STATUS})
@@ -45,8 +45,8 @@ def test_the_thread_of_a_poisoned_run_says_what_happened(victim: Victim) -> None
     assert "exceeded max attempts (3)" in shown["error"]["message"]
 
 
-def test_runs_beside_a_poisoned_one_come_to_their_ends(victim: Victim) -> None:
-    """They go down with it twice; the third time it is alone."""
+def test_runs_beside_a_poisoned_run_succeed(victim: Victim) -> None:
+    """The other runs die with it twice; its third attempt runs alone."""
     victim.start()
     beside = {}
     for name in ("first", "second"):
@@ -65,7 +65,7 @@ def test_runs_beside_a_poisoned_one_come_to_their_ends(victim: Victim) -> None:
     assert victim.findings() == []
 
 
-def test_a_run_that_killed_its_process_once_goes_on(victim: Victim) -> None:
+def test_run_that_killed_its_process_once_continues(victim: Victim) -> None:
     victim.start()
     thread, record = victim.thread(), victim.folder / "steps"
     once = str(victim.folder / "once")

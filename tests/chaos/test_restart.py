@@ -1,4 +1,4 @@
-"""What a restart finds again: each kind of unfinished business, cut off by `kill -9` or SIGTERM."""
+"""A restart continues everything that `kill -9` or SIGTERM interrupted."""
 
 import time
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.support.webhooks import receiver
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
-# Seconds of a lease that no test sees the end of.
+# Seconds; a lease of this length does not end during a test.
 NEVER = 600.0
 
 
@@ -20,14 +20,14 @@ def steps(victim: Victim, name: str) -> list[int]:
     return [int(line.split()[1]) for line in lines(victim.folder / name)]
 
 
-def under_way(
+def start_steps(
     victim: Victim, *, count: int = 10, name: str = "steps", **body: Any
 ) -> tuple[str, str]:
-    """A run of `steps` in a thread of its own that has taken two steps, and is at the third."""
+    """Start a run of `steps` on a new thread and wait until its third step has begun."""
     allow(victim, 2)
     asked = {"count": count, "record": str(victim.folder / name), "gate": str(gate(victim))}
     thread = victim.thread()
-    # Each step begins when the one before has been kept; by default it need not wait for that.
+    # With `sync` each step begins only when the previous one is stored.
     run = victim.run(thread, "steps", asked, durability="sync", **body)
     victim.await_(lambda: len(steps(victim, name)) >= 3)
     return thread, run
@@ -38,12 +38,12 @@ def gate(victim: Victim) -> Path:
 
 
 def allow(victim: Victim, count: int) -> None:
-    """Let every run take so many steps."""
+    """Let every run take at most `count` steps."""
     gate(victim).write_text(str(count))
 
 
 def assert_resumed(victim: Victim, thread: str, *, count: int, cuts: int, more: int = 0) -> None:
-    """Every step was taken, in order; at most the ones that were cut off were taken again."""
+    """Check that every step was taken in order, and only interrupted steps were repeated."""
     taken = steps(victim, "steps")
     victim.await_(lambda: victim.get(f"/threads/{thread}")["status"] == "idle")
     assert sorted(set(taken)) == list(range(count))
@@ -54,15 +54,15 @@ def assert_resumed(victim: Victim, thread: str, *, count: int, cuts: int, more: 
     assert state["next"] == []
 
 
-def test_a_run_cut_off_goes_on_from_its_last_checkpoint_at_once(victim: Victim) -> None:
+def test_killed_run_continues_from_its_last_checkpoint_at_once(victim: Victim) -> None:
     victim.start(lease=NEVER)
-    thread, run = under_way(victim)
+    thread, run = start_steps(victim)
     other = {"count": 2, "record": str(victim.folder / "queued")}
     queued = victim.run(thread, "steps", other, multitask_strategy="enqueue")
     late = victim.run(victim.thread(), "echo", {}, after_seconds=1)
     victim.kill()
     taken = len(steps(victim, "steps"))
-    # Nothing waits for a sweep, or a lease to end: that would take minutes.
+    # The run must not wait for a sweep or for the end of its lease: both take minutes here.
     victim.start(lease=NEVER)
     victim.await_(lambda: len(steps(victim, "steps")) > taken)
     allow(victim, 10)
@@ -74,9 +74,9 @@ def test_a_run_cut_off_goes_on_from_its_last_checkpoint_at_once(victim: Victim) 
     assert victim.findings() == []
 
 
-def test_a_client_that_follows_after_the_restart_gets_the_end(victim: Victim) -> None:
+def test_client_joining_after_the_restart_gets_the_end(victim: Victim) -> None:
     victim.start()
-    thread, run = under_way(victim)
+    thread, run = start_steps(victim)
     victim.kill()
     victim.start()
     with victim.client.stream("GET", f"/threads/{thread}/runs/{run}/stream") as answer:
@@ -86,9 +86,9 @@ def test_a_client_that_follows_after_the_restart_gets_the_end(victim: Victim) ->
     assert victim.get(f"/threads/{thread}/runs/{run}/join")["done"] == list(range(10))
 
 
-def test_a_shutdown_hands_back_without_counting_an_attempt(victim: Victim) -> None:
+def test_shutdown_does_not_count_as_an_attempt(victim: Victim) -> None:
     victim.start()
-    thread, run = under_way(victim)
+    thread, run = start_steps(victim)
     for number in range(4):
         assert victim.terminate() in (0, -15)
         assert victim.sql("SELECT status, attempt FROM runs") == [("pending", 0)]
@@ -101,10 +101,10 @@ def test_a_shutdown_hands_back_without_counting_an_attempt(victim: Victim) -> No
     assert_resumed(victim, thread, count=10, cuts=4)
 
 
-def test_a_cancel_acknowledged_before_the_crash_stays_a_cancel(victim: Victim) -> None:
-    """Acknowledged and committed, but its worker died before it heard of it."""
+def test_cancel_acknowledged_before_the_crash_is_kept(victim: Victim) -> None:
+    """The cancel is committed, but the worker dies before it receives it."""
     victim.start()
-    kept, rolled_back = under_way(victim, name="kept"), under_way(victim, name="rolled_back")
+    kept, rolled_back = start_steps(victim, name="kept"), start_steps(victim, name="rolled_back")
     victim.kill()
     for (_, run), action in ((kept, "interrupt"), (rolled_back, "rollback")):
         victim.sql("UPDATE runs SET cancel_action = ? WHERE run_id = ?", action, run)
@@ -138,8 +138,8 @@ def test_interrupted_threads_stay_resumable(victim: Victim) -> None:
     assert victim.get(f"/threads/{thread}")["status"] == "idle"
 
 
-def test_an_answer_cut_off_is_an_answer_still(victim: Victim) -> None:
-    """The run that resumes is killed right after it was acknowledged."""
+def test_killed_resuming_run_uses_its_answer_after_the_restart(victim: Victim) -> None:
+    """The resuming run is killed right after its acknowledgement."""
     victim.start()
     threads = [victim.thread() for _ in range(4)]
     for thread in threads:
@@ -153,12 +153,12 @@ def test_an_answer_cut_off_is_an_answer_still(victim: Victim) -> None:
         assert victim.get(f"/threads/{thread}")["status"] == "idle"
 
 
-def test_crons_fire_after_a_restart_once(victim: Victim) -> None:
+def test_missed_cron_fires_once_after_a_restart(victim: Victim) -> None:
     victim.start()
     body = {"assistant_id": "echo", "schedule": "0 3 1 1 *", "input": {"value": 1}}
     cron = victim.post("/runs/crons", {**body, "on_run_completed": "keep"})["cron_id"]
     victim.kill()
-    # Its time came while the server was down.
+    # The cron was due while the server was down.
     [(date,)] = victim.sql("SELECT next_run_date FROM crons")
     victim.sql("UPDATE crons SET next_run_date = ?", databases.date(time.time() - 1))
     victim.start()
@@ -171,10 +171,10 @@ def test_crons_fire_after_a_restart_once(victim: Victim) -> None:
     assert len(victim.sql("SELECT * FROM runs")) == 1
 
 
-def test_the_webhook_of_a_run_cut_off_is_called_when_it_ends(victim: Victim) -> None:
+def test_webhook_of_a_killed_run_is_called_at_its_end(victim: Victim) -> None:
     victim.start()
     with receiver() as webhooks:
-        thread, run = under_way(victim, webhook=f"{webhooks.url}/hook")
+        thread, run = start_steps(victim, webhook=f"{webhooks.url}/hook")
         victim.kill()
         assert webhooks.received("/hook") == []
         victim.start()

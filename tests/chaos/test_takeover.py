@@ -1,4 +1,4 @@
-"""A process that is stopped past its lease and goes on: another has its run by then."""
+"""A process is stopped past its lease, and another process takes over its run."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgr
 
 
 @pytest.mark.timeout(900)
-async def test_a_process_that_slept_past_its_lease_writes_and_sends_nothing_more(
+async def test_process_stopped_past_its_lease_writes_and_sends_nothing_more(
     tmp_path: Path, redis_url: str
 ) -> None:
     record = tmp_path / "record"
@@ -32,7 +32,7 @@ async def test_a_process_that_slept_past_its_lease_writes_and_sends_nothing_more
             first.process.send_signal(signal.SIGSTOP)
             stack.callback(first.process.send_signal, signal.SIGCONT)
             second = stack.enter_context(served.served(tmp_path, redis_url=redis_url))
-            # It takes the run when the lease has ended, and is still at it when the first wakes up.
+            # The second process takes the run over and is still working when the first continues.
             taken = len(record.read_text().splitlines())
             async with asyncio.timeout(PATIENCE * 2):
                 while len(record.read_text().splitlines()) < taken + 3:
@@ -66,7 +66,7 @@ async def test_a_process_that_slept_past_its_lease_writes_and_sends_nothing_more
                     for event in events
                     if event.name == "values"
                 ]
-                # What the second attempt begins with was there; from then on one after the other.
+                # The second attempt starts from the stored values and then sends each step once.
                 assert done[-1] == 60
                 again = next(at for at, event in enumerate(events) if '"attempt":2' in event.data)
                 steps = [

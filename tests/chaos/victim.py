@@ -1,4 +1,4 @@
-"""Victim: a server that a test kills, stops, starves and starts again, on one database file."""
+"""A server that a test kills, stops, limits and restarts on one database."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from tests.support.processes import GRAPHS, ROOT, environment, free_port
 from threadhold.admin import doctor_postgres
 from threadhold.admin import findings as doctor
 
-# Seconds; far above what anything here takes, so that only what is stuck meets them.
+# Seconds; far more than any wait needs, so that only a hanging server reaches the limit.
 PATIENCE = 120.0
 
 Document = dict[str, Any]
@@ -36,9 +36,9 @@ class Victim:
 
     Attributes:
         url: Its address.
-        folder: Where its files are: `chaos.db`, `server.log`, and what tests put there.
-        client: Talks to it; a request waits as long as a run may take.
-        pid: Its process, 0 while it does not run.
+        folder: The folder of its files: `chaos.db`, `server.log`, and files of tests.
+        client: A client of it; a request may take as long as a run.
+        pid: Its process id, 0 while it does not run.
     """
 
     def __init__(self, folder: Path, env: dict[str, str]) -> None:
@@ -64,10 +64,10 @@ class Victim:
             raise
 
     def close(self) -> None:
-        """End everything. Repeatable."""
+        """End launcher and server. Repeatable."""
         assert self._launcher.stdin is not None
         assert self._launcher.stdout is not None
-        # The launcher takes its child with it.
+        # The launcher ends its server, too.
         self._launcher.stdin.close()
         try:
             self._launcher.wait(PATIENCE)
@@ -95,51 +95,51 @@ class Victim:
         return line
 
     def log(self) -> str:
-        """Everything it has printed."""
+        """Return everything that the server has printed."""
         return (self.folder / "server.log").read_text(errors="replace")
 
-    # --- life and death
+    # --- starting and ending
 
     def start(self, *, lease: float | None = None) -> None:
-        """Start it, and wait until it answers; `lease` is how long its claims last, in seconds."""
+        """Start the server and wait until it answers; `lease` is the claim length in seconds."""
         self.begin(lease=lease)
         self.await_(self.answers)
 
     def begin(self, *, lease: float | None = None) -> None:
-        """Start it, and do not wait until it answers."""
+        """Start the server without waiting until it answers."""
         self.pid = self._say(f"start {lease or ''}")
 
     def answers(self) -> bool:
-        """Whether it serves requests."""
+        """Return whether the server answers requests."""
         try:
             return httpx.get(f"{self.url}/ok", timeout=5).is_success
         except httpx.TransportError:
             return False
 
     def kill(self) -> None:
-        """`kill -9`."""
+        """Kill the server with SIGKILL."""
         os.kill(self.pid, signal.SIGKILL)
         self.wait()
 
     def terminate(self) -> int:
-        """End it as an operator would; its exit status."""
+        """End the server with SIGTERM and return its exit status."""
         os.kill(self.pid, signal.SIGTERM)
         return self.wait()
 
     def wait(self) -> int:
-        """Wait for its end; its exit status."""
+        """Wait for the end of the server and return its exit status."""
         status = self._say("wait")
         self.pid = 0
         return status
 
     def stop(self) -> None:
-        """Be sure that it does not run. Repeatable."""
+        """Kill the server if it runs. Repeatable."""
         if self.pid:
             self.kill()
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """SIGSTOP, and SIGCONT at the end."""
+        """Send SIGSTOP, and SIGCONT at the end of the block."""
         os.kill(self.pid, signal.SIGSTOP)
         try:
             yield
@@ -147,13 +147,13 @@ class Victim:
             os.kill(self.pid, signal.SIGCONT)
 
     def limit_files(self, size: int | None) -> None:
-        """The largest file that it may write from now on."""
+        """Limit the size of files that the server writes; None for no limit."""
         soft = resource.RLIM_INFINITY if size is None else size
         hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)[1]
         resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (soft, hard))
 
     def erase(self) -> None:
-        """Start from nothing next time."""
+        """Stop the server and empty its database and folder."""
         self.stop()
         for path in self.folder.iterdir():
             if path.name != "server.log" and path.name != "langgraph.json":
@@ -161,48 +161,48 @@ class Victim:
         databases.erase(self.database)
         databases.url(self.database)
 
-    # --- what one does with it
+    # --- requests and checks
 
     def post(self, path: str, body: Any) -> Any:
-        """The answer's document; fails unless it is a good one."""
+        """Post a document and return the answer's document; the request must succeed."""
         answer = self.client.post(path, json=body)
         assert answer.is_success, (path, answer.status_code, answer.text)
         return answer.json()
 
     def get(self, path: str) -> Any:
-        """The answer's document; fails unless it is a good one."""
+        """Return the answer's document; the request must succeed."""
         answer = self.client.get(path)
         assert answer.is_success, (path, answer.status_code, answer.text)
         return answer.json()
 
     def thread(self, **body: Any) -> str:
-        """A new thread's id."""
+        """Create a thread and return its id."""
         return str(self.post("/threads", body)["thread_id"])
 
     def run(self, thread: str, graph: str, input: Any, **body: Any) -> str:
-        """A new background run's id."""
+        """Start a background run and return its id."""
         body = {"assistant_id": graph, "input": input, **body}
         return str(self.post(f"/threads/{thread}/runs", body)["run_id"])
 
     def status(self, thread: str, run: str) -> str:
-        """A run's status."""
+        """Return the status of a run."""
         return str(self.get(f"/threads/{thread}/runs/{run}")["status"])
 
     def ended(self, thread: str, run: str) -> str:
-        """Wait for a run's end; its status."""
+        """Wait for the end of a run and return its status."""
         self.await_(lambda: self.status(thread, run) not in ("pending", "running"))
         return self.status(thread, run)
 
     def await_(self, condition: Callable[[], Any]) -> None:
-        """Wait until something holds."""
+        """Wait until a condition holds."""
         wait_for(condition, lambda: f"the server's log ends:\n{self.log()[-4000:]}")
 
     def sql(self, statement: str, *parameters: Any) -> list[Any]:
-        """Run a statement on the database, past the server."""
+        """Run a statement on the database, without the server."""
         return databases.execute(self.database, statement, *parameters)
 
     def findings(self) -> list[str]:
-        """What the doctor says, while the server runs or not."""
+        """Return the doctor's findings, whether the server runs or not."""
         if databases.kind() == "postgresql":
             found = doctor_postgres.examine(databases.url(self.database))
             return [f"{each.what} {each.id}: {each.why}" for each in found]
@@ -214,7 +214,7 @@ class Victim:
 
 
 def wait_for(condition: Callable[[], Any], explain: Callable[[], str] = str) -> None:
-    """Wait until something holds; `explain` says more if it never does."""
+    """Wait until a condition holds; `explain` gives details for the failure message."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > deadline:
@@ -223,12 +223,12 @@ def wait_for(condition: Callable[[], Any], explain: Callable[[], str] = str) -> 
 
 
 def lines(path: Path) -> list[str]:
-    """The lines of a file that a graph writes; none before it has begun."""
+    """Return the lines of a file that a graph writes; none if it does not exist."""
     return path.read_text().splitlines() if path.exists() else []
 
 
 def write_config(folder: Path) -> Path:
-    """A configuration that serves the test graphs, and calls webhooks on this machine."""
+    """Write a configuration with the test graphs that allows webhooks to this machine."""
     graphs = json.loads((GRAPHS / "langgraph.json").read_text())["graphs"]
     config = {
         "dependencies": [str(ROOT)],

@@ -1,14 +1,14 @@
-"""One scenario on every server: stock ``langgraph dev``, and ours on each database, answer alike.
+"""Play each scenario on stock ``langgraph dev`` and on our server with each database.
 
-A scenario is an async function that uses one server through the SDK or plain HTTP
-and returns what it saw. It is played on all of them at once; ids, times and
-addresses are normalised; what remains must be equal, but for the deliberate
-differences listed, with reasons, in ``differences.py``.
+A scenario is an async function that uses one server through the SDK or plain HTTP and
+returns what it saw. It runs on all servers at once. Ids, times and addresses are
+normalised. The rest must be equal, except for the intended differences that
+``differences.py`` lists with their reasons.
 
-- A new scenario: a function under ``@scenario()`` in ``scenarios/<noun>.py``. It owns
-  its threads and assistants, scopes searches by a mark of its own, and is ``alone``
-  if it cannot.
-- One of them: ``pytest tests/conformance -k streams.custom``.
-- The harness itself: ``CONFORMANCE_PEER=stock pytest tests/conformance`` plays stock
-  against stock, so whatever fails there is the scenario's or the normaliser's fault.
+- To add a scenario, write a function under ``@scenario()`` in ``scenarios/<noun>.py``. It owns
+  its threads and assistants and limits its searches to its own mark. If it cannot, it is
+  ``alone``.
+- To run one scenario: ``pytest tests/conformance -k streams.custom``.
+- To check the harness: ``CONFORMANCE_PEER=stock pytest tests/conformance`` compares stock with
+  stock, so that every failure is a fault of a scenario or of the normaliser.
 """

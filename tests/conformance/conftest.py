@@ -1,7 +1,7 @@
-"""Fixtures: the servers for the whole session, and the runner that plays on them.
+"""Fixtures: the servers of the whole session, and the runner that plays scenarios on them.
 
 ``CONFORMANCE_PEER=stock`` compares stock with itself, which checks the harness:
-a scenario that is not deterministic, or a normaliser that forgets something, fails.
+a scenario that is not deterministic, or an incomplete normaliser, fails.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ OWNERS = Path(__file__).with_name("owners_auth.py")
 def played(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Runner]:
-    """A runner that is already playing the scenarios selected for this session."""
-    # Others may have parameters of the same names.
+    """Start the servers and play the scenarios that this session selected."""
+    # Other folders may use parameters of the same names.
     here = [item for item in request.session.items if item.path.parent == Path(__file__).parent]
     items = [item for item in here if hasattr(item, "callspec")]
     names = {item.callspec.params.get("name") for item in items}
@@ -51,7 +51,7 @@ def played(
 def _server(
     folders: pytest.TempPathFactory, name: str, owners: bool
 ) -> AbstractContextManager[Server]:
-    """Ours on the database of this name, or stock."""
+    """Start the server on the database of this name, or stock."""
     auth = OWNERS if owners else None
     if name not in databases.KINDS:
         return stock_server(folders.mktemp("stock"), name, auth)

@@ -1,7 +1,7 @@
-"""Where our answer differs from stock on purpose, and why.
+"""The intended differences between our answers and stock's, with their reasons.
 
-Each entry must occur: a difference that is gone fails the tests, so the list
-cannot outlive its reasons.
+Each entry must occur: a difference that no longer exists fails the tests, so the list
+stays current.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from .normalise import path_matches
 
 @dataclass(frozen=True)
 class Difference:
-    """What the answer holds at ``path`` in ``scenario`` differs (``*`` matches anything)."""
+    """The answers differ at ``path`` in ``scenario``; ``*`` matches anything."""
 
     scenario: str
     path: str
     reason: str
 
     def concerns(self, scenario: str) -> bool:
-        """Whether this entry is about the scenario."""
+        """Return whether this entry is about the scenario."""
         return fnmatchcase(scenario, self.scenario)
 
     def covers(self, scenario: str, path: str) -> bool:
-        """Whether this entry allows a difference at ``path`` of the scenario."""
+        """Return whether this entry allows a difference at ``path`` of the scenario."""
         return self.concerns(scenario) and path_matches(path, self.path)
 
 
-WORDS = "The same refusal in our words, which say what to do about it."
-WHOLE_ROW = "A thread's row has all its keys from the start, not only after the first run."
+WORDS = "The refusal is the same, but our message says what to do about it."
+WHOLE_ROW = "Our thread row has all its keys from the start, not only after the first run."
 LEAK = (
-    "Stock hands out the dictionary its worker is working on, so what the worker adds for "
-    "itself appears in the stored run. Ours stores what was asked."
+    "Stock returns the dictionary that its worker changes, so values that the worker adds for "
+    "itself appear in the stored run. Ours stores the requested values."
 )
 ONE_REQUEST = (
-    "Who asked, and by which request, is not copied into every checkpoint: it belongs to the "
-    "request, and readers of the history need not be the one who asked."
+    "Our checkpoints do not contain the user and the request id: they belong to the request, "
+    "and another user may read the history."
 )
 NEVER_500 = "Stock answers 500."
-JSON_ERRORS = "Every refusal has a JSON body; stock sends some as bare text, or with no body."
-JSON_RPC = "What is no JSON is refused before it reaches a route, as a JSON-RPC parse error (400)."
+JSON_ERRORS = "Our refusals all have a JSON body; stock sends some as plain text or without a body."
+JSON_RPC = "Ours refuses invalid JSON before it reaches a route, as a JSON-RPC parse error (400)."
 
 DIFFERENCES: list[Difference] = [
     # Refusals
@@ -60,6 +60,7 @@ DIFFERENCES: list[Difference] = [
     Difference("threads.supersteps_refused", "*.body.detail", WORDS),
     Difference("state.history_refused", "$[0].body.detail", WORDS),
     Difference("state.thread_stream_refused", "$[1].body.detail", WORDS),
+    Difference("meta.unusual_requests", "$[3].body.detail", WORDS),
     Difference("store.refused", "*.body", JSON_ERRORS),
     Difference("store.refused", "*.headers.content-type", JSON_ERRORS),
     Difference("a2a.refused", "$[9].*", JSON_ERRORS),
@@ -69,7 +70,7 @@ DIFFERENCES: list[Difference] = [
     # Stock fails
     Difference("crons.create_incomplete", "*", NEVER_500),
     Difference("state.history_before_an_object", "$", f"{NEVER_500} The SDK sends objects."),
-    Difference("threads.search_values_of_threads_without", "*", NEVER_500),
+    Difference("threads.search_values_of_threads_without_values", "*", NEVER_500),
     Difference("threads.superstep_command_without_goto", "$", NEVER_500),
     Difference("store.search_without_a_prefix", "$", NEVER_500),
     # Rows and metadata
@@ -85,7 +86,7 @@ DIFFERENCES: list[Difference] = [
     Difference(
         "assistants.set_latest_restores_graph_and_context",
         "*",
-        "Going back restores the graph and the context too; stock keeps the newer ones, "
+        "Ours also restores the graph and the context; stock keeps the newer ones, "
         "which contradict the older config.",
     ),
     # Threads
@@ -97,54 +98,56 @@ DIFFERENCES: list[Difference] = [
     Difference(
         "threads.create_refused",
         "$[6].*",
-        "A thread cannot be made to live for less than no time.",
+        "Ours refuses a negative time to live for a thread.",
     ),
-    Difference("threads.ttl_is_told", "$.body.ttl", "Stock has no time to live for threads."),
+    Difference("threads.ttl_is_returned", "$.body.ttl", "Stock has no time to live for threads."),
     Difference(
         "threads.search_odd_metadata",
         "$[1][2].*",
-        "JSON's true is not the number 1; for stock, it is.",
+        "In JSON, true is not the number 1; stock treats them as equal.",
     ),
     Difference(
         "threads.search_sorted",
         "$[7].*",
-        "The direction is heeded also where the order is the usual one.",
+        "Ours applies the sort direction to the default order, too.",
     ),
     # Runs in flight
     Difference(
         "inflight.cancel_by_status_running",
         "$[2][*]",
-        "Cancelling by status stops the runs; stock only calls them interrupted and lets them end.",
+        "Ours stops the runs; stock only marks them as interrupted and lets them finish.",
     ),
     Difference(
         "inflight.rollback_an_unwatched_run",
         "$[1]",
-        "Stock leaves the thread busy for good when nobody streams the run that is rolled back.",
+        "Stock leaves the thread busy for ever when no client streams the rolled-back run.",
     ),
     Difference(
         "inflight.rolled_back_pending_leaves_the_thread_idle",
         "$",
-        "Stock leaves the thread busy for good.",
+        "Stock leaves the thread busy for ever.",
     ),
     # Crons
     Difference(
-        "crons.fire_beside_one_with_an_end",
+        "crons.fire_beside_a_cron_with_an_end",
         "$",
-        "One cron with an end stops stock's scheduler for all.",
+        "In stock, one cron with an end stops the scheduler for all crons.",
     ),
     # Store
     Difference(
-        "store.put_get_delete", "$[3][0]", "An item that is written again keeps its created_at."
+        "store.put_get_delete", "$[3][0]", "Ours keeps the created_at of an overwritten item."
     ),
     # Health
-    Difference("meta.ok", "*.services.database", "There is a database, and its health is told."),
+    Difference("meta.ok", "*.services.database", "Ours reports the health of its database."),
     Difference(
-        "owners.strangers", "*.services.database", "There is a database, and its health is told."
+        "owners.requests_without_user",
+        "*.services.database",
+        "Ours reports the health of its database.",
     ),
     # Owners
     Difference(
-        "owners.a_way_around_for_studio",
+        "owners.studio_headers_give_no_access",
         "$",
-        "Stock, as a development server, lets Studio in without asking the project's handler.",
+        "Stock, as a development server, admits Studio without asking the project's handler.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""Replace what may differ between two servers by what must not.
+"""Replace the values that may differ between two servers by placeholders.
 
 Ids become ``<id:1>``, ``<id:2>``, ... in order of appearance, so that two
 observations are equal only if the *same* ids stand in the same places.
@@ -21,11 +21,11 @@ _ID = re.compile(
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?",
 )
-# Stock gives one id to all events of a millisecond and then tells them apart by a suffix.
+# Stock gives one id to all events of a millisecond and adds a suffix to each.
 _STREAM_ID = re.compile(r"(?<![\w-])\d{13}-\d+(?:\.\d+)?(?![\w-])")
-# Numbers that are clocks or durations: their presence counts, their value cannot.
+# Clocks and durations: the keys must be present, but the values may differ.
 _CLOCK_KEYS = frozenset({"__request_start_time_ms__", "timestamp", "run_created_at"})
-# Made for each request and kept by stock only, so it must not count among the ids.
+# Stock creates this id for each request; it must not count among the other ids.
 _REQUEST_KEY = "langgraph_request_id"
 
 
@@ -42,7 +42,7 @@ class Normaliser:
         self._names = {system_assistant(graph): f"<assistant:{graph}>" for graph in graphs}
 
     def __call__(self, observation: Any) -> Any:
-        """A copy of ``observation`` (JSON-like) with ids, times and URL replaced."""
+        """Return a copy of ``observation`` (JSON-like) with ids, times and URL replaced."""
         self._ids: dict[str, str] = {}
         return self._value(observation)
 
@@ -74,7 +74,7 @@ class Normaliser:
 
 
 def _stable(item: tuple[Any, Any]) -> tuple[str, str]:
-    """Sort mapping entries by what survives normalisation, never by a random id."""
+    """Return a sort key of normalised values, without random ids."""
     key, value = item
     return _masked(str(key)), _masked(json.dumps(value, sort_keys=True, default=str))
 
@@ -84,7 +84,7 @@ def _masked(text: str) -> str:
 
 
 def compare(left: Any, right: Any, path: str = "$") -> list[tuple[str, Any, Any]]:
-    """Every place where two normalised observations differ: (path, left, right).
+    """Return every place where two normalised observations differ: (path, left, right).
 
     A key or item that one side lacks is reported with ``"<absent>"``.
     """
@@ -106,6 +106,6 @@ def compare(left: Any, right: Any, path: str = "$") -> list[tuple[str, Any, Any]
 
 
 def path_matches(path: str, pattern: str) -> bool:
-    """Whether a difference's path is covered by a pattern; ``*`` matches anything."""
-    # In a glob, brackets would mean a set of characters; in a path they are an index.
+    """Return whether a pattern covers the path of a difference; ``*`` matches anything."""
+    # Brackets are an index in a path, but a set of characters in a glob.
     return fnmatchcase(path, pattern.replace("[", "[[]"))

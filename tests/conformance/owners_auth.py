@@ -1,6 +1,6 @@
-"""Who asks is in the header ``x-user``; whatever they create is theirs alone.
+"""The header ``x-user`` names the user, and everything belongs to the user that creates it.
 
-Metadata is changed in place: the stock server ignores a handler that replaces it.
+Handlers change metadata in place: the stock server ignores a handler that replaces it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ auth = Auth()
 
 @auth.authenticate
 async def authenticate(headers: dict[bytes, bytes]) -> Auth.types.MinimalUserDict:
-    """The user named by the header."""
+    """Return the user that the header names."""
     identity = headers.get(b"x-user", b"").decode("latin-1")
     if not identity:
         raise Auth.exceptions.HTTPException(status_code=401, detail="The header x-user is missing")
@@ -23,7 +23,7 @@ async def authenticate(headers: dict[bytes, bytes]) -> Auth.types.MinimalUserDic
 
 @auth.on
 async def owned(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> Auth.types.FilterType:
-    """Stamp what is written with its owner, and show only the owner what is read."""
+    """Store the owner in written metadata, and limit reads to the owner."""
     owner = {"owner": ctx.user.identity}
     if ctx.action in ("create", "update", "create_run") and value.get("metadata") is not None:
         value["metadata"].update(owner)
@@ -32,7 +32,7 @@ async def owned(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> Auth.type
 
 @auth.on.assistants
 async def assistants(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> Any:
-    """One's own assistants, and for reading those that the system made of the graphs."""
+    """Limit access to own assistants; system assistants may also be read."""
     own = await owned(ctx, value)
     if ctx.action in ("read", "search"):
         return {"$or": [own, {"created_by": "system"}]}
@@ -41,5 +41,5 @@ async def assistants(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> Any:
 
 @auth.on.store
 async def store(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> None:
-    """Each user's items live under their own namespace, which they need not name."""
+    """Prefix every namespace with the user's identity."""
     value["namespace"] = (ctx.user.identity, *(value.get("namespace") or ()))

@@ -1,4 +1,4 @@
-"""A small HTTP server that remembers what webhooks brought."""
+"""A small HTTP server that stores the webhooks it receives."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Receiver:
         self._server = uvicorn.Server(config)
 
     def url(self, mark: str) -> str:
-        """The address that delivers to ``mark``."""
+        """Return the address that delivers to ``mark``."""
         return f"http://127.0.0.1:{self._port}/{mark}"
 
     async def delivery(self, mark: str) -> Any:
-        """The next JSON body delivered to ``mark``."""
+        """Return the next JSON body delivered to ``mark``."""
         return await self._deliveries[mark].get()
 
     async def serve(self) -> None:

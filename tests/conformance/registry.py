@@ -13,10 +13,10 @@ Play = Callable[[World], Awaitable[Any]]
 
 @dataclass(frozen=True)
 class Scenario:
-    """One story.
+    """One scenario.
 
-    ``alone``: it sees or touches what other scenarios own. ``owners``: it is played
-    on servers that know users, and where everything has an owner.
+    ``alone``: it reads or changes objects of other scenarios. ``owners``: it is played on
+    servers with users, where every object has an owner.
     """
 
     name: str

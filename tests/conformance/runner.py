@@ -26,7 +26,7 @@ SCENARIO_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one server answered (normalised), or the traceback if the scenario broke."""
+    """The normalised answer of one server, or the traceback if the scenario failed."""
 
     server: str
     seen: Any = None
@@ -39,8 +39,8 @@ Outcomes = dict[str, Outcome]
 class Runner:
     """Plays scenarios in a background thread; :meth:`outcomes` waits for one of them.
 
-    :param servers: those to compare by name, among them the reference: with owners, and without.
-    :param graphs: names of the graphs that all serve.
+    :param servers: the servers by name, with the reference, for scenarios with and without owners.
+    :param graphs: names of the graphs that all servers serve.
     """
 
     def __init__(self, servers: dict[bool, dict[str, Server]], graphs: list[str]) -> None:
@@ -50,7 +50,7 @@ class Runner:
         self._thread: threading.Thread | None = None
 
     def start(self, scenarios: Iterable[Scenario]) -> None:
-        """Begin to play: first all that get along with others, then the rest one by one."""
+        """Start to play: first the scenarios that may run together, then the others one by one."""
         chosen = list(scenarios)
         self._futures = {scenario.name: Future() for scenario in chosen}
         self._thread = threading.Thread(target=self._run, args=[chosen])
@@ -60,19 +60,19 @@ class Runner:
         try:
             asyncio.run(self._play_all(scenarios))
         except BaseException as error:
-            # Nobody may wait for ever on a future that nothing will fill.
+            # Without this, callers would wait for ever for the remaining futures.
             for future in self._futures.values():
                 if not future.done():
                     future.set_exception(error)
             raise
 
     def outcomes(self, name: str) -> Outcomes:
-        """What each server answered to the scenario; waits until it has been played."""
+        """Wait until the scenario has been played and return the answer of each server."""
         return self._futures[name].result()
 
     @property
     def names(self) -> set[str]:
-        """The scenarios that are played."""
+        """The names of the scenarios that are played."""
         return set(self._futures)
 
     def join(self) -> None:

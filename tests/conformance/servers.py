@@ -1,4 +1,4 @@
-"""Start and stop the two servers that a scenario is played against."""
+"""Start and stop the servers that scenarios are played on."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ ROOT = Path(__file__).resolve().parents[2]
 GRAPHS_CONFIG = ROOT / "tests" / "graphs" / "langgraph.json"
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
-# Enough that no scenario waits for a slot that another one keeps.
+# Enough workers that no scenario waits for another one.
 WORKERS = 30
 
 
 class ServerFailed(RuntimeError):
-    """A server did not start, or died while the scenarios were running."""
+    """A server did not start, or ended while scenarios were running."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A running server: what to call it, where it listens, where its log is."""
+    """A running server: its name, its address, and its log."""
 
     name: str
     url: str
@@ -40,18 +40,18 @@ class Server:
     process: subprocess.Popen[bytes]
 
     def tail(self, lines: int = 40) -> str:
-        """The end of the server's log, for a failure message."""
+        """Return the end of the server's log, for a failure message."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
 
 def write_config(directory: Path, auth: Path | None) -> Path:
-    """Write the configuration both servers read, and return its path.
+    """Write the configuration that all servers read, and return its path.
 
     Graph paths become absolute, because stock resolves them against the
     working directory and ours against the file. Webhooks to loopback are
     allowed, because the receiver of the tests listens there.
 
-    :param auth: a module whose ``auth`` says who may do what; None for an open server.
+    :param auth: a module whose ``auth`` authorizes requests; None for an open server.
     """
     source = GRAPHS_CONFIG
     config: dict[str, Any] = json.loads(source.read_text())
@@ -72,9 +72,9 @@ def write_config(directory: Path, auth: Path | None) -> Path:
 
 @contextmanager
 def stock_server(directory: Path, name: str, auth: Path | None = None) -> Iterator[Server]:
-    """Start ``langgraph dev`` with the in-memory edition, in a directory of its own.
+    """Start ``langgraph dev`` with the in-memory edition, in its own directory.
 
-    It is not ready yet: see :func:`wait_ready`.
+    The server may not be ready yet: see :func:`wait_ready`.
     """
     config, port = write_config(directory, auth), free_port()
     command = [str(Path(sys.executable).with_name("langgraph")), "dev"]
@@ -90,7 +90,7 @@ def our_server(
 ) -> Iterator[Server]:
     """Start this project's server on a new database.
 
-    It is not ready yet: see :func:`wait_ready`.
+    The server may not be ready yet: see :func:`wait_ready`.
     """
     config, port = write_config(directory, auth), free_port()
     command = [sys.executable, "-m", "server", "serve", "--config", str(config)]
@@ -107,7 +107,7 @@ def _running(name: str, command: list[str], port: int, directory: Path) -> Itera
         process = subprocess.Popen(
             command,
             cwd=directory,
-            # `langgraph dev` names itself so; a server that others mount has to be told.
+            # `langgraph dev` sets this itself; a mounted server must be told its own URL.
             env=_environment() | {"LANGGRAPH_API_URL": url},
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -120,7 +120,7 @@ def _running(name: str, command: list[str], port: int, directory: Path) -> Itera
 
 
 def _environment() -> dict[str, str]:
-    """The caller's environment without anything that reaches out or configures."""
+    """Return the caller's environment without settings and external services."""
     foreign = ("LANGSMITH", "LANGCHAIN", "LANGGRAPH", "LANGSERVE", "OPENAI", "REDIS_", "DATABASE_")
     env = {key: value for key, value in os.environ.items() if not key.startswith(foreign)}
     env |= {
@@ -129,11 +129,11 @@ def _environment() -> dict[str, str]:
         "LANGGRAPH_NO_VERSION_CHECK": "true",
         "LANGSMITH_TRACING": "false",
         "N_JOBS_PER_WORKER": str(WORKERS),
-        # Some messages list a Python set; both servers must list it alike.
+        # Some messages print a Python set, whose order must be equal on all servers.
         "PYTHONHASHSEED": "0",
         "PYTHONPATH": str(ROOT),
         "PYTHONUNBUFFERED": "1",
-        # The tests are measured by their outcome, so the scheduler may look often.
+        # Check for due crons every second, so that scenarios do not wait for the scheduler.
         "CRON_SCHEDULER_SLEEP_TIME": "1",
     }
     return env
@@ -142,7 +142,7 @@ def _environment() -> dict[str, str]:
 def wait_ready(server: Server) -> None:
     """Wait until the server answers.
 
-    :raises ServerFailed: it ended, or did not answer in time.
+    :raises ServerFailed: the server ended, or did not answer in time.
     """
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:

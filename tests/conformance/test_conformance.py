@@ -1,4 +1,4 @@
-"""Each scenario once: ours must answer like stock, but for the listed differences."""
+"""Each scenario once: our answers must equal stock's, except for the listed differences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STOCK_WITH_ITSELF = os.environ.get("CONFORMANCE_PEER") == "stock"
 PEERS = ["stock again"] if STOCK_WITH_ITSELF else list(databases.KINDS)
 
 
-# The first test waits for both servers to start, the last for everything else to be played.
+# The first test waits for the servers to start, the last one for all other scenarios.
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
 @pytest.mark.parametrize("peer", PEERS)
@@ -40,7 +40,7 @@ def test_answers_like_stock(peer: str, name: str, played: Runner) -> None:
 
 @pytest.mark.parametrize("peer", PEERS)
 def test_every_listed_difference_occurs(peer: str, played: Runner) -> None:
-    """Judged are the entries whose scenarios have all been played in this session."""
+    """Check only entries whose scenarios were all played in this session."""
     found = {
         name: [path for path, _, _ in compare(outcomes[REFERENCE].seen, outcomes[peer].seen)]
         for name in played.names

@@ -1,4 +1,4 @@
-"""The judge itself is judged: what is hidden, what is kept, what counts as a difference."""
+"""The normaliser: which values it replaces, which it keeps, and what counts as a difference."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def test_system_assistants_keep_their_name(normalise: Normaliser) -> None:
         ("", ""),
     ],
 )
-def test_texts(normalise: Normaliser, raw: str, plain: str) -> None:
+def test_texts_are_normalised(normalise: Normaliser, raw: str, plain: str) -> None:
     assert normalise(raw) == plain
 
 
-def test_clocks_are_hidden_but_their_absence_is_not(normalise: Normaliser) -> None:
+def test_clock_values_are_replaced_but_none_is_kept(normalise: Normaliser) -> None:
     assert normalise({"timestamp": 1763759880123}) == {"timestamp": "<clock>"}
     assert normalise({"timestamp": None}) == {"timestamp": None}
     assert normalise({"limit": 10}) == {"limit": 10}

@@ -1,4 +1,4 @@
-"""What a scenario may use: one server, seen through the SDK and through plain HTTP."""
+"""What a scenario uses: one server, through the SDK and through plain HTTP."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from langgraph_sdk.client import LangGraphClient
 from .receiver import Receiver
 
 GRAPH_NAMESPACE = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
-# Seconds until a run begins that is to be looked at before: enough for a machine that is busy.
+# Seconds until a delayed run starts: enough to act before, even on a slow machine.
 SOON = 6
 SEEN_HEADERS = (
     "allow",
@@ -29,15 +29,15 @@ SEEN_HEADERS = (
 
 
 def system_assistant(graph: str) -> str:
-    """The id of the assistant that every server makes of a graph."""
+    """Return the id of the system assistant of a graph, which is equal on every server."""
     return str(uuid5(GRAPH_NAMESPACE, graph))
 
 
 def open_transport() -> httpx.AsyncHTTPTransport:
-    """A way to a server that all scenarios share, because making one is costly.
+    """Open the transport that all scenarios share, because creating one is slow.
 
-    No connection is used twice: stock hangs up after a 500 and after five idle
-    seconds, which the next request on that connection would notice too late.
+    No connection is reused: stock closes it after a 500 and after five idle
+    seconds, and the next request on that connection would fail.
     """
     return httpx.AsyncHTTPTransport(
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=0)
@@ -45,12 +45,12 @@ def open_transport() -> httpx.AsyncHTTPTransport:
 
 
 class World:
-    """One server as one scenario sees it.
+    """One server as one scenario uses it.
 
     :param url: base URL of the server.
-    :param receiver: where webhooks may be sent.
+    :param receiver: receives webhooks.
     :param transport: made by :func:`open_transport`; its maker closes it.
-    :param scratch: a directory for files that graphs write and scenarios look at.
+    :param scratch: a directory for files that graphs write and scenarios read.
     :param headers: sent with every request.
     """
 
@@ -69,17 +69,17 @@ class World:
         self.http = httpx.AsyncClient(
             base_url=url, transport=transport, timeout=60, headers=headers
         )
-        # Answers are compared as the JSON they are, so the SDK's own types are in the way.
+        # Scenarios compare plain JSON, so they do not need the types of the SDK.
         self.sdk: Any = LangGraphClient(self.http)
 
     def user(self, name: str) -> World:
-        """The same server as somebody sees it who is known nowhere else."""
+        """Return a client of the same server for a new user."""
         headers = {"x-user": f"{name}-{self.new_id()}"}
         return World(self.url, self.receiver, self._transport, self.scratch, headers)
 
     @staticmethod
     def new_id() -> str:
-        """A random UUID, also used as a mark that scopes a search to one scenario."""
+        """Return a random UUID, also used as a mark that limits a search to one scenario."""
         return str(uuid4())
 
     async def call(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
@@ -99,7 +99,7 @@ class World:
     async def sse(
         self, method: str, path: str, body: Any = None, *, stop: Any = None, **options: Any
     ) -> list[dict[str, Any]]:
-        """All events of a server-sent stream, up to its end or to the first that
+        """Return all events of a server-sent stream, up to its end or to the first event that
         ``stop(event)`` accepts."""
         events = []
         async with self.events(method, path, body, **options) as stream:
@@ -123,9 +123,9 @@ class World:
             yield _parse(response.aiter_bytes())
 
     async def until(self, look: Callable[[], Awaitable[Any]], accept: Callable[[Any], bool]) -> Any:
-        """Look again and again until ``accept`` likes what is seen.
+        """Repeat ``look`` until ``accept`` returns true for its result.
 
-        For things that a server does by itself and tells nobody.
+        For changes that a server makes in the background.
         """
         async with asyncio.timeout(60):
             while not accept(seen := await look()):
@@ -133,7 +133,7 @@ class World:
         return seen
 
     async def written(self, file: Path) -> None:
-        """Wait until somebody wrote the file."""
+        """Wait until the file exists."""
 
         async def look() -> bool:
             return file.exists()
@@ -142,7 +142,7 @@ class World:
 
     @staticmethod
     async def pause(seconds: float) -> None:
-        """Wait, where the point is that something does *not* happen."""
+        """Wait, to show that something does *not* happen."""
         await asyncio.sleep(seconds)
 
     async def run_status(self, thread_id: str, run_id: str, *wanted: str) -> str:
@@ -154,7 +154,7 @@ class World:
 
 
 def reply(response: httpx.Response) -> dict[str, Any]:
-    """A response as an observation."""
+    """Reduce a response to status, relevant headers and body."""
     headers = {name: response.headers[name] for name in SEEN_HEADERS if name in response.headers}
     return {"status": response.status_code, "headers": headers, "body": _body(response)}
 
@@ -180,7 +180,7 @@ async def _parse(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """Lines as the event-stream format means them: httpx would also split at U+2028."""
+    """Split lines as the event-stream format defines: httpx would also split at U+2028."""
     rest = b""
     async for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")

@@ -1,1 +1,1 @@
-"""A recorded history in the manner of Jepsen: clients, faults, and a checker of what came of it."""
+"""A recorded history in the manner of Jepsen: clients, faults, and a checker of the result."""

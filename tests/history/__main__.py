@@ -1,4 +1,4 @@
-"""`make history`: plays a history, checks it, and prints the verdict."""
+"""`make history`: play a history, check it, and print the verdict."""
 
 import asyncio
 import pickle
@@ -17,7 +17,7 @@ from tests.history.nemesis import FAULTS
 from tests.history.play import Plan, play
 from tests.support import databases
 
-# Of the violations, so many are shown.
+# Number of violations that are printed.
 SHOWN = 20
 EVIDENCE = "evidence.pickle"
 
@@ -27,28 +27,28 @@ EVIDENCE = "evidence.pickle"
     "--seconds",
     default=60.0,
     show_default=True,
-    help="How long things go wrong; 0: until each kind of fault has been, once.",
+    help="Seconds during which faults happen; 0: until each kind of fault has happened once.",
 )
-@click.option("--seed", type=int, help="Of what is done and what goes wrong; drawn, if not given.")
-@click.option("--processes", default=3, show_default=True, help="Servers of one database.")
+@click.option("--seed", type=int, help="Seed of requests and faults; random if not given.")
+@click.option("--processes", default=3, show_default=True, help="Number of servers.")
 @click.option("--clients", default=20, show_default=True, help="Clients on shared threads.")
-@click.option("--lease", default=4.0, show_default=True, help="Seconds that a claim lasts.")
+@click.option("--lease", default=4.0, show_default=True, help="Length of a claim in seconds.")
 @click.option(
     "--fault",
     "faults",
     multiple=True,
     type=click.Choice(FAULTS),
-    help="Only such faults; may be repeated.",
+    help="Only faults of this kind; may be repeated.",
 )
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for the history and what the servers print.",
+    help="Folder for the history and the logs of the servers.",
 )
 @click.option(
     "--judge",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Check a history that was kept in this folder again, and play none.",
+    help="Check a history that was kept in this folder, and play none.",
 )
 def main(
     seconds: float,
@@ -60,7 +60,7 @@ def main(
     keep: Path | None,
     judge: Path | None,
 ) -> None:
-    """Play a history on servers that are killed, frozen and cut off, and check it.
+    """Play a history on servers that are killed, frozen and disconnected, and check it.
 
     Exits with 1 if a promise is broken.
     """
@@ -83,7 +83,7 @@ def main(
 
 
 def verdict(evidence: Evidence) -> int:
-    """Print what was played and every broken promise; the exit status."""
+    """Print a summary and every broken promise; return the exit status."""
     click.echo(summary(evidence))
     found = check(evidence)
     for violation in found[:SHOWN]:
@@ -95,7 +95,7 @@ def verdict(evidence: Evidence) -> int:
 
 
 def summary(evidence: Evidence) -> str:
-    """What was played, in figures."""
+    """Summarise what was played."""
     kinds = Counter((each.kind, each.outcome) for each in evidence.history)
     faults = Counter(each.asked["what"] for each in evidence.operations("fault"))
     statuses = Counter(run.status for run in evidence.runs.values())
@@ -111,9 +111,9 @@ def summary(evidence: Evidence) -> str:
             for kind in sorted({kind for kind, _ in kinds} - {"fault"})
         ),
         f"runs: {_listed(statuses)}; by attempts: {_listed(attempts)}",
-        f"streams that were told of lost events: {lost}",
+        f"streams that reported lost events: {lost}",
         f"{len(evidence.changes)} changes in the database",
-        f"{len(evidence.steps)} steps, {len(late_steps(evidence))} by who had been superseded",
+        f"{len(evidence.steps)} steps, {len(late_steps(evidence))} by superseded attempts",
     ]
     return "\n".join(lines)
 

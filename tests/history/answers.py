@@ -1,4 +1,4 @@
-"""Answers: whether what clients were told was true at the time."""
+"""Answers: checks that clients received true answers."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -8,15 +8,15 @@ from tests.history.evidence import Evidence
 from tests.history.recorder import Operation
 from tests.history.undone import ENDED
 
-# When a run was in flight, by the clock of operations.
+# The time in which a run was in flight, by the clock of operations.
 Span = tuple[float, float]
-# Seconds that a run may still be seen in flight after its end was written: until that is
-# committed, by a process that may be stopped meanwhile.
+# Seconds for which a run may still appear in flight after its end was written: the commit comes
+# later, and its process may be stopped meanwhile.
 COMMITTED_SECONDS = 20.0
 
 
 def refusals_have_a_reason(evidence: Evidence) -> Iterator[tuple[str, Iterable[Any]]]:
-    """Nothing that is there is called missing, no thread busy that is not."""
+    """Check that no existing object is called missing and no idle thread busy."""
     busy: dict[str, list[Span]] = defaultdict(list)
     spans: dict[str, Span] = {}
     for run, changes in evidence.changes_by_run.items():
@@ -27,42 +27,42 @@ def refusals_have_a_reason(evidence: Evidence) -> Iterator[tuple[str, Iterable[A
     for asked in evidence.history:
         status = asked.answer.get("status", 0)
         if status == 404 and _is_there(evidence, asked, spans):
-            yield "what is there was not found", [asked]
+            yield "an existing object was not found", [asked]
         elif status == 409 and not _is_taken(asked, busy):
-            yield "a thread was called busy that was not", [asked]
+            yield "an idle thread was called busy", [asked]
         elif 400 <= status < 500 and status not in (404, 409):
-            yield "it was refused without a reason", [asked]
+            yield "a request was refused without a reason", [asked]
 
 
 def _is_there(evidence: Evidence, asked: Operation, spans: dict[str, Span]) -> bool:
-    """Whether all that a question was about was there until after its answer."""
+    """Return whether every object of a request existed until after its answer."""
     run = asked.asked.get("run")
     if asked.kind == "cancel":
         return asked.ended is not None and spans[asked.asked["run"]][1] > asked.ended
     thread = asked.asked["thread"]
-    # Items are looked at by who has written them, and never deleted.
+    # Only the client that wrote an item reads it, and items are never deleted.
     if asked.kind == "look" and thread is None:
         return True
     return thread in evidence.threads and (run is None or run in evidence.runs)
 
 
 def _is_taken(asked: Operation, busy: dict[str, list[Span]]) -> bool:
-    """Whether a thread was at work at some moment of a question that minds."""
-    minds = asked.kind == "state" or asked.asked.get("strategy") == "reject"
+    """Return whether the thread was busy during a request that a busy thread refuses."""
+    refusable = asked.kind == "state" or asked.asked.get("strategy") == "reject"
     end = float("inf") if asked.ended is None else asked.ended
     spans = busy[asked.asked["thread"]]
-    return minds and any(
+    return refusable and any(
         first <= end and last + COMMITTED_SECONDS >= asked.begun for first, last in spans
     )
 
 
 def reads_are_fresh(evidence: Evidence) -> Iterator[tuple[str, Iterable[Any]]]:
-    """Who has written something finds it at every server, or a later value unknown of."""
+    """Check that each client reads its last write at every server, or a later unknown write."""
     last: dict[tuple[Any, ...], list[Operation]] = defaultdict(list)
     for asked in evidence.operations("item", "patch", "look"):
         place = asked.client, asked.asked.get("thread"), asked.asked["key"]
         if asked.kind != "look":
-            # What nobody knows of may have happened, or happen yet.
+            # An unknown write may have happened, or may still happen.
             unknown = [each for each in last[place] if each.outcome == "info"]
             if asked.outcome != "fail":
                 last[place] = [*(unknown if asked.ok else last[place]), asked]
@@ -71,4 +71,4 @@ def reads_are_fresh(evidence: Evidence) -> Iterator[tuple[str, Iterable[Any]]]:
             held = asked.answer["found"] or {}
             value = held.get(asked.asked["key"] if asked.asked["thread"] else "value")
             if value not in [each.asked["value"] for each in known]:
-                yield "what was written is not what is read", [*known, asked]
+                yield "a client does not read what it wrote", [*known, asked]

@@ -1,8 +1,8 @@
-"""Audit: what Postgres itself saw of every change, written by triggers of the test's own.
+"""The audit: every change as Postgres itself saw it, written by the test's own triggers.
 
-The word of neither the servers nor their tables counts here. Who writes is said by a setting
-of each process's connections, and the numbers follow the order of the changes: a change is
-numbered while its row is locked. The triggers are an administrator's: the servers may not write
+The audit trusts neither the servers nor their tables. A setting of each process's connections
+says which process writes. The numbers follow the order of the changes, because a change gets its
+number while its row is locked. An administrator owns the triggers, so the servers cannot write
 here.
 """
 
@@ -78,16 +78,16 @@ class Change:
     """One change of a run, or a checkpoint or write that was stored.
 
     Attributes:
-        number: In the order of the changes.
-        at: When, in seconds since 1970.
+        number: Its place in the order of the changes.
+        at: Its time, in seconds since 1970.
         by: The process that made it.
-        was: A run's status before; None when it was made.
-        status: And after; None when it was deleted.
-        owner: Who had claimed the run, before or after.
+        was: The run's status before; None when it was created.
+        status: The run's status after; None when it was deleted.
+        owner: The process that had claimed the run, before or after.
         cancelled: Whether the run has been told to stop.
-        channel: What a write is for.
-        tag: What its maker calls a run that is made.
-        strategy: And what it wants done to those before it.
+        channel: The channel of a write.
+        tag: The tag that the client gave to a new run.
+        strategy: The multitask strategy of a new run.
     """
 
     number: int
@@ -116,12 +116,12 @@ class Change:
 
 
 def install(dsn: str) -> None:
-    """Have every change noted from now on."""
+    """Install the triggers that record every change."""
     with psycopg.connect(dsn, autocommit=True) as raw:
         raw.execute(_INSTALL)
 
 
 def changes(dsn: str) -> list[Change]:
-    """What was noted, in order."""
+    """Return the recorded changes, in order."""
     with psycopg.connect(dsn, row_factory=class_row(Change)) as raw:
         return raw.execute("SELECT * FROM history_audit ORDER BY number").fetchall()

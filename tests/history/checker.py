@@ -1,7 +1,7 @@
-"""Checker: whether a history keeps what the servers promise. Pure functions of the evidence.
+"""The checker: whether a history keeps the promises. Pure functions of the evidence.
 
-Each rule is one promise and yields what breaks it. None of them knows which faults there were,
-but for one: what Redis has forgotten it need not remember.
+Each rule is one promise and yields its violations. The rules do not depend on the faults, with
+one exception: streams need not contain what Redis has lost.
 """
 
 from collections import Counter, defaultdict
@@ -12,14 +12,14 @@ from typing import Any
 
 from tests.history.answers import reads_are_fresh, refusals_have_a_reason
 from tests.history.audit import Change
-from tests.history.claims import claims, unheard
+from tests.history.claims import claims, may_not_know
 from tests.history.evidence import Evidence
 from tests.history.recorder import Operation
-from tests.history.streams import late_steps_are_not_told, streams_are_whole
+from tests.history.streams import late_steps_are_not_sent, streams_are_whole
 from tests.history.undone import ENDED, deleted_threads, undone
 from tests.history.watching import threads_streams_are_whole
 
-# How far two clocks of a machine may drift apart in a history, in seconds.
+# Maximum drift between two clocks of the machine in a history, in seconds.
 CLOCKS = 0.1
 
 
@@ -28,7 +28,7 @@ class Violation:
     """A broken promise.
 
     Attributes:
-        operations: What shows it: operations, changes or steps.
+        operations: The operations, changes or steps that show it.
     """
 
     promise: str
@@ -46,7 +46,7 @@ Rule = Callable[[Evidence], Iterator[Found]]
 
 
 def check(evidence: Evidence) -> list[Violation]:
-    """Every broken promise; none, if all is well."""
+    """Return every broken promise."""
     return [
         Violation(promise, what, tuple(operations))
         for promise, rules in PROMISES.items()
@@ -55,11 +55,11 @@ def check(evidence: Evidence) -> list[Violation]:
     ]
 
 
-# --- 1: nothing that was acknowledged is lost
+# --- 1: nothing acknowledged is lost
 
 
 def runs_are_kept(evidence: Evidence) -> Iterator[Found]:
-    """A run that was acknowledged is there, unless somebody asked for its undoing; and once."""
+    """An acknowledged run exists exactly once, unless a client asked for its removal."""
     excused = undone(evidence)
     for asked in _created(evidence):
         run = asked.answer.get("run")
@@ -70,17 +70,17 @@ def runs_are_kept(evidence: Evidence) -> Iterator[Found]:
     tags = Counter(change.tag for change in evidence.changes if change.tag is not None)
     for asked in evidence.operations("run", "wait"):
         if tags[asked.asked["tag"]] > 1:
-            yield "it was asked for once and was made more than once", [asked]
+            yield "one request created more than one run", [asked]
         if asked.outcome == "fail" and tags[asked.asked["tag"]]:
-            yield "it was refused and was made", [asked]
+            yield "a refused request created a run", [asked]
 
 
 def steps_are_kept(evidence: Evidence) -> Iterator[Found]:
-    """A thread's state has every step of each run, in order, once; of a cut one the first."""
+    """A thread's state has all steps of each run once, in order; of interrupted runs the first."""
     counts = {
         each.asked["tag"]: each
         for each in evidence.operations("run", "wait")
-        # A thread that goes with its run keeps no state.
+        # A stateless run keeps no state.
         if each.asked["thread"] is not None
     }
     for run in evidence.runs.values():
@@ -100,8 +100,8 @@ def steps_are_kept(evidence: Evidence) -> Iterator[Found]:
             yield f"steps of different runs are mixed in thread {thread}: {list(found.log)}", []
 
 
-def results_are_told(evidence: Evidence) -> Iterator[Found]:
-    """Whoever waited for a run that succeeded has been given all that it did."""
+def results_are_returned(evidence: Evidence) -> Iterator[Found]:
+    """A client that waited for a successful run has received its complete result."""
     by_tag = {run.tag: run for run in evidence.runs.values()}
     tried = defaultdict(int)
     for step in evidence.steps:
@@ -114,24 +114,24 @@ def results_are_told(evidence: Evidence) -> Iterator[Found]:
         if run is not None and run.status != "success":
             continue
         if run is None and (asked.asked["thread"] is not None or tried[name] >= evidence.limit):
-            # It was undone, or given up.
+            # The run was rolled back, or gave up after its last attempt.
             continue
         log = (asked.answer["result"] or {}).get("log", ())
         if _steps(log, name) != list(range(asked.asked["count"])):
-            yield f"the result of run {name} is not what it did", [asked]
+            yield f"the result of run {name} differs from its steps", [asked]
 
 
 def states_are_kept(evidence: Evidence) -> Iterator[Found]:
-    """A state that was written is in its thread once; one that was refused is not."""
+    """An acknowledged state update is in its thread once; a refused one is not."""
     for asked in evidence.operations("state"):
         thread = evidence.threads.get(asked.asked["thread"])
         count = 0 if thread is None else thread.log.count(asked.asked["entry"])
         if count not in {"ok": (1,), "fail": (0,), "info": (0, 1)}[asked.outcome]:
-            yield f"a state that was written is there {count} times", [asked]
+            yield f"a state update is stored {count} times", [asked]
 
 
 def values_are_kept(evidence: Evidence) -> Iterator[Found]:
-    """Of an item or an entry that one client writes there is the last value, or one unknown of."""
+    """An item or entry of a single client has its last value, or one of unknown outcome."""
     written: dict[tuple[str, ...], list[Operation]] = defaultdict(list)
     for asked in evidence.operations("item", "patch"):
         place = (asked.kind, asked.asked.get("thread", ""), asked.asked["key"])
@@ -142,7 +142,7 @@ def values_are_kept(evidence: Evidence) -> Iterator[Found]:
         elif thread in evidence.threads:
             found = evidence.threads[thread].metadata.get(key)
         else:
-            continue  # `threads_are_kept` says so.
+            continue  # `threads_are_kept` reports it.
         last = [each.asked["value"] for each in operations if each.ok][-1:] or [None]
         unknown = [each.asked["value"] for each in operations if each.outcome == "info"]
         if found not in last + unknown:
@@ -150,7 +150,7 @@ def values_are_kept(evidence: Evidence) -> Iterator[Found]:
 
 
 def threads_are_kept(evidence: Evidence) -> Iterator[Found]:
-    """A thread that was made is there, and one that was deleted is not."""
+    """A created thread exists, and a deleted thread does not."""
     deleted = {each.asked["thread"]: each for each in evidence.operations("delete")}
     for asked in evidence.operations("thread"):
         thread = asked.asked["thread"]
@@ -158,14 +158,14 @@ def threads_are_kept(evidence: Evidence) -> Iterator[Found]:
         if asked.ok and thread not in evidence.threads and (gone is None or gone.outcome == "fail"):
             yield f"thread {thread} is gone", [asked]
         if gone is not None and gone.ok and thread in evidence.threads:
-            yield f"thread {thread} was deleted and is there", [gone]
+            yield f"thread {thread} was deleted and still exists", [gone]
 
 
 # --- 2: one run at a time
 
 
-def one_runs_on_a_thread(evidence: Evidence) -> Iterator[Found]:
-    """By the database's changes, a thread has never two running runs."""
+def one_run_per_thread(evidence: Evidence) -> Iterator[Found]:
+    """By the changes in the database, a thread never has two running runs."""
     running: dict[str, dict[str, Change]] = defaultdict(dict)
     for change in evidence.changes:
         if change.what != "run" or change.run is None:
@@ -178,28 +178,28 @@ def one_runs_on_a_thread(evidence: Evidence) -> Iterator[Found]:
             others[change.run] = change
 
 
-def steps_are_of_an_attempt(evidence: Evidence) -> Iterator[Found]:
-    """A step is executed by who has claimed its run, while he has it.
+def steps_belong_to_a_claim(evidence: Evidence) -> Iterator[Found]:
+    """Only the process that has claimed a run executes its steps, while it has the claim.
 
-    One who has been superseded, or whose run was deleted, may not know yet; what he writes
-    then is refused.
+    A superseded process, or one whose run was deleted, may not know it yet; its writes
+    are refused then.
     """
     for step, spans in claims(evidence):
         if not any(
             claimed.at <= step.begun
-            and (unheard(claimed, end) or end is None or (step.ended or step.begun) <= end.at)
+            and (may_not_know(claimed, end) or end is None or (step.ended or step.begun) <= end.at)
             for claimed, end in spans
         ):
-            yield "a step was executed by who had not claimed its run", [step, *spans]
+            yield "a process executed a step without a claim of its run", [step, *spans]
 
 
 # --- 3: no write by a superseded attempt
 
 
 def writes_are_fenced(evidence: Evidence) -> Iterator[Found]:
-    """Checkpoints and writes are stored by the attempt that has the run.
+    """Only the attempt that has the run stores its checkpoints and writes.
 
-    Beside those of runs there are a client's own, on threads where nothing runs.
+    Clients may store their own, on threads without a running run.
     """
     states: dict[str, list[Operation]] = defaultdict(list)
     for asked in evidence.operations("state"):
@@ -219,13 +219,13 @@ def writes_are_fenced(evidence: Evidence) -> Iterator[Found]:
                 yield "a checkpoint by an attempt that did not have the run", [holder, change]
         elif (holder := running.get(change.thread)) is not None:
             if change.what == "checkpoint" or holder.by != change.by:
-                yield "a write beside the run that its thread was working on", [holder, change]
+                yield "a write to a thread by a process without its run", [holder, change]
         elif not any(_may_be_of(change, each, evidence.epoch) for each in states[change.thread]):
-            yield "a write that nobody had asked for, on a thread where nothing ran", [change]
+            yield "a write without a request, on a thread where nothing ran", [change]
 
 
 def _may_be_of(change: Change, asked: Operation, epoch: float) -> bool:
-    """Whether a client's writing of a state may be what stored something."""
+    """Return whether a client's state update may have caused a change."""
     if asked.outcome == "fail" and change.what == "checkpoint":
         return False
     end = float("inf") if asked.outcome == "info" or asked.ended is None else asked.ended
@@ -233,7 +233,7 @@ def _may_be_of(change: Change, asked: Operation, epoch: float) -> bool:
 
 
 def statuses_are_fenced(evidence: Evidence) -> Iterator[Found]:
-    """A run ends by who has it, or with its thread, and once; nobody removes one that has."""
+    """Only the process that has a run ends it, and only once; no process removes an ended run."""
     deleted, excused = deleted_threads(evidence), undone(evidence)
     stateless = {
         each.asked["tag"]
@@ -248,12 +248,12 @@ def statuses_are_fenced(evidence: Evidence) -> Iterator[Found]:
             elif change.was in ENDED and run not in excused and changes[0].tag not in stateless:
                 yield f"run {run} had ended, and was removed", [change]
             elif _is_end(change, deleted) and (holder is None or holder.by != change.by):
-                yield f"run {run} was ended by who did not have it", [holder, change]
+                yield f"run {run} was ended by a process that did not have it", [holder, change]
             holder = change if change.status == "running" else None
 
 
 def _is_end(change: Change, deleted: set[str]) -> bool:
-    """Whether somebody says that he is through with a run. A stateless one is then deleted."""
+    """Return whether a process reports the end of a run. A stateless run is then deleted."""
     if change.status is None and change.was == "running":
         return change.thread not in deleted
     return change.status in ("success", "error", "timeout")
@@ -263,13 +263,13 @@ def _is_end(change: Change, deleted: set[str]) -> bool:
 
 
 def attempts_are_limited(evidence: Evidence) -> Iterator[Found]:
-    """A run has the attempts that it may have, one after the other, and fails by nothing else."""
+    """A run has at most its allowed attempts, in sequence, and fails for no other reason."""
     for run, changes in evidence.changes_by_run.items():
         before, holder = 0, None
         for change in changes:
             attempt = change.attempt or 0
             if change.status == "pending" and attempt < before and change.by != holder:
-                yield f"run {run}: an attempt was not counted by who had not made it", [change]
+                yield f"run {run}: another process did not count an attempt", [change]
             if change.status == "running":
                 if attempt != before + 1 or attempt > evidence.limit + 1:
                     yield f"run {run} has attempt {attempt} after {before}", [change]
@@ -280,10 +280,10 @@ def attempts_are_limited(evidence: Evidence) -> Iterator[Found]:
             before, holder = attempt, change.by
     for step in evidence.steps:
         if step.attempt > evidence.limit:
-            yield "one attempt more than a run may have", [step]
+            yield "a run had one attempt too many", [step]
 
 
-# --- 5: in the end
+# --- 5: the end state
 
 
 def everything_has_ended(evidence: Evidence) -> Iterator[Found]:
@@ -297,12 +297,12 @@ def everything_has_ended(evidence: Evidence) -> Iterator[Found]:
 
 
 def nothing_hangs_or_breaks(evidence: Evidence) -> Iterator[Found]:
-    """Nobody waits for ever, no server dies by itself, none says that it has a bug."""
+    """No request hangs, no server dies by itself, and none answers 500."""
     for asked in evidence.history:
         if asked.answer.get("hung"):
-            yield "no answer ever came", [asked]
+            yield "a request was never answered", [asked]
         if asked.answer.get("status") == 500:
-            yield "an error of the server's own", [asked]
+            yield "a server answered 500", [asked]
     for death in evidence.deaths:
         yield death, []
 
@@ -311,7 +311,7 @@ def nothing_hangs_or_breaks(evidence: Evidence) -> Iterator[Found]:
 
 
 def order_is_kept(evidence: Evidence) -> Iterator[Found]:
-    """A run that was acknowledged before another was asked for ends before that one begins."""
+    """A run that was acknowledged before the request of another one ends before that one starts."""
     by_run = evidence.changes_by_run
     threads: dict[str, list[Operation]] = defaultdict(list)
     for asked in _created(evidence):
@@ -327,7 +327,7 @@ def order_is_kept(evidence: Evidence) -> Iterator[Found]:
                 ended = _number(changes, lambda each: each.status in (*ENDED, None))
                 if ended is None or ended > begun:
                     yield (
-                        "a run began before one that was made before it had ended",
+                        "a run started before an earlier run had ended",
                         [
                             earlier,
                             later,
@@ -335,11 +335,11 @@ def order_is_kept(evidence: Evidence) -> Iterator[Found]:
                     )
 
 
-# --- what rules share
+# --- functions that rules share
 
 
 def _created(evidence: Evidence) -> list[Operation]:
-    """The creations of runs that were acknowledged."""
+    """Return the acknowledged creations of runs."""
     return [each for each in evidence.operations("run", "wait") if each.ok]
 
 
@@ -355,18 +355,18 @@ PROMISES: dict[str, tuple[Rule, ...]] = {
     "nothing acknowledged is lost": (
         runs_are_kept,
         steps_are_kept,
-        results_are_told,
+        results_are_returned,
         states_are_kept,
         values_are_kept,
         reads_are_fresh,
         threads_are_kept,
         refusals_have_a_reason,
     ),
-    "never two running runs on a thread": (one_runs_on_a_thread, steps_are_of_an_attempt),
+    "never two running runs on a thread": (one_run_per_thread, steps_belong_to_a_claim),
     "no write by a superseded attempt": (
         writes_are_fenced,
         statuses_are_fenced,
-        late_steps_are_not_told,
+        late_steps_are_not_sent,
     ),
     "attempts are within the limit": (attempts_are_limited,),
     "everything ends": (everything_has_ended, nothing_hangs_or_breaks),

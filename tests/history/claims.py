@@ -1,4 +1,4 @@
-"""Claims: which attempts had a run, from when to when, and what they did of it."""
+"""Claims: which attempt had a run at what time, and the steps that it executed."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -7,12 +7,12 @@ from itertools import pairwise
 from tests.history.audit import Change
 from tests.history.evidence import Evidence, Step
 
-# A claim, and what ended it.
+# A claim and the change that ended it.
 Span = tuple[Change, Change | None]
 
 
 def late_steps(evidence: Evidence) -> list[Step]:
-    """What was executed by who had been superseded and did not know it yet."""
+    """Return the steps that superseded processes executed before they knew it."""
     return [
         step
         for step, spans in claims(evidence)
@@ -21,7 +21,7 @@ def late_steps(evidence: Evidence) -> list[Step]:
 
 
 def overtaken_steps(evidence: Evidence) -> list[Step]:
-    """What was executed after another attempt at its run had begun."""
+    """Return the steps that began after another attempt at their run had begun."""
     begun: dict[str, list[Change]] = {
         run: [each for each in changes if each.status == "running"]
         for run, changes in evidence.changes_by_run.items()
@@ -37,7 +37,7 @@ def overtaken_steps(evidence: Evidence) -> list[Step]:
 
 
 def claims(evidence: Evidence) -> Iterator[tuple[Step, list[Span]]]:
-    """Each step with the claims under which it may have been executed, and their ends."""
+    """Yield each step with the claims under which it may have been executed, and their ends."""
     spans: dict[tuple[str, int | None, str], list[Span]] = defaultdict(list)
     for run, changes in evidence.changes_by_run.items():
         for change, after in pairwise([*changes, None]):
@@ -47,5 +47,5 @@ def claims(evidence: Evidence) -> Iterator[tuple[Step, list[Span]]]:
         yield step, spans.get((step.run, step.attempt, str(step.pid)), [])
 
 
-def unheard(claimed: Change, end: Change | None) -> bool:
+def may_not_know(claimed: Change, end: Change | None) -> bool:
     return end is not None and (end.by != claimed.by or end.status is None)

@@ -1,4 +1,4 @@
-"""Clients: what users of a server do all day, each answer recorded."""
+"""Clients: random requests of users, with every answer recorded."""
 
 import asyncio
 import random
@@ -15,13 +15,13 @@ from tests.history.recorder import Recorder
 from tests.history.undone import ENDED
 
 GRAPH = "witness"
-# How many threads the clients share at a time, and how much is done on each before another
-# takes its place: states grow.
+# Number of threads that the clients share at a time, and number of uses of each before a new
+# thread replaces it, because states grow.
 SHARED = 6
 USES = 40
-# Seconds that a piece of a thread's stream is followed.
+# Seconds for which a piece of a thread's stream is read.
 WATCHING = 3.0
-# Seconds between two things that a client does, at most.
+# Maximum seconds between two requests of a client.
 THINKING = 0.3
 
 RESUMABLE = {"stream_mode": ["custom"], "stream_resumable": True}
@@ -31,15 +31,15 @@ Body = dict[str, Any] | None
 
 @dataclass
 class World:
-    """What the clients share.
+    """The data that all clients share.
 
     Attributes:
-        urls: Of the servers.
-        recorder: Told everything.
-        record: The file that runs leave traces in.
-        threads: The ids of those that all use now.
-        resumable: The runs whose streams are kept, and their threads.
-        streamed: Those that were followed to the end.
+        urls: URLs of the servers.
+        recorder: Records every operation.
+        record: The file in which runs record their steps.
+        threads: The ids of the threads that all clients use now.
+        resumable: The runs with resumable streams, and their threads.
+        streamed: The runs whose streams were read to the end.
     """
 
     urls: Sequence[str]
@@ -53,11 +53,11 @@ class World:
 
 
 class Client:
-    """One of them.
+    """One client.
 
     Args:
-        number: Of the client, from 1.
-        http: Without a base URL: a client asks any server.
+        number: Its number, from 1.
+        http: An HTTP client without a base URL, because each request may go to any server.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class Client:
         self._http = http
         self._rng = rng
         self._own: list[str] = []
-        # Threads and keys of entries, and keys of items.
+        # (thread, key) of metadata entries, and (None, key) of items.
         self._written: list[tuple[str | None, str]] = []
         self._values = 0
 
     async def work(self) -> None:
-        """Do one thing after the other until the world is over."""
-        deeds = {
+        """Do random actions until the history is over."""
+        actions = {
             self.enqueue: 8,
             self.follow: 4,
             self.stream: 4,
@@ -92,9 +92,9 @@ class Client:
             self.delete_thread: 1,
         }
         while not self._world.over.is_set():
-            [deed] = self._rng.choices(list(deeds), list(deeds.values()))
+            [action] = self._rng.choices(list(actions), list(actions.values()))
             try:
-                await deed()
+                await action()
             except Refused:
                 continue
             finally:
@@ -103,19 +103,19 @@ class Client:
     # --- runs
 
     async def enqueue(self) -> tuple[str, str]:
-        """Queue a run on a thread; both ids."""
+        """Queue a run on a thread; return both ids."""
         return await self._run(await self._thread(), "enqueue")
 
     async def replace(self) -> None:
-        """A run in place of those before it."""
+        """Create a run that interrupts or rolls back the runs before it."""
         await self._run(await self._thread(), self._rng.choice(["interrupt", "rollback"]))
 
     async def reject(self) -> None:
-        """A run that does not want to wait."""
+        """Create a run that is rejected on a busy thread."""
         await self._run(await self._thread(), "reject")
 
     async def cancel(self) -> None:
-        """Queue a run and cancel it, perhaps before it runs and perhaps while."""
+        """Queue a run and cancel it, before or during its execution."""
         thread, run = await self._run(await self._thread(), "enqueue")
         await asyncio.sleep(self._rng.uniform(0, 1))
         action = self._rng.choice(["interrupt", "interrupt", "rollback"])
@@ -130,12 +130,12 @@ class Client:
         await self._ask("wait", "POST", path, body, thread=thread, **_about(body))
 
     async def wait_without_thread(self) -> None:
-        """The same, on a thread that goes with the run."""
+        """Start a stateless run and wait for its result."""
         body = self._body(None)
         await self._ask("wait", "POST", "/runs/wait", body, thread=None, **_about(body))
 
     async def join(self) -> None:
-        """Queue a run, and wait for its result somewhere else."""
+        """Queue a run, and wait for its result at another server."""
         thread = await self._thread()
         body = self._body("enqueue")
         path = f"/threads/{thread}/runs"
@@ -172,12 +172,12 @@ class Client:
     # --- streams
 
     async def follow(self) -> None:
-        """Queue a run and read its stream to the end, in pieces, each from another server."""
+        """Queue a run and read its stream to the end, in pieces from different servers."""
         thread, run = await self.enqueue()
-        await self._go_on(thread, run, "-1", self._process())
+        await self._read_rest(thread, run, "-1", self._process())
 
     async def stream(self) -> None:
-        """Queue a run with its stream, and where that breaks off go on as with any."""
+        """Queue a run with its stream, and continue at another server where it breaks off."""
         thread, process = await self._thread(), self._process()
         body = self._body("enqueue") | RESUMABLE | {"on_disconnect": "continue"}
         url = f"{self._world.urls[process]}/threads/{thread}/runs/stream"
@@ -193,13 +193,13 @@ class Client:
                 self._world.resumable[run] = thread
             with self._record("stream", process, thread=thread, run=run, after="-1") as pending:
                 last, _ = await take(answer, pending, "-1", self._rng.randint(1, 6))
-        await self._go_on(thread, run, last, self._other(process))
+        await self._read_rest(thread, run, last, self._other(process))
 
-    async def _go_on(self, thread: str, run: str, last: str, process: int) -> None:
-        """Read the rest of a stream in pieces, each from another server."""
+    async def _read_rest(self, thread: str, run: str, last: str, process: int) -> None:
+        """Read the rest of a stream in pieces from different servers."""
         while True:
-            most = self._rng.randint(1, 6)
-            last, ended = await self._piece(thread, run, last, process, most)
+            limit = self._rng.randint(1, 6)
+            last, ended = await self._piece(thread, run, last, process, limit)
             if ended:
                 self._world.streamed.add(run)
                 return
@@ -207,12 +207,12 @@ class Client:
             await asyncio.sleep(0.05)
 
     async def watch(self) -> None:
-        """Follow a thread for a while, in pieces, each at another server."""
+        """Follow a thread for a while, in pieces from different servers."""
         thread, process, session = await self._thread(), self._process(), str(uuid4())
         headers: dict[str, str] = {}
         for _ in range(self._rng.randint(2, 5)):
             url = f"{self._world.urls[process]}/threads/{thread}/stream"
-            after, most = headers.get("Last-Event-ID", ""), self._rng.randint(1, 15)
+            after, limit = headers.get("Last-Event-ID", ""), self._rng.randint(1, 15)
             with (
                 self._record(
                     "watch", process, thread=thread, session=session, after=after
@@ -223,7 +223,7 @@ class Client:
                     if not answer.is_success:
                         await answer.aread()
                         document("watch", answer, pending)
-                    after, ended = await take(answer, pending, after, most, seconds=WATCHING)
+                    after, ended = await take(answer, pending, after, limit, seconds=WATCHING)
             if ended and any(name == "error" for _, name, _ in pending.answer["events"]):
                 return
             if after:
@@ -231,13 +231,13 @@ class Client:
             process = self._other(process)
 
     async def read_whole(self, thread: str, run: str, process: int) -> None:
-        """Read the stream of a run that has ended from its beginning, at one server."""
+        """Read the whole stream of an ended run at one server."""
         await self._piece(thread, run, "-1", process, None)
 
     async def _piece(
-        self, thread: str, run: str, after: str, process: int, most: int | None
+        self, thread: str, run: str, after: str, process: int, limit: int | None
     ) -> tuple[str, bool]:
-        """Read up to `most` events; the id of the last one, and whether nothing more comes."""
+        """Read up to `limit` events; return the last id, and whether no more events come."""
         headers = {"Last-Event-ID": after}
         url = f"{self._world.urls[process]}/threads/{thread}/runs/{run}/stream"
         closed = False
@@ -248,13 +248,13 @@ class Client:
                         await answer.aread()
                         pending.fail(status=answer.status_code, text=answer.text[:300])
                         return after, answer.status_code == 404
-                    after, closed = await take(answer, pending, after, most)
+                    after, closed = await take(answer, pending, after, limit)
             except httpx.TransportError as error:
                 pending.info(error=repr(error), hung=isinstance(error, httpx.ReadTimeout))
         return after, closed and await self._has_ended(thread, run, process)
 
     async def _has_ended(self, thread: str, run: str, process: int) -> bool:
-        """Whether the end of a stream was the end of its run, and not only of its server."""
+        """Return whether the run has ended, because a stream also ends with its server."""
         url = f"{self._world.urls[process]}/threads/{thread}/runs/{run}"
         try:
             answer = await self._http.get(url)
@@ -283,7 +283,7 @@ class Client:
         self._written.append((thread, key))
 
     async def look(self) -> None:
-        """Read what this client has written, an item or an entry, at any server."""
+        """Read an item or entry that this client wrote, at any server."""
         if not self._written:
             return
         thread, key = self._rng.choice(self._written)
@@ -291,7 +291,7 @@ class Client:
         await self._ask("look", "GET", path, None, thread=thread, key=key)
 
     async def update_state(self) -> None:
-        """Append to the state of a thread: of a shared one where nothing runs, or of an own one."""
+        """Append to the state of a shared thread, or of one that only this client uses."""
         shared = self._rng.random() < 0.3
         thread = await (self._thread() if shared else self._own_thread())
         entry = f"{uuid4()}:update"
@@ -300,14 +300,14 @@ class Client:
         await self._ask("state", "POST", path, body, thread=thread, entry=entry)
 
     async def delete_thread(self) -> None:
-        """Make a thread, run on it, and delete it."""
+        """Create a thread, perhaps run on it, and delete it."""
         thread = await self._new_thread()
         if self._rng.random() < 0.5:
             await self._run(thread, "enqueue")
         await self._ask("delete", "DELETE", f"/threads/{thread}", None, thread=thread)
 
     async def _thread(self) -> str:
-        """One that all use; a new one where an old one has been used enough."""
+        """Return a shared thread; a new thread replaces one that was used often enough."""
         threads, uses = self._world.threads, self._world.uses
         if len(threads) < SHARED:
             threads.append(await self._new_thread())
@@ -328,7 +328,7 @@ class Client:
         await self._ask("thread", "POST", "/threads", body, thread=thread)
         return thread
 
-    # --- asking
+    # --- requests
 
     def _value(self) -> int:
         self._values += 1
@@ -344,10 +344,10 @@ class Client:
         return self._world.recorder.operation(kind, self.number, process, **asked)
 
     async def _ask(self, kind: str, method: str, path: str, body: Body, **asked: Any) -> Any:
-        """Ask any server; the answer's document.
+        """Send a request to any server and return the answer's document.
 
         Raises:
-            Refused: there is none.
+            Refused: there is no document.
         """
         process = self._process()
         with self._record(kind, process, **asked) as pending:

@@ -1,4 +1,4 @@
-"""Cluster: servers of one database and one Redis, which can all be hurt, and are restarted."""
+"""The cluster: servers of one database and one Redis, which can fail and are restarted."""
 
 import asyncio
 import json
@@ -21,19 +21,19 @@ from tests.support import databases
 from tests.support.processes import GRAPHS, ROOT, environment, free_port
 from tests.support.redis import Valkey
 
-# Seconds; far above what anything here takes.
+# Seconds; far more than any wait needs.
 PATIENCE = 60.0
-# How often a run is tried. Faults come more often here than anywhere else.
+# Number of attempts at a run. Faults are more frequent here than in other tests.
 ATTEMPTS = 5
 
 
 class Server:
-    """One of the processes, and those that take its place.
+    """One of the servers, in its current process.
 
     Attributes:
         url: Its address.
-        pid: Its process; 0 while there is none.
-        expected: Whether its end is the doing of a nemesis.
+        pid: Its process id; 0 while it does not run.
+        expected: Whether the nemesis ends it.
     """
 
     def __init__(self, number: int, port: int) -> None:
@@ -46,16 +46,16 @@ class Server:
 
 
 class Cluster:
-    """All of them.
+    """All servers with their Postgres and Redis.
 
     Args:
-        folder: Where their files are.
-        size: How many servers.
-        lease: How long a claim lasts, in seconds.
+        folder: The folder of their files.
+        size: Number of servers.
+        lease: Length of a claim in seconds.
 
     Attributes:
-        dsn: Of the database, as an administrator: row-level security holds for the servers.
-        deaths: Of servers that nobody had killed: the number of each, and when.
+        dsn: The database as an administrator, because row-level security limits the servers.
+        deaths: Unexpected ends of servers: the number of each server, and the time.
     """
 
     def __init__(self, folder: Path, size: int, lease: float) -> None:
@@ -116,7 +116,7 @@ class Cluster:
             )
 
     async def begin(self, server: Server) -> None:
-        """Start a server, and do not wait until it answers."""
+        """Start a server without waiting until it answers."""
         async with self._starting:
             server.pid = await asyncio.to_thread(self._say, f"{server.port}")
         server.expected, server.gone = False, asyncio.Event()
@@ -135,7 +135,7 @@ class Cluster:
         return int(line)
 
     def _watch(self, server: Server) -> None:
-        """Hear of a server's end."""
+        """Watch for the end of a server's process."""
         loop, gone = asyncio.get_running_loop(), server.gone
         handle = os.pidfd_open(server.pid)
 
@@ -150,7 +150,7 @@ class Cluster:
         loop.add_reader(handle, ended)
 
     async def end(self, server: Server, how: signal.Signals) -> None:
-        """End a server, and wait until it has."""
+        """End a server, and wait for its end."""
         server.expected = True
         if server.pid:
             os.kill(server.pid, how)
@@ -158,11 +158,11 @@ class Cluster:
                 await server.gone.wait()
 
     def restart_postgres(self) -> None:
-        """Restart Postgres in the middle of whatever it does. Blocks."""
+        """Restart Postgres, whatever it is doing. Blocks."""
         databases.restart(self._data, self._postgres_user)
 
     async def answer(self) -> None:
-        """Wait until every server answers; one that has died is started again."""
+        """Wait until every server answers, and restart dead servers."""
         async with asyncio.timeout(PATIENCE * 2), httpx.AsyncClient(timeout=PATIENCE) as http:
             for server in self.servers:
                 while not await self._answers(http, server):
@@ -191,7 +191,7 @@ class Cluster:
 
 
 def _close(launcher: subprocess.Popen[bytes]) -> None:
-    """End the launcher, which takes its children with it."""
+    """End the launcher, which ends its children."""
     assert launcher.stdin is not None
     assert launcher.stdout is not None
     launcher.stdin.close()

@@ -1,4 +1,4 @@
-"""Evidence: all that is known once a history is over, gathered in one place to be judged."""
+"""Evidence: everything that is known at the end of a history, for the checker."""
 
 import json
 from collections import defaultdict
@@ -21,7 +21,7 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Run:
-    """A run as it is in the end."""
+    """A run at the end."""
 
     run: str
     thread: str
@@ -32,7 +32,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Thread:
-    """A thread as it is in the end; `log` is what its state has kept of its runs."""
+    """A thread at the end; `log` is what its state has kept of its runs."""
 
     status: str = "idle"
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -41,10 +41,10 @@ class Thread:
 
 @dataclass(frozen=True)
 class Step:
-    """A step that was executed, seen from outside: when, in seconds since 1970.
+    """An executed step, recorded outside the server, with times in seconds since 1970.
 
     Attributes:
-        ended: None if it was cut off.
+        ended: None if the step was interrupted.
     """
 
     run: str
@@ -57,12 +57,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What clients saw, what the database has and saw, and what the graphs did.
+    """What clients saw, what the database stored and saw, and what the graphs did.
 
     Attributes:
-        limit: How many attempts a run may have.
-        deaths: Of servers that nobody had killed.
-        epoch: What the clock of operations has to be given to be that of changes and steps.
+        limit: Number of attempts that a run may have.
+        deaths: Unexpected ends of servers.
+        epoch: Seconds to add to the clock of operations to get the clock of changes and steps.
     """
 
     history: list[Operation] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Evidence:
     epoch: float = 0.0
 
     def operations(self, *kinds: str) -> list[Operation]:
-        """Those of some kinds, in the order they began."""
+        """Return the operations of some kinds, in the order they began."""
         return [each for each in self.history if each.kind in kinds]
 
     @cached_property
@@ -90,7 +90,7 @@ class Evidence:
 
 
 def stored(dsn: str) -> tuple[dict[str, Run], dict[str, tuple[str, dict[str, Any]]]]:
-    """The runs and threads in the database."""
+    """Read the runs and threads from the database."""
     with psycopg.connect(dsn, options=EVERYTHING, row_factory=dict_row) as raw:
         runs = raw.execute(
             "SELECT run_id::text AS run, thread_id::text AS thread, status, attempt,"
@@ -102,7 +102,7 @@ def stored(dsn: str) -> tuple[dict[str, Run], dict[str, tuple[str, dict[str, Any
 
 
 def in_flight(dsn: str) -> tuple[int, int]:
-    """How many runs have not ended, and how many changes there were so far."""
+    """Return the number of runs that have not ended, and the number of changes so far."""
     with psycopg.connect(dsn, options=EVERYTHING) as raw:
         row = raw.execute(
             "SELECT count(*), (SELECT coalesce(max(number), 0) FROM history_audit)"
@@ -115,7 +115,7 @@ def in_flight(dsn: str) -> tuple[int, int]:
 async def gather(
     dsn: str, url: str, history: list[Operation], record: Path, **others: Any
 ) -> Evidence:
-    """All of it, some through the API of the server at `url`."""
+    """Gather the evidence, partly through the API of the server at `url`."""
     runs, threads = stored(dsn)
     async with httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
         found = {
@@ -149,7 +149,7 @@ async def _items(http: httpx.AsyncClient) -> dict[str, int]:
 
 
 def steps(record: Path) -> list[Step]:
-    """What the graphs have noted."""
+    """Read the steps that the graphs have recorded."""
     found: dict[tuple[str, int, int, int], list[dict[str, Any]]] = defaultdict(list)
     for line in record.read_text().splitlines() if record.exists() else ():
         note = json.loads(line)

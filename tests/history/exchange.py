@@ -1,4 +1,4 @@
-"""Exchange: one question and its answer, and what it means that there is none."""
+"""An exchange: one request and its answer, and what a missing answer means."""
 
 import asyncio
 import json
@@ -11,20 +11,20 @@ import httpx
 from tests.history.recorder import Pending
 from tests.support.served import events_of
 
-# Seconds; a request that takes longer has hung, whatever is done to the servers meanwhile.
+# Seconds; a longer request counts as hanging, whatever the faults are.
 PATIENCE = 90.0
 
 
 class Refused(Exception):
-    """The server answered, and not with what was asked for."""
+    """The server answered, but not with the requested document."""
 
 
 @contextmanager
 def unanswered(pending: Pending) -> Iterator[None]:
-    """Say of an operation what it means that there was no answer.
+    """Record the outcome of an operation that gets no answer.
 
     Raises:
-        Refused: in place of what the client says.
+        Refused: in place of the HTTP client's error.
     """
     try:
         yield
@@ -37,10 +37,10 @@ def unanswered(pending: Pending) -> Iterator[None]:
 
 
 def document(kind: str, answer: httpx.Response, pending: Pending) -> Any:
-    """The document of a good answer, or the run's id."""
+    """Record a successful answer and return its document, or the run's id."""
     if not answer.is_success:
-        said = pending.fail if answer.status_code < 500 else pending.info
-        said(status=answer.status_code, text=answer.text[:300])
+        record = pending.fail if answer.status_code < 500 else pending.info
+        record(status=answer.status_code, text=answer.text[:300])
         raise Refused
     place = answer.headers.get("content-location", "")
     run = place.rpartition("/runs/")[2].partition("/")[0] or None
@@ -64,14 +64,14 @@ async def take(
     answer: httpx.Response,
     pending: Pending,
     after: str,
-    most: int | None,
+    limit: int | None,
     *,
     seconds: float | None = None,
 ) -> tuple[str, bool]:
-    """Read up to `most` events; the id of the last one, and whether the stream has ended.
+    """Read up to `limit` events; return the last id, and whether the stream has ended.
 
     Args:
-        seconds: For how long to read, of a stream that has no end.
+        seconds: How long to read from a stream without an end.
     """
     events: list[tuple[str | None, str, Any]] = []
     try:
@@ -79,20 +79,20 @@ async def take(
             async for event in _events(answer):
                 events.append(event)
                 after = event[0] or after
-                if len(events) == most:
+                if len(events) == limit:
                     pending.ok(events=events, closed=False)
                     return after, False
     except (httpx.TransportError, TimeoutError) as error:
         quiet = isinstance(error, TimeoutError) and seconds is not None
         hung = isinstance(error, TimeoutError | httpx.ReadTimeout) and not quiet
-        said = pending.ok if quiet else pending.info
-        said(events=events, error=repr(error), hung=hung)
+        record = pending.ok if quiet else pending.info
+        record(events=events, error=repr(error), hung=hung)
         return after, False
     pending.ok(events=events, closed=True)
     return after, True
 
 
 async def _events(answer: httpx.Response) -> AsyncIterator[tuple[str | None, str, Any]]:
-    """Id, name and data of each event."""
+    """Yield id, name and data of each event."""
     async for event in events_of(answer):
         yield event.id, event.name, json.loads(event.data) if event.data else None

@@ -1,9 +1,10 @@
-"""Starts servers of one database, each a fork of this process, which has imported everything.
+"""Start servers of one database, each forked from this process, which has imported everything.
 
-As tests/chaos/launcher.py, for several servers at once; it never waits for any of them.
+Like tests/chaos/launcher.py, but for several servers at once, and without waiting for their ends.
 
-    launcher.py LEASE       how long a claim lasts, in seconds; settings come from the environment
-    < PORT                  > the process id of a server that starts there
+    launcher.py LEASE       LEASE is the length of a claim in seconds; settings come from the
+                            environment
+    < PORT                  > the process id of a server that starts on this port
 """
 
 import os
@@ -28,24 +29,24 @@ def start(settings: Settings, port: int) -> int:
         with open(f"server-{port}.log", "ab") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
-        # By this Postgres knows who writes.
+        # The audit in Postgres reads this setting to know which process writes.
         os.environ["PGOPTIONS"] = f"-c history.process={os.getpid()}"
         run_claim.OWNER = uuid.uuid4().hex
         server.serve(PROGRAM, settings, "127.0.0.1", port)
         status = 0
     finally:
-        # Not back into the loop of the parent, whatever happens.
+        # The child must never return into the loop of the parent.
         os._exit(status)
 
 
 def main() -> None:
-    # Before anything is imported that goes by it.
+    # Set this before the import of modules that use it.
     run_claim.LEASE_SECONDS = float(sys.argv[1])
     from server.app import create_app
 
     settings = Settings()
     _ = create_app(settings).state.platform.app
-    # Nobody asks how a server ended: whoever started it sees that it did.
+    # The cluster sees the ends of servers itself, so this process ignores exit statuses.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     print("ready", flush=True)
     children = []

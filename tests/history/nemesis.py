@@ -1,4 +1,4 @@
-"""Nemesis: hurts a cluster in every way that it must stand, drawn from a seed."""
+"""The nemesis: injects faults into a cluster, drawn from a seed."""
 
 import asyncio
 import os
@@ -19,20 +19,20 @@ FAULTS = (
     "flush redis",
     "pause redis",
 )
-# Seconds. An outage of Redis that others have been tested with, and rests in between.
+# Seconds: an outage of Redis, and the pauses between faults.
 PAUSE_SECONDS = 8.0
 REST_SECONDS = (1.0, 4.0)
 SHORT_REST_SECONDS = (0.5, 1.5)
-# How often two things go wrong at once.
+# Probability that two faults happen at once.
 TOGETHER = 0.3
 
 
 class Nemesis:
-    """What goes wrong.
+    """Injects faults.
 
     Args:
-        rng: Draws what, when and whom.
-        kinds: The names of the faults that there are.
+        rng: Draws the faults, their times and their servers.
+        kinds: The names of the faults to inject.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Nemesis:
         self._cluster = cluster
         self._recorder = recorder
         self._rng = rng
-        # A server suffers one thing at a time, and so does each database.
+        # A server has one fault at a time, and so have Postgres and Redis.
         self._locks: dict[object, asyncio.Lock] = {}
         self._faults: dict[str, Callable[[], Awaitable[None]]] = {
             "kill": self.kill,
@@ -59,13 +59,13 @@ class Nemesis:
         }
 
     async def each_once(self) -> None:
-        """Every kind of fault, in some order."""
+        """Inject every kind of fault once, in random order."""
         for kind in self._rng.sample(self._kinds, len(self._kinds)):
             await asyncio.sleep(self._rng.uniform(*SHORT_REST_SECONDS))
             await self._faults[kind]()
 
     async def for_(self, seconds: float) -> None:
-        """One fault after the other, sometimes two at once, for so long and a little more."""
+        """Inject faults one after the other, sometimes two at once, for at least `seconds`."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             await asyncio.sleep(self._rng.uniform(*REST_SECONDS))
@@ -89,15 +89,15 @@ class Nemesis:
                 pending.ok()
 
     async def kill(self) -> None:
-        """Kill a server, and start it again."""
+        """Kill a server and start it again."""
         await self._end("kill", signal.SIGKILL)
 
     async def terminate(self) -> None:
-        """Stop a server as an operator would, and start it again."""
+        """Terminate a server with SIGTERM and start it again."""
         await self._end("terminate", signal.SIGTERM)
 
     async def freeze(self) -> None:
-        """Stop a server past its lease, and let it go on as if nothing had happened."""
+        """Stop a server past its lease, and let it continue."""
         server = self._server()
         seconds = self._cluster.lease * self._rng.uniform(1.5, 2.5)
         async with self._lock(server):
@@ -112,14 +112,14 @@ class Nemesis:
                 pending.ok(seconds=seconds)
 
     async def restart_postgres(self) -> None:
-        """Restart Postgres in the middle of whatever it does."""
+        """Restart Postgres, whatever it is doing."""
         async with self._lock("postgres"):
             with self._recorder.operation("fault", what="restart postgres") as pending:
                 await asyncio.to_thread(self._cluster.restart_postgres)
                 pending.ok()
 
     async def restart_redis(self) -> None:
-        """Have Redis away for a while, and come back without what it had."""
+        """Stop Redis for a while and start it without its data."""
         seconds = self._rng.uniform(0, 3)
         async with self._lock("redis"):
             with self._recorder.operation("fault", what="restart redis") as pending:
@@ -129,14 +129,14 @@ class Nemesis:
                 pending.ok()
 
     async def flush_redis(self) -> None:
-        """Have Redis forget everything."""
+        """Delete everything in Redis."""
         async with self._lock("redis"):
             with self._recorder.operation("fault", what="flush redis") as pending:
                 await asyncio.to_thread(self._cluster.valkey.flush)
                 pending.ok()
 
     async def pause_redis(self) -> None:
-        """Have Redis answer nothing, without closing a connection."""
+        """Let Redis answer nothing, without closing a connection."""
         async with self._lock("redis"):
             with self._recorder.operation("fault", what="pause redis") as pending:
                 with self._cluster.valkey.paused():

@@ -1,4 +1,4 @@
-"""Play: a whole history, from the first request to the evidence."""
+"""Play a whole history, from the first request to the evidence."""
 
 import asyncio
 import logging
@@ -17,17 +17,17 @@ from tests.history.exchange import PATIENCE
 from tests.history.nemesis import FAULTS, Nemesis
 from tests.history.recorder import Recorder, read
 
-# Seconds without any change after which what has not ended never will.
+# Seconds without any change after which a run counts as stuck.
 STILL_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is played.
+    """The parameters of a history.
 
     Attributes:
-        seconds: How long things go wrong; None: until each has, once.
-        lease: How long a claim lasts, in seconds.
+        seconds: How long faults happen; None: until each has happened once.
+        lease: Length of a claim in seconds.
     """
 
     seed: int
@@ -39,8 +39,8 @@ class Plan:
 
 
 async def play(plan: Plan, folder: Path) -> Evidence:
-    """Play it; `folder` gets what the servers print and what the clients see."""
-    # A line for each request of the clients would hide everything else.
+    """Play the plan; `folder` gets the logs of the servers and the history of the clients."""
+    # A log line for each client request would hide everything else.
     logging.getLogger("httpx").setLevel(logging.WARNING)
     rng = random.Random(plan.seed)
     cluster = Cluster(folder, plan.processes, plan.lease)
@@ -64,7 +64,7 @@ async def play(plan: Plan, folder: Path) -> Evidence:
 
 
 async def _live(plan: Plan, cluster: Cluster, recorder: Recorder, rng: random.Random) -> None:
-    """Clients work while things go wrong; then everything heals, and is waited for."""
+    """Run clients while faults happen; then end all faults, and wait until all runs have ended."""
     urls = [server.url for server in cluster.servers]
     world = World(urls, recorder, str(cluster.folder / "record"))
     nemesis = Nemesis(cluster, recorder, random.Random(rng.random()), plan.faults)
@@ -78,7 +78,7 @@ async def _live(plan: Plan, cluster: Cluster, recorder: Recorder, rng: random.Ra
             for client in clients:
                 group.create_task(client.work())
             await (nemesis.each_once() if plan.seconds is None else nemesis.for_(plan.seconds))
-            # All is well again, and work goes on.
+            # No fault is active any more, and the clients still work.
             await cluster.answer()
             world.over.set()
         await _quiet(cluster)
@@ -86,7 +86,7 @@ async def _live(plan: Plan, cluster: Cluster, recorder: Recorder, rng: random.Ra
 
 
 async def _quiet(cluster: Cluster) -> None:
-    """Wait until every run has ended, as long as anything happens."""
+    """Wait until every run has ended, as long as there are changes."""
     before, since = -1, 0.0
     while since < STILL_SECONDS:
         left, changes = await asyncio.to_thread(evidence.in_flight, cluster.dsn)
@@ -98,7 +98,7 @@ async def _quiet(cluster: Cluster) -> None:
 
 
 async def _read_again(world: World, clients: list[Client], cluster: Cluster) -> None:
-    """Every stream that was followed, or of a run that was taken over, whole, at every server."""
+    """Read every followed stream, and those of runs that were taken over, whole at every server."""
     runs, _ = await asyncio.to_thread(evidence.stored, cluster.dsn)
     taken_over = {name for name, run in runs.items() if run.attempt > 1}
     reads = [

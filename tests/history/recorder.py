@@ -1,4 +1,4 @@
-"""Recorder: what clients asked and were answered, on disk as it happens."""
+"""The recorder: requests and answers of clients, written to disk as they happen."""
 
 import itertools
 import json
@@ -15,15 +15,15 @@ Outcome = Literal["ok", "fail", "info"]
 
 @dataclass(frozen=True)
 class Operation:
-    """One question of a client, and what came of it.
+    """One request of a client and its outcome.
 
     Attributes:
-        kind: Such as `run` or `patch`; those of the nemesis are `fault`.
-        client: Who asked.
-        process: Which server, by number.
-        begun: When, in seconds of the clock that no one can set.
-        ended: When the answer came; None if it never did.
-        outcome: `ok`: it was acknowledged. `fail`: it certainly did not happen. `info`: nobody knows.
+        kind: Such as `run` or `patch`; operations of the nemesis are `fault`.
+        client: The number of the client.
+        process: The number of the server.
+        begun: The time of the request, in seconds of the monotonic clock.
+        ended: The time of the answer; None without an answer.
+        outcome: `ok`: acknowledged. `fail`: certainly not done. `info`: unknown.
     """
 
     number: int
@@ -49,7 +49,7 @@ class Operation:
 
 
 class Pending:
-    """An operation that has begun; whoever does it says how it ended, or nobody ever knows."""
+    """An operation that has begun; its outcome stays unknown until one of the methods is called."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -67,10 +67,10 @@ class Pending:
 
 
 class Recorder:
-    """Writes a line when an operation begins and one when it ends.
+    """Writes a line when an operation begins and another one when it ends.
 
     Args:
-        path: The file; what is there already is kept.
+        path: The file; existing lines are kept.
     """
 
     def __init__(self, path: Path) -> None:
@@ -81,7 +81,7 @@ class Recorder:
     def operation(
         self, kind: str, client: int = 0, process: int = 0, **asked: Any
     ) -> Iterator[Pending]:
-        """Record what is done in the block; without a word it ends as `info`."""
+        """Record the operation in the block; without an outcome it ends as `info`."""
         pending = Pending(next(self._numbers))
         self._write(
             {
@@ -109,12 +109,12 @@ class Recorder:
         self._file.write(json.dumps(line).encode() + b"\n")
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the file."""
         self._file.close()
 
 
 def read(path: Path) -> list[Operation]:
-    """The operations in a file, in the order they began."""
+    """Read the operations of a file, in the order they began."""
     found: dict[int, Document] = {}
     for line in path.read_text().splitlines():
         part = json.loads(line)

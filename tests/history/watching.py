@@ -1,4 +1,4 @@
-"""Watching: whether what a client was sent of a whole thread, over all servers, is whole."""
+"""Watching: whether the events that a client got of a whole thread are complete."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -12,9 +12,9 @@ Sender = tuple[str, int, int]
 
 
 def threads_streams_are_whole(evidence: Evidence) -> Iterator[tuple[str, Iterable[Any]]]:
-    """Each event once, in order, of runs one after the other, and none left out.
+    """Each event comes once and in order, runs follow each other, and none is missing.
 
-    Where events were lost, the client is told so and the stream ends.
+    Where events were lost, the client gets an error and the stream ends.
     """
     faults = evidence.operations("fault")
     sessions: dict[str, list[Operation]] = defaultdict(list)
@@ -22,15 +22,15 @@ def threads_streams_are_whole(evidence: Evidence) -> Iterator[tuple[str, Iterabl
         sessions[piece.asked["session"]].append(piece)
     for pieces in sessions.values():
         events = [event for piece in pieces for event in piece.answer.get("events", ())]
-        told = [number for number, (_, name, _) in enumerate(events) if name == "error"]
-        seen = events[: told[0]] if told else events
+        errors = [number for number, (_, name, _) in enumerate(events) if name == "error"]
+        seen = events[: errors[0]] if errors else events
         thread = pieces[0].asked["thread"]
         if wrong := _repeat(seen) or _gap(seen) or _missing(evidence, thread, seen):
             yield f"the stream of thread {thread}: {wrong}", pieces
         end = pieces[-1].ended or 0.0
         if any(map(_is_loss, events)) and not any(each.begun < end for each in faults):
             yield (
-                f"the stream of thread {thread} was broken off, and nothing had gone wrong",
+                f"the stream of thread {thread} was broken off without a fault",
                 pieces,
             )
 
@@ -47,13 +47,13 @@ def _repeat(events: list[Event]) -> str | None:
             return f"an event without a number: {kind} {data}"
         first, _, second = name.partition("-")
         if (int(first), int(second)) <= before:
-            return f"event {name} comes again, or too late"
+            return f"event {name} is repeated or out of order"
         before = int(first), int(second)
     return None
 
 
 def _gap(events: list[Event]) -> str | None:
-    """Of each attempt one event after the other; from its first, unless it was begun with."""
+    """Return a gap in the events of an attempt; only the first one may start in the middle."""
     counts: dict[Sender, int] = {}
     latest: dict[str, int] = {}
     for name, kind, data in events:
@@ -63,17 +63,17 @@ def _gap(events: list[Event]) -> str | None:
         if data["attempt"] < latest.get(data["run"], 0):
             return f"event {name} is by a superseded attempt"
         if data["n"] != counts.get(sender, data["n"] if not counts else 0):
-            return f"event {name} is number {data['n']}, {counts.get(sender, 0)} was to come"
+            return f"event {name} is number {data['n']}, expected {counts.get(sender, 0)}"
         latest[data["run"]], counts[sender] = data["attempt"], data["n"] + 1
     return None
 
 
 def _missing(evidence: Evidence, thread: str, events: list[Event]) -> str | None:
-    """Between the first and the last run that were seen, all are, to their ends."""
-    told = [
+    """Return a run whose events are missing between the first and the last run that were seen."""
+    senders = [
         (data["run"], data["attempt"], data["pid"]) for _, kind, data in events if kind == "custom"
     ]
-    runs = list(dict.fromkeys(run for run, _, _ in told))
+    runs = list(dict.fromkeys(run for run, _, _ in senders))
     order = [
         change.run
         for change in evidence.changes
@@ -89,10 +89,10 @@ def _missing(evidence: Evidence, thread: str, events: list[Event]) -> str | None
     steps: dict[Sender, int] = defaultdict(int)
     for step in evidence.steps:
         steps[step.run, step.attempt, step.pid] += 1
-    # The first may have been begun with, and the last not be over.
+    # The client may have joined during the first run and left during the last.
     for run in order[min(places) + 1 : max(places)]:
         done = run in resumable and steps[run, *last_of(evidence, run)]
-        sent = told.count((run, *last_of(evidence, run)))
+        sent = senders.count((run, *last_of(evidence, run)))
         if done and sent != done:
-            return f"run {run} took {done} steps, of which {sent} were told"
+            return f"run {run} took {done} steps, but the client got {sent}"
     return None

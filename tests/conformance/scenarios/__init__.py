@@ -1,4 +1,4 @@
-"""The scenarios, a module a noun; importing this package registers all of them."""
+"""The scenarios, one module per noun. Importing this package registers all of them."""
 
 from . import (  # noqa: F401
     a2a,

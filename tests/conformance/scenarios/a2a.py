@@ -1,4 +1,4 @@
-"""The A2A endpoint: an assistant as an agent among agents."""
+"""The A2A endpoint, which offers an assistant as an agent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def message(text: str, **more: Any) -> dict[str, Any]:
 
 
 async def rpc(w: World, method: str, params: Any, agent: str = AGENT) -> Any:
-    """One JSON-RPC request to an agent."""
+    """Send one JSON-RPC request to an agent."""
     body = {"jsonrpc": "2.0", "id": "1", "method": method, "params": params}
     return await w.call("POST", agent, body, headers=JSON)
 

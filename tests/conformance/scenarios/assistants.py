@@ -1,4 +1,4 @@
-"""Assistants: creation, versions, search, and what they tell about their graph."""
+"""Assistants: creation, versions, search, and information about their graph."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ..world import World, system_assistant
 NOWHERE = "00000000-0000-4000-8000-000000000000"
 
 
-async def several(w: World, **common: Any) -> dict[str, Any]:
-    """Three assistants that differ in name and graph, and the mark in their metadata."""
+async def make_three(w: World, **common: Any) -> dict[str, Any]:
+    """Create three assistants with different names and graphs; return their common mark."""
     mark = {"mark": w.new_id()}
     for name, graph, extra in (("Berta", "echo", 1), ("anton", "steps", 2), ("Carl", "echo", 2)):
         metadata = {**mark, "kind": extra}
@@ -20,7 +20,7 @@ async def several(w: World, **common: Any) -> dict[str, Any]:
 
 
 async def named(w: World, **search: Any) -> Any:
-    """Names found by a search, in order, with the pagination headers."""
+    """Return the names that a search finds, in order, with the pagination headers."""
     answer = await w.call("POST", "/assistants/search", search)
     names = [row.get("name") for row in answer["body"]]
     return {"status": answer["status"], "headers": answer["headers"], "names": names}
@@ -47,7 +47,7 @@ async def create_with_id(w: World) -> Any:
 
 @scenario()
 async def create_with_config(w: World) -> Any:
-    """One of configurable and context is mirrored into the other."""
+    """Configurable and context are each mirrored into the other."""
     config = {"configurable": {"greeting": "moin"}, "tags": ["t"], "recursion_limit": 7}
     by_config = await w.sdk.assistants.create("configured", config=config)
     by_context = await w.sdk.assistants.create("configured", context={"greeting": "servus"})
@@ -197,7 +197,7 @@ async def set_latest_refused(w: World) -> Any:
 
 @scenario()
 async def search_by_metadata(w: World) -> Any:
-    mark = await several(w)
+    mark = await make_three(w)
     return [
         await named(w, metadata=mark),
         await named(w, metadata={**mark, "kind": 2}),
@@ -224,7 +224,7 @@ async def search_nested_metadata(w: World) -> Any:
 
 @scenario()
 async def search_by_graph_and_name(w: World) -> Any:
-    mark = await several(w)
+    mark = await make_three(w)
     return [
         await named(w, metadata=mark, graph_id="echo"),
         await named(w, metadata=mark, name="ANT"),
@@ -237,25 +237,25 @@ async def search_by_graph_and_name(w: World) -> Any:
 
 @scenario()
 async def search_sorted(w: World) -> Any:
-    mark = await several(w)
+    mark = await make_three(w)
     orders = [("name", "asc"), ("name", "desc"), ("graph_id", "asc"), ("created_at", "asc")]
     orders += [("updated_at", "desc"), ("assistant_id", "asc")]
     found = [await named(w, metadata=mark, sort_by=by, sort_order=order) for by, order in orders]
-    # Ids are random, so only who was found counts there.
+    # Ids are random, so only the set of names can be compared.
     found[-1]["names"].sort()
     return found
 
 
 @scenario()
 async def search_in_pages(w: World) -> Any:
-    mark = await several(w)
+    mark = await make_three(w)
     pages = [{"limit": 2}, {"limit": 2, "offset": 2}, {"limit": 3}, {"offset": 3}, {"limit": 1}]
     return [await named(w, metadata=mark, **page) for page in pages]
 
 
 @scenario()
 async def search_selected_fields(w: World) -> Any:
-    mark = await several(w)
+    mark = await make_three(w)
     body = {"metadata": mark, "sort_by": "name", "sort_order": "asc"}
     return [
         await w.call("POST", "/assistants/search", {**body, "select": ["name", "graph_id"]}),
@@ -282,7 +282,7 @@ async def search_refused(w: World) -> Any:
 
 @scenario()
 async def count(w: World) -> Any:
-    mark = await several(w)
+    mark = await make_three(w)
     return [
         await w.sdk.assistants.count(metadata=mark),
         await w.sdk.assistants.count(metadata=mark, graph_id="echo"),

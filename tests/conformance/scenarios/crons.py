@@ -1,4 +1,4 @@
-"""Crons: keeping them, finding them, and that they really fire."""
+"""Crons: creation, search, and firing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OFTEN = "* * * * * */2"  # a sixth field counts seconds
 
 
 def when(cron: Any) -> str:
-    """The next date to the minute: it follows from the schedule, so it must be equal."""
+    """Return the next date to the minute, which follows from the schedule."""
     return str(cron["next_run_date"])[:16]
 
 
@@ -22,8 +22,8 @@ async def remove(w: World, *crons: Any) -> None:
         await w.sdk.crons.delete(cron["cron_id"])
 
 
-async def several(w: World) -> tuple[dict[str, Any], list[Any]]:
-    """Three crons that share a mark: for two assistants, one of them switched off."""
+async def make_three(w: World) -> tuple[dict[str, Any], list[Any]]:
+    """Create three crons with a common mark for two assistants, one of them disabled."""
     mark = {"mark": w.new_id()}
     crons = [
         await w.sdk.crons.create("echo", schedule=NEVER, metadata={**mark, "n": 0}),
@@ -156,7 +156,7 @@ async def update_refused(w: World) -> Any:
 
 @scenario()
 async def search(w: World) -> Any:
-    mark, crons = await several(w)
+    mark, crons = await make_three(w)
     found = [
         await numbers(w, metadata=mark),
         await numbers(w, metadata=mark, enabled=True),
@@ -173,11 +173,11 @@ async def search(w: World) -> Any:
 
 @scenario()
 async def search_sorted(w: World) -> Any:
-    mark, crons = await several(w)
+    mark, crons = await make_three(w)
     orders = [("created_at", "asc"), ("created_at", "desc"), ("updated_at", "asc")]
     orders += [("next_run_date", "desc")]
     found = [await numbers(w, metadata=mark, sort_by=by, sort_order=order) for by, order in orders]
-    # Two of them share their date.
+    # Two crons share their date, so their order is not defined.
     found[-1]["numbers"] = found[-1]["numbers"][-1]
     await remove(w, *crons)
     return found
@@ -185,7 +185,7 @@ async def search_sorted(w: World) -> Any:
 
 @scenario()
 async def search_selected_fields(w: World) -> Any:
-    mark, crons = await several(w)
+    mark, crons = await make_three(w)
     body = {"metadata": mark, "sort_by": "created_at", "sort_order": "asc"}
     answers = [
         await w.call("POST", "/runs/crons/search", {**body, "select": ["cron_id", "schedule"]}),
@@ -211,7 +211,7 @@ async def search_refused(w: World) -> Any:
 
 @scenario()
 async def count(w: World) -> Any:
-    mark, crons = await several(w)
+    mark, crons = await make_three(w)
     counts = [
         await w.sdk.crons.count(metadata=mark),
         await w.sdk.crons.count(metadata=mark, assistant_id=system_assistant("echo")),
@@ -222,7 +222,7 @@ async def count(w: World) -> Any:
 
 
 @scenario()
-async def end_with_their_assistant_and_thread(w: World) -> Any:
+async def are_deleted_with_their_assistant_and_thread(w: World) -> Any:
     made = await w.sdk.assistants.create("echo")
     key = await w.thread()
     first = await w.sdk.crons.create(made["assistant_id"], schedule=NEVER)
@@ -265,8 +265,8 @@ async def fire_and_keep_the_thread(w: World) -> Any:
 
 
 @scenario(alone=True)
-async def disabled_ones_do_not_fire(w: World) -> Any:
-    """The enabled one was created later, so when it has fired twice, the other had its chance."""
+async def disabled_crons_do_not_fire(w: World) -> Any:
+    """The enabled cron is created later: after its second run the disabled one was due, too."""
     quiet, loud = await w.thread(), await w.thread()
     crons = [
         await w.sdk.crons.create_for_thread(quiet, "echo", schedule=OFTEN, enabled=False),
@@ -289,8 +289,8 @@ async def end_time_is_kept_and_cleared(w: World) -> Any:
 
 
 @scenario(alone=True)
-async def fire_beside_one_with_an_end(w: World) -> Any:
-    """A cron that has an end must not keep the others from firing."""
+async def fire_beside_a_cron_with_an_end(w: World) -> Any:
+    """A cron with an end must not stop other crons from firing."""
     key = await w.thread()
     body = {"assistant_id": "echo", "schedule": NEVER, "end_time": "2035-01-01T00:00:00+00:00"}
     ending = (await w.call("POST", "/runs/crons", body))["body"]

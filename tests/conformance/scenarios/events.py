@@ -16,11 +16,11 @@ EVERYTHING = ["values", "updates", "messages", "tools", "custom", "lifecycle", "
 
 
 def run_ended(event: dict[str, Any]) -> bool:
-    """Whether a root lifecycle event tells that a run is over."""
-    told = event["data"] if event.get("event") else event
-    params = told.get("params", {})
+    """Return whether a root lifecycle event reports the end of a run."""
+    body = event["data"] if event.get("event") else event
+    params = body.get("params", {})
     return (
-        told.get("method") == "lifecycle"
+        body.get("method") == "lifecycle"
         and not params.get("namespace")
         and params["data"]["event"] in ("completed", "failed", "interrupted")
     )
@@ -31,92 +31,92 @@ async def command(w: World, thread: str, method: str, **params: Any) -> Any:
     return await w.call("POST", f"/threads/{thread}/commands", body)
 
 
-async def told(w: World, thread: str, channels: list[str], **body: Any) -> list[Any]:
-    """The data of all events of the thread until a run of it is over."""
+async def events_until_end(w: World, thread: str, channels: list[str], **body: Any) -> list[Any]:
+    """Return the data of all events of the thread until one of its runs has ended."""
     request = {"channels": channels, **body}
     path = f"/threads/{thread}/stream/events"
     events = await w.sse("POST", path, request, stop=run_ended)
     return [event["data"] for event in events]
 
 
-async def played(w: World, graph: str, value: Any, channels: list[str], **body: Any) -> Any:
-    """Start a run by command on a new thread and return what its stream tells.
+async def run_events(w: World, graph: str, value: Any, channels: list[str], **body: Any) -> Any:
+    """Start a run by command on a new thread and return the events of its stream.
 
-    The stream is opened first: an error is told to those who listen, and not again later.
+    The stream is opened first: only open streams receive an error.
     """
     thread, request = w.new_id(), {"channels": [*channels, "lifecycle"], **body}
-    heard = []
+    received = []
     async with w.events("POST", f"/threads/{thread}/stream/events", request) as stream:
         started = await command(w, thread, "run.start", assistant_id=graph, input=value)
         async for event in stream:
-            heard.append(event["data"])
+            received.append(event["data"])
             if run_ended(event):
                 break
-    return [started, heard]
+    return [started, received]
 
 
 @scenario()
 async def lifecycle(w: World) -> Any:
-    return await played(w, "echo", {"value": 1}, [])
+    return await run_events(w, "echo", {"value": 1}, [])
 
 
 @scenario()
 async def values(w: World) -> Any:
-    return await played(w, "steps", {"count": 2}, ["values"])
+    return await run_events(w, "steps", {"count": 2}, ["values"])
 
 
 @scenario()
 async def updates(w: World) -> Any:
-    return await played(w, "steps", {"count": 2}, ["updates"])
+    return await run_events(w, "steps", {"count": 2}, ["updates"])
 
 
 @scenario()
 async def messages(w: World) -> Any:
-    return await played(w, "tokens", {**MESSAGES, "n": 3}, ["messages"])
+    return await run_events(w, "tokens", {**MESSAGES, "n": 3}, ["messages"])
 
 
 @scenario()
 async def custom(w: World) -> Any:
-    return await played(w, "tokens", {"n": 3, "mode": "custom"}, ["custom"])
+    return await run_events(w, "tokens", {"n": 3, "mode": "custom"}, ["custom"])
 
 
 @scenario()
 async def tasks(w: World) -> Any:
-    return await played(w, "steps", {"count": 1}, ["tasks"])
+    return await run_events(w, "steps", {"count": 1}, ["tasks"])
 
 
 @scenario()
 async def checkpoints(w: World) -> Any:
-    return await played(w, "steps", {"count": 1}, ["checkpoints"])
+    return await run_events(w, "steps", {"count": 1}, ["checkpoints"])
 
 
 @scenario()
 async def everything(w: World) -> Any:
-    return await played(w, "echo", {"value": 1}, EVERYTHING)
+    return await run_events(w, "echo", {"value": 1}, EVERYTHING)
 
 
 @scenario()
-async def a_failing_run(w: World) -> Any:
-    return await played(w, "failing", {"message": "no good"}, ["values"])
+async def failing_run(w: World) -> Any:
+    return await run_events(w, "failing", {"message": "no good"}, ["values"])
 
 
 @scenario()
 async def subgraphs(w: World) -> Any:
-    return await played(w, "subgraph", {"topic": "moss"}, ["values", "input"])
+    return await run_events(w, "subgraph", {"topic": "moss"}, ["values", "input"])
 
 
 @scenario()
 async def subgraphs_to_a_depth(w: World) -> Any:
-    return await played(w, "subgraph", {"topic": "moss"}, ["values"], namespaces=[[]], depth=0)
+    return await run_events(w, "subgraph", {"topic": "moss"}, ["values"], namespaces=[[]], depth=0)
 
 
 @scenario()
 async def since(w: World) -> Any:
-    """Whoever comes back tells what was seen last and gets the rest."""
+    """A client that reconnects sends the last sequence number and gets the later events."""
     thread = w.new_id()
     await command(w, thread, "run.start", assistant_id="steps", input={"count": 2})
-    whole = await told(w, thread, ["values", "lifecycle"])
-    rest = await told(w, thread, ["values", "lifecycle"], since=whole[2]["seq"])
+    whole = await events_until_end(w, thread, ["values", "lifecycle"])
+    rest = await events_until_end(w, thread, ["values", "lifecycle"], since=whole[2]["seq"])
     return [whole, rest == whole[3:]]
 
 
@@ -124,8 +124,8 @@ async def since(w: World) -> Any:
 async def replay_has_the_same_ids(w: World) -> Any:
     thread = w.new_id()
     await command(w, thread, "run.start", assistant_id="echo", input={"value": 1})
-    first = await told(w, thread, EVERYTHING)
-    again = await told(w, thread, EVERYTHING)
+    first = await events_until_end(w, thread, EVERYTHING)
+    again = await events_until_end(w, thread, EVERYTHING)
     ids = [[event["event_id"] for event in events] for events in (first, again)]
     return [ids[0] == ids[1], len(ids[0])]
 
@@ -134,7 +134,7 @@ async def replay_has_the_same_ids(w: World) -> Any:
 async def two_runs(w: World) -> Any:
     thread = w.new_id()
     await command(w, thread, "run.start", assistant_id="echo", input={"value": 1})
-    first = await told(w, thread, ["lifecycle"])
+    first = await events_until_end(w, thread, ["lifecycle"])
     await command(w, thread, "run.start", assistant_id="echo", input={"value": 2})
     ended = 0
 
@@ -153,7 +153,7 @@ async def respond_to_an_interrupt(w: World) -> Any:
     thread = w.new_id()
     value = {"questions": ["q"]}
     await command(w, thread, "run.start", assistant_id="interrupt", input=value)
-    asked = await told(w, thread, ["input", "lifecycle"])
+    asked = await events_until_end(w, thread, ["input", "lifecycle"])
     request = next(e for e in asked if e["method"] == "input.requested")
     number = request["params"]["data"]["interrupt_id"]
     wrong = await command(w, thread, "input.respond", interrupt_id="nobody", response="x")
@@ -200,22 +200,22 @@ async def streams_refused(w: World) -> Any:
 async def converse(
     w: World, thread: str, commands: list[dict[str, Any]], stop: Callable[[Any], bool]
 ) -> list[Any]:
-    """Send commands over a WebSocket and return all that comes back, until ``stop``."""
+    """Send commands over a WebSocket and return all answers and events until ``stop``."""
     url = w.url.replace("http", "ws", 1) + f"/threads/{thread}/stream/events"
-    heard = []
+    received = []
     async with connect(url) as socket:
         for number, sent in enumerate(commands):
             await socket.send(json.dumps({"id": number, **sent}))
         async for text in socket:
-            heard.append(json.loads(text))
-            if stop(heard[-1]):
+            received.append(json.loads(text))
+            if stop(received[-1]):
                 break
-    return heard
+    return received
 
 
-def settled(heard: list[Any]) -> list[Any]:
-    """Answers to commands first: they may overtake events, but never each other."""
-    return sorted(heard, key=lambda item: "method" in item)
+def settled(received: list[Any]) -> list[Any]:
+    """Sort answers to commands first: they may overtake events, but never each other."""
+    return sorted(received, key=lambda item: "method" in item)
 
 
 @scenario()
@@ -237,7 +237,7 @@ async def websocket_refused(w: World) -> Any:
         {"method": "subscription.unsubscribe", "params": {"subscription_id": "nobody"}},
         {"method": "agent.getTree"},
     ]
-    return await converse(w, w.new_id(), commands, lambda heard: heard.get("id") == 4)
+    return await converse(w, w.new_id(), commands, lambda received: received.get("id") == 4)
 
 
 async def through_the_sdk(w: World, transport: Any) -> Any:
@@ -266,7 +266,7 @@ async def sdk_responds_to_an_interrupt(w: World) -> Any:
     async with stream as thread:
         await thread.run.start(input={"questions": ["q"]})
         async for _ in thread.values:
-            pass  # how many there are depends on when the stream was opened
+            pass  # the number of values depends on when the stream was opened
         asked = list(thread.interrupts)
         await thread.run.respond("yes")
         output = await thread.output

@@ -1,4 +1,4 @@
-"""Runs that meet other runs: multitask strategies, cancelling, deleting what runs."""
+"""Concurrent runs: multitask strategies, cancelling, and deleting running runs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ LONG = {"seconds": 10}
 ENDED = ("success", "error", "timeout", "interrupted")
 
 
-async def sleeping(w: World, key: str, **options: Any) -> str:
-    """Start a long run and return its id once its node is asleep."""
+async def start_sleeping(w: World, key: str, **options: Any) -> str:
+    """Start a long run and return its id once its node sleeps."""
     record = w.scratch / w.new_id()
     value = {**LONG, "record": str(record)}
     run = await w.sdk.runs.create(key, "sleeper", input=value, **options)
@@ -24,7 +24,7 @@ async def sleeping(w: World, key: str, **options: Any) -> str:
 
 
 async def settled(w: World, key: str) -> Any:
-    """The thread once nothing runs on it any more: status and the statuses of its runs."""
+    """Wait until nothing runs on the thread; return its status, error and run statuses."""
     row = await w.until(lambda: w.sdk.threads.get(key), lambda row: row["status"] != "busy")
     runs = await w.sdk.runs.list(key)
     return [row["status"], row.get("error"), [run["status"] for run in reversed(runs)]]
@@ -33,7 +33,7 @@ async def settled(w: World, key: str) -> Any:
 @scenario()
 async def busy_while_running(w: World) -> Any:
     key = await w.thread()
-    run = await sleeping(w, key)
+    run = await start_sleeping(w, key)
     busy = (await w.sdk.threads.get(key))["status"]
     await w.sdk.runs.cancel(key, run, wait=True)
     return [busy, await settled(w, key)]
@@ -42,7 +42,7 @@ async def busy_while_running(w: World) -> Any:
 @scenario()
 async def reject(w: World) -> Any:
     key = await w.thread()
-    run = await sleeping(w, key)
+    run = await start_sleeping(w, key)
     body = {"assistant_id": "echo", "input": {"value": 1}, "multitask_strategy": "reject"}
     refused = [
         await w.call("POST", f"/threads/{key}/runs", body),
@@ -79,7 +79,7 @@ async def enqueued_runs_keep_their_order(w: World) -> Any:
 @scenario()
 async def interrupt_the_running(w: World) -> Any:
     key = await w.thread()
-    await sleeping(w, key)
+    await start_sleeping(w, key)
     after = await w.sdk.runs.wait(key, "echo", input={"value": 1}, multitask_strategy="interrupt")
     return [after, await settled(w, key)]
 
@@ -88,7 +88,7 @@ async def interrupt_the_running(w: World) -> Any:
 async def rollback_the_running(w: World) -> Any:
     key = await w.thread()
     await w.sdk.runs.wait(key, "echo", input={"value": "before"})
-    await sleeping(w, key)
+    await start_sleeping(w, key)
     after = await w.sdk.runs.wait(key, "echo", input={"value": 1}, multitask_strategy="rollback")
     sources = [s["metadata"]["source"] for s in await w.sdk.threads.get_history(key, limit=50)]
     return [after, sources, await settled(w, key)]
@@ -114,7 +114,7 @@ async def rollback_the_pending(w: World) -> Any:
 @scenario()
 async def cancel_and_wait(w: World) -> Any:
     key = await w.thread()
-    run = await sleeping(w, key)
+    run = await start_sleeping(w, key)
     answer = await w.call("POST", f"/threads/{key}/runs/{run}/cancel?wait=true")
     return [answer, (await w.sdk.runs.get(key, run))["status"], await settled(w, key)]
 
@@ -122,7 +122,7 @@ async def cancel_and_wait(w: World) -> Any:
 @scenario()
 async def cancel_without_waiting(w: World) -> Any:
     key = await w.thread()
-    run = await sleeping(w, key)
+    run = await start_sleeping(w, key)
     answer = await w.call("POST", f"/threads/{key}/runs/{run}/cancel")
     return [answer, await w.run_status(key, run, *ENDED), await settled(w, key)]
 
@@ -145,9 +145,9 @@ async def cancel_keeps_finished_steps(w: World) -> Any:
 
 
 @scenario()
-async def cancelled_threads_can_go_on(w: World) -> Any:
+async def cancelled_threads_can_run_again(w: World) -> Any:
     key = await w.thread()
-    run = await sleeping(w, key)
+    run = await start_sleeping(w, key)
     await w.sdk.runs.cancel(key, run, wait=True)
     await settled(w, key)
     return await w.sdk.runs.wait(key, "echo", input={"value": "after"})
@@ -155,7 +155,7 @@ async def cancelled_threads_can_go_on(w: World) -> Any:
 
 @scenario()
 async def cancel_a_streamed_run(w: World) -> Any:
-    """Who listens is told that the run ended."""
+    """A client that reads the stream receives the end of the run."""
     key = await w.thread()
     body = {"assistant_id": "sleeper", "input": LONG}
     seen = []
@@ -189,10 +189,10 @@ async def rollback_a_streamed_run(w: World) -> Any:
 async def rollback_an_unwatched_run(w: World) -> Any:
     key = await w.thread()
     await w.sdk.runs.wait(key, "echo", input={"value": "kept"})
-    run = await sleeping(w, key)
+    run = await start_sleeping(w, key)
     answer = await w.call("POST", f"/threads/{key}/runs/{run}/cancel?action=rollback")
     await w.until(lambda: w.call("GET", f"/threads/{key}/runs/{run}"), lambda a: a["status"] == 404)
-    # Stock leaves such a thread busy for good, so its status is looked at once, later.
+    # Stock leaves such a thread busy for ever, so the scenario reads its status once, later.
     await asyncio.sleep(1)
     return [answer, (await w.sdk.threads.get(key))["status"]]
 
@@ -242,7 +242,7 @@ async def cancel_refused(w: World) -> Any:
 @scenario()
 async def cancel_many(w: World) -> Any:
     key = await w.thread()
-    first = await sleeping(w, key)
+    first = await start_sleeping(w, key)
     late = await w.sdk.runs.create(key, "echo", input={"value": 1}, after_seconds=30)
     body = {"thread_id": key, "run_ids": [first, late["run_id"]]}
     answer = await w.call("POST", "/runs/cancel", body)
@@ -253,7 +253,7 @@ async def cancel_many(w: World) -> Any:
 @scenario()
 async def cancel_many_partly_unknown(w: World) -> Any:
     key = await w.thread()
-    run = await sleeping(w, key)
+    run = await start_sleeping(w, key)
     body = {"thread_id": key, "run_ids": [run, NOWHERE]}
     return [await w.call("POST", "/runs/cancel", body), await settled(w, key)]
 
@@ -286,7 +286,7 @@ async def cancel_by_status_pending(w: World) -> Any:
 async def cancel_by_status_running(w: World) -> Any:
     keys = [await w.thread() for _ in range(2)]
     end = w.scratch / w.new_id()
-    runs = [await sleeping_until(w, key, end) for key in keys]
+    runs = [await start_sleeping_until(w, key, end) for key in keys]
     answer = await w.call("POST", "/runs/cancel", {"status": "running"})
     ends = [await w.run_status(key, run, *ENDED) for key, run in zip(keys, runs, strict=True)]
     end.touch()
@@ -295,8 +295,8 @@ async def cancel_by_status_running(w: World) -> Any:
     return [answer, ends, slept]
 
 
-async def sleeping_until(w: World, key: str, end: Path) -> str:
-    """Stock does not stop such runs, so they must end by themselves: once the file is there."""
+async def start_sleeping_until(w: World, key: str, end: Path) -> str:
+    """Start a run that ends when a file exists, because stock does not stop such runs."""
     run = await w.sdk.runs.create(key, "sleeper", input={"seconds": 60, "until": str(end)})
     await w.run_status(key, run["run_id"], "running")
     return str(run["run_id"])
@@ -313,7 +313,7 @@ async def cancel_by_status_nothing(w: World) -> Any:
 @scenario()
 async def delete_a_running_run(w: World) -> Any:
     key = await w.thread()
-    run = await sleeping(w, key)
+    run = await start_sleeping(w, key)
     answer = await w.call("DELETE", f"/threads/{key}/runs/{run}")
     return [answer, await w.call("GET", f"/threads/{key}/runs/{run}")]
 
@@ -321,7 +321,7 @@ async def delete_a_running_run(w: World) -> Any:
 @scenario()
 async def delete_a_thread_with_a_running_run(w: World) -> Any:
     key = await w.thread()
-    await sleeping(w, key)
+    await start_sleeping(w, key)
     answer = await w.call("DELETE", f"/threads/{key}")
     return [answer, await w.call("GET", f"/threads/{key}")]
 

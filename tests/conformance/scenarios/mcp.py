@@ -11,13 +11,13 @@ HEADERS = {"accept": "application/json, text/event-stream"}
 
 
 async def rpc(w: World, method: str, params: Any = None) -> Any:
-    """One JSON-RPC request."""
+    """Send one JSON-RPC request."""
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
     return await w.call("POST", "/mcp", body, headers=HEADERS)
 
 
 async def tool(w: World, graph: str) -> str:
-    """An assistant with a name of its own, so that calling it is not ambiguous."""
+    """Create an assistant with a unique name, so that a call of it is not ambiguous."""
     name = f"tool-{w.new_id()}"
     await w.sdk.assistants.create(graph, name=name, description="a tool")
     return name
@@ -34,7 +34,7 @@ async def initialize(w: World) -> Any:
 
 @scenario(alone=True)
 async def tools_list(w: World) -> Any:
-    """The tools made of the graphs; other scenarios have added theirs in between."""
+    """List the tools of the graphs, and ignore the tools that other scenarios add."""
     tools: list[Any] = []
     cursor: Any = 0
     while cursor is not None:

@@ -1,4 +1,4 @@
-"""Health, information, metrics, documentation, and what no route answers."""
+"""Health, information, metrics, documentation, and unknown routes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def metrics_of_an_idle_queue(w: World) -> Any:
     async def look() -> Any:
         return (await w.call("GET", "/metrics?format=json"))["body"]
 
-    # Runs of the scenarios before may still be ending.
+    # Runs of earlier scenarios may still be ending.
     body = await w.until(
         look,
         lambda body: (

@@ -1,4 +1,4 @@
-"""Servers that know their users: everything has an owner, and nobody else sees it."""
+"""Servers with users: everything has an owner, and other users cannot see it."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 from ..registry import scenario
 from ..world import World, system_assistant
 from .crons import NEVER
-from .events import command, told
+from .events import command, events_until_end
 from .mcp import rpc, tool
 from .streams import pairs
 
 RUN = {"assistant_id": "echo", "input": {"value": 1}}
 
 
-async def tried(w: World, *calls: tuple[Any, ...]) -> list[Any]:
-    """What each call is answered."""
+async def call_all(w: World, *calls: tuple[Any, ...]) -> list[Any]:
+    """Return the answer to each call."""
     return [await w.call(*call) for call in calls]
 
 
 @scenario(owners=True)
-async def strangers(w: World) -> Any:
-    """Without a name nothing is answered but what is public."""
-    return await tried(
+async def requests_without_user(w: World) -> Any:
+    """Without a user, only public routes answer."""
+    return await call_all(
         w,
         ("GET", "/ok"),
         ("POST", "/threads", {}),
@@ -38,14 +38,14 @@ async def strangers(w: World) -> Any:
 
 
 @scenario(owners=True)
-async def a_way_around_for_studio(w: World) -> Any:
-    """A header must not be enough to pass for somebody who may see everything."""
+async def studio_headers_give_no_access(w: World) -> Any:
+    """A header alone must not give access to everything."""
     headers = {"x-auth-scheme": "langsmith"}
     return (await w.call("POST", "/threads/search", {}, headers=headers))["status"]
 
 
 @scenario(owners=True)
-async def creating_stamps_the_owner(w: World) -> Any:
+async def created_objects_store_their_owner(w: World) -> Any:
     ann = w.user("ann")
     forged = {"owner": "somebody else", "kept": 1}
     thread = await ann.sdk.threads.create(metadata=forged)
@@ -63,7 +63,7 @@ async def threads_of_others(w: World) -> Any:
     key = await ann.thread()
     await ann.sdk.runs.wait(key, "echo", input={"value": 1})
     path = f"/threads/{key}"
-    seen = await tried(
+    seen = await call_all(
         bob,
         ("GET", path),
         ("PATCH", path, {"metadata": {"a": 1}}),
@@ -99,7 +99,7 @@ async def searching_threads(w: World) -> Any:
     return [
         [row["metadata"]["n"] for row in found["body"]],
         found["headers"],
-        await tried(
+        await call_all(
             bob,
             ("POST", "/threads/search", {}),
             ("POST", "/threads/search", {"ids": [key]}),
@@ -118,7 +118,7 @@ async def runs_of_others(w: World) -> Any:
     await ann.sdk.runs.join(key, run["run_id"])
     path = f"/threads/{key}/runs"
     one = f"{path}/{run['run_id']}"
-    seen = await tried(
+    seen = await call_all(
         bob,
         ("POST", path, RUN),
         ("POST", path, {**RUN, "if_not_exists": "create"}),
@@ -153,7 +153,7 @@ async def event_streams_of_others(w: World) -> Any:
     ann, bob = w.user("ann"), w.user("bob")
     key = w.new_id()
     await command(ann, key, "run.start", assistant_id="echo", input={"value": 1})
-    mine = await told(ann, key, ["values", "lifecycle"])
+    mine = await events_until_end(ann, key, ["values", "lifecycle"])
     theirs = await bob.call("POST", f"/threads/{key}/stream/events", {"channels": ["values"]})
     started = await command(bob, key, "run.start", assistant_id="echo", input={"value": 2})
     return [len(mine) > 1, theirs, started, (await ann.sdk.threads.get(key))["values"]]
@@ -165,7 +165,7 @@ async def assistants_of_others(w: World) -> Any:
     key = (await ann.sdk.assistants.create("echo", name="hers"))["assistant_id"]
     path = f"/assistants/{key}"
     thread = await bob.thread()
-    seen = await tried(
+    seen = await call_all(
         bob,
         ("GET", path),
         ("GET", f"{path}/schemas"),
@@ -200,9 +200,9 @@ async def searching_assistants(w: World) -> Any:
 
 @scenario(owners=True)
 async def assistants_of_the_system(w: World) -> Any:
-    """Everybody may read and run them, nobody may change them."""
+    """Every user may read and run them, but not change them."""
     path = f"/assistants/{system_assistant('echo')}"
-    return await tried(
+    return await call_all(
         w.user("ann"),
         ("GET", path),
         ("PATCH", path, {"name": "mine"}),
@@ -213,12 +213,12 @@ async def assistants_of_the_system(w: World) -> Any:
 
 
 @scenario(owners=True)
-async def passing_for_the_system(w: World) -> Any:
-    """Calling one's assistant the system's opens it to readers, not to writers."""
+async def forged_system_metadata(w: World) -> Any:
+    """An assistant that is marked as the system's can be read by others, but not changed."""
     ann, bob = w.user("ann"), w.user("bob")
     made = await ann.sdk.assistants.create("echo", metadata={"created_by": "system"})
     path = f"/assistants/{made['assistant_id']}"
-    return await tried(bob, ("GET", path), ("PATCH", path, {"name": "mine"}), ("DELETE", path))
+    return await call_all(bob, ("GET", path), ("PATCH", path, {"name": "mine"}), ("DELETE", path))
 
 
 @scenario(owners=True)
@@ -228,7 +228,7 @@ async def crons_of_others(w: World) -> Any:
     cron = await ann.sdk.crons.create("echo", schedule=NEVER, metadata={})
     on_thread = await ann.sdk.crons.create_for_thread(thread, "echo", schedule=NEVER, metadata={})
     path = f"/runs/crons/{cron['cron_id']}"
-    seen = await tried(
+    seen = await call_all(
         bob,
         ("GET", path),
         ("PATCH", path, {"enabled": False}),
@@ -259,7 +259,7 @@ async def items_of_others(w: World) -> Any:
 
 
 @scenario(owners=True)
-async def a_node_knows_its_user(w: World) -> Any:
+async def node_sees_its_user(w: World) -> Any:
     ann = w.user("ann")
     key = await ann.thread()
     config = {"configurable": {"langgraph_auth_user": {"identity": "root", "permissions": []}}}
@@ -268,7 +268,7 @@ async def a_node_knows_its_user(w: World) -> Any:
 
 
 @scenario(owners=True)
-async def stateless_runs_know_their_user(w: World) -> Any:
+async def node_of_a_stateless_run_sees_its_user(w: World) -> Any:
     ann = w.user("ann")
     body = {"assistant_id": "configured", "input": {}}
     return (await ann.call("POST", "/runs/wait", body))["body"]["seen"]["user"]

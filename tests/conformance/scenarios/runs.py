@@ -1,4 +1,4 @@
-"""Runs: creating, waiting, listing, deleting, and what a node sees of its run."""
+"""Runs: creating, waiting, listing, deleting, and the values that a node receives."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ async def wait_on_an_error(w: World) -> Any:
 
 
 @scenario()
-async def an_error_is_forgotten_by_success(w: World) -> Any:
+async def success_clears_the_error(w: World) -> Any:
     key = await w.thread()
     await w.sdk.runs.wait(key, "failing", input={}, raise_error=False)
     failed = await w.sdk.threads.get(key)
@@ -134,8 +134,8 @@ async def an_error_is_forgotten_by_success(w: World) -> Any:
 
 
 @scenario()
-async def odd_errors(w: World) -> Any:
-    """Errors of many kinds end the run the same way."""
+async def all_error_types_end_the_run(w: World) -> Any:
+    """Errors of many types end the run in the same way."""
     seen = []
     for error in ("KeyError", "AssertionError", "TypeError", "StopAsyncIteration", "SystemError"):
         key = await w.thread()
@@ -252,7 +252,7 @@ async def join_an_unknown_run(w: World) -> Any:
 
 @scenario()
 async def join_ended_runs(w: World) -> Any:
-    """Joining late gives the thread's values, its interrupts or its error."""
+    """A late join returns the thread's values, its interrupts or its error."""
     seen = []
     for graph in ("interrupt", "failing"):
         key = await w.thread()
@@ -359,7 +359,7 @@ async def fan_out(w: World) -> Any:
 
 
 @scenario()
-async def what_a_node_sees(w: World) -> Any:
+async def node_sees_config_and_metadata(w: World) -> Any:
     key = await w.thread()
     config = {
         "configurable": {"greeting": "moin", "level": 3},
@@ -373,7 +373,7 @@ async def what_a_node_sees(w: World) -> Any:
 
 
 @scenario()
-async def what_a_node_sees_of_context(w: World) -> Any:
+async def node_sees_context(w: World) -> Any:
     made = await w.sdk.assistants.create(
         "configured", context={"greeting": "servus", "level": 2}, metadata={"a": 1}
     )
@@ -384,7 +384,7 @@ async def what_a_node_sees_of_context(w: World) -> Any:
 
 
 @scenario()
-async def configurable_stays_with_the_thread(w: World) -> Any:
+async def configurable_is_stored_in_the_thread(w: World) -> Any:
     key = await w.thread()
     config = {"configurable": {"greeting": "moin"}}
     await w.sdk.runs.wait(key, "configured", input={}, config=config)
@@ -422,7 +422,7 @@ async def durability_modes(w: World) -> Any:
 
 
 @scenario()
-async def checkpoint_during_is_still_understood(w: World) -> Any:
+async def checkpoint_during_is_accepted(w: World) -> Any:
     seen = []
     for during in (True, False):
         key = await w.thread()

@@ -10,8 +10,8 @@ from ..world import World
 from .assistants import NOWHERE
 
 
-async def stepped(w: World) -> tuple[str, list[dict[str, Any]]]:
-    """A thread with five checkpoints, and its history, newest first."""
+async def make_steps(w: World) -> tuple[str, list[dict[str, Any]]]:
+    """Create a thread with five checkpoints; return it and its history, newest first."""
     key = await w.thread()
     await w.sdk.runs.wait(key, "steps", input={"count": 3})
     history = await w.sdk.threads.get_history(key, limit=50)
@@ -19,7 +19,7 @@ async def stepped(w: World) -> tuple[str, list[dict[str, Any]]]:
 
 
 def brief(states: Any) -> Any:
-    """States as step, source, next and values."""
+    """Reduce states to step, source, next and values."""
     return [
         [s["metadata"]["step"], s["metadata"]["source"], s["next"], s["values"]] for s in states
     ]
@@ -145,12 +145,12 @@ async def update_while_running(w: World) -> Any:
     await w.run_status(key, run["run_id"], "running")
     answer = await w.call("POST", f"/threads/{key}/state", {"values": {"slept": 1}})
     await w.sdk.runs.cancel(key, run["run_id"], wait=True)
-    return answer["status"]  # stock's message is the run, as Python prints it
+    return answer["status"]  # stock's message contains the Python representation of the run
 
 
 @scenario()
 async def at_a_checkpoint(w: World) -> Any:
-    key, history = await stepped(w)
+    key, history = await make_steps(w)
     middle = history[2]["checkpoint"]
     return [
         await w.sdk.threads.get_state(key, checkpoint_id=middle["checkpoint_id"]),
@@ -162,7 +162,7 @@ async def at_a_checkpoint(w: World) -> Any:
 
 @scenario()
 async def update_at_a_checkpoint_forks(w: World) -> Any:
-    key, history = await stepped(w)
+    key, history = await make_steps(w)
     middle = history[2]["checkpoint"]
     posted = await w.sdk.threads.update_state(key, {"done": [77]}, checkpoint=middle)
     now = await w.sdk.threads.get_state(key)
@@ -171,7 +171,7 @@ async def update_at_a_checkpoint_forks(w: World) -> Any:
 
 @scenario()
 async def run_from_a_checkpoint(w: World) -> Any:
-    key, history = await stepped(w)
+    key, history = await make_steps(w)
     middle = history[2]["checkpoint"]
     by_object = await w.sdk.runs.wait(key, "steps", checkpoint=middle)
     by_id = await w.sdk.runs.wait(key, "steps", checkpoint_id=middle["checkpoint_id"])
@@ -181,7 +181,7 @@ async def run_from_a_checkpoint(w: World) -> Any:
 
 @scenario()
 async def run_from_a_bad_checkpoint(w: World) -> Any:
-    key, _ = await stepped(w)
+    key, _ = await make_steps(w)
     path, body = f"/threads/{key}/runs/wait", {"assistant_id": "steps", "input": {"count": 1}}
     return [
         await w.call("POST", path, {**body, "checkpoint_id": "nope"}),
@@ -191,13 +191,13 @@ async def run_from_a_bad_checkpoint(w: World) -> Any:
 
 @scenario()
 async def history_whole(w: World) -> Any:
-    _, history = await stepped(w)
+    _, history = await make_steps(w)
     return history
 
 
 @scenario()
 async def history_in_pages(w: World) -> Any:
-    key, history = await stepped(w)
+    key, history = await make_steps(w)
     before = history[1]["checkpoint"]
     path = f"/threads/{key}/history"
     second = await w.call("GET", f"{path}?limit=2&before={before['checkpoint_id']}")
@@ -208,8 +208,8 @@ async def history_in_pages(w: World) -> Any:
 
 @scenario()
 async def history_before_an_object(w: World) -> Any:
-    """What the SDK calls a checkpoint may stand where an id stands."""
-    key, history = await stepped(w)
+    """`before` may be a checkpoint object, as the SDK sends it, or an id."""
+    key, history = await make_steps(w)
     body = {"limit": 2, "before": history[1]["checkpoint"]}
     answer = await w.call("POST", f"/threads/{key}/history", body)
     return brief(answer["body"]) if answer["status"] == 200 else answer["status"]
@@ -217,7 +217,7 @@ async def history_before_an_object(w: World) -> Any:
 
 @scenario()
 async def history_by_metadata(w: World) -> Any:
-    key, _ = await stepped(w)
+    key, _ = await make_steps(w)
     return [
         brief(await w.sdk.threads.get_history(key, limit=50, metadata={"step": 1})),
         brief(await w.sdk.threads.get_history(key, limit=50, metadata={"source": "input"})),
@@ -250,7 +250,7 @@ async def history_refused(w: World) -> Any:
 
 @scenario()
 async def checkpoint_metadata(w: World) -> Any:
-    """What a run leaves in its checkpoints: its own metadata and its configurable."""
+    """Checkpoints of a run contain its own metadata and its configurable."""
     key = await w.thread()
     config = {"configurable": {"greeting": "moin"}, "metadata": {"from": "config"}}
     await w.sdk.runs.wait(key, "configured", input={}, config=config, metadata={"from_run": 1})
@@ -267,7 +267,7 @@ async def failed_task(w: World) -> Any:
 
 @scenario()
 async def thread_stream(w: World) -> Any:
-    """A thread's stream tells of every run of the thread, also of later ones."""
+    """The stream of a thread contains every run of the thread, including later runs."""
     key = await w.thread()
     seen = []
     async with w.events("GET", f"/threads/{key}/stream") as stream:

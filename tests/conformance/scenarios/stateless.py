@@ -1,4 +1,4 @@
-"""Runs without a thread of one's own."""
+"""Runs without an existing thread."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ async def refused(w: World) -> Any:
 
 
 @scenario()
-async def what_a_node_sees(w: World) -> Any:
+async def node_sees_context(w: World) -> Any:
     body = {"assistant_id": "configured", "input": {}, "context": {"greeting": "moin"}}
     return (await w.call("POST", "/runs/wait", body))["body"]
 

@@ -1,4 +1,4 @@
-"""The store over HTTP and as a node sees it."""
+"""The store over HTTP and from a node."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ..registry import scenario
 from ..world import World
 
 
-async def shelf(w: World) -> tuple[str, ...]:
-    """A namespace of its own with five items under it."""
+async def make_items(w: World) -> tuple[str, ...]:
+    """Create five items under a new namespace and return the namespace."""
     root = ("shelf", w.new_id())
     for number in range(4):
         value = {"n": number, "even": number % 2 == 0, "tags": ["a", str(number)]}
@@ -79,7 +79,7 @@ async def empty_namespace_on_put(w: World) -> Any:
 
 @scenario()
 async def search_by_prefix(w: World) -> Any:
-    root = await shelf(w)
+    root = await make_items(w)
     return [
         await keys(w, *root),
         await keys(w, *root, "books"),
@@ -92,13 +92,13 @@ async def search_by_prefix(w: World) -> Any:
 
 @scenario()
 async def search_answer(w: World) -> Any:
-    root = await shelf(w)
+    root = await make_items(w)
     return await w.call("POST", "/store/items/search", {"namespace_prefix": [*root, "maps"]})
 
 
 @scenario()
 async def search_by_filter(w: World) -> Any:
-    root = await shelf(w)
+    root = await make_items(w)
     filters: list[dict[str, Any]] = [
         {"even": True},
         {"n": 1},
@@ -117,7 +117,7 @@ async def search_by_filter(w: World) -> Any:
 
 @scenario()
 async def search_by_odd_filter(w: World) -> Any:
-    """Keys that would mean something to a database are only keys."""
+    """Keys with a meaning in SQL or JSON paths are plain keys."""
     root = ("odd", w.new_id())
     value = {"a.b": 1, "a'b": 2, 'a"b': 3, "a[0]": 4, "%": 5, "": 6, "é": 7}
     await w.sdk.store.put_item(root, "k", value)
@@ -131,15 +131,15 @@ async def search_by_odd_filter(w: World) -> Any:
 
 @scenario(alone=True)
 async def search_with_unknown_operator(w: World) -> Any:
-    """Alone, because stock answers what others ask at the same moment with this error too."""
-    root = await shelf(w)
+    """Alone, because stock answers concurrent requests with this error, too."""
+    root = await make_items(w)
     body = {"namespace_prefix": list(root), "filter": {"n": {"$explode": 1}}}
     return await w.call("POST", "/store/items/search", body)
 
 
 @scenario()
 async def search_in_pages(w: World) -> Any:
-    root = await shelf(w)
+    root = await make_items(w)
     pages = [{"limit": 2}, {"limit": 2, "offset": 2}, {"limit": 2, "offset": 4}, {"limit": 9}]
     found = [await keys(w, *root, **page) for page in pages]
     return [[len(page) for page in found], sorted(key for page in found[:3] for key in page)]
@@ -147,7 +147,7 @@ async def search_in_pages(w: World) -> Any:
 
 @scenario()
 async def search_by_query_without_an_index(w: World) -> Any:
-    root = await shelf(w)
+    root = await make_items(w)
     body = {"namespace_prefix": list(root), "query": "anything"}
     answer = await w.call("POST", "/store/items/search", body)
     return [answer["status"], sorted(item["key"] for item in answer["body"]["items"])]
@@ -155,7 +155,7 @@ async def search_by_query_without_an_index(w: World) -> Any:
 
 @scenario()
 async def namespaces(w: World) -> Any:
-    root = await shelf(w)
+    root = await make_items(w)
     searches: list[dict[str, Any]] = [
         {"prefix": root},
         {"prefix": [*root, "maps"]},
@@ -174,7 +174,7 @@ async def namespaces(w: World) -> Any:
 
 @scenario()
 async def ttl(w: World) -> Any:
-    """An item with a time to live is there until it ends; its minutes are accepted as a number."""
+    """An item with a time to live exists until then; the minutes may be a number."""
     root = ["ttl", w.new_id()]
     body = {"namespace": root, "key": "k", "value": {"a": 1}, "ttl": 10}
     put = await w.call("PUT", "/store/items", body)
@@ -193,7 +193,7 @@ async def put_without_index(w: World) -> Any:
 
 @scenario()
 async def odd_names(w: World) -> Any:
-    """Namespaces and keys may hold any text but a dot in a label."""
+    """Namespaces and keys may hold any text, except a dot in a label."""
     root = w.new_id()
     names = ["a b", "a'b", 'a"b', "a%b", "a_b", "é🧵", "a/b", "*", "$", "a\\b"]
     for name in names:
@@ -210,7 +210,7 @@ async def odd_names(w: World) -> Any:
 
 @scenario()
 async def from_a_node(w: World) -> Any:
-    """What a node stores, the API shows, and the other way round."""
+    """The API returns items that a node stores, and a node reads items from the API."""
     root = ["node", w.new_id()]
 
     async def node(**value: Any) -> Any:

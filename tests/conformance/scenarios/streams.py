@@ -1,4 +1,4 @@
-"""Streams of runs: every mode, subgraphs, joining, resuming, leaving."""
+"""Streams of runs: every mode, subgraphs, joining, resuming, disconnecting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MESSAGES = {"messages": [{"role": "user", "content": "count", "id": "m1"}]}
 
 
 async def streamed(w: World, graph: str, value: Any, **options: Any) -> Any:
-    """All events of a run on a new thread, as [event, data]."""
+    """Start a run on a new thread and return all its events as [event, data]."""
     key = await w.thread()
     body = {"assistant_id": graph, "input": value, **options}
     events = await w.sse("POST", f"/threads/{key}/runs/stream", body)
@@ -20,7 +20,7 @@ async def streamed(w: World, graph: str, value: Any, **options: Any) -> Any:
 
 
 def pairs(events: list[dict[str, Any]]) -> list[Any]:
-    """Events without their ids, which are told apart elsewhere."""
+    """Return events without their ids, which other scenarios compare."""
     return [[event["event"], event.get("data")] for event in events]
 
 
@@ -77,17 +77,17 @@ async def several_modes(w: World) -> Any:
 
 
 @scenario()
-async def no_mode(w: World) -> Any:
+async def empty_list_of_modes(w: World) -> Any:
     return await streamed(w, "echo", {"value": 1}, stream_mode=[])
 
 
 @scenario()
-async def subgraph_outside(w: World) -> Any:
+async def without_subgraphs(w: World) -> Any:
     return await streamed(w, "subgraph", {"topic": "moss"}, stream_mode=["updates"])
 
 
 @scenario()
-async def subgraph_inside(w: World) -> Any:
+async def with_subgraphs(w: World) -> Any:
     modes = ["updates", "values"]
     options = {"stream_mode": modes, "stream_subgraphs": True}
     return await streamed(w, "subgraph", {"topic": "moss"}, **options)
@@ -121,7 +121,7 @@ async def with_error_after_tokens(w: World) -> Any:
 
 @scenario()
 async def fan_out(w: World) -> Any:
-    """Tasks of one step may end in any order; the updates must all be there."""
+    """Tasks of a step may end in any order, but every update must be there."""
     found = await streamed(w, "dispatch", {"items": [1, 2]}, stream_mode="updates")
     return [found[:2], sorted(map(str, found[2:-1])), found[-1]]
 
@@ -137,7 +137,7 @@ async def headers(w: World) -> Any:
 
 @scenario()
 async def through_the_sdk(w: World) -> Any:
-    """The typed parts of the SDK, both generations."""
+    """The typed parts of both SDK versions."""
     key = await w.thread()
     modes: Any = ["updates", "values"]
     old = [
@@ -155,7 +155,7 @@ async def through_the_sdk(w: World) -> Any:
 
 @scenario()
 async def join_live(w: World) -> Any:
-    """Joining a run under way gives what is still to come, and its end."""
+    """Joining a running run gives its later events and its end."""
     key = await w.thread()
     run = await w.sdk.runs.create(key, "steps", input={"count": 3, "delay": 2.0})
     await w.run_status(key, run["run_id"], "running")
@@ -216,7 +216,7 @@ async def resume_from_the_start(w: World) -> Any:
 
 @scenario()
 async def resume_in_the_middle(w: World) -> Any:
-    """No event is lost and none is repeated, whichever one was the last seen."""
+    """Resuming after any event neither loses nor repeats an event."""
     key = await w.thread()
     body = {
         "assistant_id": "tokens",
@@ -253,7 +253,7 @@ async def resume_while_it_runs(w: World) -> Any:
 
 
 @scenario()
-async def not_resumable_has_no_ids(w: World) -> Any:
+async def events_of_a_run_that_is_not_resumable_have_no_ids(w: World) -> Any:
     key = await w.thread()
     body = {"assistant_id": "echo", "input": {"value": 1}}
     live = await w.sse("POST", f"/threads/{key}/runs/stream", body)
@@ -270,7 +270,7 @@ async def two_listeners(w: World) -> Any:
 
 
 @scenario()
-async def leaving_continues(w: World) -> Any:
+async def disconnect_continues_the_run(w: World) -> Any:
     key = await w.thread()
     body = {"assistant_id": "steps", "input": {"count": 2, "delay": 0.3}}
     await w.sse("POST", f"/threads/{key}/runs/stream", body, stop=lambda e: True)
@@ -280,7 +280,7 @@ async def leaving_continues(w: World) -> Any:
 
 
 @scenario()
-async def leaving_cancels(w: World) -> Any:
+async def disconnect_cancels_the_run(w: World) -> Any:
     key = await w.thread()
     body = {
         "assistant_id": "steps",
@@ -293,7 +293,7 @@ async def leaving_cancels(w: World) -> Any:
 
 
 @scenario()
-async def leaving_a_join_cancels(w: World) -> Any:
+async def disconnect_of_a_join_cancels_the_run(w: World) -> Any:
     key = await w.thread()
     run = await w.sdk.runs.create(key, "steps", input={"count": 30, "delay": 0.3})
     path = f"/threads/{key}/runs/{run['run_id']}/stream?cancel_on_disconnect=true"
@@ -314,7 +314,7 @@ async def unicode_and_line_ends(w: World) -> Any:
 
 
 async def resumable(w: World) -> tuple[str, list[dict[str, Any]]]:
-    """The path of an ended run's stream, and what it told when it was live."""
+    """Return the stream path of an ended run, and the events that it sent live."""
     key = await w.thread()
     body = {
         "assistant_id": "tokens",
@@ -328,7 +328,7 @@ async def resumable(w: World) -> tuple[str, list[dict[str, Any]]]:
 
 @scenario()
 async def resume_from_minus_one(w: World) -> Any:
-    """Some clients ask so for everything."""
+    """Some clients send -1 to get all events."""
     path, live = await resumable(w)
     again = await w.sse("GET", path, headers={"Last-Event-ID": "-1"})
     return [pairs(again), again == live]

@@ -10,8 +10,8 @@ from ..world import World
 from .assistants import NOWHERE
 
 
-async def several(w: World) -> dict[str, Any]:
-    """Three threads with values, created one after the other, and the mark they share."""
+async def make_three(w: World) -> dict[str, Any]:
+    """Create three threads with values, one after the other, and return their common mark."""
     mark = {"mark": w.new_id()}
     for number, value in enumerate(("a", "b", {"deep": [1, 2]})):
         thread = await w.thread(**mark, number=number)
@@ -20,7 +20,7 @@ async def several(w: World) -> dict[str, Any]:
 
 
 async def numbers(w: World, **search: Any) -> Any:
-    """What a search found, as the numbers in the metadata, with the pagination headers."""
+    """Return the numbers in the metadata that a search finds, with the pagination headers."""
     answer = await w.call("POST", "/threads/search", search)
     found = [row["metadata"].get("number") for row in answer["body"]]
     return {"status": answer["status"], "headers": answer["headers"], "numbers": found}
@@ -197,7 +197,7 @@ async def delete(w: World) -> Any:
 
 
 @scenario()
-async def a_deleted_id_starts_empty(w: World) -> Any:
+async def reused_thread_id_starts_empty(w: World) -> Any:
     """A new thread under an old id must not inherit the old state."""
     key = await w.thread()
     await w.sdk.runs.wait(key, "echo", input={"value": "old"})
@@ -270,7 +270,7 @@ async def copy_refused(w: World) -> Any:
 
 @scenario()
 async def search_by_metadata(w: World) -> Any:
-    mark = await several(w)
+    mark = await make_three(w)
     return [
         await numbers(w, metadata=mark),
         await numbers(w, metadata={**mark, "number": 1}),
@@ -282,7 +282,7 @@ async def search_by_metadata(w: World) -> Any:
 
 @scenario()
 async def search_odd_metadata(w: World) -> Any:
-    """Keys that would mean something to a database are only keys."""
+    """Keys with a meaning in SQL or JSON paths are plain keys."""
     mark = w.new_id()
     odd: dict[str, Any] = {
         "a.b": 1,
@@ -322,7 +322,7 @@ async def search_by_ids(w: World) -> Any:
 
 @scenario()
 async def search_by_values(w: World) -> Any:
-    mark = await several(w)
+    mark = await make_three(w)
     return [
         await numbers(w, metadata=mark, values={"value": "b"}),
         await numbers(w, metadata=mark, values={"value": {"deep": [1, 2]}}),
@@ -334,7 +334,7 @@ async def search_by_values(w: World) -> Any:
 
 
 @scenario()
-async def search_values_of_threads_without(w: World) -> Any:
+async def search_values_of_threads_without_values(w: World) -> Any:
     mark = {"mark": w.new_id()}
     await w.thread(**mark, number=0)
     return await w.call("POST", "/threads/search", {"metadata": mark, "values": {"value": 1}})
@@ -359,7 +359,7 @@ async def search_by_status(w: World) -> Any:
 
 @scenario()
 async def search_sorted(w: World) -> Any:
-    mark = await several(w)
+    mark = await make_three(w)
     first = (await w.sdk.threads.search(metadata={**mark, "number": 0}))[0]["thread_id"]
     await w.sdk.threads.update(first, metadata={"touched": True})
     orders = [("created_at", "asc"), ("created_at", "desc"), ("updated_at", "asc")]
@@ -374,7 +374,7 @@ async def search_sorted(w: World) -> Any:
 
 @scenario()
 async def search_in_pages(w: World) -> Any:
-    mark = await several(w)
+    mark = await make_three(w)
     order = {"metadata": mark, "sort_by": "created_at", "sort_order": "asc"}
     pages = [{"limit": 2}, {"limit": 2, "offset": 2}, {"limit": 3}, {"offset": 3}, {"limit": 1}]
     return [await numbers(w, **order, **page) for page in pages]
@@ -382,7 +382,7 @@ async def search_in_pages(w: World) -> Any:
 
 @scenario()
 async def search_selected_fields(w: World) -> Any:
-    mark = await several(w)
+    mark = await make_three(w)
     body = {"metadata": mark, "sort_by": "created_at", "sort_order": "asc"}
     return [
         await w.call("POST", "/threads/search", {**body, "select": ["thread_id", "status"]}),
@@ -430,7 +430,7 @@ async def search_refused(w: World) -> Any:
 
 @scenario()
 async def count(w: World) -> Any:
-    mark = await several(w)
+    mark = await make_three(w)
     return [
         await w.sdk.threads.count(metadata=mark),
         await w.sdk.threads.count(metadata=mark, status="idle"),
@@ -449,7 +449,7 @@ async def ttl_is_accepted(w: World) -> Any:
 
 
 @scenario()
-async def ttl_is_told(w: World) -> Any:
+async def ttl_is_returned(w: World) -> Any:
     made = await w.call("POST", "/threads", {"ttl": {"strategy": "delete", "ttl": 60}})
     key = made["body"]["thread_id"]
     return await w.call("GET", f"/threads/{key}?include=ttl")
@@ -460,10 +460,10 @@ async def storage(w: World) -> Any:
     key = await w.thread()
     await w.sdk.runs.wait(key, "echo", input={"value": 1})
     answer = await w.call("GET", f"/threads/{key}/storage")
-    told = answer["body"]
-    parts = {name: sorted(part) for name, part in told.items() if isinstance(part, dict)}
+    body = answer["body"]
+    parts = {name: sorted(part) for name, part in body.items() if isinstance(part, dict)}
     return [
-        [answer["status"], sorted(told), parts, told["checkpoints"]["count"]],
+        [answer["status"], sorted(body), parts, body["checkpoints"]["count"]],
         await w.call("GET", f"/threads/{NOWHERE}/storage"),
         await w.call("GET", "/threads/nope/storage"),
     ]

@@ -1,4 +1,4 @@
-"""Webhooks: what is delivered when a run ends, and which addresses are refused."""
+"""Webhooks: the delivered document at the end of a run, and refused addresses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..world import World
 
 
 async def delivered(w: World, graph: str, value: Any, **options: Any) -> Any:
-    """Run a graph on a new thread with a webhook and return what was delivered."""
+    """Run a graph on a new thread with a webhook and return the delivered document."""
     mark, key = w.new_id(), await w.thread()
     url = w.receiver.url(mark)
     await w.sdk.runs.create(key, graph, input=value, webhook=url, **options)
@@ -49,8 +49,8 @@ async def of_a_stateless_run(w: World) -> Any:
     mark = w.new_id()
     body = {"assistant_id": "echo", "input": {"value": 1}, "webhook": w.receiver.url(mark)}
     await w.call("POST", "/runs/wait", body)
-    told = await w.receiver.delivery(mark)
-    return [told["status"], told["values"]]
+    delivery = await w.receiver.delivery(mark)
+    return [delivery["status"], delivery["values"]]
 
 
 @scenario()

@@ -1,4 +1,4 @@
-"""The doctor: each thing that can be wrong is made so, found, explained and repaired."""
+"""The doctor finds, explains and repairs each known fault."""
 
 import asyncio
 import re
@@ -63,7 +63,7 @@ def threadhold(path: Path, *arguments: str) -> Result:
 
 
 async def examine(path: Path, *arguments: str) -> Result:
-    """The command, in a thread: it may wait for the loop's database."""
+    """Run the command in a thread, because it may wait for the event loop's database."""
     return await asyncio.to_thread(threadhold, path, *arguments)
 
 
@@ -72,14 +72,14 @@ async def change(statement: Any) -> None:
 
 
 async def claimed(**payload: Any) -> Any:
-    """A run that a worker has begun; the worker is gone."""
+    """Start a run and claim it for a worker that no longer exists."""
     run = await runtime.start_run(uuid4(), "echo", {}, **payload)
     found = await current().database.write(lambda conn: run_claim.claim(conn, 1))
     assert [each["run_id"] for each, _ in found.runs] == [run["run_id"]]
     return run
 
 
-async def assert_well(path: Path) -> None:
+async def assert_healthy(path: Path) -> None:
     result = await examine(path)
     assert (result.exit_code, result.output.count("nothing is wrong")) == (0, 1), result.output
 
@@ -88,11 +88,11 @@ def found_in(result: Result, what: str, which: object, why: str) -> bool:
     return f"{what} {which}: {why}" in result.output
 
 
-# --- what is well
+# --- healthy databases
 
 
-async def test_a_database_in_use_is_well(path: Path) -> None:
-    """Runs and threads in every state that a server leaves."""
+async def test_database_in_use_is_healthy(path: Path) -> None:
+    """Runs and threads in every state that a server leaves behind."""
     async with opened(path):
         async with runtime.working():
             waiting = await runtime.start_run(uuid4(), "interrupt", {})
@@ -104,25 +104,25 @@ async def test_a_database_in_use_is_well(path: Path) -> None:
                 assert await runtime.ended(run["run_id"]) == end
             await runtime.start_run(uuid4(), "steps", {"count": 3, "delay": 0.2})
             await runtime.start_run(uuid4(), "echo", {}, after_seconds=60)
-            await assert_well(path)
-        await assert_well(path)
-    await assert_well(path)
+            await assert_healthy(path)
+        await assert_healthy(path)
+    await assert_healthy(path)
 
 
-async def test_an_empty_database_is_well(path: Path) -> None:
+async def test_empty_database_is_healthy(path: Path) -> None:
     async with runtime.opened(path):
-        await assert_well(path)
-    await assert_well(path)
+        await assert_healthy(path)
+    await assert_healthy(path)
 
 
-# --- what is wrong, each alone
+# --- each fault alone
 
 
-async def test_a_run_whose_process_is_gone(path: Path) -> None:
+async def test_running_run_of_a_dead_process_is_queued_again(path: Path) -> None:
     async with opened(path):
         run = await claimed()
-        # Its lease was renewed a moment ago, so a server that is up may be working on it.
-        await assert_well(path)
+        # The lease is fresh, so a running server may still work on the run.
+        await assert_healthy(path)
     result = await examine(path)
     assert result.exit_code == 1
     assert found_in(
@@ -138,10 +138,10 @@ async def test_a_run_whose_process_is_gone(path: Path) -> None:
     assert "    repaired: queue it again" in fixed.output
     async with opened(path), runtime.working():
         assert await runtime.ended(run["run_id"]) == "success"
-        await assert_well(path)
+        await assert_healthy(path)
 
 
-async def test_a_run_whose_lease_is_not_renewed_although_a_server_is_up(path: Path) -> None:
+async def test_running_run_with_an_expired_lease_is_found(path: Path) -> None:
     async with opened(path):
         run = await claimed()
         await change(runs.update().values(lease_until=now() - timedelta(seconds=16)))
@@ -151,7 +151,7 @@ async def test_a_run_whose_lease_is_not_renewed_although_a_server_is_up(path: Pa
 
 
 @pytest.mark.parametrize(("action", "status"), [("interrupt", "interrupted"), ("rollback", None)])
-async def test_a_cancelled_run_whose_process_is_gone(
+async def test_cancelled_run_of_a_dead_process_is_ended(
     path: Path, action: str, status: str | None
 ) -> None:
     async with opened(path):
@@ -163,10 +163,10 @@ async def test_a_cancelled_run_whose_process_is_gone(
     async with opened(path):
         assert await runtime.status(run["run_id"]) == status
         assert (await runtime.thread(run["thread_id"]))["status"] == "idle"
-        await assert_well(path)
+        await assert_healthy(path)
 
 
-async def test_a_run_that_waits_although_it_was_cancelled(path: Path) -> None:
+async def test_cancelled_pending_run_is_ended(path: Path) -> None:
     async with opened(path):
         run = await runtime.start_run(uuid4(), "echo", {})
         await change(runs.update().values(cancel_action="interrupt"))
@@ -177,8 +177,8 @@ async def test_a_run_that_waits_although_it_was_cancelled(path: Path) -> None:
         assert await runtime.status(run["run_id"]) == "interrupted"
 
 
-async def test_a_busy_thread_without_a_run(path: Path) -> None:
-    """Each gets the status that its last run left."""
+async def test_busy_thread_without_a_run_gets_its_last_status(path: Path) -> None:
+    """Each thread gets the status that its last run left."""
     async with opened(path):
         async with runtime.working():
             left = {}
@@ -200,7 +200,7 @@ async def test_a_busy_thread_without_a_run(path: Path) -> None:
         assert {each: (await runtime.thread(each))["status"] for each in left} == left
 
 
-async def test_a_thread_that_does_not_know_of_its_run(path: Path) -> None:
+async def test_idle_thread_with_a_run_is_marked_busy(path: Path) -> None:
     async with opened(path):
         run = await runtime.start_run(uuid4(), "echo", {}, after_seconds=60)
         await change(threads.update().values(status="idle"))
@@ -224,7 +224,7 @@ async def test_a_thread_that_does_not_know_of_its_run(path: Path) -> None:
     ],
     ids=["missing", "wrong"],
 )
-async def test_a_thread_that_a_search_would_miss(path: Path, spoil: Any) -> None:
+async def test_missing_or_wrong_thread_labels_are_restored(path: Path, spoil: Any) -> None:
     async with opened(path):
         thread = uuid4()
         await row(
@@ -247,10 +247,10 @@ async def search(metadata: dict[str, Any]) -> list[UUID]:
     return [each["thread_id"] for each in found]
 
 
-async def test_a_cron_of_an_assistant_that_is_gone(path: Path) -> None:
+async def test_cron_of_a_deleted_assistant_is_disabled(path: Path) -> None:
     async with opened(path):
         cron = await new_cron()
-        await assert_well(path)
+        await assert_healthy(path)
         await change(assistants.delete().where(assistants.c.graph_id == "echo"))
         result = await examine(path)
         assert found_in(result, "cron", cron, "its assistant ")
@@ -281,7 +281,7 @@ async def new_cron() -> UUID:
 
 
 @pytest.mark.parametrize("table", ["checkpoints", "{writes}", "run_writes"])
-async def test_checkpoints_of_a_thread_that_is_gone(path: Path, table: str) -> None:
+async def test_checkpoints_of_a_deleted_thread_are_deleted(path: Path, table: str) -> None:
     lost = uuid4()
     async with opened(path) as db:
         async with runtime.working():
@@ -307,8 +307,8 @@ async def test_checkpoints_of_a_thread_that_is_gone(path: Path, table: str) -> N
         assert await db.read(lambda conn: checkpoint.run(conn, left).fetchall()) == []
 
 
-@pytest.mark.only("sqlite")  # Postgres lets nobody take away what a row refers to.
-async def test_a_row_that_refers_to_one_that_is_gone_is_left_to_a_person(path: Path) -> None:
+@pytest.mark.only("sqlite")  # Postgres enforces its foreign keys.
+async def test_dangling_reference_needs_a_backup(path: Path) -> None:
     async with opened(path):
         await runtime.start_run(uuid4(), "echo", {}, after_seconds=60)
     with closing(sqlite3.connect(path)) as raw, raw:
@@ -327,8 +327,8 @@ def overwrite(path: Path, start: int, end: int) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.only("sqlite")  # The files of Postgres are its own business.
-async def test_a_damaged_file(path: Path) -> None:
+@pytest.mark.only("sqlite")  # The doctor does not examine the files of Postgres.
+async def test_damaged_file_needs_a_backup(path: Path) -> None:
     async with opened(path):
         for _ in range(50):
             await runtime.start_run(uuid4(), "echo", {"value": "x" * 2000}, after_seconds=60)
@@ -337,11 +337,11 @@ async def test_a_damaged_file(path: Path) -> None:
     for arguments in ((), ("--fix",)):
         result = await examine(path, *arguments)
         assert result.exit_code == 1
-        # Damage is found by looking for it, or in the way of whoever reads.
+        # The integrity check finds the damage, or a read fails on it first.
         assert re.search("remedy: restore a backup|malformed. Restore a backup", result.output)
 
 
-async def test_everything_at_once(path: Path) -> None:
+async def test_many_faults_are_found_and_repaired_together(path: Path) -> None:
     async with opened(path):
         run = await claimed()
         for _ in range(3):
@@ -351,18 +351,18 @@ async def test_everything_at_once(path: Path) -> None:
         )
         await change(thread_labels.delete())
     found = await examine(path)
-    # One run, three threads that are busy, and four that a search would miss.
+    # One run, three busy threads, and four threads without labels.
     assert found.output.count("remedy: ") == 8, found.output
     fixed = await examine(path, "--fix")
     assert fixed.exit_code == 0, fixed.output
     assert fixed.output.count("repaired: ") == 8
-    await assert_well(path)
+    await assert_healthy(path)
 
 
-# --- who may repair
+# --- when repair is refused
 
 
-async def test_nothing_is_repaired_under_a_server(path: Path) -> None:
+async def test_nothing_is_repaired_while_a_server_runs(path: Path) -> None:
     async with opened(path):
         thread = uuid4()
         await row(Threads.put(None, thread, metadata={}, if_exists="raise"))
@@ -384,19 +384,19 @@ async def test_examining_changes_nothing(path: Path) -> None:
     assert file == b"" or path.read_bytes() == file
 
 
-# --- what cannot be examined
+# --- databases that cannot be examined
 
 
 def no_database(path: Path) -> None:
     pass
 
 
-def somebody_elses(path: Path) -> None:
+def foreign_tables(path: Path) -> None:
     with closing(sqlite3.connect(path)) as raw, raw:
         raw.execute("CREATE TABLE mine (x)")
 
 
-def no_sqlite(path: Path) -> None:
+def not_sqlite(path: Path) -> None:
     path.write_bytes(b"something else entirely " * 500)
 
 
@@ -406,18 +406,18 @@ def newer(path: Path) -> None:
         raw.execute("UPDATE alembic_version SET version_num = '9999'")
 
 
-@pytest.mark.only("sqlite")  # What is wrong with a file.
+@pytest.mark.only("sqlite")  # The faults of a file.
 @pytest.mark.parametrize(
     ("make", "says"),
     [
         (no_database, "There is no database at"),
-        (somebody_elses, "threadhold migrate"),
-        (no_sqlite, "file is not a database"),
+        (foreign_tables, "threadhold migrate"),
+        (not_sqlite, "file is not a database"),
         (newer, "has the schema 9999"),
     ],
 )
 @pytest.mark.parametrize("arguments", [(), ("--fix",)], ids=["examine", "fix"])
-def test_what_cannot_be_examined_is_said(
+def test_database_that_cannot_be_examined_is_reported(
     path: Path, make: Callable[[Path], None], says: str, arguments: tuple[str, ...]
 ) -> None:
     make(path)

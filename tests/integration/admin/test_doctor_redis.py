@@ -1,4 +1,4 @@
-"""The doctor of the Redis that several processes share, as its command says it."""
+"""The doctor examines the Redis that several processes share."""
 
 import asyncio
 import socketserver
@@ -16,7 +16,7 @@ from tests.support.processes import free_port
 from tests.support.redis import started
 from threadhold.cli import main
 
-# Redis goes with Postgres; what the doctor says of a database is in test_doctor.py.
+# Redis is used with Postgres; test_doctor.py tests what the doctor finds in a database.
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 PASSWORD = "a-secret"
 
@@ -29,7 +29,7 @@ def settings() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Of a Redis that asks for a password."""
+    """Start a Redis that needs a password and yield its address."""
     with started(tmp_path_factory.mktemp("valkey")) as server:
         server.do("CONFIG", "SET", "requirepass", PASSWORD)
         yield f"127.0.0.1:{server.port}"
@@ -37,7 +37,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def url(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Of a database with which nothing is wrong."""
+    """Return the URL of a healthy database."""
     return databases.url(tmp_path_factory.mktemp("data") / "data.db")
 
 
@@ -53,7 +53,7 @@ def doctor(url: str, redis_url: str | None = None, *, by_environment: bool = Fal
 
 
 @pytest.mark.parametrize("by_environment", [False, True], ids=["option", "environment"])
-def test_one_that_is_well(url: str, address: str, by_environment: bool) -> None:
+def test_healthy_redis_has_no_finding(url: str, address: str, by_environment: bool) -> None:
     done = doctor(url, f"redis://:{PASSWORD}@{address}/0", by_environment=by_environment)
     assert done.exit_code == 0, done.output
     assert "nothing is wrong" in done.output
@@ -61,27 +61,27 @@ def test_one_that_is_well(url: str, address: str, by_environment: bool) -> None:
 
 def assert_found(done: Result, where: str, why: str, remedy: str) -> None:
     assert done.exit_code == 1
-    [what, said] = done.output.splitlines()
+    [what, advice] = done.output.splitlines()
     assert what.startswith(f"redis redis://{where}/0: ")
     assert why in what
-    assert said.startswith("    remedy: ")
-    assert remedy in said
+    assert advice.startswith("    remedy: ")
+    assert remedy in advice
 
 
-def test_one_that_is_away(url: str) -> None:
+def test_unreachable_redis_is_reported(url: str) -> None:
     where = f"127.0.0.1:{free_port()}"
     done = doctor(url, f"redis://somebody:{PASSWORD}@{where}/0")
     assert_found(done, where, "does not answer", "bring it back")
 
 
 @pytest.mark.parametrize("user", ["", ":wrong@", "nobody:wrong@"], ids=["none", "wrong", "unknown"])
-def test_one_that_does_not_let_us_in(url: str, address: str, user: str) -> None:
+def test_refused_redis_credentials_are_reported(url: str, address: str, user: str) -> None:
     done = doctor(url, f"redis://{user}{address}/0")
     assert_found(done, address, "does not accept user and password", "REDIS_URL")
     assert "wrong@" not in done.output
 
 
-def test_a_cluster(url: str, tmp_path: Path) -> None:
+def test_redis_cluster_is_reported(url: str, tmp_path: Path) -> None:
     with started(tmp_path, cluster_enabled="yes") as server:
         done = doctor(url, server.url)
     assert_found(done, f"127.0.0.1:{server.port}", "is a Cluster", "name another in REDIS_URL")
@@ -93,8 +93,8 @@ class Greeting(socketserver.BaseRequestHandler):
 
 
 @contextmanager
-def something_else() -> Iterator[int]:
-    """The port of a server that is no Redis."""
+def other_server() -> Iterator[int]:
+    """Start a server that is not Redis and yield its port."""
     with socketserver.TCPServer(("127.0.0.1", free_port()), Greeting) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -105,8 +105,8 @@ def something_else() -> Iterator[int]:
             thread.join()
 
 
-def test_a_server_of_another_kind(url: str) -> None:
-    with something_else() as port:
+def test_server_that_is_not_redis_is_reported(url: str) -> None:
+    with other_server() as port:
         done = doctor(url, f"redis://:{PASSWORD}@127.0.0.1:{port}/0")
     assert_found(done, f"127.0.0.1:{port}", "is no Redis", "name another in REDIS_URL")
 
@@ -115,14 +115,14 @@ def test_a_server_of_another_kind(url: str) -> None:
     "given",
     [f"http://:{PASSWORD}@host", f"redis://:{PASSWORD}@host:port/0", f"redis://{PASSWORD}@"],
 )
-def test_what_names_none(url: str, given: str) -> None:
+def test_invalid_redis_url_is_refused_without_its_password(url: str, given: str) -> None:
     done = doctor(url, given)
     assert done.exit_code == 1
     assert "Redis URL" in done.output
 
 
-async def test_none_where_several_processes_share_one(url: str, address: str) -> None:
-    """Which Redis that is, only its URL says."""
+async def test_shared_database_without_redis_url_is_noted(url: str, address: str) -> None:
+    """The database does not say which Redis its processes use, only `REDIS_URL` does."""
 
     async def examine(redis_url: str | None = None) -> str:
         done = await asyncio.to_thread(doctor, url, redis_url)
@@ -130,11 +130,11 @@ async def test_none_where_several_processes_share_one(url: str, address: str) ->
         assert "nothing is wrong" in done.output
         return done.output
 
-    for shared, told in ((True, True), (False, False)):
+    for shared, expected in ((True, True), (False, False)):
         served = migrations.open_database(url, shared=shared)
         await served.start()
         try:
-            assert ("was not looked at" in await examine()) is told
+            assert ("was not looked at" in await examine()) is expected
             assert "not looked at" not in await examine(f"redis://:{PASSWORD}@{address}/0")
         finally:
             await served.stop()

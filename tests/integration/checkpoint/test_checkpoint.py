@@ -1,4 +1,4 @@
-"""The checkpoint saver under real graphs, on a real SQLite file."""
+"""The checkpoint saver with real graphs on both databases."""
 
 import asyncio
 import sqlite3
@@ -115,7 +115,7 @@ async def stored(db: Database, table: str = "checkpoints") -> int:
 # --- graphs ---
 
 
-async def test_a_thread_goes_on_after_a_restart(path: Path) -> None:
+async def test_thread_continues_after_a_restart(path: Path) -> None:
     for turn in range(1, 4):
         async with runtime_database(path):
             graph = chat().compile(checkpointer=Checkpointer())
@@ -123,7 +123,7 @@ async def test_a_thread_goes_on_after_a_restart(path: Path) -> None:
             assert len(state["messages"]) == 2 * turn
 
 
-async def test_an_interrupt_waits_across_a_restart(path: Path) -> None:
+async def test_interrupt_waits_across_a_restart(path: Path) -> None:
     async with runtime_database(path):
         await asking().compile(checkpointer=Checkpointer()).ainvoke(say("hi"), at("t"))
     async with runtime_database(path):
@@ -134,7 +134,7 @@ async def test_an_interrupt_waits_across_a_restart(path: Path) -> None:
         assert result["messages"][-1].content == "Answered yes"
 
 
-async def test_history_and_time_travel(db: Database) -> None:
+async def test_history_lists_all_steps_and_can_be_forked(db: Database) -> None:
     graph = chat().compile(checkpointer=Checkpointer())
     await graph.ainvoke(say("one"), at("t"))
     await graph.ainvoke(say("two"), at("t"))
@@ -162,7 +162,7 @@ async def test_many_event_loops_share_the_database(db: Database) -> None:
 async def test_blocking_calls_work_on_any_thread(db: Database) -> None:
     graph = chat().compile(checkpointer=Checkpointer())
     await asyncio.to_thread(graph.invoke, say("hello"), at("t"))
-    # Also on a thread that runs an event loop, which is not the database's.
+    # The calling thread runs an event loop, which is not the database's loop.
     graph.invoke(say("again"), at("t"))
     assert len(graph.get_state(at("t")).values["messages"]) == 4
     assert len(list(graph.get_state_history(at("t"), limit=3))) == 3
@@ -174,7 +174,7 @@ async def test_blocking_calls_work_on_any_thread(db: Database) -> None:
     assert saver.get_tuple(at("u")) is None
 
 
-async def test_ids_may_be_uuids(db: Database) -> None:
+async def test_thread_and_checkpoint_ids_may_be_uuids(db: Database) -> None:
     saver, thread = Checkpointer(), uuid4()
     config = await put(saver, at(thread))
     checkpoint_id = UUID(config["configurable"]["checkpoint_id"])
@@ -188,24 +188,24 @@ async def test_ids_may_be_uuids(db: Database) -> None:
     assert [each.config for each in before] == [config]
 
 
-# --- the file ---
+# --- exchange with the stock saver ---
 
 
 @asynccontextmanager
 async def stock_saver(path: Path) -> AsyncIterator[Any]:
-    """The library's own saver on the same database."""
+    """Open the library's own saver on the same database."""
     if databases.kind() == "sqlite":
         async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
             yield saver
         return
-    # It knows of no tenants, so it has to say that it may see all of them.
+    # The stock saver sets no tenant, so its connection must ask for all of them.
     dsn = make_conninfo(databases.url(path), options=databases.EVERYTHING)
     async with AsyncPostgresSaver.from_conn_string(dsn) as saver:
         await saver.setup()
         yield saver
 
 
-async def test_the_stock_saver_reads_our_file(path: Path) -> None:
+async def test_stock_saver_reads_our_checkpoints(path: Path) -> None:
     async with runtime_database(path):
         await asking().compile(checkpointer=Checkpointer()).ainvoke(say("hi"), at("t"))
     async with stock_saver(path) as stock:
@@ -217,7 +217,7 @@ async def test_the_stock_saver_reads_our_file(path: Path) -> None:
         assert (await graph.aget_state(at("t"))).values == result
 
 
-async def test_we_read_a_file_of_the_stock_saver(path: Path) -> None:
+async def test_our_saver_reads_checkpoints_of_the_stock_saver(path: Path) -> None:
     async with stock_saver(path) as stock:
         await chat().compile(checkpointer=stock).ainvoke(say("hi"), at("t"))
     async with runtime_database(path):
@@ -225,12 +225,12 @@ async def test_we_read_a_file_of_the_stock_saver(path: Path) -> None:
     assert len(state["messages"]) == 4
 
 
-async def test_what_was_put_does_not_change_with_its_object(db: Database) -> None:
+async def test_stored_checkpoint_does_not_change_with_its_object(db: Database) -> None:
     saver = Checkpointer()
     checkpoint = empty_checkpoint()
     checkpoint["channel_values"]["items"] = items = [1]
     checkpoint["channel_versions"] = versions = {"items": "1"}
-    # A coroutine starts when it is awaited; the value counts that it had when the call was made.
+    # The coroutine runs later, and must store the value from the time of the call.
     task = asyncio.ensure_future(saver.aput(at("t"), checkpoint, {"source": "loop"}, versions))
     await asyncio.sleep(0)
     items.append(2)
@@ -242,7 +242,7 @@ async def test_what_was_put_does_not_change_with_its_object(db: Database) -> Non
 # --- claims and guards ---
 
 
-async def test_a_claimed_run_writes_while_it_owns_its_run(db: Database) -> None:
+async def test_claimed_run_writes_while_its_attempt_is_current(db: Database) -> None:
     owner = await start_run(db)
     claim.set(owner)
     graph = chat().compile(checkpointer=Checkpointer())
@@ -254,7 +254,7 @@ async def test_a_claimed_run_writes_while_it_owns_its_run(db: Database) -> None:
 @pytest.mark.parametrize(
     "since", [{"attempt": 2}, {"status": "success"}, {"status": "pending"}, {"status": "error"}]
 )
-async def test_a_superseded_attempt_writes_nothing(db: Database, since: dict[str, Any]) -> None:
+async def test_superseded_attempt_writes_nothing(db: Database, since: dict[str, Any]) -> None:
     owner = await start_run(db)
     claim.set(owner)
     saver = Checkpointer()
@@ -269,13 +269,13 @@ async def test_a_superseded_attempt_writes_nothing(db: Database, since: dict[str
     assert (await stored(db), await stored(db, "{writes}")) == (1, 0)
 
 
-async def test_a_superseded_attempt_fails_in_its_graph(db: Database) -> None:
+async def test_superseded_attempt_fails_in_its_graph(db: Database) -> None:
     owner = await start_run(db)
     claim.set(owner)
-    going = asyncio.Event()
+    node_ran = asyncio.Event()
 
     async def slow(state: Chat) -> dict[str, Any]:
-        going.set()
+        node_ran.set()
         await change_run(db, owner.run_id, attempt=2)
         return say("too late")
 
@@ -283,12 +283,12 @@ async def test_a_superseded_attempt_fails_in_its_graph(db: Database) -> None:
     graph.add_node("slow", slow).add_edge(START, "slow")
     with pytest.raises(SupersededAttempt):
         await graph.compile(checkpointer=Checkpointer()).ainvoke(say("go"), at("t"))
-    assert going.is_set()
+    assert node_ran.is_set()
     kept = [each async for each in Checkpointer().alist(at("t"))]
     assert all("too late" not in str(each) for each in kept)
 
 
-async def test_a_run_that_is_gone_writes_nothing(db: Database) -> None:
+async def test_deleted_run_writes_nothing(db: Database) -> None:
     claim.set(Claim(run_id=str(uuid4()), attempt=1))
     with pytest.raises(SupersededAttempt):
         await put(Checkpointer(), at("t"))
@@ -299,7 +299,7 @@ class Refused(Exception):
     pass
 
 
-async def test_a_guard_shares_the_fate_of_the_write(db: Database) -> None:
+async def test_guard_commits_or_rolls_back_with_its_write(db: Database) -> None:
     await db.write(lambda conn: conn.raw.execute("CREATE TABLE seen (n INTEGER)") and None)
     refuse = False
 
@@ -321,7 +321,7 @@ async def test_a_guard_shares_the_fate_of_the_write(db: Database) -> None:
     assert [await stored(db, t) for t in ("seen", "checkpoints", "{writes}")] == [2, 1, 1]
 
 
-async def test_one_refused_write_leaves_its_neighbours_alone(db: Database) -> None:
+async def test_refused_write_does_not_affect_concurrent_writes(db: Database) -> None:
     async def one(number: int) -> None:
         if number % 5 == 0:
             claim.set(Claim(run_id=str(uuid4()), attempt=1))
@@ -337,7 +337,7 @@ async def test_one_refused_write_leaves_its_neighbours_alone(db: Database) -> No
 # --- metadata ---
 
 
-async def test_metadata_joins_the_config(db: Database) -> None:
+async def test_checkpoint_metadata_is_merged_with_the_config(db: Database) -> None:
     saver = Checkpointer()
     config = at("t", graph_id="g", user_id="u", options={"a": [1, None]}, __internal=object())
     config["configurable"] |= {"langgraph_auth_user": object(), "langgraph_request_id": "r"}
@@ -357,7 +357,7 @@ async def test_metadata_joins_the_config(db: Database) -> None:
     }
 
 
-async def test_a_run_cannot_pass_for_another(db: Database) -> None:
+async def test_run_cannot_write_under_another_run_id(db: Database) -> None:
     owner = await start_run(db)
     claim.set(owner)
     config = at("t", run_id=str(uuid4()))
@@ -431,12 +431,12 @@ FILTERS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("wanted", FILTERS, ids=str)
-async def test_filters_mean_equality_of_json(db: Database, wanted: dict[str, Any]) -> None:
+async def test_filters_compare_json_for_equality(db: Database, wanted: dict[str, Any]) -> None:
     saver = Checkpointer()
     everything: dict[str, Any] = {key: value for each in FILTERS for key, value in each.items()}
     match = {**everything, "flag": wanted.get("flag", True)}
     ours = await put(saver, at("t"), **match)
-    # Differs from the other in every entry, and holds `{"a": {"b": 1}}`, which "a.b" must not find.
+    # Every entry differs from the match. `{"a": {"b": 1}}` must not match the key "a.b".
     await put(saver, at("t"), **{k: [v] for k, v in everything.items()} | {"a": {"b": 1}})
     found = [each.config async for each in saver.alist(at("t"), filter=wanted, limit=1)]
     assert found == [ours]
@@ -444,7 +444,7 @@ async def test_filters_mean_equality_of_json(db: Database, wanted: dict[str, Any
     assert [each async for each in saver.alist(at("t"), filter=nothing)] == []
 
 
-# --- what comes out of the file ---
+# --- untrusted data in the database ---
 
 
 def poison(code: int, *payload: Any) -> bytes:
@@ -452,8 +452,8 @@ def poison(code: int, *payload: Any) -> bytes:
     return ormsgpack.packb({"channel_values": {"x": inner}, "id": "i", "channel_versions": {}})
 
 
-def poisoned_rows(victim: Path) -> Iterator[tuple[str, bytes]]:
-    folder = str(victim)
+def poisoned_rows(target: Path) -> Iterator[tuple[str, bytes]]:
+    folder = str(target)
     yield "msgpack", poison(EXT_CONSTRUCTOR_SINGLE_ARG, "os", "mkdir", folder)
     yield "msgpack", poison(EXT_CONSTRUCTOR_POS_ARGS, "os", "mkdir", [folder])
     yield "msgpack", poison(EXT_CONSTRUCTOR_KW_ARGS, "os", "mkdir", {"path": folder})
@@ -468,12 +468,12 @@ def poisoned_rows(victim: Path) -> Iterator[tuple[str, bytes]]:
 
 @pytest.mark.parametrize("row", range(9))
 @pytest.mark.parametrize("hook", [None, _msgpack_ext_hook_to_json])
-async def test_a_poisoned_row_imports_and_calls_nothing(
+async def test_poisoned_row_imports_and_calls_nothing(
     db: Database, tmp_path: Path, row: int, hook: Any
 ) -> None:
     """GHSA-wwqv-p2pp-99h5, GHSA-g48c-2wqr-h844, GHSA-mhr3-j7m5-c7c9."""
-    victim = tmp_path / "victim"
-    kind, blob = list(poisoned_rows(victim))[row]
+    target = tmp_path / "victim"
+    kind, blob = list(poisoned_rows(target))[row]
     config = await put(Checkpointer(), at("t"))
     await Checkpointer().aput_writes(config, [("x", 1)], "task")
 
@@ -491,7 +491,7 @@ async def test_a_poisoned_row_imports_and_calls_nothing(
             await saver.aget_tuple(at("t"))
     else:
         assert await saver.aget_tuple(at("t")) is not None
-    assert not victim.exists()
+    assert not target.exists()
     assert "antigravity" not in sys.modules
 
 
@@ -503,7 +503,7 @@ class Typed(TypedDict):
     profile: Profile
 
 
-async def test_types_of_the_graphs_own_state_come_back(db: Database) -> None:
+async def test_custom_state_types_are_restored(db: Database) -> None:
     builder: Builder = StateGraph(Typed)
     builder.add_node("n", lambda state: {"profile": state["profile"]})
     graph = builder.add_edge(START, "n").compile(checkpointer=Checkpointer())
@@ -524,7 +524,7 @@ async def test_state_that_cannot_be_stored_is_refused(db: Database, value: Any) 
     assert (await stored(db), await stored(db, "{writes}")) == (1, 0)
 
 
-async def test_an_unpack_hook_leaves_snapshots_alone(db: Database) -> None:
+async def test_unpack_hook_keeps_delta_snapshots(db: Database) -> None:
     checkpoint = empty_checkpoint()
     when = UUID(int=7)
     checkpoint["channel_values"] |= {"delta": _DeltaSnapshot([when]), "plain": Profile(name="Ada")}
@@ -569,7 +569,7 @@ async def test_aes_key_encrypts_values(db: Database, monkeypatch: pytest.MonkeyP
 # --- storage ---
 
 
-async def test_thread_storage_counts_what_is_stored(db: Database) -> None:
+async def test_thread_storage_equals_the_stored_bytes(db: Database) -> None:
     graph = asking().compile(checkpointer=Checkpointer())
     for thread in ("t", "other"):
         await graph.ainvoke(say("hello" * 100), at(thread))
@@ -601,9 +601,9 @@ async def test_thread_storage_counts_what_is_stored(db: Database) -> None:
     assert (await thread_storage(None, uuid4()))["total_bytes"] == 0
 
 
-@pytest.mark.only("sqlite")  # What the library's Postgres tables are, its own setup() says.
-def test_the_file_has_the_stock_schema(path: Path) -> None:
-    """Our file has the library's tables exactly, and only an index and a table more."""
+@pytest.mark.only("sqlite")  # On Postgres the library's own setup() creates the tables.
+def test_sqlite_file_has_the_stock_schema(path: Path) -> None:
+    """Our file has exactly the library's tables, plus one index and one table."""
 
     def tables(raw: sqlite3.Connection) -> dict[str, str]:
         rows = raw.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()

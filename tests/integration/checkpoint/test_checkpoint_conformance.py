@@ -1,4 +1,4 @@
-"""The public conformance suite of langgraph's checkpoint savers, every capability of it."""
+"""The public conformance suite of langgraph's checkpoint savers, with every capability."""
 
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_every_capability_is_declared() -> None:
 
 
 @pytest.mark.parametrize("capability", sorted(ALL_CAPABILITIES), ids=lambda c: c.value)
-async def test_public_suite(capability: Capability, tmp_path: Path) -> None:
+async def test_saver_passes_the_public_suite(capability: Capability, tmp_path: Path) -> None:
     @checkpointer_test(name=f"Checkpointer {capability.value}")
     async def saver() -> AsyncGenerator[BaseCheckpointSaver[str], None]:
         async with runtime_database(tmp_path / "conformance.db"):

@@ -1,7 +1,7 @@
-"""A task that is cut off, or fails, when it has written only a part of its output.
+"""A task that is cancelled or fails after writing only a part of its output.
 
-A node's own output comes before that of its branches. Where only the first was stored,
-langgraph would take the node for finished and the graph for ended.
+A node's own output is written before the output of its branches. If only the first part were
+stored, langgraph would treat the node as finished and the graph as ended.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ async def db(tmp_path: Path) -> AsyncIterator[None]:
 
 
 def graph(branch: Callable[[], Any]) -> Any:
-    """Two nodes, of which the second comes after the first by a branch."""
+    """Make a graph of two nodes, of which the second follows the first by a branch."""
 
     async def route(state: State) -> Literal["second"]:
         await branch()
@@ -57,12 +57,12 @@ def graph(branch: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
-async def test_a_task_that_is_cancelled_between_them_is_done_again(durability: Durability) -> None:
-    reached, go_on = asyncio.Event(), asyncio.Event()
+async def test_task_cancelled_during_its_branch_is_repeated(durability: Durability) -> None:
+    reached, proceed = asyncio.Event(), asyncio.Event()
 
     async def branch() -> None:
         reached.set()
-        await go_on.wait()
+        await proceed.wait()
 
     made, config = graph(branch), {"configurable": {"thread_id": str(uuid4())}}
     running = asyncio.create_task(made.ainvoke({"done": []}, config, durability=durability))
@@ -71,13 +71,13 @@ async def test_a_task_that_is_cancelled_between_them_is_done_again(durability: D
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-    go_on.set()
+    proceed.set()
     ended = await made.ainvoke(None, config, durability=durability)
     assert ended["done"] == ["first", "second"]
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
-async def test_a_task_whose_branch_fails_is_done_again(durability: Durability) -> None:
+async def test_task_with_a_failed_branch_is_repeated(durability: Durability) -> None:
     failures = iter([RuntimeError("once")])
 
     async def branch() -> None:
@@ -93,18 +93,18 @@ async def test_a_task_whose_branch_fails_is_done_again(durability: Durability) -
     assert ended["done"] == ["first", "second"]
 
 
-async def test_a_run_that_a_shutdown_cuts_off_between_them_goes_on_there(
+async def test_run_interrupted_by_a_shutdown_continues_at_its_branch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from langgraph_api import graph as served
 
-    reached, go_on = asyncio.Event(), asyncio.Event()
+    reached, proceed = asyncio.Event(), asyncio.Event()
 
     async def branch() -> None:
         reached.set()
-        await go_on.wait()
+        await proceed.wait()
 
-    # Runs get a checkpointer of their own.
+    # Each run gets its own checkpointer.
     made = graph(branch)
     made.checkpointer = None
     monkeypatch.setitem(served.GRAPHS, "cut", made)
@@ -121,7 +121,7 @@ async def test_a_run_that_a_shutdown_cuts_off_between_them_goes_on_there(
             run = await runtime.start_run(thread, "cut", {"done": []})
             await reached.wait()
         assert await runtime.status(run["run_id"]) == "pending"
-        go_on.set()
+        proceed.set()
         async with runtime.working():
             assert await runtime.ended(run["run_id"]) == "success"
     assert (await runtime.thread(thread))["values"]["done"] == ["first", "second"]

@@ -1,4 +1,4 @@
-"""Copying, pruning and undoing what is stored of a thread, delta channels included."""
+"""Copying, pruning and rolling back the checkpoints of a thread, including delta channels."""
 
 import random
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -57,7 +57,7 @@ Graph = CompiledStateGraph[Any, Any, Any, Any]
 
 
 def logging_graph(frequency: int, steps: int = 2, *, ask: bool = False) -> Graph:
-    """A few steps that append to one delta channel, beside another that snapshots seldom."""
+    """Build steps that append to a delta channel, beside one that rarely takes a snapshot."""
 
     class Log(TypedDict):
         log: Annotated[list[str], DeltaChannel(append, snapshot_frequency=frequency)]
@@ -83,7 +83,7 @@ def at(thread_id: object, **configurable: Any) -> RunnableConfig:
 async def run_as_run(
     db: Database, graph: Graph, given: Any, thread: str, durability: Durability = "async"
 ) -> str:
-    """Run the graph as a worker would, for a run of its own. Returns the run's id."""
+    """Run the graph as a worker does, under a new run, and return the run's id."""
     owner = await start_run(db)
     token = claim.set(owner)
     try:
@@ -103,7 +103,7 @@ async def checkpoints(thread: str) -> list[str]:
 
 
 async def rows(db: Database, thread: str) -> dict[str, list[tuple[Any, ...]]]:
-    """Everything stored of a thread."""
+    """Return everything that is stored of a thread."""
 
     def read(conn: Connection) -> dict[str, list[tuple[Any, ...]]]:
         return {
@@ -122,7 +122,7 @@ async def rows(db: Database, thread: str) -> dict[str, list[tuple[Any, ...]]]:
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
-async def test_pruning_keeps_what_delta_channels_are_rebuilt_from(
+async def test_pruning_keeps_the_data_of_delta_channels(
     db: Database, rng: random.Random, durability: Durability
 ) -> None:
     for trial in range(4):
@@ -137,14 +137,14 @@ async def test_pruning_keeps_what_delta_channels_are_rebuilt_from(
         before = await values(graph, thread)
         await db.write(partial(prune_thread, thread_id=thread))
         assert await values(graph, thread) == before, f"frequency {frequency}"
-        # And it goes on from there, a second pruning included.
+        # The thread continues from there, even after a second pruning.
         await graph.ainvoke({"log": ["more"]}, at(thread), durability=durability)
         await Checkpointer().aprune([thread])
         log = (await values(graph, thread))["log"]
         assert log[: len(before["log"]) + 1] == [*before["log"], "more"]
 
 
-async def test_pruning_drops_what_is_before_the_snapshot(db: Database) -> None:
+async def test_pruning_drops_checkpoints_before_the_snapshot(db: Database) -> None:
     class Log(TypedDict):
         log: Annotated[list[str], DeltaChannel(append, snapshot_frequency=3)]
 
@@ -163,7 +163,7 @@ async def test_pruning_drops_what_is_before_the_snapshot(db: Database) -> None:
     assert await values(graph, "t") == before
 
 
-async def test_pruning_an_interrupted_thread_keeps_its_question(db: Database) -> None:
+async def test_pruning_keeps_a_pending_interrupt(db: Database) -> None:
     graph = logging_graph(100, ask=True)
     await graph.ainvoke({"log": ["hello"]}, at("t"))
     await Checkpointer().aprune(["t"])
@@ -202,7 +202,7 @@ def append_all(left: list[str], right: list[str]) -> list[str]:
     return left + right
 
 
-async def test_unknown_strategies_are_refused(db: Database) -> None:
+async def test_unknown_pruning_strategy_is_refused(db: Database) -> None:
     with pytest.raises(ValueError, match="keep_latest"):
         await Checkpointer().aprune(["t"], strategy="everything")
 
@@ -211,7 +211,7 @@ async def test_unknown_strategies_are_refused(db: Database) -> None:
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
-async def test_a_copy_goes_its_own_way(db: Database, durability: Durability) -> None:
+async def test_copy_of_a_thread_is_independent(db: Database, durability: Durability) -> None:
     graph = logging_graph(4)
     source, target = str(uuid4()), str(uuid4())
     for _ in range(3):
@@ -229,7 +229,7 @@ async def test_a_copy_goes_its_own_way(db: Database, durability: Durability) -> 
     assert await rows(db, source) == {"checkpoints": [], "{writes}": [], "run_writes": []}
 
 
-async def test_a_copy_names_its_own_thread(db: Database) -> None:
+async def test_copied_metadata_has_the_new_thread_id(db: Database) -> None:
     graph = logging_graph(4)
     config = at("source") | {"metadata": {"thread_id": "source", "other": "source"}}
     await graph.ainvoke({"log": ["hello"]}, config)
@@ -240,7 +240,7 @@ async def test_a_copy_names_its_own_thread(db: Database) -> None:
     assert (about["thread_id"], about["other"]) == ("target", "source")
 
 
-# --- taking runs back ---
+# --- rolling back runs ---
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
@@ -255,7 +255,7 @@ async def test_rolling_back_the_last_run_restores_the_thread(
     await db.write(lambda conn: delete_for_runs(conn, [rolled_back], "t"))
     assert await rows(db, "t") == stored
     assert await values(graph, "t") == before
-    # The next run writes under the same keys as the one that was taken back.
+    # The next run writes under the same keys as the rolled-back run.
     await run_as_run(db, graph, {"log": ["instead"]}, "t", durability)
     log = (await values(graph, "t"))["log"]
     assert log == ["first", "step 1", "step 2", "instead", "step 4", "step 5"]
@@ -264,7 +264,9 @@ async def test_rolling_back_the_last_run_restores_the_thread(
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
-async def test_rolling_back_an_answer_asks_again(db: Database, durability: Durability) -> None:
+async def test_rolling_back_an_answer_restores_its_interrupt(
+    db: Database, durability: Durability
+) -> None:
     graph = logging_graph(100, ask=True)
     await run_as_run(db, graph, {"log": ["hello"]}, "t", durability)
     stored = await rows(db, "t")
@@ -306,7 +308,7 @@ async def test_rolling_back_the_second_answer_keeps_the_first(db: Database) -> N
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("frequency", [1, 4, 100])
-async def test_deleting_an_earlier_run_leaves_later_state_whole(
+async def test_deleting_an_earlier_run_keeps_later_state(
     db: Database, durability: Durability, frequency: int
 ) -> None:
     graph = logging_graph(frequency)
@@ -322,7 +324,7 @@ async def test_deleting_an_earlier_run_leaves_later_state_whole(
 
 
 async def test_deleting_an_earlier_run_deletes_its_checkpoints(db: Database) -> None:
-    """Nothing is kept that no delta channel needs."""
+    """Checkpoints that no delta channel needs are deleted."""
 
     class State(TypedDict):
         plain: int
@@ -340,7 +342,7 @@ async def test_deleting_an_earlier_run_deletes_its_checkpoints(db: Database) -> 
     assert await values(graph, "t") == {"plain": 3}
 
 
-async def test_deleting_a_run_leaves_copies_of_its_thread_alone(db: Database) -> None:
+async def test_deleting_a_run_does_not_change_copies_of_its_thread(db: Database) -> None:
     graph = logging_graph(3)
     run_id = await run_as_run(db, graph, {"log": ["hello"]}, "t")
     await db.write(lambda conn: copy_thread(conn, "t", "copy"))
@@ -353,7 +355,7 @@ async def test_deleting_a_run_leaves_copies_of_its_thread_alone(db: Database) ->
 
 
 @pytest.mark.only("sqlite")  # Postgres plans by the size of its tables.
-async def test_a_run_is_found_without_reading_the_others(db: Database) -> None:
+async def test_checkpoints_of_a_run_are_found_by_index(db: Database) -> None:
     from langgraph_runtime_sql.checkpoint.sql import RUN_ID
 
     def plan(conn: Connection) -> str:
@@ -363,7 +365,7 @@ async def test_a_run_is_found_without_reading_the_others(db: Database) -> None:
     assert "USING INDEX ix_checkpoints_run_id" in await db.read(plan)
 
 
-async def test_operations_share_a_transaction(db: Database) -> None:
+async def test_checkpoint_operations_share_a_transaction(db: Database) -> None:
     graph = logging_graph(3)
     run_id = await run_as_run(db, graph, {"log": ["hello"]}, "t")
     before = await rows(db, "t")

@@ -1,4 +1,4 @@
-"""Postgres: what only a database with many writers, and a server of its own, has to show."""
+"""Postgres: concurrent writers, and connections and servers that fail."""
 
 import asyncio
 import threading
@@ -66,7 +66,7 @@ async def opened(url: str, **options: Any) -> AsyncIterator[Database]:
 
 
 def schema(url: str) -> set[tuple[str, ...]]:
-    """Every column and index."""
+    """Return every column and index."""
     with psycopg.connect(url) as raw:
         columns = raw.execute(
             "SELECT table_name, column_name, data_type, is_nullable,"
@@ -89,7 +89,7 @@ def disconnect(url: str) -> None:
 # --- migrations ---
 
 
-def test_many_processes_may_migrate_at_once(tmp_path: Path) -> None:
+def test_concurrent_migrations_all_succeed(tmp_path: Path) -> None:
     url = databases.empty(tmp_path / "rush.db")
     failures: list[BaseException] = []
 
@@ -108,12 +108,12 @@ def test_many_processes_may_migrate_at_once(tmp_path: Path) -> None:
 
 
 def invalid(path: Path) -> list[str]:
-    """The indexes that nobody reads, because they were never finished."""
+    """Return the indexes that were never finished and so are not used."""
     asked = "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"
     return [name for (name,) in databases.execute(path, asked)]
 
 
-async def test_an_index_whose_building_was_cut_off_is_built_by_the_next_migration(
+async def test_next_migration_rebuilds_an_interrupted_index(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "cut.db"
@@ -122,7 +122,7 @@ async def test_an_index_whose_building_was_cut_off_is_built_by_the_next_migratio
     databases.execute(path, "DROP INDEX ix_checkpoints_run_id")
     async with asyncio.timeout(runtime.PATIENCE * 2):
         with psycopg.connect(url) as writer:
-            # It waits for everybody who may be writing to the table.
+            # The index build waits for all open transactions that may write to the table.
             writer.execute("LOCK TABLE checkpoints IN ROW EXCLUSIVE MODE")
             migrating = asyncio.create_task(asyncio.to_thread(migrations.migrate, url))
             while not invalid(path):
@@ -140,10 +140,10 @@ async def test_an_index_whose_building_was_cut_off_is_built_by_the_next_migratio
     assert schema(url) == before
 
 
-# --- who serves it ---
+# --- ownership of the database ---
 
 
-async def test_a_second_process_is_refused_and_told_why(db: Database) -> None:
+async def test_second_process_is_refused_with_the_reason(db: Database) -> None:
     second = migrations.open_database(db.url)
     with pytest.raises(DatabaseInUse, match="Without Redis one process serves a database"):
         await second.start()
@@ -151,19 +151,19 @@ async def test_a_second_process_is_refused_and_told_why(db: Database) -> None:
     await db.check()
 
 
-async def test_what_a_process_has_let_go_another_may_have_at_once(tmp_path: Path) -> None:
+async def test_released_ownership_can_be_taken_at_once(tmp_path: Path) -> None:
     url = databases.url(tmp_path / "handed-on.db")
 
-    def hand_on() -> None:
+    def take_and_release() -> None:
         for _ in range(30):
             owner = PostgresOwnership(PostgresEngine(url))
             owner.take(wait_seconds=0)
             owner.release()
 
-    await asyncio.to_thread(hand_on)
+    await asyncio.to_thread(take_and_release)
 
 
-async def test_a_process_that_lost_its_connections_goes_on_and_keeps_the_others_out(
+async def test_process_reconnects_and_keeps_its_ownership(
     db: Database,
 ) -> None:
     for _ in range(3):
@@ -184,8 +184,8 @@ async def test_a_process_that_lost_its_connections_goes_on_and_keeps_the_others_
     await second.stop()
 
 
-async def test_a_process_that_was_replaced_does_nothing_more(db: Database) -> None:
-    """It was cut off for so long that another one has taken over."""
+async def test_process_that_lost_ownership_stops_working(db: Database) -> None:
+    """Its connection is lost for so long that another process takes the ownership."""
     assert db._ownership is not None
     with psycopg.connect(db.url, autocommit=True) as other:
         async with asyncio.timeout(runtime.PATIENCE):
@@ -206,8 +206,8 @@ async def test_a_process_that_was_replaced_does_nothing_more(db: Database) -> No
                 await asyncio.sleep(0.05)
 
 
-async def test_writes_wait_for_a_server_that_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
-    # However long this machine takes for it.
+async def test_writes_wait_while_postgres_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A slow machine may need long for the restart.
     monkeypatch.setattr(postgres, "RECONNECT_SECONDS", 60.0)
     data = databases.folder()
     url, user = await asyncio.to_thread(databases.start, data)
@@ -228,7 +228,7 @@ async def test_writes_wait_for_a_server_that_restarts(monkeypatch: pytest.Monkey
             try:
                 await write(number)
             except DatabaseOverloaded as unknown:
-                # Cut off during the commit: the only moment at which nobody can know.
+                # The connection was lost during the commit, so the result is unknown.
                 assert "during a commit" in str(unknown)
             else:
                 written.append(number)
@@ -239,7 +239,7 @@ async def test_writes_wait_for_a_server_that_restarts(monkeypatch: pytest.Monkey
         assert found == []
 
 
-async def test_a_server_that_is_not_there_is_named() -> None:
+async def test_unreachable_server_gives_a_clear_error() -> None:
     nowhere = migrations.open_database("postgresql://nobody@127.0.0.1:1/x")
     with pytest.raises(DatabaseOverloaded, match="Postgres cannot be reached"):
         await nowhere.start()
@@ -249,7 +249,7 @@ async def test_a_server_that_is_not_there_is_named() -> None:
 # --- many writers ---
 
 
-async def test_of_many_that_create_a_thread_one_does_and_all_get_it(db: Database) -> None:
+async def test_concurrent_creates_make_one_thread_and_all_return_it(db: Database) -> None:
     thread_id = uuid4()
     made = await asyncio.gather(
         *(
@@ -260,7 +260,7 @@ async def test_of_many_that_create_a_thread_one_does_and_all_get_it(db: Database
     assert len({row["metadata"]["n"] for [row] in made}) == 1
 
 
-async def test_patches_of_one_thread_lose_nothing(db: Database) -> None:
+async def test_concurrent_patches_of_a_thread_are_all_kept(db: Database) -> None:
     thread_id = uuid4()
     await rows(Threads.put(None, thread_id, metadata={}, if_exists="raise"))
     await asyncio.gather(
@@ -270,7 +270,7 @@ async def test_patches_of_one_thread_lose_nothing(db: Database) -> None:
     assert found["metadata"] == {f"k{n}": n for n in range(20)}
 
 
-async def test_versions_of_an_assistant_are_numbered_one_by_one(db: Database) -> None:
+async def test_concurrent_patches_number_assistant_versions_in_sequence(db: Database) -> None:
     [made] = await rows(
         Assistants.put(
             None,
@@ -290,7 +290,7 @@ async def test_versions_of_an_assistant_are_numbered_one_by_one(db: Database) ->
     assert sorted(row["version"] for [row] in patched) == list(range(2, 17))
 
 
-async def test_of_many_runs_that_want_a_thread_to_themselves_one_is_accepted(
+async def test_one_of_many_concurrent_rejecting_runs_is_accepted(
     db: Database,
 ) -> None:
     thread_id = uuid4()
@@ -310,10 +310,10 @@ async def test_of_many_runs_that_want_a_thread_to_themselves_one_is_accepted(
     }
 
 
-async def test_a_named_lock_is_held_until_the_commit(
+async def test_named_lock_is_held_until_the_commit(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What hooks look for and then create is there once, however many do it at the same time."""
+    """Concurrent hooks that look for a thread and then create it create only one."""
 
     class OneOfEach:
         def before_thread_create(self, tx: Transaction, thread: Any) -> None:
@@ -330,24 +330,24 @@ async def test_a_named_lock_is_held_until_the_commit(
     assert [row["metadata"]["first"] for [row] in made].count(True) == 1
 
 
-async def test_a_write_that_waited_for_another_is_dated_after_it(db: Database) -> None:
-    """Else the run of one that waited for its thread's lock would overtake those before it."""
-    begun, other = threading.Event(), threading.Event()
+async def test_write_that_waited_has_a_later_timestamp(db: Database) -> None:
+    """Otherwise a run that waited for its thread's lock would sort before earlier runs."""
+    started, other = threading.Event(), threading.Event()
 
     def wait(conn: Connection) -> datetime:
         conn.raw.execute("SELECT 1")
-        begun.set()
+        started.set()
         assert other.wait(runtime.PATIENCE)
         return conn.now()
 
     waiting = asyncio.create_task(db.write(wait))
-    assert await asyncio.to_thread(begun.wait, runtime.PATIENCE)
+    assert await asyncio.to_thread(started.wait, runtime.PATIENCE)
     run = await runtime.start_run(uuid4(), "echo", {})
     other.set()
     assert await waiting > run["created_at"]
 
 
-async def test_two_processes_claim_each_run_once_and_one_a_thread(db: Database) -> None:
+async def test_two_processes_claim_each_run_once_and_one_run_per_thread(db: Database) -> None:
     threads = [uuid4() for _ in range(10)]
     for thread_id in threads:
         for _ in range(3):
@@ -371,7 +371,7 @@ async def test_two_processes_claim_each_run_once_and_one_a_thread(db: Database) 
         assert ours == sorted(ours), "the order in which they were made"
 
 
-async def test_a_lease_that_ended_is_taken_by_whoever_sees_it(db: Database) -> None:
+async def test_run_with_an_expired_lease_is_recovered(db: Database) -> None:
     now = datetime.now(UTC)
     late, alive, ours = [await start_run(db) for _ in range(3)]
     minute = timedelta(minutes=1)
@@ -385,7 +385,7 @@ async def test_a_lease_that_ended_is_taken_by_whoever_sees_it(db: Database) -> N
     assert (len(numbers), more) == (1, None)
     free = partial(run_claim.recover, working=working, whose="ended", first=0, last=numbers[0])
     assert await db.write(free) == [late.run_id]
-    # Whoever holds a lease that another has taken may neither renew nor write.
+    # A worker that lost its lease can neither renew it nor write.
     [taken] = await db.read(
         lambda conn: conn.fetchall(select(runs).where(runs.c.run_id == UUID(late.run_id)))
     )
@@ -400,23 +400,23 @@ async def test_a_lease_that_ended_is_taken_by_whoever_sees_it(db: Database) -> N
         )
 
 
-async def test_nobody_takes_a_run_over_between_a_checkpoints_check_and_its_commit(
+async def test_takeover_waits_for_the_commit_of_a_checked_checkpoint(
     db: Database,
 ) -> None:
     owner = await start_run(db)
     request_context.claim.set(owner)
-    admitted, go_on = threading.Event(), threading.Event()
+    checked, proceed = threading.Event(), threading.Event()
 
     def guard(conn: Connection, checkpoint_id: str | None) -> None:
-        admitted.set()
-        assert go_on.wait(runtime.PATIENCE)
+        checked.set()
+        assert proceed.wait(runtime.PATIENCE)
 
     request_context.write_guard.set(guard)
     config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     put = asyncio.create_task(
         Checkpointer().aput(config, empty_checkpoint(), {"source": "loop"}, {})
     )
-    assert await asyncio.to_thread(admitted.wait, runtime.PATIENCE)
+    assert await asyncio.to_thread(checked.wait, runtime.PATIENCE)
     release = asyncio.create_task(
         db.write(lambda conn: run_claim.release(conn, UUID(owner.run_id), 1))
     )
@@ -429,13 +429,13 @@ async def test_nobody_takes_a_run_over_between_a_checkpoints_check_and_its_commi
         while not await db.read(waiting):
             await asyncio.sleep(0.01)
     assert not release.done()
-    go_on.set()
+    proceed.set()
     await put
     assert await release
     assert await Checkpointer().aget_tuple(config) is not None
 
 
-async def test_a_run_that_is_cancelled_while_it_is_claimed_leaves_its_thread_at_rest(
+async def test_cancelling_runs_during_claims_leaves_consistent_threads(
     db: Database,
 ) -> None:
     from langgraph_runtime_sql.ops.runs.runs import Runs
@@ -450,7 +450,7 @@ async def test_a_run_that_is_cancelled_while_it_is_claimed_leaves_its_thread_at_
     await asyncio.gather(*claims, *cancels)
     for thread_id, run_id in started:
         thread, status = await runtime.thread(thread_id), await runtime.status(run_id)
-        # Ended at once, or its worker has been told to.
+        # Either the run ended at once, or its worker was told to cancel it.
         assert (status, thread["status"]) in (("interrupted", "idle"), ("running", "busy"))
         if status == "running":
             row = await db.read(partial(run_rows.find, run_id=run_id))
@@ -461,12 +461,12 @@ async def test_a_run_that_is_cancelled_while_it_is_claimed_leaves_its_thread_at_
 
 
 def embed(texts: list[str]) -> list[list[float]]:
-    """Closer to (1, 0, 0), the more letters a text has; "zero" is like nothing."""
+    """Embed texts: more letters are closer to (1, 0, 0); "zero" is similar to nothing."""
     return [[0.0, 0.0, 0.0] if t == "zero" else [float(len(t)), 3.0, 0.0] for t in texts]
 
 
 @pytest.mark.parametrize("native", [True, False], ids=["pgvector", "bytes"])
-async def test_vectors_are_ranked_alike_with_and_without_pgvector(
+async def test_vectors_rank_equally_with_and_without_pgvector(
     native: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not native:
@@ -495,7 +495,7 @@ async def test_vectors_are_ranked_alike_with_and_without_pgvector(
         assert [item.key for item in page] == ["zero"]
 
 
-async def test_what_json_cannot_hold_comes_back_all_the_same(db: Database) -> None:
+async def test_values_that_json_cannot_hold_are_restored(db: Database) -> None:
     values = {
         "nul": "a\0b",
         "half": "\ud800",
@@ -523,7 +523,7 @@ async def test_what_json_cannot_hold_comes_back_all_the_same(db: Database) -> No
     assert found.metadata["large"] == 2**80  # type: ignore[typeddict-item]
 
 
-async def test_pruning_leaves_no_value_that_nothing_refers_to(db: Database) -> None:
+async def test_pruning_removes_unreferenced_channel_values(db: Database) -> None:
     saver = Checkpointer()
     config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     for version in ("1", "2", "3"):

@@ -1,4 +1,4 @@
-"""Postgres goes away in the middle of a commit: nobody can know whether it has happened."""
+"""The connection is lost during a commit, so its result is unknown."""
 
 import asyncio
 import threading
@@ -38,7 +38,7 @@ async def db(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 class Loss:
-    """The connection is lost at the next commit of some threads, once it is armed."""
+    """Loses the connection at the next commit of the named threads, once it is armed."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._exchange = Pipeline._exchange
@@ -47,11 +47,11 @@ class Loss:
         patch.setattr(Pipeline, "_exchange", lambda pipeline, sent: self.exchange(pipeline, sent))
 
     def arm(self, threads: str, *, done: bool = False) -> None:
-        """Lose the next one: it has happened, or it has not."""
+        """Lose the next commit, after it has happened if `done`, otherwise before."""
         self._done, self._threads = done, threads
 
     def exchange(self, pipeline: Pipeline, sent: list[Sent]) -> None:
-        """In place of the pipeline's own."""
+        """Replace the pipeline's own exchange."""
         here = threading.current_thread().name
         if (
             sent[-1].command != b"COMMIT"
@@ -68,7 +68,7 @@ class Loss:
 
 
 @pytest.mark.parametrize("done", [False, True])
-async def test_a_run_goes_on_from_its_last_checkpoint(
+async def test_run_continues_after_a_commit_with_unknown_result(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: bool
 ) -> None:
     loss, record, thread_id = Loss(monkeypatch), tmp_path / "record", uuid4()
@@ -83,9 +83,9 @@ async def test_a_run_goes_on_from_its_last_checkpoint(
     assert loss._threads is None
 
 
-# The API asks for it also where there is nothing to keep.
+# The API passes `durability` also for stateless runs, where it has no effect.
 @pytest.mark.filterwarnings("ignore:`durability` has no effect")
-async def test_a_stateless_run_is_tried_again(
+async def test_stateless_run_is_retried_after_a_lost_commit(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loss, record = Loss(monkeypatch), tmp_path / "record"
@@ -94,7 +94,7 @@ async def test_a_stateless_run_is_tried_again(
             None, "steps", {"count": 3, "delay": 0.05, "record": str(record)}
         )
         await lines(record, 3)
-        # The next write is its end.
+        # The next write is the end of the run.
         loss.arm("postgres-write")
         assert await runtime.ended(run["run_id"]) is None
         async with asyncio.timeout(runtime.PATIENCE):
@@ -102,7 +102,7 @@ async def test_a_stateless_run_is_tried_again(
                 await asyncio.sleep(0.005)
 
 
-async def test_what_was_read_is_true_all_the_same(
+async def test_read_returns_its_rows_although_its_commit_is_lost(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loss = Loss(monkeypatch)
@@ -110,13 +110,15 @@ async def test_what_was_read_is_true_all_the_same(
     assert await db.read(lambda conn: conn.scalar(_FIVE)) == 5
     assert await db.read(lambda conn: conn.scalar(_FIVE)) == 5
     async with asyncio.timeout(runtime.PATIENCE):
-        # Nobody waits for the end of what he has read.
+        # A read does not wait for its commit.
         while loss._threads is not None:
             await asyncio.sleep(0.005)
     assert await db.read(lambda conn: conn.scalar(_FIVE)) == 5
 
 
-async def test_a_write_is_not_repeated(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_write_with_unknown_result_is_not_repeated(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loss, calls = Loss(monkeypatch), []
     loss.arm("postgres-write")
     with pytest.raises(DatabaseOverloaded, match="not known"):

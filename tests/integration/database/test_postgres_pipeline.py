@@ -1,4 +1,4 @@
-"""What goes to Postgres together: how often somebody waits, and what becomes of what fails."""
+"""Statements sent to Postgres in one batch: number of round trips, and failures."""
 
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -49,8 +49,8 @@ async def db(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[list[bytes]]:
-    """What has been sent together, each time that a write waited for the server."""
+def round_trips(monkeypatch: pytest.MonkeyPatch) -> list[list[bytes]]:
+    """Record the commands of each batch for which a write waits for the server."""
     seen: list[list[bytes]] = []
     exchange = Pipeline._exchange
 
@@ -63,42 +63,42 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[list[bytes]]:
     return seen
 
 
-async def test_a_checkpoint_is_one_wait_with_its_fence_and_its_commit(
-    db: Database, waits: list[list[bytes]]
+async def test_storing_a_checkpoint_is_one_round_trip(
+    db: Database, round_trips: list[list[bytes]]
 ) -> None:
     owner = await start_run(db)
     claim.set(owner)
     saver, config = Checkpointer(), runtime_config()
-    waits.clear()
+    round_trips.clear()
     stored = await saver.aput(config, empty_checkpoint(), {"source": "loop"}, {})
     await saver.aput_writes(stored, [("x", 1), ("y", 2)], "task")
-    assert [(each[0], each[-1]) for each in waits] == [(b"BEGIN", b"COMMIT")] * 2
+    assert [(each[0], each[-1]) for each in round_trips] == [(b"BEGIN", b"COMMIT")] * 2
     found = await Checkpointer().aget_tuple(stored)
     assert found is not None
     assert found.pending_writes == [("task", "x", 1), ("task", "y", 2)]
 
 
-async def test_a_run_is_queued_and_claimed_in_a_few_waits(
-    db: Database, waits: list[list[bytes]]
+async def test_queueing_and_claiming_a_run_takes_few_round_trips(
+    db: Database, round_trips: list[list[bytes]]
 ) -> None:
     asked: dict[str, Any] = {"messages": []}
     run = await runtime.start_run(uuid4(), "echo", asked)
-    waits.clear()
+    round_trips.clear()
     claimed = await db.write(lambda conn: run_claim.claim(conn, 5))
     assert [row["run_id"] for row, _ in claimed.runs] == [run["run_id"]]
-    # The time; the claim and what is left; the commit.
-    assert len(waits) == 3
-    waits.clear()
+    # Round trips: the time; the claim and the queue length; the commit.
+    assert len(round_trips) == 3
+    round_trips.clear()
     await runtime.start_run(run["thread_id"], "echo", asked)
-    # What it is for, and the run.
-    assert len(waits) == 2
+    # Round trips: the thread and assistant; the run.
+    assert len(round_trips) == 2
 
 
 def runtime_config() -> Any:
     return {"configurable": {"thread_id": str(uuid4()), "checkpoint_ns": ""}}
 
 
-async def test_what_is_sent_after_a_failure_is_not_done(db: Database) -> None:
+async def test_statements_after_a_failure_are_not_executed(db: Database) -> None:
     def fn(conn: Connection) -> None:
         conn.send(_NOTE, {"name": "before", "value": "1"})
         conn.send(_DIVIDE, {"by": 0})
@@ -111,7 +111,7 @@ async def test_what_is_sent_after_a_failure_is_not_done(db: Database) -> None:
     assert await db.read(lambda conn: conn.scalar(_COUNT)) == before
 
 
-async def test_an_answer_that_did_not_come_is_no_answer(db: Database) -> None:
+async def test_query_in_a_failed_transaction_raises(db: Database) -> None:
     def fn(conn: Connection) -> Any:
         asked = conn.ask(_ECHO, {"text": "never"})
         try:
@@ -124,24 +124,24 @@ async def test_an_answer_that_did_not_come_is_no_answer(db: Database) -> None:
     assert await db.write(lambda conn: conn.scalar(_ECHO, {"text": "again"})) == "again"
 
 
-async def test_what_the_session_has_forgotten_is_prepared_anew(db: Database) -> None:
+async def test_deallocated_statement_is_prepared_again(db: Database) -> None:
     assert await db.write(lambda conn: conn.scalar(_ECHO, {"text": "one"})) == "one"
     await db.write(lambda conn: conn.raw.execute("DEALLOCATE ALL") and None)
     assert await db.write(lambda conn: conn.scalar(_ECHO, {"text": "two"})) == "two"
 
 
-async def test_much_goes_both_ways_at_once(db: Database) -> None:
-    """More than the buffers on the way hold, so that both have to read while they write."""
-    much = "x" * 8_000_000
+async def test_large_batch_does_not_block_both_sides(db: Database) -> None:
+    """The data exceeds the network buffers, so both sides must read while they write."""
+    large = "x" * 8_000_000
 
     def fn(conn: Connection) -> list[int]:
-        asked = [conn.ask(_ECHO, {"text": much}) for _ in range(4)]
+        asked = [conn.ask(_ECHO, {"text": large}) for _ in range(4)]
         return [len((each.one() or {})["text"]) for each in asked]
 
-    assert await db.write(fn) == [len(much)] * 4
+    assert await db.write(fn) == [len(large)] * 4
 
 
-async def test_what_no_column_can_hold_is_said_at_once(db: Database) -> None:
+async def test_text_with_nul_is_refused_before_it_is_sent(db: Database) -> None:
     def fn(conn: Connection) -> None:
         with pytest.raises(psycopg.DataError, match="NUL"):
             conn.send(_NOTE, {"name": "nul", "value": "a\0b"})
@@ -151,7 +151,7 @@ async def test_what_no_column_can_hold_is_said_at_once(db: Database) -> None:
     assert await db.read(lambda conn: conn.scalar(_VALUE, {"name": "kept"})) == "b"
 
 
-async def test_a_lost_connection_is_replaced_and_the_write_done_again(
+async def test_write_is_repeated_on_a_new_connection(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempts: list[int] = []

@@ -1,4 +1,4 @@
-"""Migrations: the scripts give the schema, and a file of the future is refused."""
+"""Migrations: the scripts create the schema, and a newer database is refused."""
 
 import re
 import sqlite3
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("each_database")
 
 
 def schema(path: Path) -> list[Any]:
-    """Tables, columns, keys and indexes of the database that goes by `path`."""
+    """Return tables, columns, keys and indexes of the database at `path`."""
     if databases.kind() == "sqlite":
         found: list[Any] = [*_of_file(path)]
     else:
@@ -44,11 +44,11 @@ def schema(path: Path) -> list[Any]:
 
 
 def _of_file(path: Path) -> Iterator[str]:
-    """Everything that is defined in a file, however it was written down."""
+    """Yield every definition in a file in a normal form."""
     columns = "SELECT * FROM pragma_table_xinfo(?)"
     for kind, name, sql in databases.execute(path, "SELECT type, name, sql FROM sqlite_master"):
         if kind == "table":
-            # A column that was added later stands behind the constraints.
+            # A column that was added later stands after the constraints.
             yield from (str((name, *row[1:])) for row in databases.execute(path, columns, name))
             yield from (" ".join((name, *part.split())) for part in _CONSTRAINT.findall(sql))
             yield f"{name} {sql.rpartition(')')[2].strip()}"
@@ -59,7 +59,7 @@ def _of_file(path: Path) -> Iterator[str]:
 _CONSTRAINT = re.compile(r"CONSTRAINT [^,\n]*(?:\([^)]*\)[^,\n)]*)*")
 
 
-async def test_replaying_the_scripts_gives_the_schema_of_a_new_database(tmp_path: Path) -> None:
+async def test_replayed_scripts_create_the_current_schema(tmp_path: Path) -> None:
     new, replayed = tmp_path / "new.db", tmp_path / "replayed.db"
     migrations.migrate(databases.empty(new))
     url = databases.empty(replayed)
@@ -73,7 +73,7 @@ async def test_replaying_the_scripts_gives_the_schema_of_a_new_database(tmp_path
     assert any("fk_runs_thread_id" in part and "CASCADE" in part for part in schema(new))
 
 
-async def test_a_database_of_the_future_is_refused_and_left_alone(tmp_path: Path) -> None:
+async def test_database_with_a_newer_revision_is_refused_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "future.db"
     url = databases.empty(path)
     migrations.migrate(url)
@@ -84,7 +84,7 @@ async def test_a_database_of_the_future_is_refused_and_left_alone(tmp_path: Path
         await future.start()
     assert schema(path) == before
     await future.stop()
-    # The lock was let go.
+    # The failed start released the migration lock.
     with pytest.raises(DatabaseTooNew):
         migrations.migrate(url)
 
@@ -98,7 +98,7 @@ async def test_migrating_twice_changes_nothing(tmp_path: Path) -> None:
     assert schema(path) == before
 
 
-async def test_a_second_owner_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+async def test_second_owner_is_refused_and_the_first_continues(tmp_path: Path) -> None:
     url = databases.url(tmp_path / "owned.db")
     first, second = migrations.open_database(url), migrations.open_database(url)
     await first.start()
@@ -110,7 +110,7 @@ async def test_a_second_owner_is_refused_and_the_first_goes_on(tmp_path: Path) -
     await second.stop()
 
 
-async def test_a_closed_database_says_so(tmp_path: Path) -> None:
+async def test_closed_database_raises_database_closed(tmp_path: Path) -> None:
     closed = migrations.open_database(databases.url(tmp_path / "closed.db"))
     await closed.start()
     await closed.stop()
@@ -122,6 +122,6 @@ async def test_a_closed_database_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "url", ["", "x", "mysql://h/x", "sqlite://", "sqlite:///:memory:", "sqlite:///x.db?mode=ro"]
 )
-def test_a_url_that_cannot_keep_anything_is_refused(url: str) -> None:
+def test_unsupported_database_url_is_refused(url: str) -> None:
     with pytest.raises(BadDatabaseUrl):
         migrations.open_database(url)

@@ -1,4 +1,4 @@
-"""Migrations of a Postgres database that older processes serve meanwhile."""
+"""Migrations of a Postgres database while older processes use it."""
 
 import asyncio
 import re
@@ -29,26 +29,26 @@ from langgraph_runtime_sql.errors import DatabaseBusy
 from langgraph_runtime_sql.migrations import pages
 from tests.support import databases, processes, runtime
 
-# Nobody else serves a file while it is migrated.
+# A SQLite file has one process, so no older process can use it during a migration.
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 
 OLDER = sorted(migrations.scripts() - {migrations.HEAD})
-# What an older process may write of each kind: JSON is an object to SQLAlchemy.
+# A value of each type that an older process may write. SQLAlchemy maps JSON to `object`.
 VALUES: dict[type, Any] = {int: 1, bool: True, str: "x", object: {}, datetime: datetime.now(UTC)}
 
 
 def at(path: Path, revision: str) -> str:
-    """The URL of a new database as processes of a revision made it."""
+    """Create a database at an older revision and return its URL."""
     url = databases.empty(path)
     migrations.replay_postgres(PostgresEngine(url), revision)
     return url
 
 
 class Older:
-    """A process from before a migration: it knows the columns that there were.
+    """A process from before a migration, which knows only the columns of its time.
 
     Args:
-        url: Of the database as that process made it.
+        url: URL of the database at the older revision.
     """
 
     def __init__(self, url: str) -> None:
@@ -60,7 +60,7 @@ class Older:
         self.tables = [each for each in known.sorted_tables if each.name in schema.metadata.tables]
 
     def write(self) -> UUID:
-        """A row of each table; the id that it has there."""
+        """Write a row to each table and return the id of these rows."""
         made = uuid4()
         with self._engine.begin() as connection:
             for table in self.tables:
@@ -80,14 +80,14 @@ class Older:
         connection.execute(insert(table).values(row))
 
     def use(self, thread_id: UUID, when: datetime) -> None:
-        """Write that a thread was used."""
+        """Write that a thread was used at a time."""
         [threads] = [table for table in self.tables if table.name == "threads"]
         with self._engine.begin() as connection:
             changed = threads.update().where(threads.c.thread_id == thread_id)
             connection.execute(changed.values(updated_at=when))
 
     def read(self) -> dict[str, int]:
-        """How many rows it finds in each table, with all that it knows of them."""
+        """Return the number of rows in each table, reading all columns that it knows."""
         with self._engine.connect() as connection:
             return {
                 table.name: len(connection.execute(select(*table.columns)).all())
@@ -99,7 +99,7 @@ class Older:
 async def in_use(
     url: str, mode: str, table: str = "thread_labels"
 ) -> AsyncIterator[psycopg.Connection[Any]]:
-    """A transaction that has a table open, such as that of `pg_dump`, and its connection."""
+    """Hold a table in an open transaction, as `pg_dump` does, and yield its connection."""
     connect = partial(psycopg.connect, url, application_name="pg_dump")
     raw: psycopg.Connection[Any] = await asyncio.to_thread(connect)
     try:
@@ -110,13 +110,13 @@ async def in_use(
 
 
 def waiting(path: Path, table: str = "thread_labels") -> bool:
-    """Whether somebody waits for the table."""
+    """Return whether a transaction waits for the table."""
     asked = f"SELECT 1 FROM pg_locks WHERE NOT granted AND relation = '{table}'::regclass"
     return bool(databases.execute(path, asked))
 
 
 @pytest.mark.parametrize("revision", OLDER)
-async def test_older_processes_go_on_while_it_is_migrated_and_after(
+async def test_older_processes_work_during_and_after_a_migration(
     revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "SIZE", 1)
@@ -146,7 +146,7 @@ async def test_older_processes_go_on_while_it_is_migrated_and_after(
         await asyncio.to_thread(working.join)
     ids = {*early, *written.result(), older.write()}
     assert older.read() == dict.fromkeys(older.read(), len(ids))
-    # What they wrote is complete: newer processes find each thread where it belongs.
+    # Triggers completed the older rows: newer processes find each thread in its period.
     found = databases.execute(path, PERIODS)
     assert [(key, seen) for key, seen, expected in found if seen != expected] == []
     assert {UUID(key) for key, _, _ in found} == ids
@@ -160,7 +160,7 @@ PERIODS = f"""
 """
 
 
-# Killed in its third page, before that is committed.
+# A migration that is killed in its third page, before the page is committed.
 KILLED = """
 import os, signal, sys
 from langgraph_runtime_sql import migrations
@@ -180,7 +180,7 @@ migrations.migrate(sys.argv[1])
 """
 
 
-async def test_a_migration_that_is_killed_between_pages_goes_on(tmp_path: Path) -> None:
+async def test_killed_migration_continues_on_the_next_start(tmp_path: Path) -> None:
     path = tmp_path / "killed.db"
     url = at(path, OLDER[-1])
     older = Older(url)
@@ -192,7 +192,7 @@ async def test_a_migration_that_is_killed_between_pages_goes_on(tmp_path: Path) 
     filled = "SELECT thread_id FROM thread_labels WHERE period IS NOT NULL ORDER BY thread_id"
     assert [UUID(key) for (key,) in databases.execute(path, filled)] == ids[:2]
     assert databases.execute(path, REVISION) == [(OLDER[-1],)]
-    # Older processes, which may start, too, go on meanwhile.
+    # Older processes work meanwhile, and may also start.
     assert older.read()["threads"] == 5
     later = older.write()
     for thread in (ids[0], ids[4]):
@@ -204,14 +204,14 @@ async def test_a_migration_that_is_killed_between_pages_goes_on(tmp_path: Path) 
     assert databases.execute(path, REVISION) == [(migrations.HEAD,)]
 
 
-async def test_what_is_left_of_a_cut_off_index_does_not_stop_the_next_migration(
+async def test_failed_unique_index_does_not_stop_the_next_migration(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "unique.db"
     url = at(path, OLDER[-1])
     older = Older(url)
     made = older.write()
-    # Two of one thread and key: none can be built, and what there is of it stays.
+    # Two rows with one thread and key: the unique index fails and stays invalid.
     again = "INSERT INTO thread_labels (key, value, thread_id) VALUES (%s, 'y', %s)"
     with psycopg.connect(url, options=databases.EVERYTHING, autocommit=True) as raw:
         raw.execute(again, (str(made), made))
@@ -228,7 +228,7 @@ async def test_what_is_left_of_a_cut_off_index_does_not_stop_the_next_migration(
 REVISION = "SELECT version_num FROM alembic_version"
 
 
-async def test_nobody_waits_behind_a_migration_that_waits(tmp_path: Path) -> None:
+async def test_other_sessions_do_not_wait_behind_a_waiting_migration(tmp_path: Path) -> None:
     path = tmp_path / "waiting.db"
     url = at(path, OLDER[-1])
     older = Older(url)
@@ -237,7 +237,7 @@ async def test_nobody_waits_behind_a_migration_that_waits(tmp_path: Path) -> Non
         migrating = asyncio.create_task(asyncio.to_thread(migrations.migrate, url))
         while not waiting(path):
             await asyncio.sleep(0.02)
-        # These come after it, while the table is still in use.
+        # These start after the migration, while the table is still in use.
         for _ in range(3):
             assert (await asyncio.to_thread(older.read))["threads"] >= 1
             await asyncio.to_thread(older.write)
@@ -249,7 +249,7 @@ async def test_nobody_waits_behind_a_migration_that_waits(tmp_path: Path) -> Non
     assert revision == migrations.HEAD
 
 
-async def test_what_is_in_use_for_too_long_is_said(
+async def test_migration_reports_a_table_in_use_for_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock_wait, "WAIT_SECONDS", 0.0)
@@ -269,7 +269,7 @@ async def test_what_is_in_use_for_too_long_is_said(
         ("store", "DELETE FROM store_migrations WHERE v >= 2"),
     ],
 )
-async def test_the_librarys_own_migrations_wait_as_patiently(
+async def test_library_migrations_wait_for_tables_in_use(
     table: str,
     undone: str,
     tmp_path: Path,
@@ -288,7 +288,7 @@ async def test_the_librarys_own_migrations_wait_as_patiently(
         migrating = asyncio.create_task(asyncio.to_thread(migrations.migrate, url))
         while not re.search(used, caplog.text):
             await asyncio.sleep(0.02)
-        # Whoever comes after it is let by, while it waits and waits again.
+        # Later sessions are not blocked while the migration waits and retries.
         reading = f"SELECT count(*) FROM {table}"
         for _ in range(2):
             while not waiting(path, table):
@@ -303,10 +303,10 @@ async def test_the_librarys_own_migrations_wait_as_patiently(
     assert databases.execute(path, again) == [(1,)]
 
 
-async def test_an_index_that_is_built_beside_others_waits_for_them(
+async def test_concurrent_index_build_waits_beyond_the_lock_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It keeps nobody waiting, so it need not give up as soon as an operation does."""
+    """A concurrent build blocks no session, so it need not give up early."""
     path = tmp_path / "building.db"
     url = databases.url(path)
     databases.execute(path, "DROP INDEX ix_thread_labels_tenant")
@@ -317,7 +317,7 @@ async def test_an_index_that_is_built_beside_others_waits_for_them(
             with pytest.raises(DatabaseBusy, match="a table was in use"):
                 await asyncio.to_thread(migrations.migrate, url)
         migrating = asyncio.create_task(asyncio.to_thread(migrations.migrate, url))
-        # Longer than it would wait for anything else.
+        # Longer than the lock timeout of other statements.
         await asyncio.wait({migrating}, timeout=1)
         assert not migrating.done()
         user.rollback()

@@ -1,4 +1,4 @@
-"""Moving everything from a SQLite file to Postgres: `threadhold migrate --from ... --to ...`."""
+"""Move everything from a SQLite file to Postgres: `threadhold migrate --from ... --to ...`."""
 
 import asyncio
 import hashlib
@@ -33,7 +33,7 @@ from tests.support.processes import (
     threadhold,
 )
 
-# Seconds, for a process that does what it should.
+# Seconds to wait for a process.
 PATIENCE = 120.0
 SKARRA = "# Skarra Light\n\n## Tower\n\nIt has six levels.\n\n## Lamp\n\nIt burned paraffin.\n"
 REGISTER = ROOT / "my_agent" / "icp_finder" / "reference" / "made_up_register.csv"
@@ -42,7 +42,7 @@ EMBEDDINGS = """
 def embed(texts):
     return [[float(text.count(word)) for word in ("cat", "dog", "fish")] for text in texts]
 """
-# What a state may hold, above all what one database keeps in another form than the other.
+# Values of a state, above all those that the two databases store in different forms.
 KINDS = """
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -94,16 +94,16 @@ graph = builder.compile()
 
 
 class Moved(NamedTuple):
-    """A server that was moved.
+    """The results of a move.
 
     Attributes:
-        folder: With its project and its file.
-        target: The URL of the database that it was moved to.
-        answers: What it said before.
-        ids: Of what is tried afterwards.
-        half: How many rows of each table had come when the move was killed.
-        refused: What a server, the doctor, and the doctor who was to repair, said of them.
-        output: What the command printed that went on.
+        folder: Folder of the project and its SQLite file.
+        target: The URL of the database that was moved to.
+        answers: What the server answered before the move.
+        ids: Ids of the objects that tests use after the move.
+        half: Number of moved rows of each table when the first move was killed.
+        refused: What a server, `doctor` and `doctor --fix` printed about the half-moved database.
+        output: What the second move printed.
         unchanged: Digests of the file before and after.
     """
 
@@ -118,7 +118,7 @@ class Moved(NamedTuple):
 
 
 def project(folder: Path) -> None:
-    """A project with the graphs that leave the most different things behind."""
+    """Write a project whose graphs leave many different kinds of data behind."""
     (folder / "embeddings.py").write_text(EMBEDDINGS)
     (folder / "kinds.py").write_text(KINDS)
     graphs = {name: f"{GRAPHS}/{name}.py:graph" for name in ("steps", "interrupt", "subgraph")}
@@ -136,7 +136,7 @@ def project(folder: Path) -> None:
 
 @contextmanager
 def served(folder: Path, url: str, **env: str) -> Iterator[httpx.Client]:
-    """A client of a server of the project in `folder`, on the database of `url`."""
+    """Serve the project in `folder` on a database and yield a client."""
     with (
         started(folder, url, **env) as server,
         httpx.Client(base_url=server.url, timeout=PATIENCE) as client,
@@ -157,12 +157,12 @@ def settings(**env: str) -> dict[str, str]:
 
 
 def migrate(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """`threadhold migrate` with these arguments, in the project's folder."""
+    """Run `threadhold migrate` with these arguments in the project's folder."""
     return ran(threadhold("migrate", *arguments), folder, settings(**env))
 
 
 def start(folder: Path, url: str) -> str:
-    """What a server says that does not start."""
+    """Start a server that must fail, and return its output."""
     command = threadhold("serve", "--port", str(free_port()), "--database-url", url)
     done = ran(command, folder, settings())
     assert done.returncode != 0, done.stdout
@@ -174,7 +174,7 @@ def file_url(folder: Path) -> str:
 
 
 def digest(folder: Path) -> str:
-    """Of the file and of what was written to it and is still beside it."""
+    """Return a digest of the SQLite file and its write-ahead log."""
     found = hashlib.sha256()
     for name in ("data.db", "data.db-wal"):
         path = folder / name
@@ -205,7 +205,7 @@ def new_thread(api: httpx.Client, **metadata: Any) -> str:
 
 
 def fill(api: httpx.Client) -> dict[str, str]:
-    """Leave some of everything on a server; ids of what is tried after the move."""
+    """Create objects of every kind on a server; return the ids that later tests use."""
     steps = new_thread(api, topic="steps", ratio=0.5, nested={"deep": [1, 1e22, None]})
     for count in (2, 3):
         run(api, steps, "steps", {"count": count})
@@ -236,7 +236,7 @@ def fill(api: httpx.Client) -> dict[str, str]:
 
 
 async def fill_products(folder: Path) -> None:
-    """Documents, companies, and what the ICP finder remembers."""
+    """Store documents, companies, and data of the ICP finder."""
     (folder / "documents").mkdir()
     (folder / "documents" / "skarra.md").write_text(SKARRA)
     for path in (folder / "documents", REGISTER):
@@ -261,7 +261,7 @@ async def fill_products(folder: Path) -> None:
 
 
 def answers(api: httpx.Client) -> dict[str, Any]:
-    """What a server says about everything it holds."""
+    """Return what a server answers about everything it holds."""
     threads = [
         each
         for each in post(api, "/threads/search", {"limit": 100, "sort_by": "created_at"})
@@ -287,23 +287,23 @@ def answers(api: httpx.Client) -> dict[str, Any]:
 
 
 def rounded(answer: Any) -> Any:
-    """An answer with scores as both databases compute them: one in 32 bits, the other in 64."""
+    """Round the scores of an answer: one database computes with 32 bits, the other with 64."""
     items = answer.get("items") if isinstance(answer, dict) else None
     if not isinstance(items, list):
         return answer
     return [{**each, "score": each["score"] and round(each["score"], 5)} for each in items]
 
 
-def asked(api: httpx.Client) -> Any:
-    """What documents answer, without the thread that asking makes."""
-    said = post(api, "/api/ask", {"question": "How many levels has Skarra Light?"})
-    return said["answer"], said["citations"]
+def ask_documents(api: httpx.Client) -> Any:
+    """Ask a question about the documents and return answer and citations."""
+    output = post(api, "/api/ask", {"question": "How many levels has Skarra Light?"})
+    return output["answer"], output["citations"]
 
 
 def killed_while_moving(folder: Path, target: str, thread: str) -> dict[str, Any]:
-    """Begin the move, and kill it where it has come to a thread's checkpoints; what it had moved."""
+    """Start a move, kill it at the checkpoints of a thread, and return the moved row counts."""
     with closing(psycopg.connect(target, options=databases.EVERYTHING)) as obstacle:
-        # Whoever inserts the same key waits for the end of this transaction.
+        # The move inserts the same key, so it waits for the end of this transaction.
         with closing(sqlite3.connect(folder / "data.db")) as raw:
             place = raw.execute(
                 "SELECT thread_id, checkpoint_id FROM checkpoints WHERE thread_id = ?", (thread,)
@@ -315,7 +315,7 @@ def killed_while_moving(folder: Path, target: str, thread: str) -> dict[str, Any
         command = threadhold("migrate", "--from", file_url(folder), "--to", target)
         move = subprocess.Popen(command, cwd=folder, env=settings(), stdout=subprocess.DEVNULL)
         try:
-            until(
+            wait_for(
                 target,
                 "SELECT count(*) > 0 FROM pg_stat_activity"
                 " WHERE wait_event_type = 'Lock' AND datname = current_database()",
@@ -325,14 +325,14 @@ def killed_while_moving(folder: Path, target: str, thread: str) -> dict[str, Any
             move.kill()
             assert move.wait(PATIENCE) == -signal.SIGKILL
         obstacle.rollback()
-    # The server has noticed, and gives back what the dead held.
-    until(target, "SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database()")
+    # Postgres has noticed the death and released the locks.
+    wait_for(target, "SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database()")
     with closing(psycopg.connect(target, options=databases.EVERYTHING)) as raw:
         return dict(raw.execute("SELECT name, moved FROM move_parts").fetchall())
 
 
-def until(target: str, question: str) -> None:
-    """Wait until the database says yes."""
+def wait_for(target: str, question: str) -> None:
+    """Wait until the query returns true."""
     deadline = time.monotonic() + PATIENCE
     with psycopg.connect(target, autocommit=True, options=databases.EVERYTHING) as raw:
         while not raw.execute(question.encode()).fetchall()[0][0]:
@@ -342,18 +342,18 @@ def until(target: str, question: str) -> None:
 
 @pytest.fixture(scope="module")
 def moved(tmp_path_factory: pytest.TempPathFactory) -> Moved:
-    """A server with everything, moved to Postgres, where the move was killed and begun again."""
+    """Fill a server and move it to Postgres with a move that is killed and repeated."""
     folder = tmp_path_factory.mktemp("move")
-    # With all its tables, but without a row.
+    # The target has all tables and no rows.
     target = databases.server().database(folder / "target")
     project(folder)
     with served(folder, file_url(folder)) as api:
         ids = fill(api)
         asyncio.run(fill_products(folder))
-        cited = asked(api)
+        cited = ask_documents(api)
     with served(folder, file_url(folder), N_JOBS_PER_WORKER="0") as api:
         before = answers(api)
-        # What is asked for now waits for the next start.
+        # Without workers, this run waits for the next start.
         ids["waiting"] = new_thread(api, topic="waiting")
         body = {"assistant_id": "steps", "input": {"count": 2}}
         ids["run"] = post(api, f"/threads/{ids['waiting']}/runs", body)["run_id"]
@@ -372,17 +372,17 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> Moved:
 
 @pytest.fixture(scope="module")
 def api(moved: Moved) -> Iterator[httpx.Client]:
-    """A client of a server of what was moved."""
+    """Yield a client of a server on the moved database."""
     with served(moved.folder, moved.target) as client:
         yield client
 
 
-def test_everything_is_answered_as_before(moved: Moved, api: httpx.Client) -> None:
+def test_moved_server_answers_as_before(moved: Moved, api: httpx.Client) -> None:
     found = answers(api)
     assert found.keys() | {"cited"} == moved.answers.keys()
     for question, answer in found.items():
         assert rounded(answer) == rounded(moved.answers[question]), question
-    # It is no empty server that has been compared with another.
+    # The compared servers were not empty.
     assert len(found["threads"]) == 6
     assert len(found[f"history of {moved.ids['kinds']}"]) >= 8
     assert [each["key"] for each in found["items"]["items"]] == ["fish", "cat"]
@@ -391,27 +391,27 @@ def test_everything_is_answered_as_before(moved: Moved, api: httpx.Client) -> No
     assert found["scores"].count("acme.com") == 3
 
 
-def test_documents_answer_as_before(moved: Moved, api: httpx.Client) -> None:
-    answer, citations = asked(api)
+def test_moved_documents_answer_as_before(moved: Moved, api: httpx.Client) -> None:
+    answer, citations = ask_documents(api)
     assert [answer, citations] == list(moved.answers["cited"])
     assert "six levels" in citations[0]["text"]
 
 
-def test_what_was_waiting_runs(moved: Moved, api: httpx.Client) -> None:
+def test_moved_pending_run_is_executed(moved: Moved, api: httpx.Client) -> None:
     thread, run_id = moved.ids["waiting"], moved.ids["run"]
     get(api, f"/threads/{thread}/runs/{run_id}/join")
     assert get(api, f"/threads/{thread}/runs/{run_id}")["status"] == "success"
     assert get(api, f"/threads/{thread}/state")["values"]["done"] == [0, 1]
 
 
-def test_questions_that_were_open_are_answered(moved: Moved, api: httpx.Client) -> None:
+def test_moved_interrupts_can_be_resumed(moved: Moved, api: httpx.Client) -> None:
     answered = run(api, moved.ids["asked"], "interrupt", None, command={"resume": "yes"})
     assert answered["summary"] == "yes"
     inside = run(api, moved.ids["inside"], "subgraph", None, command={"resume": "well"})
     assert inside["trail"] == ["before", "after well"]
 
 
-def test_new_runs_come_after_those_that_were_moved(moved: Moved, api: httpx.Client) -> None:
+def test_new_runs_continue_moved_threads(moved: Moved, api: httpx.Client) -> None:
     before = get(api, f"/threads/{moved.ids['kinds']}/runs")
     values = run(api, moved.ids["kinds"], "kinds", {})
     after = get(api, f"/threads/{moved.ids['kinds']}/runs")
@@ -421,22 +421,22 @@ def test_new_runs_come_after_those_that_were_moved(moved: Moved, api: httpx.Clie
     assert "filled" in get(api, f"/threads/{moved.ids['kinds']}/state")["values"]["log"]
 
 
-def test_the_file_is_as_it_was(moved: Moved) -> None:
+def test_move_does_not_change_the_file(moved: Moved) -> None:
     assert moved.unchanged[0] == moved.unchanged[1]
 
 
-def test_the_command_says_what_it_does(moved: Moved) -> None:
+def test_move_command_prints_its_phases(moved: Moved) -> None:
     for phase in ("Moving", "Comparing"):
         assert phase in moved.output
-    # Checked before it was killed.
+    # The check was completed before the kill.
     assert "Checking" not in moved.output
     assert "companies: " in moved.output
     assert "is as it was" in moved.output
-    # Every table that there was is ours, and none is forgotten.
+    # Every table in the file is known, so the output names no table that was left.
     assert "Not moved" not in moved.output
 
 
-def test_what_was_moved_before_a_kill_is_not_moved_again(moved: Moved) -> None:
+def test_killed_move_had_moved_only_a_part(moved: Moved) -> None:
     with closing(sqlite3.connect(moved.folder / "data.db")) as raw:
         [(threads,)] = raw.execute("SELECT count(*) FROM threads").fetchall()
         [(checkpoints,)] = raw.execute("SELECT count(*) FROM checkpoints").fetchall()
@@ -445,8 +445,8 @@ def test_what_was_moved_before_a_kill_is_not_moved_again(moved: Moved) -> None:
     assert moved.half["store"] == 0
 
 
-def test_half_of_a_database_is_neither_served_nor_repaired(moved: Moved) -> None:
+def test_half_moved_database_is_neither_served_nor_repaired(moved: Moved) -> None:
     assert len(moved.refused) == 3
-    for said in moved.refused:
-        assert "was not finished" in said
-        assert f"--from {file_url(moved.folder)}" in said
+    for output in moved.refused:
+        assert "was not finished" in output
+        assert f"--from {file_url(moved.folder)}" in output

@@ -1,4 +1,4 @@
-"""What a move to Postgres refuses, what it finds, and how it goes on, in the test's own process."""
+"""What a move to Postgres refuses, what it reports, and how it continues after an interruption."""
 
 import os
 import random
@@ -43,7 +43,7 @@ from threadhold.move import (
     mover,
 )
 
-# Sees the rows of all tenants.
+# Number of threads in the source.
 THREADS = 7
 NOW = 1_700_000_000_000_000
 
@@ -56,7 +56,7 @@ def settings() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with a few rows of each kind, to copy."""
+    """Make a file with a few rows of each kind, which tests copy."""
     path = tmp_path_factory.mktemp("filled") / "data.db"
     migrations.migrate(f"sqlite:///{path}")
     ProductDatabase(f"sqlite:///{path}").close()
@@ -121,16 +121,16 @@ def ask(target: str, statement: str) -> Any:
 
 
 def has_nothing(target: str) -> bool:
-    """Whether no row of a source is there, nor a word of a move."""
+    """Return whether the target has neither rows of a source nor a started move."""
     begun = ask(target, "SELECT to_regclass('moves')")
     there = ask(target, "SELECT to_regclass('threads')") != [(None,)]
     return begun == [(None,)] and not (there and ask(target, "SELECT FROM threads"))
 
 
-# --- going on ---
+# --- interruptions ---
 
 
-def test_it_goes_on_from_wherever_it_was_interrupted(
+def test_interrupted_move_continues_where_it_stopped(
     source: Path, target: str, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mover, "ROWS", 2)
@@ -160,20 +160,20 @@ def test_it_goes_on_from_wherever_it_was_interrupted(
         assert ask(target, f"SELECT count(*) FROM {table}") == [(rows,)]
 
 
-def test_a_batch_is_no_larger_than_its_bytes(
+def test_batch_size_is_limited_in_bytes(
     source: Path, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mover, "BYTES", 1)
     reported: list[Progress] = []
     rows = sum(moved(source, target, reported.append).rows.values())
     for phase in ("Checking", "Moving", "Comparing"):
-        # Each row by itself, after a first report of none.
+        # Each row is a batch of its own, after a first report of zero rows.
         done = [each.done for each in reported if each.phase == phase]
         assert done == list(range(rows + 1)), phase
     assert {each.total for each in reported} == {rows}
 
 
-def test_a_finished_move_says_so_and_changes_nothing(source: Path, target: str) -> None:
+def test_finished_move_is_not_repeated(source: Path, target: str) -> None:
     moved(source, target)
     (when,) = ask(target, "SELECT finished_at FROM moves")
     ask(target, "UPDATE threads SET status = 'busy' RETURNING thread_id")
@@ -191,9 +191,7 @@ def stop_in_the_middle(progress: Progress) -> None:
         raise KeyboardInterrupt
 
 
-def test_a_file_that_changed_since_is_not_mixed_with_what_came_before(
-    source: Path, target: str
-) -> None:
+def test_move_does_not_continue_with_a_changed_file(source: Path, target: str) -> None:
     with pytest.raises(KeyboardInterrupt):
         moved(source, target, stop_in_the_middle)
     change(source, "UPDATE threads SET status = 'error'")
@@ -201,19 +199,19 @@ def test_a_file_that_changed_since_is_not_mixed_with_what_came_before(
         moved(source, target)
 
 
-def test_another_file_is_not_mixed_with_what_came_before(
+def test_move_does_not_continue_with_another_file(
     source: Path, target: str, tmp_path: Path
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
         moved(source, target, stop_in_the_middle)
-    # Nor is what a command brings into half of a database.
+    # `threadhold ingest` refuses a half-moved database, too.
     assert "was not finished" in ingest(tmp_path, target)
     other = Path(shutil.copy(source, tmp_path / "other.db"))
     with pytest.raises(MoveRefused, match=f"moved from {source}"):
         moved(other, target)
 
 
-def test_the_rows_of_each_tenant_stay_its_own(source: Path, target: str) -> None:
+def test_moved_rows_keep_their_tenant(source: Path, target: str) -> None:
     first, second = (f"{number:08}-0000-4000-8000-000000000000" for number in range(2))
     change(
         source,
@@ -239,7 +237,7 @@ def test_the_rows_of_each_tenant_stay_its_own(source: Path, target: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("source_url", "target_url", "said"),
+    ("source_url", "target_url", "message"),
     [
         ("postgresql://h/a", "postgresql://h/b", "from a SQLite file to Postgres"),
         ("sqlite:///a.db", "sqlite:///b.db", "from a SQLite file to Postgres"),
@@ -248,17 +246,17 @@ def test_the_rows_of_each_tenant_stay_its_own(source: Path, target: str) -> None
         ("sqlite:///nowhere/at-all.db", "postgresql://h/b", "There is no database at"),
     ],
 )
-def test_databases_of_the_wrong_kind(source_url: str, target_url: str, said: str) -> None:
-    with pytest.raises(MoveRefused, match=said):
+def test_wrong_kind_of_database_is_refused(source_url: str, target_url: str, message: str) -> None:
+    with pytest.raises(MoveRefused, match=message):
         move(source_url, target_url, schemas(), lambda _: None)
 
 
-def test_urls_that_are_none() -> None:
+def test_unknown_database_url_is_refused() -> None:
     with pytest.raises(BadDatabaseUrl):
         move("mysql://h/a", "postgresql://h/b", schemas(), lambda _: None)
 
 
-def test_a_server_that_cannot_be_reached(source: Path) -> None:
+def test_unreachable_target_is_reported(source: Path) -> None:
     with pytest.raises(MoveFailed, match="cannot be reached"):
         moved(source, "postgresql://nobody@127.0.0.1:1/none")
 
@@ -271,13 +269,13 @@ def test_a_server_that_cannot_be_reached(source: Path) -> None:
         ["--from", "sqlite:///a.db", "--to", "postgresql://h/b", "--database-url", "sqlite:///a"],
     ],
 )
-def test_half_of_the_options(arguments: list[str]) -> None:
+def test_from_and_to_must_be_given_together(arguments: list[str]) -> None:
     done = CliRunner().invoke(main, ["migrate", *arguments])
     assert done.exit_code == 2
     assert "both --from and --to" in done.output
 
 
-def test_a_file_that_is_served(source: Path, target: str) -> None:
+def test_file_in_use_by_a_server_is_refused(source: Path, target: str) -> None:
     owner = Ownership(source)
     owner.take()
     try:
@@ -288,7 +286,7 @@ def test_a_file_that_is_served(source: Path, target: str) -> None:
     assert has_nothing(target)
 
 
-async def test_a_target_that_is_served(source: Path, target: str) -> None:
+async def test_target_in_use_by_a_server_is_refused(source: Path, target: str) -> None:
     served = migrations.open_database(target)
     await served.start()
     try:
@@ -307,26 +305,26 @@ def ingest(folder: Path, url: str) -> str:
     return done.output
 
 
-def test_what_somebody_brings_in_meanwhile(source: Path, target: str, tmp_path: Path) -> None:
-    """It would be left behind in the file, and in the target be too much."""
-    said = {}
+def test_ingest_is_refused_during_a_move(source: Path, target: str, tmp_path: Path) -> None:
+    """New rows would stay behind in the file, or be surplus in the target."""
+    message = {}
 
     def look(progress: Progress) -> None:
-        if progress.phase not in said:
-            said[progress.phase] = [
+        if progress.phase not in message:
+            message[progress.phase] = [
                 ingest(tmp_path, f"sqlite:///{source}"),
                 ingest(tmp_path, target),
             ]
 
     moved(source, target, look)
-    assert len(said) == 3
-    assert all("in use by a move" in each for both in said.values() for each in both)
+    assert len(message) == 3
+    assert all("in use by a move" in each for both in message.values() for each in both)
     assert ask(target, "SELECT count(*) FROM chat_passage") == [(0,)]
 
 
-def test_a_database_that_something_is_brought_into(source: Path, target: str) -> None:
+def test_move_is_refused_during_an_ingest(source: Path, target: str) -> None:
     for url in (f"sqlite:///{source}", target):
-        # Two of them are not in each other's way.
+        # Two ingests do not block each other.
         with (
             shared_lock(url),
             shared_lock(url),
@@ -337,7 +335,7 @@ def test_a_database_that_something_is_brought_into(source: Path, target: str) ->
     moved(source, target)
 
 
-def test_a_file_of_somebody_else(tmp_path: Path, target: str) -> None:
+def test_file_of_another_program_is_refused(tmp_path: Path, target: str) -> None:
     (tmp_path / "text.db").write_text("This is no database, but it is long enough to look.")
     with pytest.raises(MoveRefused, match="cannot be read"):
         moved(tmp_path / "text.db", target)
@@ -347,7 +345,7 @@ def test_a_file_of_somebody_else(tmp_path: Path, target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "said"),
+    ("statement", "message"),
     [
         ("UPDATE alembic_version SET version_num = '9999'", "newer version"),
         ("UPDATE product_version SET version_num = 'chat_9999' WHERE version_num > 'd'", "newer"),
@@ -357,36 +355,38 @@ def test_a_file_of_somebody_else(tmp_path: Path, target: str) -> None:
         ("DELETE FROM product_version WHERE version_num LIKE 'chat%'", "older version"),
     ],
 )
-def test_a_file_of_another_version(source: Path, target: str, statement: str, said: str) -> None:
+def test_file_of_another_version_is_refused(
+    source: Path, target: str, statement: str, message: str
+) -> None:
     change(source, statement)
-    with pytest.raises(MoveRefused, match=said):
+    with pytest.raises(MoveRefused, match=message):
         moved(source, target)
     assert has_nothing(target)
 
 
-def test_a_target_with_data_of_its_own(source: Path, target: str) -> None:
+def test_target_with_rows_is_refused(source: Path, target: str) -> None:
     migrations.migrate(target)
     ask(target, "INSERT INTO store (prefix, key, value) VALUES ('a', 'b', '{}') RETURNING key")
     with pytest.raises(MoveRefused, match="table store has rows"):
         moved(source, target)
 
 
-def test_a_target_with_tables_of_somebody_else(source: Path, target: str) -> None:
+def test_target_with_foreign_tables_is_refused(source: Path, target: str) -> None:
     with psycopg.connect(target, options=databases.EVERYTHING) as raw:
         raw.execute("CREATE TABLE runs (distance REAL)")
     with pytest.raises(MoveRefused, match=r"somebody else \(runs\)"):
         moved(source, target)
 
 
-def test_tables_that_are_not_ours_stay_and_are_named(source: Path, target: str) -> None:
+def test_foreign_tables_of_the_file_are_left_and_named(source: Path, target: str) -> None:
     change(source, "CREATE TABLE customers (name TEXT)")
     assert moved(source, target).left == ["customers"]
 
 
-# --- what Postgres cannot hold ---
+# --- values that Postgres cannot hold ---
 
 
-def test_all_that_cannot_be_held_is_named_before_anything_is_moved(
+def test_unmovable_values_are_all_named_before_the_move(
     source: Path, target: str, rng: random.Random
 ) -> None:
     ids = [f"{number:08}-0000-4000-8000-000000000000" for number in range(THREADS)]
@@ -416,7 +416,7 @@ def test_all_that_cannot_be_held_is_named_before_anything_is_moved(
         raw.commit()
     with pytest.raises(Unmovable) as caught:
         moved(source, target)
-    said = str(caught.value)
+    message = str(caught.value)
     for part in (
         f"assistants {ids[0]}: column version has {2**40}",
         f"threads {ids[0]}: column metadata holds the character NUL",
@@ -431,13 +431,13 @@ def test_all_that_cannot_be_held_is_named_before_anything_is_moved(
         f"store notes / {long[:192]}...: index row",
         "store notes / not a number: column value holds NaN",
     ):
-        assert part in said, (part, said)
-    # What compresses well is no problem, and Postgres knows best.
-    assert "aaaaaaaaaa" not in said
+        assert part in message, (part, message)
+    # A long key that compresses well fits into an index of Postgres.
+    assert "aaaaaaaaaa" not in message
     assert has_nothing(target)
 
 
-def test_a_long_list_is_cut_and_counted(source: Path, target: str) -> None:
+def test_long_list_of_unmovable_values_is_cut_and_counted(source: Path, target: str) -> None:
     change(source, "UPDATE writes SET channel = char(0)")
     with pytest.raises(Unmovable, match=f"and {3 * THREADS - 20} more"):
         moved(source, target)
@@ -487,7 +487,7 @@ def test_encrypted_checkpoints_are_moved(
         ("IF new.thread_id::text LIKE '00000003%' THEN RETURN NULL; END IF; RETURN new;", 6),
     ],
 )
-def test_what_came_otherwise_than_it_was_sent_is_named(
+def test_comparison_names_changed_and_missing_rows(
     source: Path, target: str, does: str, there: int
 ) -> None:
     change(source, "DELETE FROM thread_labels")
@@ -507,7 +507,7 @@ def test_what_came_otherwise_than_it_was_sent_is_named(
     assert ask(target, "SELECT finished_at FROM moves") == [(None,)]
 
 
-def test_numbers_go_on_where_sqlite_stopped_counting(source: Path, target: str) -> None:
+def test_sequences_continue_after_the_last_number_in_the_file(source: Path, target: str) -> None:
     thread = "00000001-0000-4000-8000-000000000000"
     change(
         source,
@@ -526,16 +526,14 @@ def test_numbers_go_on_where_sqlite_stopped_counting(source: Path, target: str) 
     [(passage,)] = ask(
         target, "SELECT nextval(pg_get_serial_sequence('chat_passage', 'passage_id'))"
     )
-    # One that was deleted has its number for ever.
+    # The number of a deleted row is not used again.
     assert passage == 6
     [(seq,)] = ask(target, "SELECT nextval(pg_get_serial_sequence('runs', 'seq'))")
     assert seq == 42
 
 
 @pytest.mark.parametrize("native", [False, True])
-def test_vectors_are_carried_over(
-    source: Path, tmp_path: Path, native: bool, rng: random.Random
-) -> None:
+def test_vectors_are_moved(source: Path, tmp_path: Path, native: bool, rng: random.Random) -> None:
     target = databases.server().database(tmp_path / "target")
     if native:
         databases.server().bring_vectors(tmp_path / "target")

@@ -95,7 +95,7 @@ TRAPS: dict[str, list[str]] = {
         f"{AUTHORISATION}::test_handlers_are_not_called_again_while_a_client_waits",
     ],
     "a store search wraps the handler's filter": [
-        f"{STORE}::test_a_handlers_filter_holds_together_with_the_callers",
+        f"{STORE}::test_filters_of_handler_and_caller_both_apply",
     ],
     # Runs and their queue
     "cancelling by status does not reach the runs": [
@@ -178,7 +178,7 @@ TRAPS: dict[str, list[str]] = {
     ],
     # Other faults
     "snapshots of delta channels are not decoded": [
-        "tests/integration/checkpoint/test_checkpoint.py::test_an_unpack_hook_leaves_snapshots_alone",
+        "tests/integration/checkpoint/test_checkpoint.py::test_unpack_hook_keeps_delta_snapshots",
     ],
     "a history before an object": [
         f"{OTHER}::test_history_takes_before_as_an_object_or_an_id",

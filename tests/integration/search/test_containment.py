@@ -1,4 +1,4 @@
-"""Containment in the words that a database has for it: what `filters.contains` says, no more or less."""
+"""Containment in SQL means exactly the same as `filters.contains`."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -53,7 +53,7 @@ def _statement(*names: str) -> Prepared:
     return Prepared(select(quick.label("quick"), slow.label("slow")))
 
 
-# By whether the needle holds arrays.
+# One statement for needles without arrays and one for needles with arrays.
 STATEMENTS = {
     False: _statement("document", "needle"),
     True: _statement("document", "needle", "sketch"),
@@ -62,7 +62,7 @@ STATEMENTS = {
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A document and a needle, which is often a part of it, or nearly."""
+    """Draw a document and a needle, which often is exactly or nearly a part of it."""
     document = draw(DOCUMENTS)
     return document, draw(st.one_of(DOCUMENTS, st.just(_part(draw, document))))
 
@@ -100,7 +100,7 @@ async def db(
 @example(({"a": [{"b": 1, "c": 2}]}, {"a": [{"b": 1}]}))
 @example(({"a": list(range(20))}, {"a": list(range(20))}))
 @example(({"a": list(range(20))}, {"a": list(range(19))}))
-async def test_the_quick_condition_means_the_same(
+async def test_both_sql_conditions_agree_with_contains(
     db: Database, pair: tuple[dict[str, Any], dict[str, Any]]
 ) -> None:
     document, needle = pair
@@ -113,7 +113,7 @@ async def test_the_quick_condition_means_the_same(
 
 
 @given(pairs())
-def test_a_sketch_has_few_entries_of_each_array(
+def test_sketch_has_few_entries_of_each_array(
     pair: tuple[dict[str, Any], dict[str, Any]],
 ) -> None:
     def sizes(sketch: Any) -> list[int]:

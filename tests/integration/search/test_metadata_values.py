@@ -1,4 +1,4 @@
-"""Whatever value a thread's metadata has, the next one can take its place."""
+"""Any metadata value of a thread can be replaced and searched."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,7 +20,7 @@ def http(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.mark.parametrize("value", GARBAGE.values(), ids=GARBAGE.keys())
-def test_a_value_can_be_replaced_and_set_again(http: httpx.Client, value: str) -> None:
+def test_metadata_value_can_be_replaced_and_set_again(http: httpx.Client, value: str) -> None:
     thread = http.post("/threads", json={}).json()["thread_id"]
     for text in (value, '"other"', value, '"last"'):
         answer = http.patch(
@@ -32,7 +32,7 @@ def test_a_value_can_be_replaced_and_set_again(http: httpx.Client, value: str) -
 
 
 @pytest.mark.parametrize("text", ["a\x00b", r"a\u0000b", "line\nbreak", "\u2028", "\x7f", "tab\t"])
-def test_characters_that_are_stored_as_others(http: httpx.Client, text: str) -> None:
+def test_metadata_with_replaced_characters_is_found(http: httpx.Client, text: str) -> None:
     made = http.post("/threads", json={"metadata": {text: text}})
     thread = made.raise_for_status().json()["thread_id"]
     for value in ("other", text, 1):
@@ -42,7 +42,7 @@ def test_characters_that_are_stored_as_others(http: httpx.Client, text: str) -> 
         assert len(http.post("/threads/search", json=asked).json()) == 1
 
 
-def test_keys_that_are_stored_as_one(http: httpx.Client) -> None:
+def test_keys_that_are_stored_equally_keep_the_last_value(http: httpx.Client) -> None:
     metadata = {"a\x00": 1, "a\ufffd": 2}
     made = http.post("/threads", json={"metadata": metadata}).raise_for_status().json()
     assert made["metadata"] == {"a\ufffd": 2}
@@ -51,7 +51,7 @@ def test_keys_that_are_stored_as_one(http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("number", ["1e22", "1e308", "18446744073709551616", "-1e19", "-0.0"])
-def test_numbers_past_integers_are_searched_by(http: httpx.Client, number: str) -> None:
+def test_very_large_numbers_can_be_searched(http: httpx.Client, number: str) -> None:
     body = f'{{"metadata": {{"a": {number}}}}}'.encode()
     thread = http.post("/threads", content=body).raise_for_status().json()["thread_id"]
     found = http.post("/threads/search", content=body).raise_for_status().json()

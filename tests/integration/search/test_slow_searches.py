@@ -1,4 +1,4 @@
-"""Searches that take long: nobody else waits for them, and they come to an end."""
+"""Slow searches: other requests do not wait for them, and they are cut off."""
 
 import asyncio
 import threading
@@ -39,7 +39,7 @@ from threadhold.http import limits
 pytestmark = pytest.mark.usefixtures("each_database")
 
 PATIENCE = 60
-# It has no end.
+# A query without an end.
 COUNT = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n"
 ADVICE = "Ask for less."
 ONE = Prepared(select(literal(1).label("one")))
@@ -57,7 +57,7 @@ def endless(conn: Connection) -> None:
     conn.fetchall(text(COUNT))
 
 
-async def test_a_search_that_does_not_end_is_cut_off_and_the_next_is_not(
+async def test_endless_search_is_cut_off_and_the_next_search_works(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -70,27 +70,27 @@ async def test_a_search_that_does_not_end_is_cut_off_and_the_next_is_not(
         assert await db.search(lambda conn: conn.scalar(ONE), ADVICE) == 1
 
 
-async def test_whoever_reads_does_not_wait_for_those_who_search(db: Database) -> None:
-    go_on = threading.Event()
+async def test_reads_do_not_wait_for_searches(db: Database) -> None:
+    release = threading.Event()
 
     def waits(conn: Connection) -> int:
-        go_on.wait(PATIENCE)
+        release.wait(PATIENCE)
         return int(conn.scalar(ONE))
 
     searches = [asyncio.create_task(db.search(waits, ADVICE)) for _ in range(20)]
     try:
         async with asyncio.timeout(PATIENCE / 2):
-            # The first of them are under way, and the others wait behind them.
+            # The first searches run, and the others wait for them.
             for _ in range(20):
                 assert await db.read(lambda conn: conn.scalar(ONE)) == 1
             await db.check()
         assert not any(search.done() for search in searches)
     finally:
-        go_on.set()
+        release.set()
     assert await asyncio.gather(*searches) == [1] * 20
 
 
-async def test_an_error_of_a_search_stays_what_it_is(db: Database) -> None:
+async def test_error_of_a_search_is_raised_unchanged(db: Database) -> None:
     def fails(conn: Connection) -> None:
         conn.fetchall(select(threads.c.thread_id))
         raise KeyError("cause")
@@ -101,7 +101,7 @@ async def test_an_error_of_a_search_stays_what_it_is(db: Database) -> None:
         await db.search(lambda conn: conn.fetchall(text("SELECT 1 FROM nowhere")), ADVICE)
 
 
-async def test_what_is_done_between_statements_counts_too(
+async def test_time_between_statements_counts_for_the_limit(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "SEARCH_SECONDS", 0.2)
@@ -113,11 +113,11 @@ async def test_what_is_done_between_statements_counts_too(
 
     with pytest.raises(TooSlow):
         await db.search(slow, ADVICE)
-    # Whoever has no limit has all the time there is.
+    # A read has no time limit.
     await db.read(lambda conn: conn.look_at_time())
 
 
-# Takes the whole time that a search has.
+# A condition that takes the whole time of a search.
 SLOW = text(f"({COUNT}) > 0")
 
 
@@ -166,16 +166,16 @@ SEARCHES: dict[str, Callable[[], Awaitable[Any]]] = {
 
 @pytest.fixture
 async def stocked(db: Database) -> AsyncIterator[Database]:
-    """The runtime's database with something to look at."""
+    """Store an assistant, a cron and three items in the runtime's database."""
     with as_runtime(db):
         yield await fill_all(db)
 
 
 async def fill_all(db: Database) -> Database:
-    moment = datetime.now(UTC)
-    about = {"assistant_id": uuid4(), "metadata": {}, "created_at": moment, "updated_at": moment}
+    now = datetime.now(UTC)
+    about = {"assistant_id": uuid4(), "metadata": {}, "created_at": now, "updated_at": now}
     versioned = {"graph_id": "g", "name": "n", "config": {}, "context": {}, "version": 1}
-    due = {"schedule": "0 0 1 1 *", "enabled": False, "next_run_date": moment, "payload": {}}
+    due = {"schedule": "0 0 1 1 *", "enabled": False, "next_run_date": now, "payload": {}}
 
     def fill(conn: Connection) -> None:
         conn.execute(schema.assistants.insert().values(**about, **versioned))
@@ -188,7 +188,7 @@ async def fill_all(db: Database) -> Database:
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-async def test_each_search_is_cut_off_and_the_client_is_told(
+async def test_every_slow_search_is_answered_with_503(
     name: str, stocked: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "SEARCH_SECONDS", 0.2)
@@ -204,20 +204,20 @@ async def test_each_search_is_cut_off_and_the_client_is_told(
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         with api_settings():
-            told = await client.get("/", timeout=PATIENCE)
-    assert told.status_code == 503
+            response = await client.get("/", timeout=PATIENCE)
+    assert response.status_code == 503
     kind = name.partition("/")[0]
     advice = "Search a longer namespace" if kind == "store" else f"Ask for fewer {kind}"
-    assert f"cut off after 0.2 s. {advice}" in told.json()["detail"]
+    assert f"cut off after 0.2 s. {advice}" in response.json()["detail"]
 
 
-async def test_searches_wait_for_each_other_and_nobody_else_for_them(
+async def test_only_searches_wait_for_searches(
     stocked: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "SEARCH_SECONDS", PATIENCE)
-    go_on = threading.Event()
-    held = [asyncio.create_task(stocked.search(lambda _: go_on.wait(PATIENCE), ADVICE))]
-    held += [asyncio.create_task(stocked.search(lambda _: go_on.wait(PATIENCE), ADVICE))]
+    release = threading.Event()
+    held = [asyncio.create_task(stocked.search(lambda _: release.wait(PATIENCE), ADVICE))]
+    held += [asyncio.create_task(stocked.search(lambda _: release.wait(PATIENCE), ADVICE))]
     store = Store()
     mixed: list[Op] = [SearchOp(("a",)), GetOp(("a",), "first"), PutOp(("a",), "first", {"x": 3})]
     with api_settings():
@@ -233,7 +233,7 @@ async def test_searches_wait_for_each_other_and_nobody_else_for_them(
                     assert found.value == {"number": number}
             assert not any(each.done() for each in (*waiting, writing))
         finally:
-            go_on.set()
+            release.set()
         await asyncio.gather(*held, *waiting)
     results: list[Any] = await writing
     before, first, _ = results

@@ -1,4 +1,4 @@
-"""Searching threads: every plan gives the same answer, and a rare label costs little."""
+"""Searching threads: every query plan gives the same answer, and a rare label is fast."""
 
 import random
 import uuid
@@ -41,7 +41,7 @@ def _random_metadata(rng: random.Random) -> dict[str, Any]:
 
 
 async def _fill(db: Database, rng: random.Random, count: int) -> dict[uuid.UUID, dict[str, Any]]:
-    """Threads with random metadata: what the database holds, by id."""
+    """Insert threads with random metadata and return the stored rows by id."""
 
     def fn(conn: Connection) -> dict[uuid.UUID, dict[str, Any]]:
         for _ in range(count):
@@ -59,7 +59,7 @@ async def _fill(db: Database, rng: random.Random, count: int) -> dict[uuid.UUID,
 
 
 @pytest.mark.parametrize("sparse", [0, 20, 10_000])
-async def test_every_plan_finds_what_looking_at_each_thread_finds(
+async def test_every_plan_finds_the_same_threads_as_a_full_scan(
     db: Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch, sparse: int
 ) -> None:
     monkeypatch.setattr(thread_query, "SPARSE", sparse)
@@ -105,19 +105,19 @@ async def test_every_plan_finds_what_looking_at_each_thread_finds(
 
 
 @pytest.mark.parametrize("ascending", [False, True])
-async def test_pages_are_in_the_order_of_the_last_update(
+async def test_pages_are_in_order_of_the_last_update(
     db: Database, rng: random.Random, ascending: bool
 ) -> None:
-    """Some share a period of the labels, some do not, and many are updated into another."""
-    beginning = datetime(2026, 1, 1, tzinfo=UTC)
+    """Some threads share a period of the labels, and many updates move a thread to another."""
+    start_time = datetime(2026, 1, 1, tzinfo=UTC)
 
     def fn(conn: Connection) -> tuple[list[list[Any]], list[Row]]:
         for _ in range(120):
             metadata = {"a": rng.choice([1, 2]), "b": rng.choice([1, 2, 3])}
             row = thread_rows.insert(conn, uuid.UUID(int=rng.getrandbits(128)), metadata, Caller())
             for _ in range(rng.choice([1, 2])):
-                moment = beginning + timedelta(minutes=rng.uniform(0, 200))
-                row = thread_rows.merge_metadata(conn, row, {}, Caller(), updated_at=moment)
+                updated_at = start_time + timedelta(minutes=rng.uniform(0, 200))
+                row = thread_rows.merge_metadata(conn, row, {}, Caller(), updated_at=updated_at)
         query = thread_query.plan(conn, {"a": 1}, {"b": 2}).sorted_by(None, ascending=ascending)
         asked = [{**query.parameters, "most": 5, "start": start} for start in range(0, 60, 5)]
         pages = [[row["thread_id"] for row in conn.fetchall(query.page(), p)] for p in asked]
@@ -132,7 +132,7 @@ async def test_pages_are_in_the_order_of_the_last_update(
 
 
 @pytest.mark.parametrize("sparse", [0, 10_000])
-async def test_pages_follow_each_other_without_gap_or_repeat(
+async def test_pages_have_no_gap_and_no_repeat(
     db: Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch, sparse: int
 ) -> None:
     monkeypatch.setattr(thread_query, "SPARSE", sparse)
@@ -153,10 +153,8 @@ async def test_pages_follow_each_other_without_gap_or_repeat(
     assert set(pages) == set(ids)
 
 
-@pytest.mark.only("sqlite")  # Postgres plans by the size of its tables: `bench/` measures that.
-async def test_a_rare_label_is_the_start_and_no_table_is_walked(
-    db: Database, rng: random.Random
-) -> None:
+@pytest.mark.only("sqlite")  # Postgres plans by the size of its tables, which `bench/` measures.
+async def test_search_by_label_scans_no_table(db: Database, rng: random.Random) -> None:
     def fn(conn: Connection) -> list[str]:
         query = thread_query.plan(conn, {"tenant": "a", "user": "b"}, {"owner": "c"})
         compiled = query.page().compiled(_dialect(conn))
@@ -170,7 +168,7 @@ async def test_a_rare_label_is_the_start_and_no_table_is_walked(
 
 @pytest.mark.only("sqlite")  # As above.
 @pytest.mark.parametrize("sparse", [0, 10_000])
-async def test_a_label_is_counted_by_walking_through_it(
+async def test_count_by_label_uses_only_its_index(
     db: Database, monkeypatch: pytest.MonkeyPatch, sparse: int
 ) -> None:
     monkeypatch.setattr(thread_query, "SPARSE", sparse)
@@ -190,7 +188,7 @@ def _dialect(conn: Connection) -> Any:
     return conn._dialect
 
 
-async def test_changed_metadata_is_found_and_the_old_is_not(db: Database) -> None:
+async def test_search_finds_changed_metadata_and_not_the_old(db: Database) -> None:
     thread_id = uuid.uuid4()
 
     def fn(conn: Connection) -> list[int]:
@@ -202,7 +200,7 @@ async def test_changed_metadata_is_found_and_the_old_is_not(db: Database) -> Non
     assert await db.write(fn) == [0, 1, 1, 1, 0]
 
 
-async def test_more_entries_than_labels_help_are_all_asked_for(db: Database) -> None:
+async def test_search_checks_all_of_many_metadata_entries(db: Database) -> None:
     many = {f"key{number}": number for number in range(40)}
     ids = [uuid.uuid4() for _ in range(2)]
 
@@ -218,7 +216,7 @@ async def test_more_entries_than_labels_help_are_all_asked_for(db: Database) -> 
     assert await db.write(fn) == [[ids[0]], [ids[0]], [ids[1]]]
 
 
-async def test_ids_narrow_a_search_however_many(db: Database) -> None:
+async def test_search_accepts_thousands_of_ids(db: Database) -> None:
     ids = [uuid.uuid4() for _ in range(50)]
 
     def fn(conn: Connection) -> set[uuid.UUID]:
@@ -230,7 +228,7 @@ async def test_ids_narrow_a_search_however_many(db: Database) -> None:
     assert await db.write(fn) == set(ids[:20])
 
 
-async def test_a_bad_filter_admits_nothing(db: Database) -> None:
+async def test_invalid_filter_is_refused_with_500(db: Database) -> None:
     for bad in ({"a": {"$ne": 1}}, {"$nor": []}, {"$or": [{"a": 1}]}, {"$and": [{}, {"a": 1}]}):
         with pytest.raises(filters.HTTPException) as error:
             filters.validate(bad)

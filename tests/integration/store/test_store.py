@@ -1,4 +1,4 @@
-"""The store through langgraph's own interface, on real databases."""
+"""The store through langgraph's own interface, on both databases."""
 
 import asyncio
 import contextlib
@@ -68,14 +68,14 @@ HOSTILE_NAMES = [
 
 @pytest.fixture
 async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
-    """The runtime's database, as it is while the platform runs."""
+    """Open the runtime's database as it is while the platform runs."""
     async with runtime_database(tmp_path / "store.db") as opened:
         yield opened
 
 
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Moves the clock to so many minutes after the start."""
+    """Return a function that sets the clock to minutes after the start."""
     start = datetime.now(UTC)
     minutes = 0.0
     monkeypatch.setattr(clock, "now", lambda: start + timedelta(minutes=minutes))
@@ -94,7 +94,7 @@ def config() -> Callable[[dict[str, Any]], SqlStore]:
     def configure(section: dict[str, Any]) -> SqlStore:
         index = section.get("index")
         if index is not None:
-            # The model itself; finding it by name is langgraph_api's part (test_store_api.py).
+            # The embedding function itself: langgraph_api resolves its name (test_store_api.py).
             index = Index(index, ensure_embeddings(index["embed"]))
         ttl = configured({"ttl": section.get("ttl")}).ttl_config
         made = SqlStore(index=index, ttl=ttl)
@@ -109,7 +109,7 @@ async def keys(found: SqlStore, prefix: tuple[str, ...], **search: Any) -> list[
     return [item.key for item in await found.asearch(prefix, limit=1000, **search)]
 
 
-async def test_an_item_reads_back_as_it_was_put(db: database.Database) -> None:
+async def test_item_reads_back_as_it_was_put(db: database.Database) -> None:
     value = {"a": [1, 2.5, None, True], "b": {"c": "é"}, "": ""}
     await Store().aput(("users", "1"), "prefs", value)
     item = await Store().aget(("users", "1"), "prefs")
@@ -139,7 +139,7 @@ async def test_deleting_is_repeatable(db: database.Database) -> None:
     assert await Store().aget(("a",), "k") is None
 
 
-async def test_values_that_are_not_plain_json_are_stored_as_the_api_shows_them(
+async def test_uuids_and_sets_are_stored_as_json(
     db: database.Database,
 ) -> None:
     run_id = UUID(int=7)
@@ -150,7 +150,7 @@ async def test_values_that_are_not_plain_json_are_stored_as_the_api_shows_them(
     assert await keys(Store(), ("a",), filter={"id": run_id}) == ["k"]
 
 
-async def test_a_value_nested_too_deeply_is_refused(db: database.Database) -> None:
+async def test_too_deeply_nested_value_is_refused(db: database.Database) -> None:
     value: dict[str, Any] = {}
     for _ in range(2000):
         value = {"a": value}
@@ -160,7 +160,7 @@ async def test_a_value_nested_too_deeply_is_refused(db: database.Database) -> No
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES, ids=lambda name: repr(name[:20]))
-async def test_hostile_keys_and_fields_are_data(db: database.Database, name: str) -> None:
+async def test_hostile_keys_and_fields_are_plain_data(db: database.Database, name: str) -> None:
     """CVE-2025-8709, CVE-2025-64104, CVE-2025-67644: a filter key is a name, never SQL."""
     if "\0" in name and databases.kind() == "postgresql":
         with pytest.raises(ValueError, match="cannot be stored"):
@@ -177,7 +177,7 @@ async def test_hostile_keys_and_fields_are_data(db: database.Database, name: str
     assert await keys(Store(), ("a",)) == ["other"]
 
 
-async def test_a_dotted_filter_key_is_one_key_as_in_the_in_memory_store(
+async def test_dotted_filter_key_is_one_key(
     db: database.Database,
 ) -> None:
     stock = InMemoryStore()
@@ -207,7 +207,7 @@ async def test_a_dotted_filter_key_is_one_key_as_in_the_in_memory_store(
         ("名", "名前"),
     ],
 )
-async def test_a_namespace_prefix_matches_whole_labels(
+async def test_namespace_prefix_matches_whole_labels(
     db: database.Database, inside: str, outside: str
 ) -> None:
     """CVE-2026-71433: a search in `("t1",)` must not reach tenant `t10`."""
@@ -222,7 +222,7 @@ async def test_a_namespace_prefix_matches_whole_labels(
     assert (outside,) not in await Store().alist_namespaces(suffix=(inside,))
 
 
-async def test_a_label_with_a_period_or_nul_is_refused_in_every_operation(
+async def test_label_with_a_period_or_nul_is_refused_in_every_operation(
     db: database.Database,
 ) -> None:
     for label in ("a.b", "a\x00", ""):
@@ -267,7 +267,9 @@ FILTERS: list[tuple[dict[str, Any], set[str]]] = [
 
 
 @pytest.mark.parametrize(("filter", "expected"), FILTERS, ids=[str(asked) for asked, _ in FILTERS])
-async def test_filters(db: database.Database, filter: dict[str, Any], expected: set[str]) -> None:
+async def test_filter_selects_items(
+    db: database.Database, filter: dict[str, Any], expected: set[str]
+) -> None:
     await Store().abatch(
         [
             PutOp(("a",), "1", {"n": 1, "s": "a", "deep": {"x": 1}, "list": ["a", "b"]}),
@@ -304,16 +306,14 @@ def nest(depth: int) -> dict[str, Any]:
     ],
     ids=lambda filter: str(filter)[:40],
 )
-async def test_a_filter_that_is_not_understood_is_refused(
-    db: database.Database, filter: dict[str, Any]
-) -> None:
-    """Fail closed: an operator nobody knows must not let an item through (and is a 400)."""
+async def test_invalid_filter_is_refused(db: database.Database, filter: dict[str, Any]) -> None:
+    """An unknown operator must not match any item, and is answered with 400."""
     await Store().aput(("a",), "k", {"n": 1})
     with pytest.raises(ValueError, match=r"filter|\$and|\$or"):
         await Store().asearch(("a",), filter=filter)
 
 
-async def test_a_filter_thousands_of_levels_deep_is_refused(db: database.Database) -> None:
+async def test_filter_thousands_of_levels_deep_is_refused(db: database.Database) -> None:
     with pytest.raises(Exception, match=r"JSON|levels"):
         await Store().asearch(("a",), filter=nest(3000))
 
@@ -333,7 +333,7 @@ async def test_pages_are_newest_first_and_complete(db: database.Database) -> Non
 @pytest.mark.parametrize(
     "page", [{"limit": -1}, {"offset": -1}, {"limit": 2**63}, {"offset": 2**70}, {"limit": 1.0}]
 )
-async def test_a_page_that_makes_no_sense_is_refused(
+async def test_invalid_limit_or_offset_is_refused(
     db: database.Database, page: dict[str, Any]
 ) -> None:
     with pytest.raises(ValueError, match="is a whole number"):
@@ -342,7 +342,7 @@ async def test_a_page_that_makes_no_sense_is_refused(
         await Store().alist_namespaces(**page)
 
 
-async def test_namespaces_are_listed_as_the_in_memory_store_lists_them(
+async def test_namespace_lists_equal_those_of_the_in_memory_store(
     db: database.Database, rng: random.Random
 ) -> None:
     stock, ours = InMemoryStore(), Store()
@@ -362,7 +362,7 @@ async def test_namespaces_are_listed_as_the_in_memory_store_lists_them(
         assert await ours.alist_namespaces(**query) == stock.list_namespaces(**query), query
 
 
-async def test_filters_select_what_the_in_memory_store_selects(
+async def test_filters_select_the_same_items_as_the_in_memory_store(
     db: database.Database, rng: random.Random
 ) -> None:
     stock, ours = InMemoryStore(), Store()
@@ -391,7 +391,7 @@ async def test_filters_select_what_the_in_memory_store_selects(
         assert set(await keys(ours, ("n",), filter=filter)) == wanted, filter
 
 
-async def test_a_batch_reads_what_was_there_and_its_last_put_wins(db: database.Database) -> None:
+async def test_batch_reads_the_old_state_and_its_last_put_wins(db: database.Database) -> None:
     await Store().aput(("a",), "k", {"v": 0})
     results = await Store().abatch(
         [
@@ -408,13 +408,13 @@ async def test_a_batch_reads_what_was_there_and_its_last_put_wins(db: database.D
     assert [item.value for item in await Store().asearch(("a",))] == [{"v": 2}]
 
 
-async def test_a_batch_is_all_or_nothing(db: database.Database) -> None:
+async def test_failed_batch_stores_nothing(db: database.Database) -> None:
     with pytest.raises(ValueError, match="surrogates"):
         await Store().abatch([PutOp(("a",), "k", {}), PutOp(("a",), "\ud800", {})])
     assert await Store().asearch(("a",)) == []
 
 
-async def test_a_thread_may_use_the_store_synchronously(db: database.Database) -> None:
+async def test_store_works_synchronously_in_a_thread(db: database.Database) -> None:
     def node() -> Any:
         Store().put(("a",), "k", {"v": 1})
         Store().put(("a",), "gone", {})
@@ -426,12 +426,12 @@ async def test_a_thread_may_use_the_store_synchronously(db: database.Database) -
     assert (await asyncio.to_thread(node)).value == {"v": 1}
 
 
-async def test_a_synchronous_call_on_an_event_loop_is_refused(db: database.Database) -> None:
+async def test_synchronous_call_on_an_event_loop_is_refused(db: database.Database) -> None:
     with pytest.raises(asyncio.InvalidStateError, match=r"await store\.aget"):
         Store().get(("a",), "k")
 
 
-async def test_one_store_serves_many_event_loops_at_once(db: database.Database) -> None:
+async def test_store_serves_many_event_loops_at_once(db: database.Database) -> None:
     shared = Store()
 
     async def work(number: int) -> None:
@@ -449,7 +449,7 @@ async def test_one_store_serves_many_event_loops_at_once(db: database.Database) 
 
 @contextlib.contextmanager
 def stock_store(path: Path) -> Iterator[BaseStore]:
-    """langgraph's own store on the same database."""
+    """Open langgraph's own store on the same database."""
     if databases.kind() == "postgresql":
         everything = make_conninfo(databases.url(path), options=databases.EVERYTHING)
         with PostgresStore.from_conn_string(everything) as stock:
@@ -460,7 +460,7 @@ def stock_store(path: Path) -> Iterator[BaseStore]:
 
 
 async def make_tables() -> None:
-    """What the start of a process does for the configured index."""
+    """Create the tables of the configured index, as the start of a process does."""
     db = current().database
     if databases.kind() == "sqlite":
         await db.write(lambda conn: Store().ensure_schema(conn.raw))
@@ -469,7 +469,7 @@ async def make_tables() -> None:
 
 
 def tables(conn: Connection) -> set[str]:
-    """The names of the tables."""
+    """Return the names of the tables."""
     statement = (
         "SELECT name FROM sqlite_master"
         if conn.dialect_name == "sqlite"
@@ -478,7 +478,7 @@ def tables(conn: Connection) -> set[str]:
     return {name for (name,) in conn.raw.execute(statement).fetchall()}
 
 
-async def test_items_survive_a_restart_and_langgraphs_own_store_reads_them(tmp_path: Path) -> None:
+async def test_items_survive_a_restart_and_langgraphs_store_reads_them(tmp_path: Path) -> None:
     path = tmp_path / "again.db"
     for key in ("first", "second"):
         async with runtime_database(path):
@@ -498,7 +498,7 @@ async def test_items_survive_a_restart_and_langgraphs_own_store_reads_them(tmp_p
 # Time to live
 
 
-async def test_an_expired_item_is_invisible_before_it_is_swept(
+async def test_expired_item_is_invisible_before_it_is_swept(
     db: database.Database, at: Callable[[float], None]
 ) -> None:
     await Store().aput(("a",), "short", {"v": 1}, ttl=10)
@@ -511,7 +511,7 @@ async def test_an_expired_item_is_invisible_before_it_is_swept(
     assert await Store().alist_namespaces() == [("b",)]
 
 
-async def test_an_item_put_again_after_it_expired_is_a_new_one(
+async def test_item_put_again_after_expiry_is_new(
     db: database.Database, at: Callable[[float], None]
 ) -> None:
     await Store().aput(("a",), "k", {}, ttl=1)
@@ -521,7 +521,7 @@ async def test_an_item_put_again_after_it_expired_is_a_new_one(
     assert item is not None and item.created_at == item.updated_at == clock.now()
 
 
-async def test_sweeping_deletes_the_rows_of_expired_items_only(
+async def test_sweeping_deletes_only_expired_items(
     db: database.Database, at: Callable[[float], None]
 ) -> None:
     await Store().abatch([PutOp(("a",), str(i), {}, ttl=1 + i % 2) for i in range(2500)])
@@ -533,7 +533,7 @@ async def test_sweeping_deletes_the_rows_of_expired_items_only(
     assert await Store().sweep_ttl() == 0
 
 
-async def test_the_sweeper_deletes_by_itself_until_it_is_cancelled(
+async def test_sweeper_deletes_expired_items_until_it_is_cancelled(
     db: database.Database, config: Callable[[dict[str, Any]], SqlStore]
 ) -> None:
     swept = config({"ttl": {"default_ttl": 0.001, "sweep_interval_minutes": 0.001}})
@@ -549,7 +549,7 @@ async def test_the_sweeper_deletes_by_itself_until_it_is_cancelled(
         await sweeper
 
 
-async def test_default_ttl_applies_when_none_was_given(
+async def test_default_ttl_applies_to_items_without_their_own(
     db: database.Database,
     at: Callable[[float], None],
     config: Callable[[dict[str, Any]], SqlStore],
@@ -568,7 +568,7 @@ async def test_default_ttl_applies_when_none_was_given(
 
 
 @pytest.mark.parametrize("by_default", [True, False])
-async def test_reading_puts_the_expiry_off_if_so_configured(
+async def test_reading_refreshes_the_expiry_if_configured(
     db: database.Database,
     at: Callable[[float], None],
     config: Callable[[dict[str, Any]], SqlStore],
@@ -600,9 +600,7 @@ async def test_reading_without_a_refresh_writes_nothing(db: database.Database) -
 
 
 @pytest.mark.parametrize("ttl", [0, -1, float("nan"), float("inf"), 1e300, 1e12, True, "5"])
-async def test_a_time_to_live_that_makes_no_sense_is_refused(
-    db: database.Database, ttl: Any
-) -> None:
+async def test_invalid_time_to_live_is_refused(db: database.Database, ttl: Any) -> None:
     with pytest.raises(ValueError, match="time to live"):
         await Store().aput(("a",), "k", {}, ttl=ttl)
 
@@ -613,7 +611,7 @@ WORDS = ["cat", "dog", "fish"]
 
 
 def embed(texts: list[str]) -> list[list[float]]:
-    """Counts words: the more a text speaks of cats, the nearer it is to "cat"."""
+    """Count words: more occurrences of "cat" bring a text nearer to "cat"."""
     return [[float(text.count(word)) for word in WORDS] for text in texts]
 
 
@@ -653,9 +651,7 @@ async def test_search_ranks_by_similarity(indexed: SqlStore) -> None:
     ]
 
 
-async def test_search_ranks_as_the_in_memory_store_does(
-    indexed: SqlStore, rng: random.Random
-) -> None:
+async def test_search_ranks_like_the_in_memory_store(indexed: SqlStore, rng: random.Random) -> None:
     stock = InMemoryStore(index={"dims": 3, "embed": embed, "fields": ["text", "notes[*]"]})
     puts = [
         PutOp(
@@ -672,13 +668,13 @@ async def test_search_ranks_as_the_in_memory_store_does(
         for prefix in (("n",), ("n", "1")):
             ours = await indexed.asearch(prefix, query=query, limit=60)
             theirs = stock.search(prefix, query=query, limit=60)
-            # Not rounded: a score may be in the middle between two.
+            # Compare without rounding, because rounding could separate two nearly equal scores.
             expected = {i.key: i.score or 0 for i in theirs}
             assert {i.key: i.score or 0 for i in ours} == pytest.approx(expected, abs=1e-5)
             assert [i.score for i in ours] == sorted((i.score for i in ours), reverse=True)
 
 
-async def test_replacing_or_deleting_an_item_forgets_its_vectors(indexed: SqlStore) -> None:
+async def test_replacing_or_deleting_an_item_deletes_its_vectors(indexed: SqlStore) -> None:
     await indexed.aput(("a",), "k", {"text": "cat", "notes": ["cat", "dog"]})
     await indexed.aput(("a",), "k", {"text": "fish"})
     assert await scored(indexed, "cat") == [("k", 0.0)]
@@ -691,7 +687,7 @@ async def test_replacing_or_deleting_an_item_forgets_its_vectors(indexed: SqlSto
     assert await current().database.read(lambda c: c.raw.execute(count).fetchone()[0]) == 0
 
 
-async def test_an_item_is_found_by_fields_of_its_own(indexed: SqlStore) -> None:
+async def test_item_may_name_its_own_index_fields(indexed: SqlStore) -> None:
     await indexed.aput(("a",), "k", {"title": {"en": "dog"}, "text": "cat"}, index=["title.en"])
     assert await scored(indexed, "dog") == [("k", 1.0)]
     for path in ("[[[", "{", "a{b", "[*][*]", "*", "$", "." * 1000, "'", "\x00", "{a,{b}}"):
@@ -699,7 +695,7 @@ async def test_an_item_is_found_by_fields_of_its_own(indexed: SqlStore) -> None:
         assert [key for key, _ in await scored(indexed, "cat")] == ["k"]
 
 
-async def test_synchronous_calls_embed_too(indexed: SqlStore) -> None:
+async def test_synchronous_calls_use_the_embedding_model(indexed: SqlStore) -> None:
     def node() -> list[Any]:
         indexed.put(("a",), "k", {"text": "cat"})
         return indexed.search(("a",), query="cat")
@@ -710,7 +706,7 @@ async def test_synchronous_calls_embed_too(indexed: SqlStore) -> None:
 async def test_embedding_happens_outside_the_database_thread(
     config: Callable[[dict[str, Any]], SqlStore], db: database.Database
 ) -> None:
-    """A slow model must not keep other writes waiting."""
+    """A slow model must not delay other writes."""
     asked, answer = asyncio.Event(), asyncio.Event()
 
     async def slow(texts: list[str]) -> list[list[float]]:
@@ -730,7 +726,7 @@ async def test_embedding_happens_outside_the_database_thread(
     assert await ours.aget(("a",), "slow") is not None
 
 
-async def test_without_an_index_there_is_no_vector_table_and_a_query_lists(
+async def test_query_without_an_index_lists_items(
     db: database.Database,
 ) -> None:
     await Store().aput(("a",), "k", {"text": "cat"}, index=["text"])
@@ -738,7 +734,7 @@ async def test_without_an_index_there_is_no_vector_table_and_a_query_lists(
     assert "store_vectors" not in await db.read(tables)
 
 
-async def test_vectors_of_a_text_changed_while_no_index_was_configured_are_not_found(
+async def test_outdated_vectors_are_not_found(
     indexed: SqlStore,
 ) -> None:
     await indexed.aput(("a",), "k", {"text": "cat"})
@@ -746,7 +742,7 @@ async def test_vectors_of_a_text_changed_while_no_index_was_configured_are_not_f
     assert await scored(indexed, "cat") == [("k", None)]
 
 
-async def test_other_dimensions_are_refused_with_what_to_do(
+async def test_changed_dimensions_are_refused(
     indexed: SqlStore, config: Callable[[dict[str, Any]], SqlStore], tmp_path: Path
 ) -> None:
     await indexed.aput(("a",), "k", {"text": "cat"})
@@ -762,7 +758,7 @@ async def test_other_dimensions_are_refused_with_what_to_do(
 # Scale
 
 
-# What SQLite plans; Postgres plans by the size of its tables, which are small here.
+# These are plans of SQLite. Postgres plans by the size of its tables, which are small here.
 @pytest.mark.only("sqlite")
 @pytest.mark.parametrize(
     "op",
@@ -775,8 +771,8 @@ async def test_other_dimensions_are_refused_with_what_to_do(
     ],
     ids=lambda op: type(op).__name__,
 )
-async def test_reads_walk_an_index(indexed: SqlStore, op: Any) -> None:
-    """EXPLAIN QUERY PLAN of what is really run: no table is read from end to end."""
+async def test_reads_use_an_index(indexed: SqlStore, op: Any) -> None:
+    """Explain the executed statements: none of them scans a whole table."""
     await indexed.aput(("a", "b"), "k", {"text": "cat"})
     batch = Batch([op], indexed.index, None)
     batch.vectors = await indexed.index.aembed(batch.documents, batch.queries)
@@ -799,11 +795,11 @@ async def test_reads_walk_an_index(indexed: SqlStore, op: Any) -> None:
     assert not [step for step in steps if step.startswith("SCAN store")], steps
 
 
-@pytest.mark.only("sqlite")  # Its machine counts steps; a clock would measure this one.
-async def test_ten_thousand_foreign_items_do_not_slow_a_search_or_a_listing(
+@pytest.mark.only("sqlite")  # SQLite counts steps, so that the test needs no clock.
+async def test_items_of_other_namespaces_do_not_slow_reads(
     db: database.Database,
 ) -> None:
-    """Counted in steps of SQLite's machine, which do not depend on how busy this one is."""
+    """Count steps of SQLite's virtual machine, which do not depend on the load."""
     await Store().abatch([PutOp(("own",), str(i), {"i": i}) for i in range(10)])
 
     async def steps(op: Any) -> int:

@@ -1,4 +1,4 @@
-"""The store through the API of a real server: its routes, authorization and a graph's node."""
+"""The store through a real server: its routes, its authorization and a graph's node."""
 
 import json
 import os
@@ -76,7 +76,7 @@ graph = builder.compile()
 
 @pytest.fixture(scope="module")
 def api(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A client of a server with authorization, an index and a time to live."""
+    """Start a server with authorization, an index and a time to live; yield a client of it."""
     folder = tmp_path_factory.mktemp("store")
     for name, source in (("auth", AUTH), ("embeddings", EMBEDDINGS), ("graph", GRAPH)):
         (folder / f"{name}.py").write_text(source)
@@ -145,7 +145,7 @@ def get(api: httpx.Client, namespace: str, key: str) -> Any:
     return response.json()
 
 
-def test_an_item_is_put_read_listed_and_deleted(api: httpx.Client) -> None:
+def test_item_is_put_read_listed_and_deleted(api: httpx.Client) -> None:
     put(api, ["crud", "a"], "k", {"v": [1, {"x": "é"}]})
     item = get(api, "crud.a", "k")
     assert (item["namespace"], item["key"], item["value"]) == (
@@ -162,8 +162,8 @@ def test_an_item_is_put_read_listed_and_deleted(api: httpx.Client) -> None:
     assert get(api, "crud.a", "k") is None
 
 
-def test_default_ttl_applies_to_a_put_that_names_none(api: httpx.Client) -> None:
-    """The route hands on None for both; only a null in the body asks for no expiry."""
+def test_default_ttl_applies_to_a_put_without_ttl(api: httpx.Client) -> None:
+    """The route passes None in both cases, but only `null` in the body means no expiry."""
     put(api, ["ttl"], "default", {}, ttl="left out")
     put(api, ["ttl"], "null", {}, ttl=None)
     put(api, ["ttl"], "own", {}, ttl=60)
@@ -174,7 +174,7 @@ def test_default_ttl_applies_to_a_put_that_names_none(api: httpx.Client) -> None
     assert sorted(search(api, namespace_prefix=["ttl"])) == ["null", "own"]
 
 
-def test_a_handlers_filter_holds_together_with_the_callers(api: httpx.Client) -> None:
+def test_filters_of_handler_and_caller_both_apply(api: httpx.Client) -> None:
     put(api, ["auth"], "a1", {"owner": "a", "n": 1})
     put(api, ["auth"], "a2", {"owner": "a", "n": 2})
     put(api, ["auth"], "b1", {"owner": "b", "n": 1, "readers": ["a", "c"]})
@@ -190,7 +190,7 @@ def test_a_handlers_filter_holds_together_with_the_callers(api: httpx.Client) ->
     assert search(api, "d", **everything) == []
 
 
-def test_an_unknown_operator_of_a_handler_fails_closed(api: httpx.Client) -> None:
+def test_unknown_operator_of_a_handler_is_refused(api: httpx.Client) -> None:
     put(api, ["auth"], "a1", {"owner": "a"})
     for body in ({}, {"filter": {"owner": "a"}}):
         response = api.post(
@@ -216,7 +216,7 @@ def test_an_unknown_operator_of_a_handler_fails_closed(api: httpx.Client) -> Non
     ],
     ids=str,
 )
-def test_a_search_that_makes_no_sense_is_a_4xx(api: httpx.Client, body: dict[str, Any]) -> None:
+def test_invalid_search_is_answered_with_4xx(api: httpx.Client, body: dict[str, Any]) -> None:
     response = api.post("/store/items/search", json={"namespace_prefix": ["x"], **body})
     assert 400 <= response.status_code < 500, response.text
     assert response.text
@@ -225,10 +225,10 @@ def test_a_search_that_makes_no_sense_is_a_4xx(api: httpx.Client, body: dict[str
 @pytest.mark.parametrize(
     "name", ["'", '"', "a.b", "$.a", "%", "\x00", "') OR 1=1 --", "[", "x" * 50_000, "\\"], ids=repr
 )
-def test_hostile_names_are_data(api: httpx.Client, name: str) -> None:
+def test_hostile_names_are_plain_data(api: httpx.Client, name: str) -> None:
     field = f"f{name}"
     if "\x00" in name and databases.kind() == "postgresql":
-        # It has no form there: refused, and nothing is kept.
+        # Postgres cannot store NUL, so the request is refused and nothing is stored.
         body = {"namespace": ["hostile"], "key": name, "value": {field: "yes"}}
         assert api.put("/store/items", json=body).status_code == 400
         assert search(api, namespace_prefix=["hostile"], filter={"owner": "a"}) == []
@@ -249,7 +249,7 @@ def deep(levels: int, inner: str = "1") -> str:
 
 
 @pytest.mark.parametrize("levels", [300, 1000, 10_000])
-def test_json_nested_too_deeply_is_a_4xx(api: httpx.Client, levels: int) -> None:
+def test_too_deeply_nested_json_is_answered_with_4xx(api: httpx.Client, levels: int) -> None:
     headers = {"content-type": "application/json"}
     bodies = {
         ("PUT", "/store/items"): f'{{"namespace":["d"],"key":"k","value":{deep(levels)}}}',
@@ -275,9 +275,7 @@ def test_json_nested_too_deeply_is_a_4xx(api: httpx.Client, levels: int) -> None
     ],
     ids=lambda body: str(body)[:40],
 )
-def test_a_put_that_makes_no_sense_is_not_a_500(
-    api: httpx.Client, put_body: dict[str, Any]
-) -> None:
+def test_invalid_put_is_not_answered_with_500(api: httpx.Client, put_body: dict[str, Any]) -> None:
     body = {"namespace": ["bad"], "key": "k", "value": {}, **put_body}
     response = api.put("/store/items", json=body)
     assert response.status_code < 500, response.text
@@ -288,10 +286,10 @@ def test_a_put_that_makes_no_sense_is_not_a_500(
 @pytest.mark.parametrize(
     "body", [{}, {"namespace_prefix": None}, {"namespace_prefix": []}], ids=str
 )
-def test_a_search_without_a_prefix_searches_everything(
+def test_search_without_a_prefix_searches_everything(
     api: httpx.Client, body: dict[str, Any]
 ) -> None:
-    """The schema lets it be left out; the route alone would answer 500."""
+    """The schema allows a missing prefix; the stock route alone would answer 500."""
     put(api, ["everywhere"], "k", {"everywhere": True})
     assert search(api, **body, filter={"everywhere": True}) == ["k"]
     for wrong in ("[]", "5", '{"namespace_prefix": 5}', "{", ""):
@@ -299,13 +297,13 @@ def test_a_search_without_a_prefix_searches_everything(
         assert 400 <= response.status_code < 500, (wrong, response.text)
 
 
-def test_namespaces_that_make_no_sense_are_a_4xx(api: httpx.Client) -> None:
+def test_invalid_namespace_listing_is_answered_with_4xx(api: httpx.Client) -> None:
     for body in ({"limit": -1}, {"max_depth": 0}, {"limit": 1.0}, {"prefix": ["a.b"]}):
         response = api.post("/store/namespaces", json=body)
         assert 400 <= response.status_code < 500, (body, response.text)
 
 
-def test_a_tenant_is_not_a_prefix_of_another(api: httpx.Client) -> None:
+def test_namespace_t1_does_not_match_t10(api: httpx.Client) -> None:
     """CVE-2026-71433, through the API."""
     put(api, ["t1"], "mine", {})
     put(api, ["t10"], "theirs", {})
@@ -317,7 +315,7 @@ def test_a_tenant_is_not_a_prefix_of_another(api: httpx.Client) -> None:
     assert listed == [["t1"], ["t1", "%"]]
 
 
-def test_vector_search_through_the_configured_model(api: httpx.Client) -> None:
+def test_vector_search_uses_the_configured_model(api: httpx.Client) -> None:
     put(api, ["v"], "cats", {"text": "cat cat dog"})
     put(api, ["v"], "fish", {"text": "fish"})
     put(api, ["v"], "dogs", {"text": "dog"})

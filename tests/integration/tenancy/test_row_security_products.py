@@ -1,7 +1,7 @@
-"""Row-level security of what the graphs keep: no statement asks for its tenant any more.
+"""Row-level security of the graphs' tables when no statement filters by tenant.
 
-What the routes of the products read is read here as they read it; those that read threads are
-asked over HTTP in test_row_security.py.
+The readers here are those of the product routes. The routes that read threads are tested over HTTP
+in test_row_security.py.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ ICP: Icp = {"industries": [WORD], "sizes": [], "regions": [], "keywords": []}
 
 
 async def fill(tenant: str, folder: Path) -> None:
-    """A document, a company, a profile, a search and its scores; each has the word."""
+    """Store a document, a company, a profile, a search and its scores that contain the word."""
     document, companies = folder / "tower.md", folder / "register.csv"
     document.write_text(f"# The tower\n\nIt has nine levels, one of which is called {WORD}.\n")
     companies.write_text(REGISTER)
@@ -84,13 +84,13 @@ READERS = [documents, files, companies, scores, snapshot, candidates]
 
 @pytest.fixture
 async def filled(tmp_path: Path) -> AsyncIterator[str]:
-    """The tenant that has something."""
+    """Fill the tables for one tenant and return its name."""
     with products.using(databases.url(tmp_path / "data.db")):
         await fill("acme", tmp_path)
         yield "acme"
 
 
-async def test_what_asks_for_no_tenant_finds_nothing_of_another(filled: str) -> None:
+async def test_statements_without_tenant_filter_see_only_their_tenant(filled: str) -> None:
     async def found(tenant: str) -> dict[str, Any]:
         return {read.__name__: await read(tenant) for read in READERS}
 
@@ -99,11 +99,11 @@ async def test_what_asks_for_no_tenant_finds_nothing_of_another(filled: str) -> 
     assert WORD in repr(own).lower()
     assert not any((await found("acm")).values())
     with unscoped.forgotten():
-        # Who sees everything finds it, whoever he says that he is: nothing asks for a tenant.
+        # A scope of all tenants finds every row, because no statement filters by tenant.
         assert {name for name, each in (await found(SHARED)).items() if not each} == set()
         assert await found(filled) == own
         assert not any((await found("acm")).values())
-        # Nor can it be changed or taken: not a row is there for another.
+        # Other tenants cannot change or delete the rows either.
         assert not await jobs.find("acm", RULE, HASH)
         assert await records.count_candidates("acm", RULE, HASH) == 0
         await records.save_discovery(

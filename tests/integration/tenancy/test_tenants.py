@@ -1,4 +1,4 @@
-"""Tenants: each row knows whose it is, by the entry of its metadata that the host has named."""
+"""Tenants: each row stores its tenant, read from the configured metadata key."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -50,7 +50,7 @@ async def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[D
 
 
 async def found(db: Database) -> dict[str, list[str | None]]:
-    """The tenants of the rows of each table, but for the system's assistant."""
+    """Return the tenants of the rows of each table, except the system assistant's."""
 
     def fn(conn: Connection) -> dict[str, list[str | None]]:
         ours: dict[str, list[str | None]] = {}
@@ -65,7 +65,7 @@ async def found(db: Database) -> dict[str, list[str | None]]:
 
 
 async def make(metadata: dict[str, Any]) -> Any:
-    """A thread, a run on it, a cron and an assistant of two versions with these metadata."""
+    """Make a thread, a run on it, a cron and an assistant with two versions, with this metadata."""
     thread = await row(Threads.put(None, uuid4(), metadata=dict(metadata), if_exists="raise"))
     await rows(
         Runs.put(
@@ -102,12 +102,12 @@ async def make(metadata: dict[str, Any]) -> Any:
     return thread
 
 
-async def test_every_row_is_its_tenants(db: Database) -> None:
+async def test_every_row_stores_its_tenant(db: Database) -> None:
     thread = await make({"org": "acme", "topic": "x"})
     assert {name: set(each) for name, each in (await found(db)).items()} == {
         table.name: {"acme"} for table in TABLES
     }
-    # Nobody is shown the column.
+    # Answers do not contain the column.
     assert "tenant" not in thread
     for each in (
         await row(Threads.get(None, thread["thread_id"])),
@@ -116,7 +116,7 @@ async def test_every_row_is_its_tenants(db: Database) -> None:
         assert "tenant" not in each
 
 
-async def test_a_run_without_a_thread_is_of_its_own_metadata(db: Database) -> None:
+async def test_stateless_run_takes_the_tenant_of_its_metadata(db: Database) -> None:
     await rows(
         Runs.put(
             None,
@@ -132,19 +132,19 @@ async def test_a_run_without_a_thread_is_of_its_own_metadata(db: Database) -> No
 
 
 @pytest.mark.parametrize("name", [None, "", 42, True, ["acme"], {"a": 1}])
-async def test_what_is_no_name_is_nobodys(db: Database, name: Any) -> None:
+async def test_invalid_tenant_name_gives_no_tenant(db: Database, name: Any) -> None:
     await make({"org": name})
     await tenants.adopt(db, current().options.tenant_key)
     assert {each for every in (await found(db)).values() for each in every} == {None}
 
 
 @pytest.mark.parametrize("name", ["it's", "a.b", "%", "100% \U0001f9ff", "x" * 1000, " "])
-async def test_a_name_is_kept_as_it_is(db: Database, name: str) -> None:
+async def test_tenant_name_is_stored_unchanged(db: Database, name: str) -> None:
     await make({"org": name})
     assert {each for every in (await found(db)).values() for each in every} == {name}
 
 
-async def test_a_thread_that_changes_hands_takes_its_labels_along(db: Database) -> None:
+async def test_labels_follow_a_thread_to_another_tenant(db: Database) -> None:
     thread = await make({"org": "acme", "topic": "x"})
     await rows(Threads.patch(None, thread["thread_id"], metadata={"org": "bolt"}))
     assert set((await found(db))["thread_labels"]) == {"bolt"}
@@ -159,10 +159,10 @@ async def test_a_thread_that_changes_hands_takes_its_labels_along(db: Database) 
 
 
 @pytest.mark.parametrize("next_key", ["org", "team"])
-async def test_an_adoption_that_is_cut_off_is_done_again_whoever_comes_next(
+async def test_interrupted_adoption_is_completed_for_either_key(
     next_key: str, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pages before are those of another key than the pages behind."""
+    """The interruption leaves pages that were adopted with different keys."""
     monkeypatch.setattr(tenants, "PAGE", 2)
     names = {"org": "acme", "team": "red"}
     for _ in range(5):
@@ -194,14 +194,14 @@ async def test_an_adoption_that_is_cut_off_is_done_again_whoever_comes_next(
     assert now == {table.name: {names[next_key]} for table in TABLES}
 
 
-async def test_rows_from_before_are_adopted_once(
+async def test_existing_rows_are_adopted_once(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_options(monkeypatch)
     await make({"org": "acme", "team": "red", "topic": "x"})
     await tenants.adopt(db, current().options.tenant_key)
-    nobodys = {table.name: {None} for table in TABLES}
-    assert {name: set(each) for name, each in (await found(db)).items()} == nobodys
+    without_tenant = {table.name: {None} for table in TABLES}
+    assert {name: set(each) for name, each in (await found(db)).items()} == without_tenant
 
     for key, name in (("org", "acme"), ("team", "red")):
         set_options(monkeypatch, tenant_key=key)
@@ -209,12 +209,12 @@ async def test_rows_from_before_are_adopted_once(
         now = {table: set(each) for table, each in (await found(db)).items()}
         assert now == {table.name: {name} for table in TABLES}
 
-    # What was adopted is not looked at again.
+    # Adopted rows are not checked again.
     await db.write(lambda conn: conn.execute(threads.update().values(tenant=None)))
     await tenants.adopt(db, current().options.tenant_key)
     assert (await found(db))["threads"] == [None]
 
-    # Those of a time without tenants are adopted by the next one with them.
+    # Rows written without a tenant key are adopted at the next start with a key.
     set_options(monkeypatch)
     await tenants.adopt(db, current().options.tenant_key)
     set_options(monkeypatch, tenant_key="team")

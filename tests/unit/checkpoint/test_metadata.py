@@ -1,4 +1,4 @@
-"""The metadata of a checkpoint is plain JSON, whatever a config holds."""
+"""Checkpoint metadata is always plain JSON."""
 
 import json
 from datetime import UTC, datetime
@@ -40,13 +40,13 @@ def config(configurable: dict[str, Any], metadata: dict[str, Any]) -> RunnableCo
 
 @settings(max_examples=100, deadline=None)
 @given(CONFIG, CONFIG)
-def test_is_always_json(configurable: dict[str, Any], metadata: dict[str, Any]) -> None:
+def test_metadata_is_always_json(configurable: dict[str, Any], metadata: dict[str, Any]) -> None:
     about = checkpoint_metadata(config(configurable, metadata), {"source": "loop", "step": 1})
     assert json.loads(json.dumps(about, allow_nan=False)) == about
     assert about["source"] == "loop"
 
 
-def test_the_checkpoint_wins_over_the_config() -> None:
+def test_checkpoint_metadata_overrides_the_config() -> None:
     about = checkpoint_metadata(
         config({"a": 1, "b": 1, "c": 1}, {"b": 2, "c": 2}),
         CheckpointMetadata(source="loop", c=3),  # type: ignore[typeddict-unknown-key]
@@ -54,13 +54,13 @@ def test_the_checkpoint_wins_over_the_config() -> None:
     assert about == {"a": 1, "b": 2, "c": 3, "source": "loop"}
 
 
-def test_the_claimed_run_wins_over_all() -> None:
+def test_claimed_run_id_overrides_all_other_run_ids() -> None:
     given_by_client = config({"run_id": "x"}, {"run_id": "y"})
     assert checkpoint_metadata(given_by_client, {"run_id": "z"}, "mine") == {"run_id": "mine"}
     assert checkpoint_metadata(given_by_client, {}) == {"run_id": "y"}
 
 
-def test_where_and_who_asked_are_left_out() -> None:
+def test_location_and_caller_keys_are_left_out() -> None:
     configurable = {
         "thread_id": "t",
         "checkpoint_ns": "",
@@ -75,12 +75,12 @@ def test_where_and_who_asked_are_left_out() -> None:
     assert checkpoint_metadata(config(configurable, requested), {}) == {}
 
 
-def test_ids_and_dates_become_text() -> None:
+def test_uuids_and_dates_become_text() -> None:
     when = datetime(2026, 1, 2, tzinfo=UTC)
     about = checkpoint_metadata(config({"id": UUID(int=1), "when": when}, {}), {})
     assert about == {"id": str(UUID(int=1)), "when": "2026-01-02 00:00:00+00:00"}
 
 
-def test_absent_entries_match_none_only() -> None:
+def test_filter_on_an_absent_key_matches_only_none() -> None:
     assert matches({"a": 1}, {"a": 1, "b": None})
     assert not matches({"a": 1}, {"b": 1})

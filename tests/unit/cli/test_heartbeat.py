@@ -11,7 +11,7 @@ from threadhold.serving import heartbeat
 from threadhold.serving.heartbeat import Heartbeat, NoHeartbeat
 
 
-async def test_it_beats_while_the_loop_turns(
+async def test_heartbeat_touches_its_file_while_the_event_loop_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heartbeat, "SECONDS", 0.01)
@@ -22,13 +22,13 @@ async def test_it_beats_while_the_loop_turns(
             os.utime(path, (0, 0))
             while path.stat().st_mtime == 0:
                 await asyncio.sleep(0.01)
-        # A disk that is full, or a file that somebody removes, is got over.
+        # The heartbeat survives a removed file.
         path.unlink()
         while not path.exists():
             await asyncio.sleep(0.01)
 
 
-def test_what_an_earlier_process_left_says_nothing(tmp_path: Path) -> None:
+def test_heartbeat_file_of_an_earlier_process_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "heartbeat"
     path.touch()
     Heartbeat(path)
@@ -36,7 +36,7 @@ def test_what_an_earlier_process_left_says_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing/heartbeat", "file/heartbeat", "folder"])
-def test_a_file_that_cannot_be_written_is_named(name: str, tmp_path: Path) -> None:
+def test_unwritable_heartbeat_file_is_named_in_the_error(name: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
     with pytest.raises(NoHeartbeat, match=f"--heartbeat .*{name}"):

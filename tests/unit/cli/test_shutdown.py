@@ -1,4 +1,4 @@
-"""Signals to end, as a process of its own takes them."""
+"""A process that receives a signal to end, or loses its supervisor."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ with socket.socket() as listening:
 
 
 def started(script: str, *descriptors: int) -> subprocess.Popen[str]:
-    """A process that runs a script and has said that it is ready."""
+    """Start a process that runs `script` and wait until it prints "ready"."""
     process = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, pass_fds=descriptors
     )
@@ -41,14 +41,14 @@ def started(script: str, *descriptors: int) -> subprocess.Popen[str]:
     return process
 
 
-def test_what_does_not_end_in_time_is_over() -> None:
+def test_process_that_misses_its_shutdown_deadline_exits_with_1() -> None:
     with started(ENDS.format(seconds=0.1)) as process:
         process.terminate()
         assert process.wait(SECONDS) == 1
 
 
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
-def test_told_again_it_dies_of_that(second: signal.Signals) -> None:
+def test_second_signal_kills_the_process(second: signal.Signals) -> None:
     with started(ENDS.format(seconds=600)) as process:
         process.terminate()
         assert process.stdout is not None
@@ -57,11 +57,11 @@ def test_told_again_it_dies_of_that(second: signal.Signals) -> None:
         assert process.wait(SECONDS) == -second
 
 
-def test_a_process_ends_with_its_supervisor_however_that_does() -> None:
+def test_process_ends_when_its_supervisor_dies() -> None:
     alive, held = os.pipe()
     with started(INHERITS.format(alive=alive), alive) as process:
         os.close(alive)
         assert process.poll() is None
-        # As the system does when its supervisor dies.
+        # The operating system closes this end of the pipe when the supervisor dies.
         os.close(held)
         assert process.wait(SECONDS) == -signal.SIGTERM

@@ -1,4 +1,4 @@
-"""The supervisor of several processes: who is started again, and when all end."""
+"""The supervisor of several processes: which processes it restarts, and when it ends all of them."""
 
 import signal
 import subprocess
@@ -16,8 +16,8 @@ WAITS = "import signal; signal.sigwait({signal.SIGTERM})"
 
 
 @pytest.fixture(autouse=True)
-def unharmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The signals of the process that tests run in are its own again afterwards."""
+def restored_signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Restore the signal handlers of the test process afterwards."""
     monkeypatch.setattr(processes, "PAUSE_SECONDS", 0.0)
     numbers = (signal.SIGINT, signal.SIGTERM)
     handlers = [signal.getsignal(number) for number in numbers]
@@ -27,11 +27,13 @@ def unharmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Scripted(Supervisor):
-    """Its processes do what is written, one after the other; when the last starts, all shall end.
+    """A supervisor whose processes run the given scripts in order.
+
+    When the last one has started, the supervisor receives SIGTERM.
 
     Attributes:
-        patience: Seconds that they have to end in.
-        started: How many it has started.
+        patience: Seconds that its processes have to end in.
+        started: How many processes it has started.
     """
 
     patience = 600.0
@@ -44,7 +46,7 @@ class Scripted(Supervisor):
     def _launch(self, inherits: tuple[int, int, int]) -> subprocess.Popen[bytes]:
         script = self._scripts[self.started]
         self.started += 1
-        # Blocked, so that the signal is waited for and not died of.
+        # Block SIGTERM so that `sigwait` in the child receives it instead of dying of it.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         try:
             command = [sys.executable, "-c", script, str(inherits[-1])]
@@ -56,43 +58,43 @@ class Scripted(Supervisor):
         return child
 
 
-def test_all_end_although_they_were_told_while_the_last_was_starting() -> None:
+def test_all_processes_end_if_the_signal_arrives_while_one_is_starting() -> None:
     supervisor = Scripted(2, WAITS, WAITS)
     assert supervisor.run() == 0
     assert supervisor.started == 2
 
 
-def test_what_cannot_start_is_the_end_of_all(caplog: pytest.LogCaptureFixture) -> None:
+def test_process_that_cannot_start_ends_all_processes(caplog: pytest.LogCaptureFixture) -> None:
     supervisor = Scripted(2, "raise SystemExit(3)", WAITS, WAITS)
     assert supervisor.run() == 3
     assert supervisor.started == 2
     assert "cannot start (3): ending all" in caplog.text
 
 
-def test_one_that_has_served_is_replaced_whatever_it_exits_with() -> None:
-    """A graph may call `os._exit(1)`."""
+def test_process_that_has_served_is_restarted_after_any_exit_code() -> None:
+    """A graph may call `os._exit(1)`: that exit code does not mean a failed start."""
     exits = [f"{SERVES}os._exit({code})" for code in processes.HOPELESS]
     supervisor = Scripted(2, WAITS, *exits, WAITS)
     assert supervisor.run() == 0
     assert supervisor.started == 5
 
 
-def test_one_that_dies_is_replaced_however_often_its_successor_cannot_start() -> None:
-    """Its database may be restarting meanwhile; the others serve on."""
+def test_killed_process_is_restarted_until_its_replacement_starts() -> None:
+    """The database may be restarting meanwhile, and the other processes still serve."""
     dies = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     supervisor = Scripted(2, WAITS, dies, "raise SystemExit(3)", "raise SystemExit(1)", WAITS)
     assert supervisor.run() == 0
     assert supervisor.started == 5
 
 
-class Deaf(Scripted):
-    """Its processes hear that they shall end, and do not."""
+class IgnoringSignals(Scripted):
+    """A supervisor whose processes receive SIGTERM and do not end."""
 
-    def __init__(self, count: int, heard: Path) -> None:
-        note = f"open({str(heard)!r}, 'a').write('x')"
+    def __init__(self, count: int, received: Path) -> None:
+        note = f"open({str(received)!r}, 'a').write('x')"
         script = f"import signal, time; signal.sigwait({{signal.SIGTERM}}); {note}; time.sleep(600)"
         super().__init__(count, *[script] * count)
-        self._heard = heard
+        self._heard = received
 
     def _tell(self) -> None:
         super()._tell()
@@ -100,12 +102,12 @@ class Deaf(Scripted):
             signal.raise_signal(signal.SIGINT)
 
 
-def test_told_again_it_ends_all_at_once(tmp_path: Path) -> None:
-    supervisor = Deaf(2, tmp_path / "heard")
+def test_second_signal_ends_all_processes_at_once(tmp_path: Path) -> None:
+    supervisor = IgnoringSignals(2, tmp_path / "heard")
     assert supervisor.run() == 128 + signal.SIGINT
 
 
-def test_what_does_not_end_in_time_is_ended(tmp_path: Path) -> None:
+def test_process_that_misses_its_shutdown_deadline_is_killed(tmp_path: Path) -> None:
     supervisor = Scripted(1, "import signal; signal.sigwait({signal.SIGUSR1})")
     supervisor._patience = 0.0
     assert supervisor.run() == 1

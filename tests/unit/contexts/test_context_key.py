@@ -64,7 +64,7 @@ def test_website_spellings_give_one_domain(website: str) -> None:
         ("https://acme.com@evil.example/", "evil.example"),
     ],
 )
-def test_domain(website: str, expected: str) -> None:
+def test_domain_of_a_website(website: str, expected: str) -> None:
     assert domain(website) == expected
 
 

@@ -19,7 +19,7 @@ def pool() -> Iterator[ThreadPool]:
 
 
 class Gate:
-    """Work that is at it from `arrived` on until `leave` is set."""
+    """Work that sets `arrived` when it starts and runs until `leave` is set."""
 
     def __init__(self) -> None:
         self.arrived, self.leave = threading.Event(), threading.Event()
@@ -31,7 +31,7 @@ class Gate:
         self.leave.wait(PATIENCE)
 
 
-def begun(pool: ThreadPool, count: int) -> tuple[list[Gate], list[Future[None]]]:
+def start_gates(pool: ThreadPool, count: int) -> tuple[list[Gate], list[Future[None]]]:
     """So many at work at once."""
     gates = [Gate() for _ in range(count)]
     done = [pool.submit(gate) for gate in gates]
@@ -39,41 +39,41 @@ def begun(pool: ThreadPool, count: int) -> tuple[list[Gate], list[Future[None]]]
     return gates, done
 
 
-def rested(pool: ThreadPool) -> None:
+def wait_until_idle(pool: ThreadPool) -> None:
     """Whoever has reported is, a moment later, among those who wait."""
     deadline = threading.Event()
     while len(pool._idle) < len(pool._threads):
         deadline.wait(0.001)
 
 
-def test_who_has_worked_last_works_next(pool: ThreadPool) -> None:
-    gates, done = begun(pool, 3)
+def test_thread_that_worked_last_works_next(pool: ThreadPool) -> None:
+    gates, done = start_gates(pool, 3)
     assert len({gate.thread for gate in gates}) == 3
     order = [gates[1], gates[2], gates[0]]
     for index, gate in enumerate(order, start=1):
         gate.leave.set()
         while len(pool._idle) < index:
             threading.Event().wait(0.001)
-    again, _ = begun(pool, 3)
+    again, _ = start_gates(pool, 3)
     assert [gate.thread for gate in again] == [gate.thread for gate in reversed(order)]
     for gate in again:
         gate.leave.set()
     assert all(each.result(PATIENCE) is None for each in done)
 
 
-def test_work_that_comes_one_by_one_is_one_threads(pool: ThreadPool) -> None:
+def test_sequential_work_stays_on_one_thread(pool: ThreadPool) -> None:
     names = set()
     for _ in range(20):
-        gates, [done] = begun(pool, 1)
+        gates, [done] = start_gates(pool, 1)
         gates[0].leave.set()
         done.result(PATIENCE)
         names.add(gates[0].thread)
-        rested(pool)
+        wait_until_idle(pool)
     assert len(names) == 1
 
 
-def test_what_finds_nobody_waits_its_turn(pool: ThreadPool) -> None:
-    gates, _ = begun(pool, 3)
+def test_work_waits_in_order_while_all_threads_are_busy(pool: ThreadPool) -> None:
+    gates, _ = start_gates(pool, 3)
     seen: list[int] = []
     later = [pool.submit(lambda n=n: seen.append(n)) for n in range(5)]  # type: ignore[misc]
     assert not any(each.done() for each in later)
@@ -85,8 +85,8 @@ def test_what_finds_nobody_waits_its_turn(pool: ThreadPool) -> None:
         gate.leave.set()
 
 
-def test_what_was_submitted_is_done_before_the_end(pool: ThreadPool) -> None:
-    gates, done = begun(pool, 3)
+def test_stop_completes_all_submitted_work(pool: ThreadPool) -> None:
+    gates, done = start_gates(pool, 3)
     done.append(pool.submit(lambda: None))
     stopping = threading.Thread(target=pool.stop)
     stopping.start()
@@ -101,27 +101,27 @@ def test_what_was_submitted_is_done_before_the_end(pool: ThreadPool) -> None:
     pool.stop()
 
 
-def test_work_that_fails_costs_no_thread(pool: ThreadPool) -> None:
+def test_failed_work_does_not_end_its_thread(pool: ThreadPool) -> None:
     def fail() -> None:
         raise SystemExit(5)
 
     for _ in range(5):
         with pytest.raises(SystemExit):
             pool.submit(fail).result(PATIENCE)
-    gates, _ = begun(pool, 3)
+    gates, _ = start_gates(pool, 3)
     for gate in gates:
         gate.leave.set()
 
 
-def test_what_is_urgent_waits_for_nothing_that_is_not() -> None:
+def test_urgent_work_does_not_wait_for_other_work() -> None:
     pool = ThreadPool(2, "pool", reserve=2)
-    gates, done = begun(pool, 2)
+    gates, done = start_gates(pool, 2)
     waiting = Gate()
     done.append(pool.submit(waiting))
     urgent = [Gate(), Gate()]
     done += [pool.submit(gate, urgent=True) for gate in urgent]
     assert all(gate.arrived.wait(PATIENCE) for gate in urgent)
-    # The reserve is not for what is not, however much of it there is.
+    # Work that is not urgent never runs on the reserved threads.
     urgent[0].leave.set()
     pool.submit(lambda: None, urgent=True).result(PATIENCE)
     assert not waiting.arrived.is_set()
@@ -134,9 +134,9 @@ def test_what_is_urgent_waits_for_nothing_that_is_not() -> None:
     assert all(each.done() for each in done)
 
 
-def test_what_is_urgent_goes_first() -> None:
+def test_urgent_work_goes_first() -> None:
     pool = ThreadPool(1, "pool", reserve=0)
-    [gate], _ = begun(pool, 1)
+    [gate], _ = start_gates(pool, 1)
     seen: list[str] = []
     done = [
         pool.submit(lambda name=name: seen.append(name), urgent=name == "urgent")  # type: ignore[misc]

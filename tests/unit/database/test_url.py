@@ -1,4 +1,4 @@
-"""Database URLs: what they name, and what is shown of them."""
+"""Database URLs: which are accepted, and what is shown of them."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from langgraph_runtime_sql.errors import BadDatabaseUrl
         "postgresql+psycopg://user:secret@host:5432/name?sslmode=require",
     ],
 )
-def test_postgres_is_known_by_all_its_names(url: str) -> None:
+def test_every_postgres_url_scheme_is_accepted(url: str) -> None:
     assert is_postgres(url)
     assert postgres_dsn(url) == "postgresql://user:secret@host:5432/name?sslmode=require"
     assert "secret" not in shown(url)
@@ -22,12 +22,12 @@ def test_postgres_is_known_by_all_its_names(url: str) -> None:
         database_path(url)
 
 
-def test_a_file_is_no_postgres() -> None:
+def test_sqlite_url_is_not_a_postgres_url() -> None:
     assert not is_postgres("sqlite:///data/app.db")
     assert shown("sqlite:///data/app.db") == "sqlite:///data/app.db"
 
 
-def test_a_url_that_is_none_is_refused_without_its_password() -> None:
+def test_invalid_url_is_refused_without_showing_its_password() -> None:
     with pytest.raises(BadDatabaseUrl) as refused:
         postgres_dsn("postgresql://user:secret@host:port/name")
     assert "secret" not in str(refused.value)

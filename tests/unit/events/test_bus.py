@@ -1,4 +1,4 @@
-"""The bus: order, replay without gap or repeat, control, upkeep."""
+"""The bus: order, replay without gaps or repeats, control messages, cleanup."""
 
 import asyncio
 import random
@@ -32,14 +32,14 @@ def _drain(subscription: Subscription) -> list[Event]:
     return found
 
 
-async def test_numbers_only_grow_and_never_repeat(local: LocalBus) -> None:
+async def test_event_numbers_increase_and_never_repeat(local: LocalBus) -> None:
     events = [local.publish(of_run("r", "t"), "values", b"{}") for _ in range(5_000)]
     orders = [event.order for event in events]
     assert orders == sorted(set(orders))
     assert len({event.id for event in events}) == len(events)
 
 
-async def test_numbers_grow_although_the_clock_goes_back(
+async def test_event_numbers_increase_when_the_clock_goes_back(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = local.publish(of_run("r", "t"), "values", b"")
@@ -47,7 +47,7 @@ async def test_numbers_grow_although_the_clock_goes_back(
     assert local.publish(of_run("r", "t"), "values", b"").order > first.order
 
 
-async def test_a_reader_gets_what_comes_after_it_and_nothing_of_another_run(
+async def test_reader_gets_only_later_events_of_its_own_run(
     local: LocalBus,
 ) -> None:
     local.publish(of_run("r", "t"), "values", b"before")
@@ -57,7 +57,7 @@ async def test_a_reader_gets_what_comes_after_it_and_nothing_of_another_run(
         assert [event.data for event in _drain(reader)] == [b"yes"]
 
 
-async def test_a_reader_may_wait_before_the_run_exists(local: LocalBus) -> None:
+async def test_reader_may_wait_before_the_run_exists(local: LocalBus) -> None:
     async with local.subscribe_run(of_run("r")) as reader:
         waiting = asyncio.ensure_future(reader.get(WAIT_SECONDS))
         await asyncio.sleep(0)
@@ -67,31 +67,31 @@ async def test_a_reader_may_wait_before_the_run_exists(local: LocalBus) -> None:
     assert event.data == b"x"
 
 
-async def test_no_event_within_the_time_is_none(local: LocalBus) -> None:
+async def test_reader_returns_none_on_timeout(local: LocalBus) -> None:
     async with local.subscribe_run(of_run("r")) as reader:
         assert await reader.get(0) is None
 
 
 @pytest.mark.parametrize("after", ["", "-", "-1"])
-async def test_the_beginning_has_several_names(local: LocalBus, after: str) -> None:
+async def test_start_of_a_stream_has_several_names(local: LocalBus, after: str) -> None:
     sent = [local.publish(of_run("r", "t"), "values", b"%d" % n, resumable=True) for n in range(3)]
     async with local.subscribe_run(of_run("r"), parse_order(after)) as reader:
         assert _drain(reader) == sent
 
 
 @pytest.mark.parametrize("garbage", ["abc", "1-x", "\u0661-x", "--", "1-2-3", "0x1"])
-def test_what_is_not_an_id_is_none(garbage: str) -> None:
+def test_invalid_event_id_is_parsed_as_none(garbage: str) -> None:
     assert parse_order(garbage) is None
 
 
-def test_a_bare_number_is_before_the_first_event_of_its_millisecond() -> None:
+def test_bare_number_sorts_before_the_first_event_of_its_millisecond() -> None:
     assert START < (5, -1) == parse_order("5") == parse_order(b"5-*") < (5, 0)
 
 
-async def test_replay_and_live_join_without_gap_or_repeat(
+async def test_replay_joins_live_events_without_gap_or_repeat(
     local: LocalBus, rng: random.Random
 ) -> None:
-    """Readers come at random moments while another thread publishes."""
+    """Readers subscribe at random times while another thread publishes."""
     total = 3_000
     publisher = threading.Thread(
         target=lambda: [
@@ -109,7 +109,7 @@ async def test_replay_and_live_join_without_gap_or_repeat(
         reader.close()
 
 
-async def test_a_thread_is_followed_through_all_its_runs(local: LocalBus) -> None:
+async def test_thread_reader_gets_events_of_all_its_runs(local: LocalBus) -> None:
     old = local.publish(of_run("r1", "t"), "values", b"1", resumable=True)
     state = local.publish_state(of_thread("t"), "state_update", b"2")
     async with local.subscribe_thread(of_thread("t"), START) as reader:
@@ -118,7 +118,7 @@ async def test_a_thread_is_followed_through_all_its_runs(local: LocalBus) -> Non
         assert [event.order for event in _drain(reader)] == [old.order, state.order, new.order]
 
 
-async def test_another_loop_is_woken(local: LocalBus) -> None:
+async def test_publishing_from_another_thread_wakes_the_reader(local: LocalBus) -> None:
     async with local.subscribe_run(of_run("r")) as reader:
         waiting = asyncio.ensure_future(reader.get(WAIT_SECONDS))
         await asyncio.sleep(0)
@@ -126,29 +126,29 @@ async def test_another_loop_is_woken(local: LocalBus) -> None:
         assert (await waiting) is not None
 
 
-async def test_a_control_message_waits_for_its_worker(local: LocalBus) -> None:
-    heard: list[Control] = []
+async def test_control_message_waits_for_its_worker(local: LocalBus) -> None:
+    received: list[Control] = []
     local.send_control("r", Control("interrupt", "early"))
-    forget = local.listen("r", heard.append)
+    forget = local.listen("r", received.append)
     local.send_control("r", Control("rollback", None))
     forget()
     local.send_control("r", Control("interrupt", "late"))
-    assert heard == [Control("interrupt", "early"), Control("rollback", None)]
+    assert received == [Control("interrupt", "early"), Control("rollback", None)]
 
 
-async def test_unheard_control_messages_are_bounded(
+async def test_undelivered_control_messages_are_bounded(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bus, "UNHEARD", 3)
     for number in range(10):
         local.send_control(str(number), Control("interrupt", None))
-    heard: list[Control] = []
+    received: list[Control] = []
     for number in range(10):
-        local.listen(str(number), heard.append)
-    assert len(heard) == 3
+        local.listen(str(number), received.append)
+    assert len(received) == 3
 
 
-async def test_the_end_is_told_once_and_the_run_is_no_longer_live(local: LocalBus) -> None:
+async def test_ended_run_sends_its_end_once_and_is_no_longer_live(local: LocalBus) -> None:
     local.run_started(of_run("r"), resumable=True)
     assert local.is_live("r")
     assert local.is_resumable("r")
@@ -159,7 +159,7 @@ async def test_the_end_is_told_once_and_the_run_is_no_longer_live(local: LocalBu
     assert not local.is_resumable("r")
 
 
-async def test_ended_streams_are_forgotten_and_live_ones_kept() -> None:
+async def test_expiry_removes_ended_streams_and_keeps_live_ones() -> None:
     local = LocalBus(keep_seconds=-1)
     for run in ("ended", "live"):
         local.publish(of_run(run, "t"), "values", b"x", resumable=True)
@@ -170,7 +170,7 @@ async def test_ended_streams_are_forgotten_and_live_ones_kept() -> None:
         assert [event.run_id for event in _drain(reader)] == ["live"]
 
 
-async def test_a_log_is_bounded(local: LocalBus, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_event_log_is_bounded(local: LocalBus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_log, "LOG_BYTES", 100)
     sent = [local.publish(of_run("r", "t"), "v", b"x" * 10, resumable=True) for _ in range(50)]
     async with local.subscribe_thread(of_thread("t"), START) as reader:
@@ -191,14 +191,14 @@ async def test_resuming_after_an_expired_event_reports_a_gap(
             first, *rest = _drain(reader)
             assert first.is_loss is reader.broken is not whole
             assert rest == sent[41 if whole else 40 :]
-    # Somebody who was here before has them still.
+    # A reader that was subscribed before still has all events.
     early = local.subscribe_run(of_run("q"))
     also = [local.publish(of_run("q", "t"), "v", b"x" * 10, resumable=True) for _ in range(50)]
     assert _drain(local.subscribe_run(of_run("q"), also[0].order, early)) == also[1:]
 
 
 @pytest.mark.parametrize("end", [False, True])
-async def test_a_reader_that_does_not_read_loses_what_waits_and_is_told_so(
+async def test_reader_that_does_not_read_loses_waiting_events_and_learns_of_it(
     monkeypatch: pytest.MonkeyPatch, end: bool
 ) -> None:
     monkeypatch.setattr(subscription, "WAITING_BYTES", 10_000)
@@ -219,13 +219,13 @@ async def test_a_reader_that_does_not_read_loses_what_waits_and_is_told_so(
             assert reader.broken
             assert found[0].is_loss
             assert [event.is_end for event in found[1:]] == [True] * end
-        # Whoever goes on from there is told of it, too.
+        # A reader that continues from this one learns of the loss, too.
         begun = here.subscribe_run(of_run("r"), START, slow)
         assert begun.broken
         assert _drain(begun)[0].is_loss
 
 
-async def test_a_single_event_may_be_larger_than_what_may_wait(
+async def test_single_event_may_exceed_the_waiting_limit(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscription, "WAITING_BYTES", 100)
@@ -245,12 +245,12 @@ async def test_reading_a_run_whose_beginning_is_lost_reports_a_gap(
         first, *rest = _drain(reader)
         assert first.is_loss
         assert rest == sent[-10:]
-    # A thread has no beginning that somebody could ask for: logs of its runs expire.
+    # A thread has no fixed start: the logs of its runs expire.
     async with local.subscribe_thread(of_thread("t"), START) as reader:
         assert _drain(reader) == sent[-10:]
 
 
-async def test_what_was_kept_may_be_more_than_what_may_wait(
+async def test_replayed_events_may_exceed_the_waiting_limit(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscription, "WAITING_BYTES", 1_000)
@@ -272,7 +272,7 @@ async def test_eviction_frees_room_for_several_entries(
     assert local._logs.size > 900 - 2 * 14
 
 
-async def test_all_logs_together_are_bounded(
+async def test_total_size_of_all_logs_is_bounded(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_log, "ALL_LOGS_BYTES", 100)
@@ -283,7 +283,7 @@ async def test_all_logs_together_are_bounded(
         assert {event.run_id for event in _drain(reader)} == {"second", "third"}
 
 
-async def test_readers_leave_nothing_behind(local: LocalBus) -> None:
+async def test_closed_readers_leave_nothing_behind(local: LocalBus) -> None:
     for number in range(100):
         async with (
             local.subscribe_run(of_run(str(number))),
@@ -294,8 +294,8 @@ async def test_readers_leave_nothing_behind(local: LocalBus) -> None:
     assert not local._by_thread
 
 
-async def test_of_a_run_that_another_goes_on_with_the_end_is_not_waited_for() -> None:
-    """Where it is heard of by chance only, the database is asked."""
+async def test_run_released_to_other_processes_is_not_live_on_redis() -> None:
+    """Another process may end the run, so readers ask the database for its end."""
     here = RedisBus("redis://127.0.0.1:1/0")
     here.run_started(of_run("r"), resumable=True)
     assert here.is_live("r")
@@ -303,7 +303,7 @@ async def test_of_a_run_that_another_goes_on_with_the_end_is_not_waited_for() ->
     assert not here.is_live("r")
 
 
-async def test_a_run_that_nobody_else_can_take_is_live_between_its_attempts(
+async def test_run_stays_live_between_attempts_on_the_local_bus(
     local: LocalBus,
 ) -> None:
     local.run_started(of_run("r"), resumable=True)
@@ -311,27 +311,27 @@ async def test_a_run_that_nobody_else_can_take_is_live_between_its_attempts(
     assert local.is_live("r")
 
 
-def _of_thread(number: int) -> Event:
+def _thread_event(number: int) -> Event:
     return Event((number, 0), "r", "values", b"%d" % number, True)
 
 
-async def test_who_has_a_later_event_of_a_thread_is_told_of_an_earlier_one() -> None:
-    """Whoever goes on after the later one would miss it."""
+async def test_thread_reader_breaks_when_an_earlier_event_arrives_late() -> None:
+    """A client that resumes after the later event would miss the earlier one."""
     reader = ThreadSubscription(lambda _: None)
     for number in (1, 3, 4):
-        reader.push(_of_thread(number))
+        reader.push(_thread_event(number))
     assert [event.data for event in reader.waiting()] == [b"1", b"3", b"4"]
-    reader.push(_of_thread(2))
+    reader.push(_thread_event(2))
     assert reader.broken
     assert reader.waiting()[-1].is_loss
 
 
-async def test_what_is_told_again_is_sorted_first() -> None:
+async def test_republished_events_are_sorted_before_delivery() -> None:
     reader = ThreadSubscription(lambda _: None)
-    reader.push(_of_thread(1))
+    reader.push(_thread_event(1))
     reader.hold(WAIT_SECONDS)
     for number in (4, 2, 3):
-        reader.push(_of_thread(number))
+        reader.push(_thread_event(number))
     assert reader.holds
     assert [event.data for event in reader.waiting()] == [b"1"]
     reader._release()
@@ -341,16 +341,18 @@ async def test_what_is_told_again_is_sorted_first() -> None:
     reader.close()
 
 
-async def test_who_resumes_a_thread_has_what_was_kept_and_what_came_meanwhile() -> None:
+async def test_resumed_thread_reader_joins_kept_and_new_events() -> None:
     reader = ThreadSubscription(lambda _: None)
     reader.resumes()
     for number in (4, 5):
-        reader.push(_of_thread(number))
-    kept = [Kept((number, 0), (number, 0), _of_thread(number), number == 1) for number in (2, 1, 3)]
+        reader.push(_thread_event(number))
+    kept = [
+        Kept((number, 0), (number, 0), _thread_event(number), number == 1) for number in (2, 1, 3)
+    ]
     reader.resume((1, 0), kept, (3, 0))
     assert [event.data for event in reader.waiting()] == [b"2", b"3", b"4", b"5"]
     for number in (3, 6):
-        reader.push(_of_thread(number))
+        reader.push(_thread_event(number))
     assert [event.data for event in reader.waiting()][4:] == [b"6"]
     assert not reader.broken
 

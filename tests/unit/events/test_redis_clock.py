@@ -1,4 +1,4 @@
-"""The clock of Redis, as a process learns it: the answer that came quickest counts."""
+"""The clock of Redis as a process learns it: the fastest answer counts."""
 
 import pytest
 from redis.exceptions import ConnectionError
@@ -11,7 +11,7 @@ AHEAD = 5_000 * MILLISECOND
 
 
 class Clock:
-    """A clock that goes on only while Redis is asked, so long there and so long back."""
+    """A clock that advances only while Redis is asked, by the given times there and back."""
 
     def __init__(self) -> None:
         self.now = 10**18
@@ -41,7 +41,7 @@ async def learn(link: Link, clock: Clock, *ways: tuple[int, int]) -> None:
     assert clock.ways == []
 
 
-async def test_a_slow_answer_does_not_count(clock: Clock) -> None:
+async def test_slow_clock_answer_does_not_count(clock: Clock) -> None:
     link = Link("redis://127.0.0.1:1", "p")
     await learn(link, clock, (0, 600), (1, 1), (400, 0))
     assert link.skew == AHEAD
@@ -49,7 +49,7 @@ async def test_a_slow_answer_does_not_count(clock: Clock) -> None:
     assert link.skew == AHEAD
 
 
-async def test_an_old_answer_counts_for_less(clock: Clock) -> None:
+async def test_older_clock_answer_counts_for_less(clock: Clock) -> None:
     link = Link("redis://127.0.0.1:1", "p")
     await learn(link, clock, *[(0, 2)] * 3)
     before = link.skew
@@ -58,7 +58,7 @@ async def test_an_old_answer_counts_for_less(clock: Clock) -> None:
     assert link.skew < before
 
 
-async def test_another_redis_is_asked_anew(clock: Clock) -> None:
+async def test_reconnecting_measures_the_clock_again(clock: Clock) -> None:
     link = Link("redis://127.0.0.1:1", "p")
     await learn(link, clock, *[(0, 0)] * 3)
     await link.failed("reader", ConnectionError("gone"))

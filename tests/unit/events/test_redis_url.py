@@ -1,4 +1,4 @@
-"""Redis URLs and prefixes: what is understood, what is refused, and that no password is shown."""
+"""Redis URLs and prefixes: which are accepted or refused, and that no password is shown."""
 
 import pytest
 
@@ -20,13 +20,13 @@ from threadhold.platform import LangGraphPlatform
         "unix://user:secret@/run/redis.sock",
     ],
 )
-def test_one_server_is_understood(url: str) -> None:
+def test_url_of_a_single_server_is_accepted(url: str) -> None:
     check_url(url)
     assert "secret" not in shown(url)
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("", "form"),
         ("localhost:6379", "form"),
@@ -48,8 +48,8 @@ def test_one_server_is_understood(url: str) -> None:
         ("redis://user:secret@one:6379,two:6379/0", "several"),
     ],
 )
-def test_others_are_refused_without_showing_them(url: str, said: str) -> None:
-    with pytest.raises(BadRedis, match=said) as refused:
+def test_unsupported_url_is_refused_without_showing_its_password(url: str, message: str) -> None:
+    with pytest.raises(BadRedis, match=message) as refused:
         check_url(url)
     error: BaseException | None = refused.value
     assert "secret" not in str(error)
@@ -57,25 +57,25 @@ def test_others_are_refused_without_showing_them(url: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["app", "threadhold:blue", "a" * 64, "A-1_b.c:d"])
-def test_a_prefix_is_a_name(prefix: str) -> None:
+def test_plain_name_is_accepted_as_prefix(prefix: str) -> None:
     check_prefix(prefix)
 
 
 @pytest.mark.parametrize("prefix", ["", "*", "a b", "{a}", "a\n", "é", "a" * 65, ":a", "a?"])
-def test_a_prefix_is_no_pattern(prefix: str) -> None:
+def test_invalid_prefix_is_refused(prefix: str) -> None:
     with pytest.raises(BadRedis, match="prefix"):
         check_prefix(prefix)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"redis_url": "redis://user:secret@cache:x/0"}, "understood"),
         ({"redis_url": "redis://user:secret@cache/0", "redis_prefix": "*"}, "prefix"),
     ],
 )
-def test_a_platform_is_not_made_with_them(options: dict[str, str], said: str) -> None:
-    with pytest.raises(BadRedis, match=said) as refused:
+def test_platform_refuses_invalid_redis_options(options: dict[str, str], message: str) -> None:
+    with pytest.raises(BadRedis, match=message) as refused:
         LangGraphPlatform(
             {"graphs": {"a": "some.module:graph"}}, database_url="postgresql://host/app", **options
         )  # type: ignore[arg-type]

@@ -214,7 +214,7 @@ def test_keys_of_other_algorithms_are_ignored() -> None:
     assert set(parse(everything, frozenset(["ES256"]))) == {"ES256"}
 
 
-# --- over http, and from files ----------------------------------------------
+# --- keys over HTTP and from files ------------------------------------------
 
 
 def test_fetch_returns_the_document() -> None:

@@ -25,7 +25,7 @@ def thread(name: str, days: float = 0, **metadata: Any) -> dict[str, Any]:
     return {"thread_id": name, "updated_at": NOW - timedelta(days=days), "metadata": metadata}
 
 
-def test_settings_have_the_specified_defaults() -> None:
+def test_thread_settings_have_the_specified_defaults() -> None:
     found = settings()
     assert found.thread_policy_agents == ("icp_finder",)
     assert found.single_thread_per_context is True
@@ -63,7 +63,7 @@ def test_invalid_settings_are_rejected(wrong: dict[str, Any]) -> None:
         settings(**wrong)
 
 
-def test_settings_survive_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thread_settings_survive_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     given = settings(thread_policy_agents=("a", "b"), auto_archive_stale_locked=False)
     for name, value in given.environment().items():
         monkeypatch.setenv(name, value)

@@ -1,4 +1,4 @@
-"""The form in which rows of two databases are compared."""
+"""The canonical form in which rows of two databases are compared."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
@@ -23,7 +23,7 @@ documents = st.recursive(
 
 
 @given(documents)
-def test_how_a_document_is_written_does_not_matter(document: Any) -> None:
+def test_digest_does_not_depend_on_the_spelling(document: Any) -> None:
     plain = Json(json.dumps(document))
     other = Json(json.dumps(document, indent=1, ensure_ascii=False, sort_keys=True))
     assert digest([plain]) == digest([other])
@@ -41,7 +41,7 @@ def test_how_a_document_is_written_does_not_matter(document: Any) -> None:
         ('"\\u00e9"', '"é"'),
     ],
 )
-def test_the_same_value(here: str, there: str) -> None:
+def test_equal_values_have_equal_digests(here: str, there: str) -> None:
     assert digest([Json(here)]) == digest([Json(there)])
 
 
@@ -60,38 +60,38 @@ def test_the_same_value(here: str, there: str) -> None:
         (0.5, "0.5"),
     ],
 )
-def test_another_value(here: Any, there: Any) -> None:
+def test_different_values_have_different_digests(here: Any, there: Any) -> None:
     assert digest([here]) != digest([there])
 
 
-def test_where_a_value_ends_matters() -> None:
+def test_digest_depends_on_where_a_value_ends() -> None:
     assert digest(["ab", "c"]) != digest(["a", "bc"])
     assert digest(["a", None]) != digest(["a"])
 
 
-def test_types_that_both_drivers_give() -> None:
-    moment = datetime(2024, 1, 1, 12, tzinfo=UTC)
-    elsewhere = moment.astimezone(timezone(timedelta(hours=8)))
-    assert digest([moment]) == digest([elsewhere])
-    assert digest([moment]) != digest([moment + timedelta(microseconds=1)])
+def test_equal_driver_values_have_equal_digests() -> None:
+    time = datetime(2024, 1, 1, 12, tzinfo=UTC)
+    in_singapore = time.astimezone(timezone(timedelta(hours=8)))
+    assert digest([time]) == digest([in_singapore])
+    assert digest([time]) != digest([time + timedelta(microseconds=1)])
     assert digest([True, 2, UUID(int=1)]) == digest([1, 2.0, UUID(int=1)])
 
 
 @pytest.mark.parametrize("document", ["{", "NaN", "[Infinity]", "1e99999", "", "[" * 100_000])
-def test_what_is_no_document(document: str) -> None:
+def test_invalid_json_is_refused(document: str) -> None:
     with pytest.raises(Unstorable):
         loads(document)
 
 
 @pytest.mark.parametrize("document", ['"\\u0000"', '{"a\\u0000": 1}', '[["\\ud800"]]'])
-def test_characters_that_postgres_has_no_form_for(document: str) -> None:
+def test_characters_that_postgres_cannot_store_are_refused(document: str) -> None:
     with pytest.raises(Unstorable):
         check_json(loads(document))
     check_json(loads(document.replace("\\u", "\\\\u")))
 
 
 @given(st.lists(st.binary(min_size=16, max_size=16)), st.randoms())
-def test_a_checksum_does_not_depend_on_the_order(digests: list[bytes], random: Any) -> None:
+def test_checksum_does_not_depend_on_the_order(digests: list[bytes], random: Any) -> None:
     def summed(each: list[bytes]) -> tuple[int, str]:
         checksum = Checksum()
         for one in each:

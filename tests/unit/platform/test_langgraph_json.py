@@ -1,4 +1,4 @@
-"""Reading a langgraph.json, and the environment that is made of it."""
+"""Reading a langgraph.json, and the environment made from it."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from threadhold.environment import STUDIO_ORIGINS, Environment, environment
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder with a graph, an auth object and a package of its own."""
+    """Make a project folder with a graph, an auth object and a package."""
     for name in ("graph.py", "auth.py", "hooks.py", "embed.py", "lib/helper.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("graph = auth = policy = embed = None\n")
@@ -39,14 +39,14 @@ def variables(config: ConfigFile, **changes: Any) -> Environment:
 
 
 def section(name: str, config: ConfigFile, **changes: Any) -> dict[str, Any]:
-    """A JSON variable, parsed."""
+    """Parse one JSON variable of the environment."""
     value = variables(config, **changes)[name]
     assert value is not None
     parsed: dict[str, Any] = json.loads(value)
     return parsed
 
 
-def test_paths_count_from_the_file_not_from_the_working_directory(
+def test_paths_are_relative_to_the_config_file(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(
@@ -70,7 +70,7 @@ def test_paths_count_from_the_file_not_from_the_working_directory(
     assert config.import_paths == (project, project / "lib")
 
 
-def test_modules_and_embedding_models_stay_as_they_are(project: Path) -> None:
+def test_module_and_embedding_model_names_stay_unchanged(project: Path) -> None:
     path = write(
         project,
         graphs={"a": "my.package:graph"},
@@ -81,7 +81,7 @@ def test_modules_and_embedding_models_stay_as_they_are(project: Path) -> None:
     assert config.sections["store"]["index"]["embed"] == "openai:text-embedding-3-small"
 
 
-def test_a_mapping_counts_from_the_working_directory(
+def test_paths_of_a_mapping_are_relative_to_the_working_directory(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project)
@@ -120,7 +120,7 @@ def test_a_mapping_counts_from_the_working_directory(
         ({"encryption": {"path": "./auth.py:auth"}}, "encryption"),
     ],
 )
-def test_what_cannot_be_served_is_refused_by_file_and_key(
+def test_invalid_config_is_refused_with_file_and_key(
     project: Path, content: dict[str, Any], key: str
 ) -> None:
     path = write(project, **content)
@@ -130,19 +130,19 @@ def test_what_cannot_be_served_is_refused_by_file_and_key(
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "null", '"x"', "\xff", "[" * 100_000])
-def test_a_file_that_holds_no_object_is_refused_by_name(project: Path, text: str) -> None:
+def test_file_without_a_json_object_is_refused_by_name(project: Path, text: str) -> None:
     path = project / "langgraph.json"
     path.write_text(text, encoding="latin-1")
     with pytest.raises(ConfigError, match=str(path)):
         read_config(path)
 
 
-def test_a_missing_file_is_refused_by_name(project: Path) -> None:
+def test_missing_config_file_is_refused_by_name(project: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.json: no such file"):
         read_config(project / "nowhere.json")
 
 
-def test_env_is_a_mapping_or_a_file_and_a_missing_file_is_no_error(project: Path) -> None:
+def test_env_may_be_a_mapping_or_a_possibly_missing_file(project: Path) -> None:
     assert read_config(write(project, env={"A": "x", "B": 2, "C": True})).env == {
         "A": "x",
         "B": "2",
@@ -153,7 +153,7 @@ def test_env_is_a_mapping_or_a_file_and_a_missing_file_is_no_error(project: Path
     assert read_config(write(project, env=".env")).env == {"A": "x y", "B": "2"}
 
 
-def test_what_would_open_the_server_is_set_or_unset_whatever_the_project_says(
+def test_project_cannot_override_security_variables(
     project: Path,
 ) -> None:
     path = write(project, auth={"path": "./auth.py:auth", "disable_studio_auth": False})
@@ -170,7 +170,7 @@ def test_what_would_open_the_server_is_set_or_unset_whatever_the_project_says(
     assert section("LANGGRAPH_HTTP", config)["cors"]["allow_origins"] == []
 
 
-def test_studio_is_let_in_only_where_it_is_asked_for(project: Path) -> None:
+def test_studio_origins_are_allowed_only_on_request(project: Path) -> None:
     config = read_config(write(project, http={"cors": {"allow_origins": ["https://a.example"]}}))
     closed = section("LANGGRAPH_HTTP", config)["cors"]
     assert closed["allow_origins"] == ["https://a.example"]
@@ -179,13 +179,13 @@ def test_studio_is_let_in_only_where_it_is_asked_for(project: Path) -> None:
     assert open_["allow_origins"] == ["https://a.example", *STUDIO_ORIGINS]
 
 
-def test_an_argument_is_stronger_than_the_projects_cors(project: Path) -> None:
+def test_cors_argument_overrides_the_project(project: Path) -> None:
     config = read_config(write(project, http={"cors": {"allow_origins": ["https://a.example"]}}))
     cors = section("LANGGRAPH_HTTP", config, cors={"allow_origins": ["https://b.example"]})["cors"]
     assert cors["allow_origins"] == ["https://b.example"]
 
 
-def test_webhooks_go_to_public_https_unless_the_project_says_otherwise(project: Path) -> None:
+def test_webhooks_need_public_https_by_default(project: Path) -> None:
     config = read_config(write(project))
     closed = {"require_https": True, "disable_private_ips": True, "disable_loopback": True}
     assert section("LANGGRAPH_WEBHOOKS", config)["url"] == closed
@@ -195,8 +195,11 @@ def test_webhooks_go_to_public_https_unless_the_project_says_otherwise(project: 
         "disable_private_ips": False,
         "disable_loopback": True,
     }
-    said = read_config(write(project, webhooks={"url": {"require_https": False}}))
-    assert section("LANGGRAPH_WEBHOOKS", said)["url"] == {**closed, "require_https": False}
+    config_with_url = read_config(write(project, webhooks={"url": {"require_https": False}}))
+    assert section("LANGGRAPH_WEBHOOKS", config_with_url)["url"] == {
+        **closed,
+        "require_https": False,
+    }
 
 
 @pytest.mark.parametrize(
@@ -210,9 +213,7 @@ def test_webhooks_go_to_public_https_unless_the_project_says_otherwise(project: 
         ({"checkpointer": {"serde": True}}, "checkpointer.serde"),
     ],
 )
-def test_sections_that_are_unsafe_are_refused(
-    project: Path, content: dict[str, Any], key: str
-) -> None:
+def test_unsafe_sections_are_refused(project: Path, content: dict[str, Any], key: str) -> None:
     config = read_config(write(project, **content))
     with pytest.raises(ConfigError, match=key):
         variables(config)

@@ -1,4 +1,4 @@
-"""The cheaper forms do what the functions they stand for do."""
+"""Waiting for work until a stop event is set."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ class Stop(asyncio.Event):
 
 
 class Interrupted(Exception):
-    """Why the work is stopped."""
+    """The reason for which the work is stopped."""
 
 
 async def _forever(seen: list[str]) -> None:
@@ -33,13 +33,13 @@ async def _forever(seen: list[str]) -> None:
         raise
 
 
-async def test_the_result_comes_through_and_nothing_is_left_waiting() -> None:
+async def test_result_is_returned_and_no_waiter_remains() -> None:
     stop = Stop()
     assert await wait_unless_stopped(asyncio.sleep(0, "done"), stop) == "done"
     assert not stop._waiters
 
 
-async def test_an_error_of_the_work_comes_through() -> None:
+async def test_error_of_the_work_is_raised() -> None:
     async def fail() -> None:
         raise KeyError("x")
 
@@ -47,18 +47,18 @@ async def test_an_error_of_the_work_comes_through() -> None:
         await wait_unless_stopped(fail(), Stop())
 
 
-async def test_stopping_cancels_the_work_and_gives_the_reason() -> None:
+async def test_stopping_cancels_the_work_and_raises_the_reason() -> None:
     stop, seen = Stop(), list[str]()
     asyncio.get_running_loop().call_soon(stop.set, Interrupted("why"))
     with pytest.raises(Interrupted, match="why"):
         async with asyncio.timeout(WAIT_SECONDS):
             await wait_unless_stopped(_forever(seen), stop)
     assert seen == ["cancelled"]
-    # The task itself goes on.
+    # The calling task itself is not cancelled.
     assert await asyncio.sleep(0, "alive") == "alive"
 
 
-async def test_stopped_before_it_begins() -> None:
+async def test_stop_before_the_start_skips_the_work() -> None:
     stop, seen = Stop(), list[str]()
     stop.set(Interrupted())
     with pytest.raises(Interrupted):
@@ -66,7 +66,7 @@ async def test_stopped_before_it_begins() -> None:
     assert seen == []
 
 
-async def test_stopped_before_the_next_of_a_generator() -> None:
+async def test_stop_before_the_next_value_skips_the_generator() -> None:
     async def numbers() -> AsyncIterator[int]:
         yield 1
 
@@ -78,7 +78,7 @@ async def test_stopped_before_the_next_of_a_generator() -> None:
     await generator.aclose()  # type: ignore[attr-defined]
 
 
-async def test_being_cancelled_from_outside_stays_a_cancellation() -> None:
+async def test_outside_cancellation_stays_a_cancellation() -> None:
     stop, seen = Stop(), list[str]()
     task = asyncio.ensure_future(wait_unless_stopped(_forever(seen), stop))
     await asyncio.sleep(0)
@@ -89,7 +89,7 @@ async def test_being_cancelled_from_outside_stays_a_cancellation() -> None:
     assert not stop._waiters
 
 
-async def test_stopping_after_the_result_is_not_felt() -> None:
+async def test_stop_together_with_the_result_returns_the_result() -> None:
     stop = Stop()
 
     async def finish() -> str:
@@ -100,7 +100,7 @@ async def test_stopping_after_the_result_is_not_felt() -> None:
     assert await asyncio.sleep(0, "alive") == "alive"
 
 
-async def test_what_langgraph_still_has_to_finish_is_awaited() -> None:
+async def test_future_in_a_cancellation_is_awaited() -> None:
     finished = asyncio.get_running_loop().create_future()
 
     async def leave() -> None:

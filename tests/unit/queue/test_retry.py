@@ -12,7 +12,7 @@ from langgraph_runtime_sql.retry import retry_db
 
 
 class Handler:
-    """Fails so many times, then answers."""
+    """A handler that raises the given errors in order, then answers."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
@@ -33,7 +33,7 @@ def wrapped(handler: Handler) -> Callable[..., Awaitable[str]]:
     return retry_db(endpoint)
 
 
-async def test_a_busy_database_is_asked_three_times() -> None:
+async def test_busy_database_is_tried_three_times() -> None:
     handler = Handler(DatabaseBusy(), DatabaseBusy())
     assert await wrapped(handler)() == "answer"
     assert handler.calls == 3
@@ -46,8 +46,8 @@ async def test_a_busy_database_is_asked_three_times() -> None:
 @pytest.mark.parametrize(
     "error", [DatabaseOverloaded(), ValueError("no"), sqlite3.OperationalError("locked")]
 )
-async def test_other_errors_are_not_repeated(error: Exception) -> None:
-    """A driver's error may be a graph's own, or come after a commit."""
+async def test_request_is_not_repeated_after_other_errors(error: Exception) -> None:
+    """A driver's error may come from a graph, or may follow a commit."""
     handler = Handler(error)
     with pytest.raises(type(error)):
         await wrapped(handler)()
@@ -59,7 +59,7 @@ def test_only_our_own_errors_are_retriable_or_overload() -> None:
         assert error.__module__ == "langgraph_runtime_sql.errors"
 
 
-def test_a_route_keeps_its_name_and_documentation() -> None:
+def test_wrapped_route_keeps_its_name_and_documentation() -> None:
     endpoint = wrapped(Handler())
     assert endpoint.__name__ == "endpoint"
     assert inspect.isfunction(endpoint)

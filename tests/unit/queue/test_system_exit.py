@@ -1,4 +1,4 @@
-"""`sys.exit` in a run: it fails what the run does, and leaves the loop alone."""
+"""`sys.exit` in a run: it fails the run and does not stop the event loop."""
 
 import asyncio
 import sys
@@ -48,7 +48,7 @@ def graph_of(*nodes: Any) -> Any:
 
 
 async def in_a_run(work: Any) -> Any:
-    """The result of a coroutine in a task of a run."""
+    """Return the result of a coroutine that runs in the task of a run."""
     token = request_context.claim.set(Claim("run", 1, None, 0.0, "owner"))
     try:
         return await asyncio.create_task(work)
@@ -70,13 +70,13 @@ async def guarded() -> AsyncIterator[None]:
     [(waits,), (blocks,), (gathers,), (inside,), (waits, blocks)],
     ids=["loop", "thread", "gathered", "subgraph", "both"],
 )
-async def test_a_node_that_exits_fails_its_run(nodes: tuple[Any, ...]) -> None:
+async def test_node_that_exits_fails_its_run(nodes: tuple[Any, ...]) -> None:
     with pytest.raises(GraphExited, match=r"sys\.exit") as raised:
         await in_a_run(graph_of(*nodes).ainvoke({"value": 1}))
     assert isinstance(raised.value.__cause__, SystemExit)
 
 
-async def test_one_in_a_loop_of_its_own_leaves_that_to_the_next() -> None:
+async def test_exit_in_an_isolated_loop_leaves_the_loop_usable() -> None:
     loops = IsolatedLoops(1)
     try:
         with pytest.raises(GraphExited):
@@ -87,8 +87,8 @@ async def test_one_in_a_loop_of_its_own_leaves_that_to_the_next() -> None:
 
 
 @pytest.mark.usefixtures("guarded")
-async def test_a_task_that_is_cancelled_before_it_begins_is_cancelled() -> None:
-    """Python warns of a coroutine that nobody awaits, and a warning is an error here."""
+async def test_task_cancelled_before_its_start_is_cancelled() -> None:
+    """Python warns of a coroutine that is never awaited, and a warning fails the test."""
 
     async def begin() -> None:
         task = asyncio.create_task(waits({"value": 1}))
@@ -100,7 +100,7 @@ async def test_a_task_that_is_cancelled_before_it_begins_is_cancelled() -> None:
 
 
 @pytest.mark.usefixtures("guarded")
-async def test_results_errors_and_cancellation_pass() -> None:
+async def test_results_errors_and_cancellation_pass_unchanged() -> None:
     async def fails() -> None:
         raise KeyError("cause")
 

@@ -1,4 +1,4 @@
-"""The checker of histories: what is well passes, and each kind of harm is found."""
+"""The checker of histories: a good history passes, and each kind of violation is found."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +18,7 @@ LIMIT = 3
 
 
 class Made:
-    """A history that is made up: one thread, `t`, on which runs follow each other."""
+    """A constructed history: one thread, `t`, and the runs on it in order."""
 
     def __init__(self) -> None:
         self.history: list[Operation] = []
@@ -28,11 +28,11 @@ class Made:
         self.log: list[str] = []
         self.items: dict[str, int] = {}
         self.metadata: dict[str, Any] = {}
-        self.moment = 0.0
+        self.clock = 0.0
 
     def tick(self) -> float:
-        self.moment += 1.0
-        return self.moment
+        self.clock += 1.0
+        return self.clock
 
     def ask(self, kind: str, outcome: Any = "ok", **about: Any) -> Operation:
         answer = about.pop("answer", {})
@@ -82,13 +82,13 @@ class Made:
         self.runs[run] = Run(run, "t", status, f"tag-{run}", attempt)
 
     def live(self, run: str, count: int = 2) -> None:
-        """A run from its creation to its end."""
+        """Record a run from its creation to its end."""
         self.create(run, count)
         self.work(run, range(count))
         self.end(run)
 
     def update(self, entry: str) -> None:
-        """A state that a client writes."""
+        """Record a state update by a client."""
         asked = self.ask("state", thread="t", entry=entry)
         number, at = len(self.changes) + 1, asked.begun + 0.5
         self.changes.append(Change(number, at, P1, "checkpoint", "t"))
@@ -99,7 +99,7 @@ class Made:
         self.ask("stream", thread="t", run=run, after=after, answer=answer)
 
     def watch(self, *events: Any, session: str = "s", after: str = "") -> None:
-        """A piece of what somebody was sent who followed the thread."""
+        """Record some of the events that a follower of the thread received."""
         answer = {"events": [list(event) for event in events]}
         self.ask("watch", thread="t", session=session, after=after, answer=answer)
 
@@ -114,7 +114,7 @@ class Made:
 def sent(
     order: int, n: int, attempt: int = 1, pid: int = 101, run: str = "a", step: int = 0
 ) -> Any:
-    """An event of a stream."""
+    """Make an event of a stream."""
     data = {"n": n, "attempt": attempt, "pid": pid, "run": run, "step": step}
     return (f"{order}-0", "custom", data)
 
@@ -123,17 +123,17 @@ LOSS = (None, "error", {"error": "EventsLost"})
 
 
 def result(*log: str) -> Any:
-    """The last event of a stream that has lost others."""
+    """Make the last event of a stream that has lost others."""
     return (None, "values", {"log": log})
 
 
 def promises(evidence: Evidence) -> set[str]:
-    """The promises that are broken."""
+    """Return the promises that are broken."""
     return {violation.promise for violation in check(evidence)}
 
 
 def good() -> Made:
-    """Two runs, one of which was taken over, and a bit of everything."""
+    """Make a valid history: two runs, one of them taken over, and one of every other operation."""
     made = Made()
     made.ask("thread", thread="t")
     made.live("a")
@@ -154,15 +154,15 @@ def good() -> Made:
     return made
 
 
-def test_a_good_history_is_good() -> None:
+def test_good_history_has_no_violation() -> None:
     assert check(good().evidence()) == []
 
 
-def test_nothing_at_all_is_good() -> None:
+def test_empty_history_has_no_violation() -> None:
     assert check(Evidence()) == []
 
 
-# --- every kind of harm
+# --- every kind of violation
 
 
 def lost_run(made: Made) -> None:
@@ -240,7 +240,7 @@ def nothing_to_cancel(made: Made) -> None:
 
 
 def busy_without_a_run(made: Made) -> None:
-    made.moment += 60.0
+    made.clock += 60.0
     made.ask("state", "fail", thread="t", entry="v:update", answer={"status": 409})
 
 
@@ -394,7 +394,7 @@ def state_beside_a_run(made: Made) -> None:
     made.end("c")
 
 
-def told_by_who_was_superseded(made: Made) -> None:
+def event_of_a_superseded_attempt(made: Made) -> None:
     made.steps.append(Step("b", 1, 101, 1, made.tick()))
     made.stream("b", sent(1, 0, run="b"), sent(2, 1, run="b", step=1), closed=False)
 
@@ -409,7 +409,7 @@ FENCE: list[Callable[[Made], None]] = [
     ended_run_that_is_removed,
     write_on_a_thread_at_rest,
     state_beside_a_run,
-    told_by_who_was_superseded,
+    event_of_a_superseded_attempt,
 ]
 
 
@@ -464,15 +464,15 @@ def still_running(made: Made) -> None:
     made.runs["c"] = Run("c", "t", "pending", "tag-c")
 
 
-def hung(made: Made) -> None:
+def hanging_request(made: Made) -> None:
     made.ask("item", "info", key="other", value=1, answer={"hung": True})
 
 
-def broken(made: Made) -> None:
+def server_error(made: Made) -> None:
     made.ask("item", "info", key="other", value=1, answer={"status": 500})
 
 
-END: list[Callable[[Made], None]] = [still_running, hung, broken]
+END: list[Callable[[Made], None]] = [still_running, hanging_request, server_error]
 
 
 def gap(made: Made) -> None:
@@ -609,23 +609,23 @@ HARMS = {
     [(promise, harm) for promise, harms in HARMS.items() for harm in harms],
     ids=lambda each: getattr(each, "__name__", ""),
 )
-def test_each_harm_is_found(promise: str, harm: Callable[[Made], None]) -> None:
+def test_each_violation_is_found(promise: str, harm: Callable[[Made], None]) -> None:
     made = good()
     harm(made)
     assert promise in promises(made.evidence())
 
 
-def test_a_thread_that_stays_busy_and_a_server_that_dies_are_found() -> None:
+def test_busy_thread_and_dead_server_are_found() -> None:
     made = good()
     busy = {"t": Thread("busy", made.metadata, tuple(made.log))}
     assert promises(made.evidence(threads=busy)) == {"everything ends"}
     assert promises(made.evidence(deaths=["server 1 died"])) == {"everything ends"}
 
 
-# --- what is no harm
+# --- histories without a violation
 
 
-def test_what_nobody_knows_of_may_have_happened_or_not() -> None:
+def test_unanswered_write_may_have_happened_or_not() -> None:
     for happened in (True, False):
         made = good()
         made.ask("item", "info", key="k", value=3)
@@ -637,7 +637,7 @@ def test_what_nobody_knows_of_may_have_happened_or_not() -> None:
         assert check(made.evidence()) == []
 
 
-def test_a_run_that_was_undone_may_be_gone_with_its_steps() -> None:
+def test_rolled_back_run_may_be_gone_with_its_steps() -> None:
     made = good()
     made.create("c")
     made.ask("cancel", thread="t", run="c", action="rollback")
@@ -645,7 +645,7 @@ def test_a_run_that_was_undone_may_be_gone_with_its_steps() -> None:
     assert check(made.evidence()) == []
 
 
-def test_a_run_in_whose_way_another_came_may_be_gone_with_its_steps() -> None:
+def test_run_replaced_by_a_rollback_run_may_be_gone() -> None:
     made = good()
     made.create("c")
     made.change("d", None, "pending", strategy="rollback")
@@ -655,7 +655,7 @@ def test_a_run_in_whose_way_another_came_may_be_gone_with_its_steps() -> None:
     assert check(made.evidence()) == []
 
 
-def test_what_is_gone_or_busy_may_be_refused() -> None:
+def test_requests_for_missing_or_busy_objects_may_be_refused() -> None:
     made = good()
     made.create("c", 0)
     made.ask("state", "fail", thread="t", entry="v:update", answer={"status": 409})
@@ -669,7 +669,7 @@ def test_what_is_gone_or_busy_may_be_refused() -> None:
     assert check(made.evidence()) == []
 
 
-def test_a_run_that_was_cut_short_has_its_first_steps() -> None:
+def test_interrupted_run_keeps_its_first_steps() -> None:
     made = good()
     made.create("c", 5)
     made.work("c", range(2))
@@ -677,7 +677,7 @@ def test_a_run_that_was_cut_short_has_its_first_steps() -> None:
     assert check(made.evidence()) == []
 
 
-def test_who_was_superseded_or_whose_run_was_deleted_may_not_know_it_yet() -> None:
+def test_superseded_attempt_may_do_one_more_step() -> None:
     made = good()
     made.steps.append(Step("b", 1, 101, 1, made.tick()))
     made.create("c", 0)
@@ -688,7 +688,7 @@ def test_who_was_superseded_or_whose_run_was_deleted_may_not_know_it_yet() -> No
     assert check(made.evidence()) == []
 
 
-def test_a_thread_that_goes_with_its_run_keeps_no_steps() -> None:
+def test_stateless_run_keeps_no_steps() -> None:
     made = good()
     made.create("c", 2, thread=None)
     made.change("c", "pending", "running", attempt=1)
@@ -696,7 +696,7 @@ def test_a_thread_that_goes_with_its_run_keeps_no_steps() -> None:
     assert check(made.evidence()) == []
 
 
-def test_a_run_may_fail_when_its_attempts_are_used_up() -> None:
+def test_run_may_fail_after_its_last_attempt() -> None:
     made = good()
     made.create("c", 5)
     for attempt in range(1, LIMIT + 1):
@@ -707,21 +707,21 @@ def test_a_run_may_fail_when_its_attempts_are_used_up() -> None:
     assert check(made.evidence()) == []
 
 
-def test_a_stream_may_say_that_events_were_lost() -> None:
+def test_stream_may_report_lost_events_after_a_fault() -> None:
     made = good()
     made.ask("fault", what="flush redis")
     made.stream("a", sent(1, 0), LOSS, result("a:0", "a:1"))
     assert check(made.evidence()) == []
 
 
-def test_a_stream_that_redis_has_forgotten_may_be_empty() -> None:
+def test_stream_may_be_empty_after_a_redis_flush() -> None:
     made = good()
     made.ask("fault", what="flush redis")
     made.stream("a")
     assert check(made.evidence()) == []
 
 
-def test_a_thread_may_be_followed_from_the_middle_of_a_run_until_events_are_lost() -> None:
+def test_thread_stream_may_start_in_a_run_and_end_with_a_loss() -> None:
     made = good()
     made.watch(sent(2, 1), ("3-0", "metadata", {}), sent(4, 0, 2, 102, run="b"))
     made.ask("fault", what="flush redis")
@@ -733,10 +733,10 @@ def test_a_thread_may_be_followed_from_the_middle_of_a_run_until_events_are_lost
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=LIMIT), st.data())
-def test_any_cut_of_a_stream_is_whole_and_any_hole_or_repeat_is_found(
+def test_stream_in_pieces_passes_and_a_gap_or_repeat_is_found(
     attempts: list[int], data: st.DataObject
 ) -> None:
-    """Attempts of so many events each, read in pieces."""
+    """The stream has the events of several attempts and is read in pieces."""
     order = iter(range(100))
     events = [
         sent(next(order), n, attempt, 200 + attempt)
@@ -749,7 +749,7 @@ def test_any_cut_of_a_stream_is_whole_and_any_hole_or_repeat_is_found(
         made.create("c", len(attempts))
         for attempt, count in enumerate(attempts, 1):
             made.work("c", range(attempt - 1, attempt), attempt, str(200 + attempt))
-            # The other steps were done again and again.
+            # The attempt repeats this step once per further event.
             made.steps += [made.steps[-1]] * (count - 1)
             if attempt < len(attempts):
                 made.change("c", "running", "pending", attempt=attempt, by=P1)
@@ -769,7 +769,7 @@ def test_any_cut_of_a_stream_is_whole_and_any_hole_or_repeat_is_found(
         swap = data.draw(st.integers(0, len(events) - 2))
         swapped = [*events[:swap], events[swap + 1], events[swap], *events[swap + 2 :]]
         assert read_in_pieces(swapped) == harmed
-    # Where it is the last that came of an attempt, nobody can know that it was sent.
+    # A missing last event of an attempt cannot be told from one that was never sent.
     within = [at for at in range(len(events) - 1) if events[at + 1][2]["n"] > 0]
     if within:
         hole = data.draw(st.sampled_from(within))
@@ -779,7 +779,7 @@ def test_any_cut_of_a_stream_is_whole_and_any_hole_or_repeat_is_found(
 # --- the recorder
 
 
-def test_what_was_recorded_is_read_again_also_of_what_never_ended(tmp_path: Any) -> None:
+def test_recorded_operations_are_read_back_even_if_unfinished(tmp_path: Any) -> None:
     recorder = Recorder(tmp_path / "history.jsonl")
     with recorder.operation("run", 3, 1, thread="t") as pending:
         pending.ok(run="r")
@@ -787,7 +787,7 @@ def test_what_was_recorded_is_read_again_also_of_what_never_ended(tmp_path: Any)
         raise RuntimeError
     with recorder.operation("item", 5) as pending:
         pending.fail(status=409)
-        # What is on disk while it is going on is all that a crash leaves.
+        # After a crash, only what is on disk at this point remains.
         unended = read(tmp_path / "history.jsonl")[-1]
     recorder.close()
     run, patch, item = read(tmp_path / "history.jsonl")

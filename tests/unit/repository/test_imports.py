@@ -1,7 +1,7 @@
-"""Who may import whom, and what the library leaves alone until a platform is made.
+"""Allowed imports, and what importing the library must not do.
 
-`lint-imports` follows chains of imports; this file states the direct rules for packages that
-import-linter is not told about yet, and what only running code can show.
+`lint-imports` follows chains of imports. This file states the direct rules for packages that
+import-linter does not know yet, and the rules that only running code can show.
 """
 
 import ast
@@ -20,8 +20,8 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("contexts", "threadhold", "langgraph_runtime_sql", "hooks", "my_agent", "server")
 EXISTING = [name for name in PACKAGES if (ROOT / name).is_dir()]
-# Package to the ones of ours that it may import. The graphs know neither runtime nor policy, so
-# that they run on any LangGraph server.
+# Each package and the packages of this project that it may import. The graphs import neither
+# runtime nor policy, so that they run on any LangGraph server.
 ALLOWED: dict[str, set[str]] = {
     "contexts": set(),
     "langgraph_runtime_sql": set(),
@@ -47,12 +47,12 @@ PUBLIC = {
 
 
 def normal(name: str) -> str:
-    """A distribution's name as indexes compare it."""
+    """Normalise the name of a distribution as package indexes do."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def imported(package: str) -> Iterator[tuple[Path, str]]:
-    """Every (file, dotted module) that a package imports, imports inside functions too."""
+    """Yield every (file, dotted module) that a package imports, also inside functions."""
     for path in sorted((ROOT / package).rglob("*.py")):
         # A project that `threadhold init` writes imports itself.
         if path.is_relative_to(ROOT / "threadhold" / "template"):
@@ -74,7 +74,7 @@ def requirements(package: str) -> list[str]:
 
 
 def run_python(code: str) -> str:
-    """What a fresh interpreter prints for this code, run from the root of the project."""
+    """Run code in a fresh interpreter from the project root and return what it prints."""
     return subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -121,8 +121,8 @@ def test_nothing_imports_the_stock_development_runtime() -> None:
 
 
 @pytest.mark.parametrize("package", EXISTING)
-def test_every_library_is_a_declared_dependency(package: str) -> None:
-    """What comes along with something else may go with it too."""
+def test_every_imported_library_is_a_declared_dependency(package: str) -> None:
+    """An indirect dependency may disappear with the package that brings it."""
     declared = {normal(Requirement(text).name) for text in requirements(package)}
     distributions = packages_distributions()
     undeclared = {
@@ -221,14 +221,14 @@ def test_a_function_imports_only_what_needs_an_optional_driver(module: str) -> N
     assert unneeded == set()
 
 
-def test_import_linter_knows_every_package_that_exists() -> None:
+def test_import_linter_knows_every_package() -> None:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     assert sorted(config["root_packages"]) == sorted(EXISTING)
 
 
-def test_importing_the_library_leaves_langgraph_api_and_the_environment_alone() -> None:
-    """langgraph_api reads its whole configuration from the environment at import, so it must not
-    be imported before `LangGraphPlatform` has set that environment."""
+def test_importing_the_library_does_not_import_langgraph_api() -> None:
+    """langgraph_api reads its whole configuration from the environment at import, so it must
+    not be imported before `LangGraphPlatform` has set that environment."""
     code = (
         "import os, sys; before = dict(os.environ)\n"
         "import langgraph_runtime_sql, threadhold.platform, langgraph_runtime_sql.hooks\n"
@@ -239,8 +239,8 @@ def test_importing_the_library_leaves_langgraph_api_and_the_environment_alone() 
     assert run_python(code) == "[]"
 
 
-def test_a_file_is_served_without_what_it_does_not_need(tmp_path: Path) -> None:
-    """Each of these takes a part of the start, and of memory ever after."""
+def test_sqlite_server_imports_no_unneeded_library(tmp_path: Path) -> None:
+    """Each of these libraries costs startup time and memory."""
     heavy = (
         "aiosqlite",
         "alembic",

@@ -1,8 +1,8 @@
-"""The runtime has every name that the installed `langgraph_api` takes from it, and accepts every call.
+"""The runtime has every name that `langgraph_api` imports from it and accepts every call.
 
-What the operations must *do* is for the conformance tests. This is the quick answer to "what did a
-new langgraph-api change?": the call sites are read from its source, whatever version is installed.
-The stock edition is looked at the same way, which shows that a call we refuse is our fault.
+The conformance tests check what the operations do. This file shows quickly what a new
+langgraph-api release changed: it reads the call sites from the installed source. The stock edition
+is checked in the same way: a call that only our edition refuses is our fault.
 """
 
 import ast
@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 OPERATIONS = {"Assistants", "Threads", "Runs", "Crons"}
-# Reads `langgraph_runtime` the way langgraph_api does and reports what each name is.
+# Import `langgraph_runtime` as langgraph_api does and describe each name.
 DESCRIBE = """
 import importlib, inspect, json, sys
 from langgraph_runtime import ops
@@ -39,12 +39,12 @@ print(json.dumps({dotted: describe(dotted) for dotted in json.load(sys.stdin)}))
 """
 
 
-# Each `module:name` of a runtime to its parameters (name, kind, optional); None where it is missing.
+# Each `module:name` of a runtime and its parameters (name, kind, optional), or None if missing.
 Description = dict[str, list[tuple[str, int, bool]] | None]
 
 
 class Call(NamedTuple):
-    """One call of an operation: where, which, how many positional arguments, which keywords."""
+    """One call of an operation: its place, its name, and its positional and keyword arguments."""
 
     where: str
     operation: str
@@ -53,7 +53,7 @@ class Call(NamedTuple):
 
 
 def sources() -> Iterator[tuple[str, ast.Module]]:
-    """Every module of langgraph_api but the client of the closed core, without importing any."""
+    """Yield every module of langgraph_api, except its gRPC client, without importing any."""
     spec = importlib.util.find_spec("langgraph_api")
     if spec is None or spec.origin is None:
         raise LookupError("langgraph_api is not installed")
@@ -65,7 +65,7 @@ def sources() -> Iterator[tuple[str, ast.Module]]:
 
 
 def imported_names() -> set[str]:
-    """Every `module:name` that langgraph_api imports from the runtime."""
+    """Return every `module:name` that langgraph_api imports from the runtime."""
     return {
         f"{node.module}:{alias.name}"
         for _, tree in sources()
@@ -82,7 +82,7 @@ def dotted_name(node: ast.expr) -> str:
 
 
 def calls() -> list[Call]:
-    """Every call such as `Runs.put(...)` or `Threads.State.get(...)`."""
+    """Return every call such as `Runs.put(...)` or `Threads.State.get(...)`."""
     return [
         Call(
             f"{path}:{node.lineno}",
@@ -101,7 +101,7 @@ def calls() -> list[Call]:
 
 
 def described(names: set[str], edition: str) -> Description:
-    """What an interpreter of its own finds under these names; editions cannot share one."""
+    """Describe these names in a fresh interpreter, because editions cannot share one."""
     answer = subprocess.run(
         [sys.executable, "-c", DESCRIBE],
         cwd=ROOT,
@@ -141,12 +141,12 @@ def runtime(request: pytest.FixtureRequest) -> Description:
     return described(imported_names() | operations, request.param)
 
 
-def test_source_is_read(runtime: Description) -> None:
+def test_call_sites_are_found(runtime: Description) -> None:
     assert {"langgraph_runtime.database:connect", "langgraph_runtime.ops:Runs.put"} <= set(runtime)
     assert len(calls()) > 50
 
 
-def test_every_name_exists(runtime: Description) -> None:
+def test_every_imported_name_exists(runtime: Description) -> None:
     assert sorted(name for name, found in runtime.items() if found is None) == []
 
 
@@ -155,7 +155,7 @@ def test_every_call_is_accepted(runtime: Description) -> None:
     for call in calls():
         parameters = runtime[f"langgraph_runtime.ops:{call.operation}"]
         if parameters is None:
-            continue  # test_every_name_exists says so
+            continue  # reported by test_every_imported_name_exists
         try:
             signature(parameters).bind(*range(call.positional), **dict.fromkeys(call.keywords))
         except TypeError as error:

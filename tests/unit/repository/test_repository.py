@@ -13,7 +13,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def pins(lock: str) -> dict[str, str]:
-    """Name to version of every requirement that a lock file pins."""
+    """Return the name and version of every requirement that a lock file pins."""
     text = (ROOT / lock).read_text()
     return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", text, re.MULTILINE))
 
@@ -23,7 +23,7 @@ def normal(name: str) -> str:
 
 
 def group(name: str) -> list[str]:
-    """Requirements of a dependency group, groups it includes too."""
+    """Return the requirements of a dependency group, with the groups it includes."""
     found: list[str] = []
     for entry in PROJECT["dependency-groups"][name]:
         found += [entry] if isinstance(entry, str) else group(entry["include-group"])
@@ -74,7 +74,7 @@ def test_every_requirement_has_a_lower_bound() -> None:
     assert loose == []
 
 
-def test_langgraph_api_is_held_to_one_minor_series() -> None:
+def test_langgraph_api_is_pinned_to_one_minor_series() -> None:
     [requirement] = [
         Requirement(text)
         for text in PROJECT["project"]["dependencies"]
@@ -90,12 +90,12 @@ def test_newest_changelog_heading_is_the_package_version() -> None:
     assert released[0] == PROJECT["project"]["version"]
 
 
-def test_library_says_the_version_of_the_package() -> None:
+def test_library_version_is_the_package_version() -> None:
     source = (ROOT / "langgraph_runtime_sql/__init__.py").read_text()
     assert f'__version__ = "{PROJECT["project"]["version"]}"' in source
 
 
-def test_licence_is_mit_and_travels_with_the_package() -> None:
+def test_licence_is_mit_and_part_of_the_package() -> None:
     assert (ROOT / "LICENSE").read_text().startswith("MIT License")
     assert PROJECT["project"]["license"] == "MIT"
     assert PROJECT["project"]["license-files"] == ["LICENSE"]
@@ -109,7 +109,7 @@ def test_no_generated_file_is_tracked() -> None:
     assert [path for path in tracked if generated.search(path)] == []
 
 
-def test_setup_refuses_an_old_python_with_advice(tmp_path: Path) -> None:
+def test_setup_refuses_an_old_python_and_says_what_to_do(tmp_path: Path) -> None:
     old = tmp_path / "old-python"
     old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "Python 3.9.18" || exit 1\n')
     old.chmod(0o755)
@@ -129,14 +129,14 @@ def test_setup_refuses_an_old_python_with_advice(tmp_path: Path) -> None:
     assert "make setup PYTHON=python3.12" in made.stderr
 
 
-# --- the tests: one suite for both databases
+# --- tests run on both databases
 
-# What opens a database, and what makes a module run on each.
+# Text that opens a database, and text that makes a module run on each database.
 OPENS = re.compile(
     r"databases\.|opened\(|served\(|running\(|victim\b|open_database\(|policy\.server"
 )
 ON_EACH = re.compile(r"each_database|product_database")
-# Those that are about one database, each with its reason.
+# Modules that test a single database, each with the reason.
 OF_ONE = {
     "integration/cli/test_backup.py": "`threadhold backup` copies a file",
     "integration/platform/test_one_platform.py": "what differs between two platforms, and bad URLs",
@@ -154,7 +154,7 @@ OF_ONE = {
 
 
 def behaviour() -> dict[str, str]:
-    """The modules that test behaviour, with their text."""
+    """Return the text of every module that tests behaviour."""
     tests = ROOT / "tests"
     found = [
         path for kind in ("integration", "chaos") for path in (tests / kind).rglob("test_*.py")
@@ -162,7 +162,7 @@ def behaviour() -> dict[str, str]:
     return {str(path.relative_to(tests)): path.read_text() for path in sorted(found)}
 
 
-def test_what_opens_a_database_is_tested_on_each() -> None:
+def test_modules_that_open_a_database_run_on_both() -> None:
     modules = behaviour()
     assert len(modules) > 50
     single = [
@@ -173,6 +173,6 @@ def test_what_opens_a_database_is_tested_on_each() -> None:
     assert single == [], "they run on each database, or are listed here with a reason"
 
 
-def test_no_test_names_a_file_where_any_database_would_do() -> None:
+def test_sqlite_urls_are_only_in_listed_modules() -> None:
     named = {name for name, text in behaviour().items() if "sqlite:///" in text}
     assert named <= OF_ONE.keys(), "use `databases.url`, or list them with a reason"

@@ -1,4 +1,4 @@
-"""What tests draw at random depends on the seed and the test alone."""
+"""Random values in tests depend only on the seed and the test."""
 
 import os
 import subprocess
@@ -21,10 +21,10 @@ def test_chooses(rng):
 
 
 def drawn(folder: Path, seed: str, hashes: str, *loaded: str) -> list[str]:
-    """What two tests draw, with a seed, an order of sets and some of our modules in memory."""
+    """Run two random tests with a seed, a hash seed and loaded modules; return what they draw."""
     plugins = ["-p", "tests.support.seeds", "-p", "_hypothesis_pytestplugin"]
     plugins += [word for name in loaded for word in ("-p", name)]
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "pytest", "-s", *plugins, "test_draws.py"],
         cwd=folder,
         env={
@@ -38,15 +38,15 @@ def drawn(folder: Path, seed: str, hashes: str, *loaded: str) -> list[str]:
         text=True,
         check=True,
     )
-    return [line for line in said.stdout.splitlines() if "drawn" in line]
+    return [line for line in result.stdout.splitlines() if "drawn" in line]
 
 
-def test_a_seed_draws_the_same_whatever_else_is_tested(tmp_path: Path) -> None:
+def test_same_seed_draws_the_same_values(tmp_path: Path) -> None:
     (tmp_path / "test_draws.py").write_text(DRAWING)
     (tmp_path / "pytest.ini").write_text("[pytest]")
     one = drawn(tmp_path, "1", "1")
     assert len(one) > 50
     assert drawn(tmp_path, "1", "2", "my_agent.icp_finder.prompts", "server.settings") == one
-    # Both tests.
+    # The seed changes the values of both tests.
     other = drawn(tmp_path, "2", "1")
     assert other[-1] != one[-1] and other[:-1] != one[:-1]

@@ -11,7 +11,7 @@ from hooks.settings import IdentitySettings
 from server.cli import main
 from tests.support.issuer import SECRET, bearer
 
-WHO = ["token", "--tenant", "acme", "--user", "ada"]
+COMMAND = ["token", "--tenant", "acme", "--user", "ada"]
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ async def verified(token: str) -> User:
 
 
 def printed(*arguments: str) -> str:
-    ended = CliRunner().invoke(main, [*WHO, *arguments])
+    ended = CliRunner().invoke(main, [*COMMAND, *arguments])
     assert ended.exit_code == 0, ended.output
     return ended.output.strip()
 
@@ -73,7 +73,7 @@ def test_token_expires_after_the_given_time(
 @pytest.mark.parametrize("ttl", ["", "0", "-5", "soon", "1.5h", "8 h", "1e9", "9999999999"])
 def test_invalid_duration_is_rejected(monkeypatch: pytest.MonkeyPatch, ttl: str) -> None:
     monkeypatch.setenv("JWT_SECRET", SECRET)
-    ended = CliRunner().invoke(main, [*WHO, "--ttl", ttl])
+    ended = CliRunner().invoke(main, [*COMMAND, "--ttl", ttl])
     assert ended.exit_code == 2
     assert "is not a duration" in ended.output
 
@@ -82,7 +82,7 @@ def test_invalid_duration_is_rejected(monkeypatch: pytest.MonkeyPatch, ttl: str)
 def test_missing_secret_is_reported(monkeypatch: pytest.MonkeyPatch, jwks: str | None) -> None:
     if jwks:
         monkeypatch.setenv("JWT_JWKS_URL", jwks)
-    ended = CliRunner().invoke(main, WHO)
+    ended = CliRunner().invoke(main, COMMAND)
     assert ended.exit_code == 1
     assert "Error: JWT_SECRET is not set" in ended.output
 

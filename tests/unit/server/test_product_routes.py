@@ -85,7 +85,7 @@ PLATFORM = "the platform"
         ("GET", "/sums//parts/a", PLATFORM),
         ("GET", "/sums/7/parts/a/b", PLATFORM),
         ("POST", "/under/sums", PLATFORM),
-        # Without hooks, there is no thread policy.
+        # Without hooks there is no thread policy.
         ("POST", "/threads/resolve", PLATFORM),
     ],
 )

@@ -1,4 +1,4 @@
-"""The store's tables in SQLite are langgraph's own, whoever makes them."""
+"""The store's tables in SQLite equal the tables that langgraph's own store creates."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def theirs() -> Iterator[sqlite3.Connection]:
 
 
 def definition(raw: sqlite3.Connection) -> list[tuple[object, ...]]:
-    """Columns, keys, indexes and the steps that the tables have had."""
+    """Return columns, keys, indexes and applied migrations of the store's tables."""
     found: list[tuple[object, ...]] = []
     for table in ("store", "store_migrations"):
         found += raw.execute("SELECT * FROM pragma_table_xinfo(?)", (table,))
@@ -35,14 +35,14 @@ def definition(raw: sqlite3.Connection) -> list[tuple[object, ...]]:
         (name, " ".join(sql.split())) for name, sql in raw.execute(f"{indexes} ORDER BY name")
     )
     found += raw.execute("SELECT v FROM store_migrations ORDER BY v")
-    # Types count in any case: SQLite's own names for them are in none.
+    # Compare types without case, because SQLite's own type names have mixed case.
     return [tuple(str(part).upper() for part in each) for each in found]
 
 
-def test_a_new_file_has_what_langgraphs_own_store_makes(
+def test_new_store_tables_equal_langgraphs_tables(
     ours: sqlite3.Connection, theirs: sqlite3.Connection
 ) -> None:
-    """Fails when a release of langgraph adds a step: `store_rows` has to know it, too."""
+    """Fails when a langgraph release adds a migration: `sqlite_rows` needs it, too."""
     sqlite_rows.ensure_tables(ours, None)
     assert definition(ours) == definition(theirs)
     sqlite_rows.ensure_tables(ours, None)
@@ -50,7 +50,7 @@ def test_a_new_file_has_what_langgraphs_own_store_makes(
 
 
 @pytest.mark.parametrize("steps", range(1, len(MIGRATIONS)))
-def test_an_older_file_gets_the_steps_it_has_not_had(
+def test_older_store_tables_get_the_missing_migrations(
     ours: sqlite3.Connection, theirs: sqlite3.Connection, steps: int
 ) -> None:
     ours.execute("CREATE TABLE store_migrations (v INTEGER PRIMARY KEY)")
@@ -63,7 +63,7 @@ def test_an_older_file_gets_the_steps_it_has_not_had(
     assert ours.execute("SELECT prefix, key, value FROM store").fetchall() == [("a.b", "k", "{}")]
 
 
-def test_langgraphs_own_store_finds_nothing_to_do(ours: sqlite3.Connection) -> None:
+def test_langgraphs_store_changes_nothing_in_our_tables(ours: sqlite3.Connection) -> None:
     sqlite_rows.ensure_tables(ours, None)
     before = ours.execute("SELECT * FROM sqlite_master").fetchall()
     SqliteStore(ours).setup()

@@ -1,4 +1,4 @@
-"""Scope: whose rows a transaction may touch, by who asks and what was said."""
+"""Scope: which tenant's rows a transaction may access."""
 
 import asyncio
 from types import SimpleNamespace
@@ -14,16 +14,16 @@ from tests.support.checkpoints import api_settings
 KEY = "org"
 
 
-def test_settings_say_no_more_than_they_must() -> None:
+def test_scope_sets_only_the_needed_variables() -> None:
     assert NOTHING.settings == {}
     assert EVERYTHING.settings == {"threadhold.everything": "on"}
-    said = {"threadhold.tenant": "a.b", "threadhold.namespace": "a%2Eb"}
-    assert TenantScope("a.b").settings == said
+    expected = {"threadhold.tenant": "a.b", "threadhold.namespace": "a%2Eb"}
+    assert TenantScope("a.b").settings == expected
     with pytest.raises(ValueError, match="NUL"):
         assert TenantScope("a\0").settings
 
 
-def test_a_users_namespace_begins_as_policies_expect() -> None:
+def test_user_namespace_starts_with_the_tenant_label() -> None:
     for name in ("acme", "a.b", "langgraph", "ü *", "@x"):
         assert identity.make_user(name, "ada")["store_namespace"][0] == scope.label(name)
 
@@ -68,25 +68,25 @@ def test_a_user_without_a_tenant_sees_nothing(
             assert scope.current(KEY) == expected
 
 
-def test_the_innermost_word_counts_and_ends_with_its_block() -> None:
+def test_innermost_scope_applies_until_its_block_ends() -> None:
     with scope.within(EVERYTHING):
         with scope.within(TenantScope("acme")):
             assert scope.current(KEY) == TenantScope("acme")
         assert scope.current(KEY) == EVERYTHING
 
 
-def test_without_a_key_there_are_no_tenants() -> None:
+def test_without_a_tenant_key_every_scope_is_everything() -> None:
     with scope.within(TenantScope("acme")):
         assert scope.current(None) == EVERYTHING
 
 
-async def test_tasks_keep_what_was_said_where_they_were_begun() -> None:
-    async def mine() -> Scope:
+async def test_tasks_keep_the_scope_they_were_started_in() -> None:
+    async def current_scope() -> Scope:
         await asyncio.sleep(0)
         return scope.current(KEY)
 
     with scope.within(TenantScope("acme")):
-        task = asyncio.create_task(mine())
+        task = asyncio.create_task(current_scope())
     with scope.within(TenantScope("acm")):
         assert await task == TenantScope("acme")
 
@@ -103,5 +103,5 @@ async def test_tasks_keep_what_was_said_where_they_were_begun() -> None:
         (SimpleNamespace(identity="ada"), None),
     ],
 )
-def test_only_a_text_names_a_users_tenant(user: Any, tenant: str | None) -> None:
+def test_tenant_of_a_user_must_be_a_nonempty_string(user: Any, tenant: str | None) -> None:
     assert tenants.of_user(user, KEY) == tenant
