@@ -13,9 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, MetaData, create_engine, event, make_url, text
+from sqlalchemy import Connection, Engine, MetaData, create_engine, event, make_url
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DatabaseError
+
+from my_agent import migrations
+from my_agent.transactions import ProductDatabaseError, hold
 
 T = TypeVar("T")
 
@@ -23,8 +26,6 @@ metadata = MetaData()
 """All tables of the graphs; each graph defines its own in `tables.py`."""
 
 DEFAULT_URL = "sqlite:///./data/threadhold.db"
-SHARED = ""
-"""Tenant id of rows that every tenant may read. A transaction of this tenant sees all rows."""
 # Seconds to wait for a lock. On SQLite the server writes to the same file: longer than its longest
 # transaction. On Postgres longer than `IDLE_SECONDS`, after which a stuck transaction is aborted.
 BUSY_SECONDS = 30.0
@@ -46,13 +47,6 @@ MORE_CONNECTIONS = 3
 DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg"}
 
 
-class ProductDatabaseError(RuntimeError):
-    """The database cannot be used. The message is the reason and what to do.
-
-    A RuntimeError, since the API hides from its callers the message of any class it does not know.
-    """
-
-
 class ProductDatabase:
     """Transactions of one database.
 
@@ -72,8 +66,6 @@ class ProductDatabase:
     """
 
     def __init__(self, url: str) -> None:
-        from my_agent import migrations
-
         self.engine = _engine(_parse(url))
         try:
             migrations.upgrade(self.engine)
@@ -120,25 +112,6 @@ class ProductDatabase:
     def close(self) -> None:
         """Close all idle connections of the pool."""
         self.engine.dispose()
-
-
-def hold(connection: Connection, tenant: str | None) -> None:
-    """Limit the current transaction to a tenant's rows, on databases with row-level security."""
-    if connection.dialect.name == "postgresql" and tenant is not None:
-        setting = ("everything", "on") if tenant == SHARED else ("tenant", tenant)
-        connection.execute(_SET_TENANT, dict(zip(("name", "value"), setting, strict=True)))
-
-
-_SET_TENANT = text("SELECT set_config('threadhold.' || :name, :value, true)")
-
-
-def lock(connection: Connection, name: str) -> None:
-    """Take a lock of this name until the transaction ends. Other transactions wait for it.
-
-    On SQLite it does nothing: a write transaction already locks the whole file.
-    """
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": name})
 
 
 _chosen: str | None = None

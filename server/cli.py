@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from starlette.applications import Starlette
 
-from my_agent.database import ProductDatabaseError
+from my_agent.transactions import ProductDatabaseError
 from server.settings import Settings
 from threadhold import cli
 from threadhold.cli import Program, command_line, database_option

@@ -17,7 +17,6 @@ from uuid import uuid4
 from langchain_core.runnables import RunnableConfig
 from sqlalchemy import Connection, Row, insert, select, update
 
-from my_agent.database import lock
 from my_agent.icp_finder import background
 from my_agent.icp_finder.background import JobError
 from my_agent.icp_finder.enriching import enrich
@@ -33,6 +32,7 @@ from my_agent.icp_finder.records import (
 from my_agent.icp_finder.scoring import score
 from my_agent.icp_finder.statements import run
 from my_agent.icp_finder.tables import jobs
+from my_agent.transactions import lock
 from my_agent.user import User, caller
 
 __all__ = ["JobError", "enqueue", "enrich_now", "find"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import OperationalError
 
-from my_agent.database import SHARED, ProductDatabaseError, hold, lock
+from my_agent.transactions import SHARED, ProductDatabaseError, hold, lock
 
 if TYPE_CHECKING:
     from alembic.config import Config

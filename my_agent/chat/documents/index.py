@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.embedding import Vectors, from_bytes, to_bytes
 from my_agent.chat.tables import SHARED, documents, files, passages, versions
-from my_agent.database import lock
+from my_agent.transactions import lock
 
 # Vectors per read: 6 MB.
 BLOCK = 4096

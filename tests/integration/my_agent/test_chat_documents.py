@@ -217,7 +217,8 @@ async def test_tenant_without_documents_gets_no_rewrite(model_endpoint: OpenAISe
     from sqlalchemy import update
 
     from my_agent.chat.tables import passages
-    from my_agent.database import SHARED, database
+    from my_agent.database import database
+    from my_agent.transactions import SHARED
 
     model_endpoint.enqueue(say("Ada."), say("In 1815."))
     with database().write(SHARED) as connection:

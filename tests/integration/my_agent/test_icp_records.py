@@ -12,6 +12,7 @@ from my_agent.icp_finder import background, export, jobs, made_up, records, regi
 from my_agent.icp_finder.diffs import basis, icp_hash
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site, Snapshot
 from my_agent.icp_finder.statements import run
+from my_agent.transactions import SHARED
 from tests.support.processes import ROOT
 
 RULE = "Default ICP"
@@ -21,7 +22,7 @@ RULE = "Default ICP"
 def empty(product_database: str) -> Iterator[None]:
     """Clear the tables after each test."""
     yield
-    with database.database().write(database.SHARED) as connection:
+    with database.database().write(SHARED) as connection:
         for table in reversed(database.metadata.sorted_tables):
             if inspect(connection).has_table(table.name):
                 connection.execute(table.delete())

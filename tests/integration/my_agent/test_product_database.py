@@ -20,10 +20,9 @@ from my_agent.database import (
     CONNECTIONS,
     MORE_CONNECTIONS,
     ProductDatabase,
-    ProductDatabaseError,
-    lock,
     metadata,
 )
+from my_agent.transactions import ProductDatabaseError, lock
 from tests.support import databases
 from tests.support.processes import ROOT
 from tests.support.runtime import PATIENCE

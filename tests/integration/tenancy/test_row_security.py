@@ -35,9 +35,10 @@ from langgraph_runtime_sql.tenancy import scope, tenants
 from langgraph_runtime_sql.tenancy.scope import Scope, TenantScope, label
 from my_agent.chat.documents.ingestion import ingest
 from my_agent.chat.tables import passages
-from my_agent.database import SHARED, ProductDatabase, metadata
+from my_agent.database import ProductDatabase, metadata
 from my_agent.icp_finder.tables import companies, profiles
 from my_agent.row_security import secure
+from my_agent.transactions import SHARED
 from server.cli import main
 from tests.support import databases, products, runtime
 from tests.support.issuer import SECRET, bearer, token

@@ -15,10 +15,11 @@ from sqlalchemy import Connection
 from my_agent.chat.documents import index
 from my_agent.chat.documents.ingestion import ingest
 from my_agent.chat.documents.search import search
-from my_agent.database import SHARED, database
+from my_agent.database import database
 from my_agent.icp_finder import jobs, records, register
 from my_agent.icp_finder.export import latest_scores
 from my_agent.icp_finder.model import Candidate, Icp, Score, Scored, Site
+from my_agent.transactions import SHARED
 from tests.support import databases, products, unscoped
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
