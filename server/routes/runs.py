@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 from starlette.responses import Response
 
 from contexts.policy_status import THREAD_LOCKED
-from langgraph_runtime_sql.hooks import noting
+from langgraph_runtime_sql.hooks import request_note
 from server.routes.forwarding import Answer, Request, parse
 from server.routes.threads import resolution
 
@@ -48,7 +48,7 @@ async def _attempt(request: Request, run: dict[str, Any]) -> Answer | None:
     """Start the run; None once the request is answered, else the refusal of a thread just locked."""
     kind = request.path.removeprefix("/runs")
     new = {**run, "if_not_exists": "create"}
-    with noting(resolve=True):
+    with request_note(resolve=True):
         refusal = await request.forward_unless(409, f"/threads/{uuid4()}/runs{kind}", new)
     if refusal is None:
         return None

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from contexts.keys import CONTEXT
 from contexts.policy_status import THREAD_RESOLVED, PolicyStatus
 from hooks.decisions import decided
-from langgraph_runtime_sql.hooks import noting
+from langgraph_runtime_sql.hooks import request_note
 from server.routes.forwarding import Answer, Request, parse, read_body
 
 
@@ -58,7 +58,7 @@ async def resolve(request: Request, agents: frozenset[str]) -> None:
     if start.agent not in agents:
         await request.refuse(422, _no_policy(f"Agent {start.agent!r}"))
         return
-    with noting(resolve=True):
+    with request_note(resolve=True):
         body = {"metadata": start.model_dump(exclude_none=True)}
         await _resolved(request, await request.ask("POST", "/threads", body))
 
@@ -86,7 +86,7 @@ async def resume(request: Request, agents: frozenset[str]) -> None:
         return
     context = context or {key: metadata[key] for key in CONTEXT if metadata.get(key) is not None}
     body = {"metadata": {"agent": agent, **context, "resumed_from": thread_id}}
-    with noting(replaces=UUID(thread_id)):
+    with request_note(replaces=UUID(thread_id)):
         await _resolved(request, await request.ask("POST", "/threads", body))
 
 
@@ -100,7 +100,7 @@ async def search(request: Request, agents: frozenset[str]) -> None:
     if not isinstance(wanted, bool):
         await request.refuse(422, {"detail": "`include_archived` must be true or false"})
         return
-    with noting(include_archived=wanted):
+    with request_note(include_archived=wanted):
         await request.relay(await request.ask("POST", request.path, body))
 
 
