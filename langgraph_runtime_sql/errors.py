@@ -21,8 +21,8 @@ class CannotOpen(RuntimeSqlError):
 
     def __init__(self, path: Path, error: Exception) -> None:
         super().__init__(
-            f"{path} cannot be used as a database: {error}. The folder must be writable, and the file "
-            "must be a SQLite database or not exist yet."
+            f"{path} cannot be used as a database: {error}. The folder must be writable, and the "
+            "file must be a SQLite database or not exist yet."
         )
 
 
@@ -92,7 +92,7 @@ class TooSlow(RuntimeSqlError):
 
 
 class EventsLost(RuntimeSqlError, RuntimeError):
-    """Events of another process were lost. The state that the run has stored is complete."""
+    """Events were lost on their way to this client. The run's stored state is complete."""
 
 
 class GraphExited(RuntimeSqlError, RuntimeError):
@@ -100,7 +100,7 @@ class GraphExited(RuntimeSqlError, RuntimeError):
 
     def __init__(self, code: object) -> None:
         super().__init__(
-            f"The graph called sys.exit({code!r}), which fails its run instead of ending the process"
+            f"The graph called sys.exit({code!r}), which fails its run, not the process"
         )
 
 

@@ -164,9 +164,9 @@ async def _start(
     await _open_store(tasks)
     graph.patch_packages_distributions()
     await graph.collect_graphs_from_env(True)
-    await _retire_assistants(here)
-    recovered = await recovery.recover()
-    if recovered:
+    graphs = set(graph.SYSTEM_ASSISTANT_IDS)
+    await here.database.write(lambda conn: retire_system_assistants(conn, graphs))
+    if recovered := await recovery.recover():
         logger.warning("Recovered lost runs", action="runs_recovered", run_ids=recovered)
     if config.N_JOBS_PER_WORKER > 0:
         # Not in the group, which would give its workers no grace period.
@@ -200,14 +200,6 @@ async def _open_store(tasks: Any) -> None:
     if not api_store.CUSTOM_STORE:
         tasks.create_task(store.start_ttl_sweeper())
     var_child_runnable_config.set({CONF: {CONFIG_KEY_RUNTIME: GraphRuntime(store=store)}})
-
-
-async def _retire_assistants(here: Runtime) -> None:
-    """Delete the system assistants of graphs that no longer exist."""
-    from langgraph_api.graph import SYSTEM_ASSISTANT_IDS
-
-    live = set(SYSTEM_ASSISTANT_IDS)
-    await here.database.write(lambda conn: retire_system_assistants(conn, live))
 
 
 async def _sweep_threads(here: Runtime) -> None:

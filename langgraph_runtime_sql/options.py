@@ -12,8 +12,8 @@ class Options:
 
     Attributes:
         power_loss: fsync each commit, so that it survives a power failure and not only a crash.
-        grace_seconds: How long running runs may continue at shutdown. Then they are handed back, and
-            continue after the next start.
+        grace_seconds: How long running runs may continue at shutdown. Then they are handed back,
+            and continue after the next start.
         tenant_key: The key of the tenant in metadata and in an authenticated user. None disables
             tenants.
         redis_prefix: The prefix of all keys and channels in Redis; None derives it from the

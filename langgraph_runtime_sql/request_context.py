@@ -56,8 +56,8 @@ firing: "ContextVar[Firing | None]" = ContextVar("cron_firing", default=None)
 unanswered: ContextVar[dict[str, Any] | None] = ContextVar("unanswered_thread", default=None)
 """The row of a thread that the request has created but not returned yet.
 
-`Threads.put` sets it. A state update in the same request changes the row, so that the response shows
-the thread after the update.
+`Threads.put` sets it. A state update in the same request changes the row, so that the response
+shows the thread after the update.
 """
 
 _note: ContextVar[Mapping[str, Any] | None] = ContextVar("request_note", default=None)

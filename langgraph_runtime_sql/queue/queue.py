@@ -259,7 +259,7 @@ class Queue:
     async def _sweep_all(self) -> None:
         await self.sweep()
         async with self._claiming:
-            self._here.bus.leave_all_but(self.working())
+            self._here.bus.release_others(self.working())
         self._here.bus.expire()
         self._look_for_stuck_runs()
 

@@ -198,5 +198,5 @@ async def test_room_is_made_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None
         freed += here._publisher._size < before
     # Each time for several more.
     assert 0 < freed <= 200 / 8
-    assert not here._publisher._queues["t0"].parcels
-    assert here._publisher._queues["t299"].parcels
+    assert not here._publisher._queues["t0"].events
+    assert here._publisher._queues["t299"].events
