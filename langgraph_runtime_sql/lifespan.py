@@ -47,8 +47,8 @@ async def lifespan(
         async with AsyncExitStack() as stack:
             # Ends before the yield: the host's own tasks must not see all tenants' rows.
             with scope.within(scope.EVERYTHING):
-                here = await _open(stack)
-                await _start(stack, here, cancel_event, crons=with_cron_scheduler)
+                opened = await _open(stack)
+                await _start(stack, opened, cancel_event, crons=with_cron_scheduler)
             yield
     except Exception as error:
         runtime.process.last_error = error
@@ -72,9 +72,9 @@ async def _open(stack: AsyncExitStack) -> Runtime:
     stack.callback(reporter.shutdown)
     stack.callback(reporter.inc_counter, COUNTER_SERVER_STOPPED)
     # The database closes last, because cancelled workers still write.
-    here = await _open_runtime(stack)
-    stack.push_async_callback(here.bus.stop)
-    await here.bus.start()
+    opened = await _open_runtime(stack)
+    stack.push_async_callback(opened.bus.stop)
+    await opened.bus.start()
     # The API opens its HTTP clients on demand.
     stack.push_async_callback(stop_webhook_http_client)
     stack.push_async_callback(stop_http_client)
@@ -88,7 +88,7 @@ async def _open(stack: AsyncExitStack) -> Runtime:
     reporter.inc_counter(COUNTER_SERVER_STARTED)
     stack.callback(reporter.inc_counter, COUNTER_SERVER_REQUESTED_TO_STOP)
     _widen_executor(config.N_JOBS_PER_WORKER)
-    return here
+    return opened
 
 
 async def _open_runtime(stack: AsyncExitStack) -> Runtime:
@@ -110,13 +110,13 @@ async def _open_runtime(stack: AsyncExitStack) -> Runtime:
     await database.start()
     await tenants.adopt(database, settings.tenant_key)
     bus = await _make_bus(database, redis_url, settings.redis_prefix)
-    here = Runtime(
+    opened = Runtime(
         database=database, bus=bus, store=store, options=settings, hooks=configuration.hooks
     )
-    stack.enter_context(runtime.running(here))
+    stack.enter_context(runtime.running(opened))
     # Stop it before the runtime goes: the last commits are announced on the bus.
     stack.push_async_callback(database.stop)
-    return here
+    return opened
 
 
 async def _make_bus(database: Database, redis_url: str | None, prefix: str | None) -> LocalBus:
@@ -148,7 +148,7 @@ def _widen_executor(slots: int) -> None:
 
 
 async def _start(
-    stack: AsyncExitStack, here: Runtime, cancel_event: asyncio.Event | None, *, crons: bool
+    stack: AsyncExitStack, opened: Runtime, cancel_event: asyncio.Event | None, *, crons: bool
 ) -> None:
     """Start the tasks that run until the end."""
     from langgraph_api import config, graph
@@ -165,19 +165,19 @@ async def _start(
     graph.patch_packages_distributions()
     await graph.collect_graphs_from_env(True)
     graphs = set(graph.SYSTEM_ASSISTANT_IDS)
-    await here.database.write(lambda conn: retire_system_assistants(conn, graphs))
+    await opened.database.write(lambda conn: retire_system_assistants(conn, graphs))
     if recovered := await recovery.recover():
         logger.warning("Recovered lost runs", action="runs_recovered", run_ids=recovered)
     if config.N_JOBS_PER_WORKER > 0:
         # Not in the group, which would give its workers no grace period.
-        work = queue.Queue(here, config.N_JOBS_PER_WORKER, isolated=config.BG_JOB_ISOLATED_LOOPS)
+        work = queue.Queue(opened, config.N_JOBS_PER_WORKER, isolated=config.BG_JOB_ISOLATED_LOOPS)
         task = asyncio.create_task(work.run(), name="queue")
         stack.push_async_callback(_cancel, task)
     if crons and config.FF_CRONS_ENABLED:
         from langgraph_api.cron_scheduler import cron_scheduler
 
         tasks.create_task(cron_scheduler())
-    tasks.create_task(_sweep_threads(here))
+    tasks.create_task(_sweep_threads(opened))
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:
@@ -202,13 +202,13 @@ async def _open_store(tasks: Any) -> None:
     var_child_runnable_config.set({CONF: {CONFIG_KEY_RUNTIME: GraphRuntime(store=store)}})
 
 
-async def _sweep_threads(here: Runtime) -> None:
+async def _sweep_threads(opened: Runtime) -> None:
     """Delete expired threads regularly."""
     from langgraph_api import config
 
     settings = config.THREAD_TTL or {}
     interval = float(settings.get("sweep_interval_minutes") or 5) * 60
-    if here.bus.shared:
+    if opened.bus.shared:
         # Stored results of runs that no client fetched expire with the same sweep.
         interval = min(interval, 60.0)
     while True:
@@ -219,7 +219,7 @@ async def _sweep_threads(here: Runtime) -> None:
         except Exception:
             logger.exception("Thread sweep failed", action="thread_sweep_failed")
         # A process without a queue publishes events too: state updates and cancellations.
-        here.bus.expire()
+        opened.bus.expire()
         await asyncio.sleep(interval)
 
 

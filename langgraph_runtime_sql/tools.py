@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.events.bus import LocalBus
+from langgraph_runtime_sql.runtime import Runtime
 from langgraph_runtime_sql.store.store import SqlStore
 
 
@@ -18,6 +19,5 @@ def without_platform(database: Database) -> Iterator[None]:
     Args:
         database: An open database. The caller closes it.
     """
-    here = runtime.Runtime(database=database, bus=LocalBus(), store=SqlStore())
-    with runtime.running(here):
+    with runtime.running(Runtime(database=database, bus=LocalBus(), store=SqlStore())):
         yield

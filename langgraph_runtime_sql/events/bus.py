@@ -139,7 +139,7 @@ class LocalBus:
         *,
         whole: bool = False,
     ) -> Subscription:
-        """Follow a run in any process; parameters as in `subscribe_run`.
+        """Follow a run in any process; other parameters as in `subscribe_run`.
 
         Args:
             whole: Whether all events since `after` must be found.
@@ -247,10 +247,9 @@ class LocalBus:
                 subscription.by_creator = True
                 # The follower may not have known its thread and tenant.
                 subscription.key, subscription.topic = key, key.topic
-        self._note_created(key, resumable=resumable)
-
-    def _note_created(self, key: StreamKey, *, resumable: bool) -> None:
-        self.run_started(key, resumable=resumable)
+        # With other processes, only the one that claims the run is sure of its end.
+        if not self.shared:
+            self.run_started(key, resumable=resumable)
 
     def run_started(self, key: StreamKey, *, resumable: bool) -> None:
         """Note a run that this process has claimed, or will execute: it is live until its end."""

@@ -83,9 +83,9 @@ class Logs:
         """Return the logs of the thread and of its runs."""
         return [self._logs[each] for each in self._topics.get(key.topic, ())]
 
-    def unfinished(self) -> dict[StreamKey, Log]:
-        """Return the logs of streams that have not ended."""
-        return {key: log for key, log in self._logs.items() if log.expires is None}
+    def unfinished(self) -> list[StreamKey]:
+        """Return the keys of logs whose streams have not ended."""
+        return [key for key, log in self._logs.items() if log.expires is None]
 
     def keep_open(self, key: StreamKey) -> None:
         """Keep the stream's log, if there is one, until the stream ends."""
@@ -99,8 +99,9 @@ class Logs:
 
     def end_run(self, run_id: str) -> None:
         """Let the unfinished log of a run expire."""
-        for key in [key for key in self.unfinished() if key.run_id == run_id]:
-            self.end(key)
+        for key in self.unfinished():
+            if key.run_id == run_id:
+                self.end(key)
 
     def drop(self, topic: str, run_id: str) -> None:
         """Delete the log of a run, or of a thread with its runs."""

@@ -40,14 +40,14 @@ class IsolatedLoops:
 
     async def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Return the result of `work`. Cancelling this cancels `work` and waits for its end."""
-        here, loop = asyncio.get_running_loop(), self._idle.pop()
+        caller, loop = asyncio.get_running_loop(), self._idle.pop()
         context = contextvars.copy_context()
-        ended: asyncio.Future[asyncio.Task[Any]] = here.create_future()
+        ended: asyncio.Future[asyncio.Task[Any]] = caller.create_future()
         started: list[asyncio.Task[Any]] = []
 
         def start() -> None:
             task = loop.create_task(work, context=context)
-            task.add_done_callback(lambda task: here.call_soon_threadsafe(ended.set_result, task))
+            task.add_done_callback(lambda task: caller.call_soon_threadsafe(ended.set_result, task))
             started.append(task)
 
         loop.call_soon_threadsafe(start)

@@ -54,24 +54,24 @@ def drain() -> None:
     Call it from any thread or signal handler. It does nothing without a queue.
     """
     try:
-        here = runtime.current()
+        current = runtime.current()
     except NotStarted:
         return
-    if here.queue is not None and not here.database.alone:
-        here.queue.draining = True
+    if current.queue is not None and not current.database.alone:
+        current.queue.draining = True
 
 
 class Queue:
     """Execute runs, at most `slots` at once, until cancelled.
 
     Args:
-        here: The runtime. Its `queue` is this one while it works.
+        opened: The runtime. Its `queue` is this one while it works.
         slots: How many runs the process executes at once.
         isolated: Whether each slot gets its own event loop in a thread.
     """
 
-    def __init__(self, here: Runtime, slots: int, *, isolated: bool = False) -> None:
-        self._here = here
+    def __init__(self, opened: Runtime, slots: int, *, isolated: bool = False) -> None:
+        self._runtime = opened
         self.slots = slots
         # The previous attempt at a run may still clean up when the next one starts.
         self.active: dict[tuple[str, int], _Active] = {}
@@ -92,17 +92,17 @@ class Queue:
 
     async def run(self) -> None:
         """Work until cancelled. Then give runs the grace period, and hand back the rest."""
-        self._here.queue = self
+        self._runtime.queue = self
         workers.max = self.slots
         loop = asyncio.get_running_loop()
 
         def wake() -> None:
             loop.call_soon_threadsafe(self._wake.set)
 
-        unsubscribe = self._here.bus.on_queued(wake)
+        unsubscribe = self._runtime.bus.on_queued(wake)
         unguard = system_exit.guard(loop)
         # Separate tasks, because leases must be renewed during a long sweep.
-        keepers = [
+        upkeep = [
             asyncio.create_task(
                 self._repeat(self._renew, "Lease renewal failed", "renewal_failed"),
                 name="queue-renewal",
@@ -116,12 +116,12 @@ class Queue:
         finally:
             unsubscribe()
             await self._stop()
-            for keeper in keepers:
-                keeper.cancel()
+            for task in upkeep:
+                task.cancel()
             unguard()
             workers.max = workers.active = 0
-            if self._here.queue is self:
-                self._here.queue = None
+            if self._runtime.queue is self:
+                self._runtime.queue = None
 
     async def _work(self) -> None:
         while True:
@@ -142,7 +142,7 @@ class Queue:
         """Start due runs. Return the seconds until the next look, unless woken."""
         async with self._claiming:
             began = elapsed()
-            claimed = await self._here.database.write(
+            claimed = await self._runtime.database.write(
                 lambda conn: run_claim.claim(conn, free, self._turns), urgent=True
             )
             # With all slots taken, waiting and delayed runs are only looked at when a slot is free.
@@ -179,11 +179,10 @@ class Queue:
         temporary = str(run["thread_id"]) if run["kwargs"].get("temporary") else None
         # Fencing: every write in this task's context checks the claim.
         request_context.claim.set(Claim(str(run_id), attempt, temporary, since, run_claim.OWNER))
-        main_loop = asyncio.get_running_loop()
         try:
             if attempt > 1:
-                await self._here.bus.catch_up(StreamKey.here(run["thread_id"]))
-            result = await self._on_its_loop(run, worker(run, attempt, main_loop))
+                await self._runtime.bus.catch_up(StreamKey.here(run["thread_id"]))
+            result = await self._run_worker(run, worker(run, attempt, asyncio.get_running_loop()))
         except asyncio.CancelledError:
             await self._hand_back(run, attempt)
             raise
@@ -199,7 +198,7 @@ class Queue:
             if result and result["webhook"]:
                 self._call_webhook(result)
 
-    async def _on_its_loop(self, run: Row, work: Coroutine[Any, Any, Any]) -> Any:
+    async def _run_worker(self, run: Row, work: Coroutine[Any, Any, Any]) -> Any:
         from langgraph_api.graph import is_js_graph
 
         configurable = (run["kwargs"].get("config") or {}).get("configurable") or {}
@@ -216,8 +215,8 @@ class Queue:
         """Free the run if its worker left it running."""
         try:
             # This attempt's events must precede those of the next one.
-            await self._here.bus.flush()
-            await self._here.database.write(
+            await self._runtime.bus.flush()
+            await self._runtime.database.write(
                 lambda conn: run_claim.release(
                     conn,
                     run["run_id"],
@@ -233,7 +232,7 @@ class Queue:
     async def _give_up(self, run: Row, attempt: int, error: Exception) -> None:
         """End a run that the worker could not even mark as failed."""
         try:
-            await self._here.database.write(
+            await self._runtime.database.write(
                 lambda conn: run_end.give_up(conn, run["run_id"], attempt, error, run_claim.OWNER)
             )
         except Exception:
@@ -259,8 +258,8 @@ class Queue:
     async def _sweep_all(self) -> None:
         await self.sweep()
         async with self._claiming:
-            self._here.bus.release_others(self.working())
-        self._here.bus.expire()
+            self._runtime.bus.release_others(self.working())
+        self._runtime.bus.expire()
         self._look_for_stuck_runs()
 
     def _look_for_stuck_runs(self) -> None:
@@ -280,17 +279,17 @@ class Queue:
         """Renew the leases. With other processes, also apply cancellations and lost leases."""
         if not self.active:
             return
-        if self._here.database.alone:
-            await self._here.database.write(run_claim.renew, urgent=True)
+        if self._runtime.database.alone:
+            await self._runtime.database.write(run_claim.renew, urgent=True)
             return
         active, began = set(self.active), elapsed()
-        held = await self._here.database.write(run_claim.renew_held, urgent=True)
+        held = await self._runtime.database.write(run_claim.renew_held, urgent=True)
         renewed = frozenset((str(row["run_id"]), row["attempt"]) for row in held)
         self.renewal = leases.Renewal(began, renewed)
         for row in held:
             if row["cancel_action"]:
                 control = bus.Control(row["cancel_action"], row["cancel_reason"])
-                self._here.bus.send_control(str(row["run_id"]), control)
+                self._runtime.bus.send_control(str(row["run_id"]), control)
         gone = active - renewed
         # Only after the second renewal: an attempt that has just ended may still clean up.
         for key in gone & self._gone:
@@ -302,7 +301,7 @@ class Queue:
 
     async def sweep(self) -> None:
         """Free runs that lost their worker, in this process or in one that is gone."""
-        database = self._here.database
+        database = self._runtime.database
         if database.alone:
             await self._sweep("all")
             return
@@ -313,14 +312,14 @@ class Queue:
             logger.warning("Ended stuck transactions", action="unstuck", count=ended)
         await self._sweep("ended")
 
-    async def _sweep(self, whose: run_claim.Whose, *, counted: bool = True) -> None:
+    async def _sweep(self, owners: run_claim.Whose, *, counted: bool = True) -> None:
         freed: list[str] = []
         after: int | None = 0
         while after is not None:
             # Released between pages, so that claims go on during a long sweep.
             async with self._claiming:
                 some, after = await recovery.free_some(
-                    self.working(), whose, after, counted=counted
+                    self.working(), owners, after, counted=counted
                 )
             freed += some
         if freed:
@@ -341,10 +340,10 @@ class Queue:
         try:
             async with asyncio.timeout(HAND_BACK_SECONDS):
                 # A cancelled claim may still commit.
-                await self._here.database.settled()
+                await self._runtime.database.settled()
                 # Lost runs of other processes are left to those that stay.
-                whose: run_claim.Whose = "all" if self._here.database.alone else "ours"
-                await self._sweep(whose, counted=False)
+                owners: run_claim.Whose = "all" if self._runtime.database.alone else "ours"
+                await self._sweep(owners, counted=False)
         except Exception:
             # The next start finds the runs.
             logger.exception("Hand-back failed", action="hand_back_failed")
@@ -353,7 +352,7 @@ class Queue:
         self.stopping = True
         tasks = [each.task for each in self.active.values()]
         if tasks:
-            await asyncio.wait(tasks, timeout=self._here.options.grace_seconds)
+            await asyncio.wait(tasks, timeout=self._runtime.options.grace_seconds)
             for task in tasks:
                 task.cancel("The server is stopping")
             await asyncio.wait(tasks, timeout=ABANDON_SECONDS)

@@ -215,11 +215,11 @@ class RedisBus(LocalBus):
         if self._remote is None:
             return
         reader.after = after
-        stored, is_cut = await self._stored(reader, after, whole=whole)
+        stored, is_cut = await self._run_events(reader, after, whole=whole)
         with self._lock:
-            here = [event for log in self._logs.of_run(reader.key) for event in log.events]
+            logged = [event for log in self._logs.of_run(reader.key) for event in log.events]
             waiting = [*(live.waiting() if live else ()), *reader.waiting()]
-            found = {(each.order, each.run_id): each for each in [*stored, *here, *waiting]}
+            found = {(each.order, each.run_id): each for each in [*stored, *logged, *waiting]}
             # Our next events must have greater numbers, whichever clock is ahead.
             self._last = max([self._last, *(each.order for each in found.values())])
             events = [found[number] for number in sorted(found) if number[0] > after]
@@ -231,7 +231,7 @@ class RedisBus(LocalBus):
         ):
             reader.lose_first()
 
-    async def _stored(
+    async def _run_events(
         self, reader: RemoteSubscription, after: Order, *, whole: bool
     ) -> tuple[list[Event], bool]:
         """Return a run's resumable events in Redis, and whether it may have deleted older ones.
@@ -249,22 +249,22 @@ class RedisBus(LocalBus):
                     reader.lose()
                 return [], False
             events = [each.event for each in found]
-            kept = [each for each in events if each.resumable and each.run_id == run_id]
-            if not (whole and _is_incomplete_run(kept, after)) or time.monotonic() > deadline:
-                is_oldest = bool(kept) and kept[0] == events[0]
-                return kept, is_oldest and not any(each.first for each in found)
+            of_run = [each for each in events if each.resumable and each.run_id == run_id]
+            if not (whole and _is_incomplete_run(of_run, after)) or time.monotonic() > deadline:
+                is_oldest = bool(of_run) and of_run[0] == events[0]
+                return of_run, is_oldest and not any(each.first for each in found)
             await asyncio.sleep(0.25)
 
     async def _resume(self, reader: ThreadSubscription, after: Order) -> None:
         if self._remote is None:
             return
         position = self._remote.position(reader.topic)
-        kept = await self._kept(reader, after)
-        reader.resume(after, kept, position)
-        if _is_cut(kept, after):
+        stored = await self._thread_events(reader, after)
+        reader.resume(after, stored, position)
+        if _is_cut(stored, after):
             reader.lose_first()
 
-    async def _kept(self, reader: ThreadSubscription, after: Order) -> list[StoredEvent]:
+    async def _thread_events(self, reader: ThreadSubscription, after: Order) -> list[StoredEvent]:
         """Return the thread's events in Redis.
 
         If Redis was emptied, wait until the processes have sent their events again.
@@ -274,22 +274,22 @@ class RedisBus(LocalBus):
         deadline = time.monotonic() + RESEND_SECONDS
         while True:
             try:
-                kept = await self._remote.log(reader.topic)
+                stored = await self._remote.log(reader.topic)
                 born = await self._remote.born(reader.topic)
             except FAILURES:
                 reader.lose()
                 return []
-            if not self._is_incomplete(kept, born, after) or time.monotonic() > deadline:
-                return kept
+            if not self._is_incomplete(stored, born, after) or time.monotonic() > deadline:
+                return stored
             await asyncio.sleep(0.25)
 
-    def _is_incomplete(self, kept: list[StoredEvent], born: int | None, after: Order) -> bool:
+    def _is_incomplete(self, stored: list[StoredEvent], born: int | None, after: Order) -> bool:
         """Return whether Redis was emptied since `after`, and may still be refilled."""
         now = (time.time_ns() + self.skew) // 1_000_000
         if after == START or now - after[0] > self._ttl * 1_000:
             return False
-        if after[1] >= 0 and all(each.rank != after for each in kept):
-            return not _is_cut(kept, after)
+        if after[1] >= 0 and all(each.rank != after for each in stored):
+            return not _is_cut(stored, after)
         return born is not None and after[0] < born and now - born < RESEND_SECONDS * 1_000
 
     async def catch_up(self, key: StreamKey) -> None:
@@ -341,9 +341,6 @@ class RedisBus(LocalBus):
 
     # --- runs and control
 
-    def _note_created(self, key: StreamKey, *, resumable: bool) -> None:
-        """Do nothing: any process may claim the run, and only that one is sure of its end."""
-
     def run_released(self, run_id: str) -> None:
         """Release the run: another process may continue it, and its end may not arrive here."""
         with self._lock:
@@ -367,9 +364,9 @@ class RedisBus(LocalBus):
 
     def send_control(self, run_id: str, control: Control) -> None:
         """Ask a run's worker in any process to stop."""
-        here = run_id in self._listeners
+        is_ours = run_id in self._listeners
         super().send_control(run_id, control)
-        if not here:
+        if not is_ours:
             self._publisher.notify(*self._listener.control(run_id, control))
 
 
@@ -390,7 +387,7 @@ def _has_hole(numbers: list[Order], after: Order) -> bool:
     return after > START and after[1] >= 0 and all(each > after for each in numbers)
 
 
-def _is_cut(kept: list[StoredEvent], after: Order) -> bool:
+def _is_cut(stored: list[StoredEvent], after: Order) -> bool:
     """Return whether older events were deleted for space, and maybe some after `after`."""
-    begun = any(each.first for each in kept)
-    return bool(kept) and not begun and _has_hole([each.rank for each in kept], after)
+    begun = any(each.first for each in stored)
+    return bool(stored) and not begun and _has_hole([each.rank for each in stored], after)

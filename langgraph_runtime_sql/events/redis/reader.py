@@ -95,7 +95,7 @@ class Reader:
         self._progress = asyncio.Event()
         self._blocking = link.client(answer_seconds=BLOCK_MILLISECONDS / 1_000 + link.seconds)
 
-    # --- who follows what
+    # --- subscriptions
 
     async def follow(
         self, key: str, subscription: RemoteSubscription, asked_at: int | None

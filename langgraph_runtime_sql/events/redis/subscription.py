@@ -97,17 +97,17 @@ class ThreadSubscription(RemoteSubscription):
             # It was sent again after later ones. A client that resumes from those would miss it.
             self.lose()
 
-    def resume(self, after: Order, kept: list[StoredEvent], position: Place) -> None:
-        """Begin with the events that Redis has kept, and those that arrived meanwhile.
+    def resume(self, after: Order, stored: list[StoredEvent], position: Place) -> None:
+        """Begin with the events that Redis has stored, and those that arrived meanwhile.
 
         Args:
             after: The rank after which the client continues.
-            kept: The thread's events in Redis.
+            stored: The thread's events in Redis.
             position: The last entry that was read before this subscription.
         """
         self._resumed = True
         arrived, self._held = ([], self._held) if self.holds else (self._held, [])
-        shown = [each for each in kept if each.event.resumable or each.place > position]
+        shown = [each for each in stored if each.event.resumable or each.place > position]
         found = {each.rank: each.event._replace(order=each.rank) for each in shown}
         found |= {each.order: each for each in arrived}
         losses = [each for each in self.waiting() if each.is_loss][:1]
@@ -115,7 +115,7 @@ class ThreadSubscription(RemoteSubscription):
         self.after = after
         self.begin_with([*losses, *events])
         # Events that are not replayed may still be on their way here.
-        self._ranks = frozenset(each.rank for each in kept)
+        self._ranks = frozenset(each.rank for each in stored)
         self._last = events[-1].order if events else after
 
     def hold(self, seconds: float) -> None:
