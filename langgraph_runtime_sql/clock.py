@@ -1,4 +1,4 @@
-"""Clocks: a wall clock that never repeats a time, and one that nobody can set."""
+"""Clocks: a wall clock that never repeats a time, and one that cannot be set."""
 
 import threading
 import time
@@ -23,5 +23,5 @@ def now() -> datetime:
 
 
 def elapsed() -> float:
-    """Return the seconds since an arbitrary start, by a clock that cannot be set."""
+    """Return the seconds since an arbitrary moment."""
     return time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT)

@@ -378,9 +378,8 @@ class Publisher:
                 self._renewed = time.monotonic()
                 self._turn = {**in_flight, **self._turn}
 
-    def _unused_since(self, then: float) -> Iterator[tuple[str, Backlog]]:
-        """Return the backlogs that were not used since `then`."""
-        return takewhile(lambda each: each[1].used < then, self._queues.items())
+    def _unused_since(self, time_used: float) -> Iterator[tuple[str, Backlog]]:
+        return takewhile(lambda each: each[1].used < time_used, self._queues.items())
 
     async def _ask(self, redis: Redis) -> None:
         """Ask how far Redis has the next streams in turn. This also renews their lifetime."""

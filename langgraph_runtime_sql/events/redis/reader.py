@@ -168,7 +168,7 @@ class Reader:
         """Convert nanoseconds of our clock to milliseconds of Redis's clock."""
         return (nanoseconds + self._link.skew) // 1_000_000
 
-    # --- what comes
+    # --- live events
 
     async def run(self) -> None:
         """Read until cancelled."""
@@ -246,7 +246,7 @@ class Reader:
                     for subscription in stream.readers:
                         subscription.lose()
 
-    # --- what was
+    # --- stored events
 
     def position(self, key: str) -> Place:
         """Return the last entry that was read. Later ones will be delivered."""
