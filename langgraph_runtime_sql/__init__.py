@@ -1,4 +1,4 @@
-"""LangGraph runtime edition `sql`: the stock API on a database that keeps every write."""
+"""The LangGraph runtime edition `sql`: the stock API on SQLite or Postgres."""
 
 __version__ = "0.1.0"
 

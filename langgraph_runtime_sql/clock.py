@@ -1,4 +1,4 @@
-"""The clock: aware datetimes that never repeat and never run backwards in a process."""
+"""Clocks: a wall clock that never repeats a time, and one that cannot be set."""
 
 import threading
 import time
@@ -7,15 +7,14 @@ from datetime import UTC, datetime, timedelta
 _last = datetime.min.replace(tzinfo=UTC)
 _lock = threading.Lock()
 STEP = timedelta(microseconds=1)
-# Counts on while the machine is suspended, where the system has such a clock.
+# This clock also counts while the machine is suspended. Not every system has it.
 _BOOT = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def now() -> datetime:
-    """The time, always later than any it gave before.
+    """Return the current time in UTC, always later than any earlier result in this process.
 
-    Orders that are decided by dates (which run came first) stay right when the
-    machine's clock is set back.
+    Orders by date, such as which run came first, survive a clock that is set back.
     """
     global _last
     with _lock:
@@ -24,5 +23,5 @@ def now() -> datetime:
 
 
 def elapsed() -> float:
-    """Seconds since some moment before the process began, by a clock that no one can set."""
+    """Return the seconds since an arbitrary moment."""
     return time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT)

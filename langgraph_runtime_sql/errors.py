@@ -1,24 +1,4 @@
-"""The errors of this package, one family.
-
-RuntimeSqlError
-├── BadDatabaseUrl      the URL names nothing we can keep writes in
-├── CannotOpen          the SQLite file cannot be made, read or written, or is none
-├── BadRedis            the URL names no Redis that can be used
-├── DatabaseInUse       another process owns the database
-├── DatabaseTooNew      migrated by a newer version
-├── DatabaseIncomplete  a move into it was not finished
-├── DatabaseClosed      used after stop
-├── NotStarted          used outside the lifespan
-├── EventsLost          a stream has a hole
-├── Collided            another transaction was quicker: done again
-├── Outdated            another writer of a state was quicker: done again
-├── OtherTenants        the database refuses a row: 403
-├── DatabaseBusy        nothing was committed; the same call may succeed now
-├── DatabaseOverloaded  the disk is full or failing, or the server away: 503
-├── TooSlow             a search takes too long: 503
-├── GraphExited         a node called `sys.exit`
-└── SupersededAttempt   the write belongs to an attempt that no longer owns its run
-"""
+"""The errors of this package. Without a message, an error shows its docstring."""
 
 from pathlib import Path
 
@@ -26,7 +6,7 @@ from starlette.exceptions import HTTPException
 
 
 class RuntimeSqlError(Exception):
-    """The runtime could not do what it was asked."""
+    """The runtime cannot do what was asked."""
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or (type(self).__doc__ or "").strip())
@@ -41,13 +21,13 @@ class CannotOpen(RuntimeSqlError):
 
     def __init__(self, path: Path, error: Exception) -> None:
         super().__init__(
-            f"{path} cannot be used as a database: {error}. It takes a folder in which files can be "
-            "made and written, and a file that is SQLite's or not there yet."
+            f"{path} cannot be used as a database: {error}. The folder must be writable, and the "
+            "file must be a SQLite database or not exist yet."
         )
 
 
 class BadRedis(RuntimeSqlError, ValueError):
-    """The Redis cannot be used."""
+    """The Redis server or its URL cannot be used."""
 
 
 class DatabaseInUse(RuntimeSqlError):
@@ -58,19 +38,19 @@ class FileInUse(DatabaseInUse):
     """Another process owns the SQLite file."""
 
     def __init__(self, path: Path, owner: str) -> None:
-        who = f"process {owner}" if owner else "another process"
+        process = f"process {owner}" if owner else "another process"
         super().__init__(
-            f"{path} is in use by {who}. One process owns a SQLite file: stop that process, "
-            "give this one a file of its own, or serve many processes from Postgres."
+            f"{path} is in use by {process}. Only one process can use a SQLite file: stop that "
+            "process, give this one another file, or use Postgres for several processes."
         )
 
 
 class DatabaseTooNew(RuntimeSqlError):
-    """The database was migrated by a newer version of this package."""
+    """A newer version of this package has migrated the database."""
 
 
 class DatabaseIncomplete(RuntimeSqlError):
-    """A move into this database was begun and not finished."""
+    """A move into this database was not finished."""
 
 
 class DatabaseClosed(RuntimeSqlError):
@@ -82,48 +62,50 @@ class NotStarted(RuntimeSqlError):
 
 
 class Collided(RuntimeSqlError):
-    """Another transaction was quicker; the same operation sees what it did."""
+    """Another transaction was faster. Repeating the operation sees its result."""
 
 
 class Outdated(RuntimeSqlError):
-    """The state onto which something was to be written is no longer the newest."""
+    """The state to be changed is no longer the newest one."""
 
 
 class OtherTenants(RuntimeSqlError, HTTPException):
-    """This is not your tenant's to write"""
+    """The row belongs to another tenant."""
 
     def __init__(self) -> None:
         HTTPException.__init__(self, 403, type(self).__doc__)
 
 
 class DatabaseBusy(RuntimeSqlError):
-    """The database is busy; nothing was committed."""
+    """The database is busy. Nothing was committed, and the same call may succeed now."""
 
 
 class DatabaseOverloaded(RuntimeSqlError):
-    """The database cannot take a write now."""
+    """The database cannot write now: the disk is full or failing, or the server is away."""
 
 
 class TooSlow(RuntimeSqlError):
-    """A search takes longer than others can wait for. The same one would again."""
+    """A search reaches its time limit. Repeating it would take as long."""
 
     def __init__(self, seconds: float, advice: str) -> None:
         super().__init__(f"The search was cut off after {seconds:g} s. {advice}")
 
 
 class EventsLost(RuntimeSqlError, RuntimeError):
-    """Events were lost on their way from another process. What the run has written is not."""
+    """Events were lost on their way to this client. The run's stored state is complete."""
 
 
 class GraphExited(RuntimeSqlError, RuntimeError):
-    """A node asked the process to end, which fails its run instead."""
+    """A node called `sys.exit`. This fails its run instead of ending the process."""
 
     def __init__(self, code: object) -> None:
-        super().__init__(f"The graph called sys.exit({code!r}), which fails the run")
+        super().__init__(
+            f"The graph called sys.exit({code!r}), which fails its run, not the process"
+        )
 
 
 class SupersededAttempt(RuntimeSqlError, RuntimeError):
-    """This attempt no longer owns its run; what it writes is refused."""
+    """The attempt no longer owns its run, so its write is refused."""
 
-    # How Postgres says so.
+    # The error code that our Postgres triggers raise.
     SQLSTATE = "TH001"

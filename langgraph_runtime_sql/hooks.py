@@ -25,7 +25,7 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Prepared, Row
-from langgraph_runtime_sql.request_context import noting
+from langgraph_runtime_sql.request_context import request_note
 from langgraph_runtime_sql.search import metadata_index, thread_query
 from langgraph_runtime_sql.tenancy import scope, tenants
 
@@ -58,7 +58,7 @@ __all__ = [
     "check",
     "configured",
     "label",
-    "noting",
+    "request_note",
 ]
 
 label = scope.label
@@ -88,7 +88,7 @@ class Caller:
     Attributes:
         identity: The user's identity, or None without authentication.
         user: The authenticated user object, or None.
-        note: What the host's middleware has said about the request with `noting`.
+        note: What the host's middleware passed with `request_note`.
     """
 
     identity: str | None = None

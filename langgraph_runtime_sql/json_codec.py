@@ -1,4 +1,4 @@
-"""JSON as the platform writes it, with a clear answer where it cannot be written."""
+"""JSON as the platform writes it, with a 422 for values that cannot be written."""
 
 from functools import cache
 from typing import Any, cast
@@ -8,32 +8,32 @@ from starlette.exceptions import HTTPException
 
 
 class Unstorable(HTTPException):
-    """A value cannot be written as JSON: it is nested too deeply or not data."""
+    """The value cannot be written as JSON: it is nested too deeply, or is not data. Answers 422."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(422, f"The value cannot be stored as JSON: {cause}")
 
 
-# Levels that answers put around what is stored; the encoder stops at 254. A document that could
-# be written but not shown would fail every list it is on.
+# Levels that responses add around a stored value. The encoder stops at 254 levels: a value that
+# could be stored but not returned would fail every list that contains it.
 AROUND = 16
-# The platform's encoder replaces a NUL by the letters that stand for it, and so these too.
+# The platform's encoder replaces escaped NUL characters, and texts that look like one.
 _ESCAPED_NUL = r"\u0000"
 
 
 @cache
 def _encoder() -> Any:
-    # langgraph_api reads the environment when it is imported, so not before first use.
+    # Imported late, because the import of langgraph_api reads the environment.
     from langgraph_api.serde import json_dumpb
 
     return json_dumpb
 
 
 def dumps(value: Any) -> str:
-    """`value` as JSON text: messages, models, ids and dates included.
+    """Write `value` as JSON text. Messages, models, ids and dates are allowed.
 
     Raises:
-        Unstorable: (422) nested deeper than the encoder goes, or an integer past 64 bits.
+        Unstorable: nested too deeply, or an integer beyond 64 bits.
     """
     nested = value
     for _ in range(AROUND):
@@ -45,19 +45,19 @@ def dumps(value: Any) -> str:
 
 
 def loads(document: str | bytes) -> Any:
-    """The value of a JSON document."""
+    """Read a JSON document."""
     return orjson.loads(document)
 
 
 def plain(value: Any) -> Any:
-    """A private copy of `value` as it would read back: dicts, lists and scalars only."""
+    """Return a copy of `value` as it would be read back: dicts, lists and scalars only."""
     return loads(dumps(value))
 
 
 def as_stored(text: str) -> str:
-    """`text` as it would read back: some characters are stored as others.
+    """Return `text` as it would be read back: the encoder replaces some characters.
 
-    What is compared with something stored must go this way first.
+    Convert a text before you compare it with a stored one.
     """
     unchanged = text.isprintable() and _ESCAPED_NUL not in text
     return text if unchanged else str(plain(text))

@@ -1,4 +1,4 @@
-"""Lifespan: what starts and stops with the mounted application, in order."""
+"""Lifespan: start and stop the runtime with the application, in order."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 
 def get_last_error() -> BaseException | None:
-    """Why the last start failed, if it did."""
+    """Return the error of the last start, or None."""
     return runtime.process.last_error
 
 
@@ -36,19 +36,19 @@ async def lifespan(
     with_cron_scheduler: bool = True,
     **_: Any,
 ) -> AsyncIterator[None]:
-    """Run the platform: the database, the queue, the schedulers and the sweepers."""
+    """Run the platform: database, queue, schedulers and sweepers."""
     from langgraph_api import __version__ as api_version
     from langgraph_api.asyncio import set_event_loop
 
     runtime.process.last_error = None
     set_event_loop(asyncio.get_running_loop())
-    logger.debug("Starting the SQL runtime", api_version=api_version)
+    logger.debug("Runtime started", api_version=api_version)
     try:
         async with AsyncExitStack() as stack:
-            # Not while others run in this context: a host's own tasks are not the platform's.
+            # Ends before the yield: the host's own tasks must not see all tenants' rows.
             with scope.within(scope.EVERYTHING):
-                here = await _open(stack)
-                await _start(stack, here, cancel_event, crons=with_cron_scheduler)
+                opened = await _open(stack)
+                await _start(stack, opened, cancel_event, crons=with_cron_scheduler)
             yield
     except Exception as error:
         runtime.process.last_error = error
@@ -56,7 +56,7 @@ async def lifespan(
 
 
 async def _open(stack: AsyncExitStack) -> Runtime:
-    """Everything that is opened before, and closed after, anything runs."""
+    """Open what the tasks need. It closes after all of them have ended."""
     from langgraph_api import _checkpointer, config, store
     from langgraph_api.graph import stop_remote_graphs
     from langgraph_api.http import stop_http_client, stop_webhook_http_client
@@ -71,11 +71,11 @@ async def _open(stack: AsyncExitStack) -> Runtime:
     reporter = get_otlp_metrics_reporter()
     stack.callback(reporter.shutdown)
     stack.callback(reporter.inc_counter, COUNTER_SERVER_STOPPED)
-    # Cancelled workers still write, so the database closes last.
-    here = await _open_runtime(stack)
-    stack.push_async_callback(here.bus.stop)
-    await here.bus.start()
-    # The API makes its HTTP clients when it needs one; reading certificates takes a while.
+    # The database closes last, because cancelled workers still write.
+    opened = await _open_runtime(stack)
+    stack.push_async_callback(opened.bus.stop)
+    await opened.bus.start()
+    # The API opens its HTTP clients on demand.
     stack.push_async_callback(stop_webhook_http_client)
     stack.push_async_callback(stop_http_client)
     stack.push_async_callback(stop_remote_graphs)
@@ -88,48 +88,48 @@ async def _open(stack: AsyncExitStack) -> Runtime:
     reporter.inc_counter(COUNTER_SERVER_STARTED)
     stack.callback(reporter.inc_counter, COUNTER_SERVER_REQUESTED_TO_STOP)
     _widen_executor(config.N_JOBS_PER_WORKER)
-    return here
+    return opened
 
 
 async def _open_runtime(stack: AsyncExitStack) -> Runtime:
-    """Open the database and make the bus, which the process's runtime holds until the end."""
+    """Open the database and create the bus."""
     from langgraph_api import config
 
     configuration = runtime.configuration()
-    wanted, redis_url = configuration.options, options.redis_url()
-    # Before the database, whose start makes the store's tables as they are configured.
+    settings, redis_url = configuration.options, options.redis_url()
+    # The start of the database creates the store's tables as configured.
     store = configured_store(config.STORE_CONFIG)
     database = migrations.open_database(
         str(config.DATABASE_URI),
-        tenant_key=wanted.tenant_key,
+        tenant_key=settings.tenant_key,
         store=store,
-        power_loss=wanted.power_loss,
+        power_loss=settings.power_loss,
         shared=redis_url is not None,
     )
     stack.push_async_callback(database.stop)
     await database.start()
-    await tenants.adopt(database, wanted.tenant_key)
-    bus = await _make_bus(database, redis_url, wanted.redis_prefix)
-    here = Runtime(
-        database=database, bus=bus, store=store, options=wanted, hooks=configuration.hooks
+    await tenants.adopt(database, settings.tenant_key)
+    bus = await _make_bus(database, redis_url, settings.redis_prefix)
+    opened = Runtime(
+        database=database, bus=bus, store=store, options=settings, hooks=configuration.hooks
     )
-    stack.enter_context(runtime.running(here))
-    # Again, because the last commits are announced while the runtime is still there.
+    stack.enter_context(runtime.running(opened))
+    # Stop it before the runtime goes: the last commits are announced on the bus.
     stack.push_async_callback(database.stop)
-    return here
+    return opened
 
 
 async def _make_bus(database: Database, redis_url: str | None, prefix: str | None) -> LocalBus:
-    """The bus, not yet started.
+    """Create the bus without starting it.
 
-    In Redis, all processes that serve the same database use the same prefix.
+    All processes on one database use the same key prefix in Redis.
     """
     from langgraph_api import config
 
     keep_seconds = float(config.RESUMABLE_STREAM_TTL_SECONDS)
     if redis_url is None:
         return LocalBus(keep_seconds)
-    # Only here, because one process without Redis does not need its driver.
+    # Imported late: a process without Redis does not need the driver.
     from langgraph_runtime_sql.events.redis.bus import RedisBus
 
     if prefix is None:
@@ -138,10 +138,9 @@ async def _make_bus(database: Database, redis_url: str | None, prefix: str | Non
 
 
 def _widen_executor(slots: int) -> None:
-    """Let as many blocking nodes run at once as there are slots.
+    """Give the event loop enough threads for a blocking node in each slot.
 
-    asyncio's own default executor has a handful of threads, so nodes that are
-    plain functions would wait for each other long before the slots are used up.
+    asyncio's default executor has few threads, so plain functions would wait for each other.
     """
     if slots > 0:
         executor = NodeThreads(max_workers=slots + 16, thread_name_prefix="run-sync")
@@ -149,9 +148,9 @@ def _widen_executor(slots: int) -> None:
 
 
 async def _start(
-    stack: AsyncExitStack, here: Runtime, cancel_event: asyncio.Event | None, *, crons: bool
+    stack: AsyncExitStack, opened: Runtime, cancel_event: asyncio.Event | None, *, crons: bool
 ) -> None:
-    """Everything that runs until the end."""
+    """Start the tasks that run until the end."""
     from langgraph_api import config, graph
     from langgraph_api.asyncio import SimpleTaskGroup
     from langgraph_api.metadata import metadata_loop
@@ -165,31 +164,31 @@ async def _start(
     await _open_store(tasks)
     graph.patch_packages_distributions()
     await graph.collect_graphs_from_env(True)
-    await _retire_assistants(here)
-    recovered = await recovery.recover()
-    if recovered:
-        logger.warning("Took back runs", action="runs_recovered", run_ids=recovered)
+    graphs = set(graph.SYSTEM_ASSISTANT_IDS)
+    await opened.database.write(lambda conn: retire_system_assistants(conn, graphs))
+    if recovered := await recovery.recover():
+        logger.warning("Recovered lost runs", action="runs_recovered", run_ids=recovered)
     if config.N_JOBS_PER_WORKER > 0:
-        # Stopped before the group, which would give its workers no time.
-        work = queue.Queue(here, config.N_JOBS_PER_WORKER, isolated=config.BG_JOB_ISOLATED_LOOPS)
+        # Not in the group, which would give its workers no grace period.
+        work = queue.Queue(opened, config.N_JOBS_PER_WORKER, isolated=config.BG_JOB_ISOLATED_LOOPS)
         task = asyncio.create_task(work.run(), name="queue")
         stack.push_async_callback(_cancel, task)
     if crons and config.FF_CRONS_ENABLED:
         from langgraph_api.cron_scheduler import cron_scheduler
 
         tasks.create_task(cron_scheduler())
-    tasks.create_task(_sweep_threads(here))
+    tasks.create_task(_sweep_threads(opened))
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:
     task.cancel()
     await asyncio.wait([task])
     if not task.cancelled() and (error := task.exception()) is not None:
-        logger.error("The queue failed", action="queue_failed", exc_info=error)
+        logger.error("Queue failed", action="queue_failed", exc_info=error)
 
 
 async def _open_store(tasks: Any) -> None:
-    """Open the store, and show it to graph factories."""
+    """Open the store and make it available to graph factories."""
     from langchain_core.runnables.config import var_child_runnable_config
     from langgraph._internal._constants import CONFIG_KEY_RUNTIME
     from langgraph.constants import CONF
@@ -203,32 +202,24 @@ async def _open_store(tasks: Any) -> None:
     var_child_runnable_config.set({CONF: {CONFIG_KEY_RUNTIME: GraphRuntime(store=store)}})
 
 
-async def _retire_assistants(here: Runtime) -> None:
-    """System assistants of graphs that are gone are gone with them."""
-    from langgraph_api.graph import SYSTEM_ASSISTANT_IDS
-
-    live = set(SYSTEM_ASSISTANT_IDS)
-    await here.database.write(lambda conn: retire_system_assistants(conn, live))
-
-
-async def _sweep_threads(here: Runtime) -> None:
-    """End the lives of threads whose time to live has passed."""
+async def _sweep_threads(opened: Runtime) -> None:
+    """Delete expired threads regularly."""
     from langgraph_api import config
 
     settings = config.THREAD_TTL or {}
     interval = float(settings.get("sweep_interval_minutes") or 5) * 60
-    if here.bus.shared:
-        # Results that were kept for somebody who never came go the same way.
+    if opened.bus.shared:
+        # Stored results of runs that no client fetched expire with the same sweep.
         interval = min(interval, 60.0)
     while True:
         try:
             _, swept = await sweep_ttl(limit=settings.get("sweep_limit") or 1000)
             if swept:
-                logger.info("Ended threads", action="threads_expired", count=swept)
+                logger.info("Expired threads", action="threads_expired", count=swept)
         except Exception:
-            logger.exception("The thread sweep failed", action="thread_sweep_failed")
-        # Where no queue does: a process that only answers tells of states and cancellations, too.
-        here.bus.expire()
+            logger.exception("Thread sweep failed", action="thread_sweep_failed")
+        # A process without a queue publishes events too: state updates and cancellations.
+        opened.bus.expire()
         await asyncio.sleep(interval)
 
 

@@ -1,15 +1,15 @@
-"""What `/metrics` reports of this process's workers."""
+"""What `/metrics` reports about this process's workers."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class Workers:
-    """The queue's slots; the queue keeps both numbers right, on its own event loop.
+    """The queue's slots. The queue updates both numbers on its event loop.
 
     Attributes:
-        max: Runs this process executes at once; 0 while it has no queue.
-        active: Runs it is executing now.
+        max: Runs that this process executes at once; 0 without a queue.
+        active: Runs that it executes now.
     """
 
     max: int = 0
@@ -20,7 +20,7 @@ workers = Workers()
 
 
 def get_metrics() -> dict[str, dict[str, int]]:
-    """`{"workers": {"max", "active", "available"}}`, in runs."""
+    """Return `{"workers": {"max", "active", "available"}}`, in runs."""
     return {
         "workers": {
             "max": workers.max,

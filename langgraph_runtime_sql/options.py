@@ -1,24 +1,23 @@
-"""What a host decides about the runtime beyond what `langgraph_api` configures."""
+"""Settings of the runtime that `langgraph_api` does not have."""
 
 from dataclasses import dataclass
 
-# In place of a URL, which langgraph_api requires and never reads.
+# langgraph_api requires a Redis URL, but never reads it.
 NO_REDIS = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Set by the platform before the runtime starts.
+    """Settings that the platform makes before the runtime starts.
 
     Attributes:
-        power_loss: fsync each commit, so that an acknowledged write survives the
-            machine and not only the process.
-        grace_seconds: How long runs in flight may go on at shutdown before they
-            are handed back to continue after the next start.
-        tenant_key: The key of metadata, and of an authenticated user, that names the
-            tenant. Without it there are no tenants.
-        redis_prefix: What all keys and channels in Redis begin with; None for one that is
-            the database's own.
+        power_loss: fsync each commit, so that it survives a power failure and not only a crash.
+        grace_seconds: How long running runs may continue at shutdown. Then they are handed back,
+            and continue after the next start.
+        tenant_key: The key of the tenant in metadata and in an authenticated user. None disables
+            tenants.
+        redis_prefix: The prefix of all keys and channels in Redis; None derives it from the
+            database.
     """
 
     power_loss: bool = False
@@ -28,7 +27,7 @@ class Options:
 
 
 def redis_url() -> str | None:
-    """The Redis through which several processes share the database; None with one process."""
+    """Return the URL of the Redis that connects several processes, or None for one process."""
     from langgraph_api import config
 
     url = str(config.REDIS_URI)

@@ -1,7 +1,7 @@
-"""Request context: everything that travels beside the arguments of a call.
+"""Request context: context variables that cross code which is not ours.
 
-Each of these crosses code that is not ours (`langgraph_api`, a graph, the host's middleware),
-which passes no arguments through. What only we call takes an argument instead.
+`langgraph_api`, graphs and the host's middleware do not pass our arguments through. Calls within
+this package take arguments instead.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,58 +18,58 @@ if TYPE_CHECKING:
     from langgraph_runtime_sql.tenancy.scope import Scope
 
 claim: ContextVar[Claim | None] = ContextVar("run_claim", default=None)
-"""The attempt at a run that this task works for.
+"""The attempt at a run that the current task executes.
 
-Set by the queue before it starts the API's worker. Read by every write of a checkpoint or store
-item, which the attempt's loss refuses, by the events that a run publishes, and by the guard
-against `sys.exit`. `StateGuard` clears it, because a client's state update is no run's write.
+The queue sets it before it starts the API's worker. Three readers use it: writes of checkpoints and
+store items, which fail if the attempt is superseded; published events; the guard against
+`sys.exit`. `StateGuard` clears it, because a client's state update belongs to no run.
 """
 
 write_guard: "ContextVar[Callable[[Connection, str | None], None] | None]" = ContextVar(
     "checkpoint_write_guard", default=None
 )
-"""Called first in the transaction of each checkpoint write; what it raises undoes the write.
+"""A check that runs first in the transaction of each checkpoint write. An exception aborts it.
 
-It takes the id of a checkpoint that is put, and None for writes onto one. Set by `StateGuard`
-around a client's state update. Read by `checkpoint.admission`.
+Its argument is the id of a new checkpoint, or None for writes onto an existing one. `StateGuard`
+sets it around a client's state update. `checkpoint.admission` reads it.
 """
 
 scope: "ContextVar[Scope | None]" = ContextVar("scope", default=None)
-"""The rows that this task's transactions may touch; None means those of the authenticated user.
+"""The rows that the task's transactions may touch; None means those of the authenticated user.
 
-Set by `tenancy.scope.within` and `tenancy.scope.as_caller`. Read by `tenancy.scope.current`.
+`tenancy.scope.within` and `tenancy.scope.as_caller` set it. `tenancy.scope.current` reads it.
 """
 
 batch: "ContextVar[Batch | None]" = ContextVar("run_batch", default=None)
 """The batch of runs that a request creates together.
 
-Set by the HTTP layer, which has read the request's body. Read and cleared by `Runs.put`, which
-the API calls once for each run of the batch.
+The HTTP layer sets it from the request's body. `Runs.put`, which the API calls once for each run,
+reads and clears it.
 """
 
 firing: "ContextVar[Firing | None]" = ContextVar("cron_firing", default=None)
 """The slot of a cron whose run the API's scheduler is about to create.
 
-Set by `Crons.next` before it yields the cron. Read by `Runs.put` and `Crons.set_next_run_date`.
+`Crons.next` sets it before it yields the cron. `Runs.put` and `Crons.set_next_run_date` read it.
 """
 
 unanswered: ContextVar[dict[str, Any] | None] = ContextVar("unanswered_thread", default=None)
-"""The row of a thread that the request has created and not yet answered with.
+"""The row of a thread that the request has created but not returned yet.
 
-Set by `Threads.put`. Read by the state operations: where the same request goes on to write the
-thread's state, the answer shows the thread as it is then.
+`Threads.put` sets it. A state update in the same request changes the row, so that the response
+shows the thread after the update.
 """
 
 _note: ContextVar[Mapping[str, Any] | None] = ContextVar("request_note", default=None)
 
 
 @contextmanager
-def noting(**words: Any) -> Iterator[None]:
-    """Let hooks read `words`, as `tx.caller.note`, in what the platform is asked in here.
+def request_note(**fields: Any) -> Iterator[None]:
+    """Pass `fields` to the hooks of the requests made in this block, as `tx.caller.note`.
 
-    For middleware of the host around the platform: clients cannot set it.
+    Middleware of the host uses it. Clients cannot set a note.
     """
-    token = _note.set({**(_note.get() or {}), **words})
+    token = _note.set({**(_note.get() or {}), **fields})
     try:
         yield
     finally:
@@ -77,5 +77,5 @@ def noting(**words: Any) -> Iterator[None]:
 
 
 def note() -> Mapping[str, Any]:
-    """What `noting` says of the request at hand. Read where a hook's `Caller` is made."""
+    """Return the note of the current request, for a hook's `Caller`."""
     return _note.get() or {}

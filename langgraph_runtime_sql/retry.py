@@ -1,11 +1,9 @@
-"""Which errors are repeated, and which ones mean "come back later".
+"""Which database errors cause a retry, and which a 503.
 
-A request is repeated only after errors that were raised *before anything was
-committed*: a repeated handler that creates a thread would otherwise meet its own
-first attempt and answer 409 for a thread its client has just been given. A run is
-tried again after every error of our database: it goes on from its last checkpoint,
-whether or not the write that failed was stored. A driver's exception is no reason,
-because a graph that talks to a database of its own may raise the same class.
+A request is repeated only if nothing was committed. Otherwise a repeated "create thread" would find
+its own first attempt and answer 409. A run is retried after every error of our database, because it
+continues from its last checkpoint. Drivers' exceptions do not count: a graph with a database of its
+own may raise the same classes.
 """
 
 import asyncio
@@ -19,23 +17,23 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 RETRIABLE_EXCEPTIONS: tuple[type[BaseException], ...] = (DatabaseBusy, DatabaseOverloaded)
-"""Give a run another attempt: it was the database's fault."""
+"""Errors after which a run gets another attempt."""
 
 REPEATED_EXCEPTIONS: tuple[type[BaseException], ...] = (DatabaseBusy,)
-"""Repeat the request: nothing was committed."""
+"""Errors after which a request is repeated, because nothing was committed."""
 
 OVERLOADED_EXCEPTIONS: tuple[type[BaseException], ...] = (DatabaseBusy, DatabaseOverloaded)
-"""Answer 503: the server is well, the moment is not."""
+"""Errors that a request answers with 503."""
 
 ATTEMPTS = 3
 PAUSE_SECONDS = 0.01
 
 
 def retry_db(func: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """Repeat the whole of `func`, at most three times, while the database is busy.
+    """Repeat `func`, `ATTEMPTS` times at most, while the database is busy.
 
     Raises:
-        DatabaseBusy: it still was at the last attempt.
+        DatabaseBusy: the last attempt failed, too.
     """
 
     @functools.wraps(func)

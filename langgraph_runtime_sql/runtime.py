@@ -1,8 +1,7 @@
-"""Runtime: everything that the running platform works with, in one value.
+"""Runtime: the one object that holds what the running platform works with.
 
-The host decides `configure(options, hooks)` before the start. The lifespan opens what it needs
-and holds it as the process's one `Runtime`, which every operation reaches by `current()`.
-`langgraph_api` calls static methods, so no operation can be given it as an argument.
+The host calls `configure` before the start. The lifespan creates the `Runtime`, and operations get
+it from `current()`: `langgraph_api` calls static methods, which cannot receive it as an argument.
 """
 
 from collections.abc import Iterator
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """What the host decides before the start.
+    """The host's settings for the next start.
 
     Attributes:
-        options: As in `Options`.
+        options: The runtime's options.
         hooks: The host's object with hooks, or None.
     """
 
@@ -35,15 +34,15 @@ class Configuration:
 
 @dataclass(slots=True, kw_only=True)
 class Runtime:
-    """What operations work with, from the start of the lifespan to its end.
+    """The parts of the running platform.
 
     Attributes:
         database: The open database.
         bus: Carries wake-ups, control messages and events.
-        store: The long-term memory of graphs, as it is configured.
-        options: As in `Options`.
+        store: The long-term memory of graphs.
+        options: The runtime's options.
         hooks: The host's object with hooks, or None.
-        queue: The queue of this process while it works; None where it executes no runs.
+        queue: The process's queue while it works; None in a process that executes no runs.
     """
 
     database: "Database"
@@ -55,7 +54,7 @@ class Runtime:
 
 
 class _Process:
-    """What there is once in a process, because `langgraph_api` can be configured only once."""
+    """The state of this process. There is one, because `langgraph_api` is configured only once."""
 
     def __init__(self) -> None:
         self.configuration = Configuration()
@@ -67,23 +66,23 @@ process = _Process()
 
 
 def configure(options: Options, hooks: Any = None) -> None:
-    """Use these from the next start on.
+    """Set the configuration of the next start.
 
     Args:
-        options: As in `Options`.
-        hooks: The host's object with hooks, which `hooks.check` has accepted, or None.
+        options: The runtime's options.
+        hooks: The host's object with hooks, accepted by `hooks.check`, or None.
     """
     process.configuration = Configuration(options=options, hooks=hooks)
 
 
 def configuration() -> Configuration:
-    """What the next start uses."""
+    """Return the configuration of the next start."""
     return process.configuration
 
 
 @contextmanager
 def running(runtime: Runtime) -> Iterator[Runtime]:
-    """Make `runtime` the process's own until the end of the block."""
+    """Make `runtime` the current one within the block."""
     before, process.running = process.running, runtime
     try:
         yield runtime
@@ -92,7 +91,7 @@ def running(runtime: Runtime) -> Iterator[Runtime]:
 
 
 def current() -> Runtime:
-    """The runtime of this process.
+    """Return the runtime of this process.
 
     Raises:
         NotStarted: outside the platform's lifespan.

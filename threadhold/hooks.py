@@ -10,7 +10,7 @@ from langgraph_runtime_sql.hooks import (
     Transaction,
     configured,
     label,
-    noting,
+    request_note,
 )
 from langgraph_runtime_sql.statuses import ThreadStatus
 
@@ -22,5 +22,5 @@ __all__ = [
     "Transaction",
     "configured",
     "label",
-    "noting",
+    "request_note",
 ]

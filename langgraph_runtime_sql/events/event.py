@@ -1,9 +1,9 @@
-"""Events: what the runs of a thread and the thread itself tell those who follow them."""
+"""Events: what runs and threads publish to their subscribers."""
 
 from contextlib import suppress
 from typing import NamedTuple
 
-# What each event costs in memory beside its data.
+# The memory of an event beside its data.
 EVENT_BYTES = 256
 DONE = b"done"
 LOST = b"lost"
@@ -14,10 +14,10 @@ START: Order = (-1, -1)
 
 
 class Event(NamedTuple):
-    """One event of a run, numbered in an order that only grows.
+    """One event of a run. Its `order` is greater than that of all earlier events.
 
     Attributes:
-        attempt: Which attempt at the run has sent it; 0 for who does not work on it.
+        attempt: The attempt that publishes the event; 0 outside of a worker.
     """
 
     order: Order
@@ -29,35 +29,35 @@ class Event(NamedTuple):
 
     @property
     def id(self) -> bytes:
-        """The number as clients see it: `<milliseconds>-<sequence>`."""
+        """The order as clients see it: `<milliseconds>-<sequence>`."""
         return b"%d-%d" % self.order
 
     @property
     def is_end(self) -> bool:
-        """Whether the run says with this that nothing more comes."""
+        """Whether the event ends the run's stream."""
         return self.name == CONTROL and self.data == DONE
 
     @property
     def is_loss(self) -> bool:
-        """Whether events are missing here."""
+        """Whether the event stands for lost events."""
         return self.name == CONTROL and self.data == LOST
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes in memory."""
+        """The approximate memory of the event, in bytes."""
         return len(self.data) + EVENT_BYTES
 
 
 def lost() -> Event:
-    """What stands in the place of events that did not arrive."""
+    """Return the event that replaces lost events."""
     return Event(START, "", CONTROL, LOST, False)
 
 
 def parse_order(event_id: str | bytes | None) -> Order | None:
-    """The place in the stream after which a client wants to go on.
+    """Return the order after which a client wants to continue; None means from now on.
 
-    `-`, `-1` and the empty string are the beginning; a bare number is the end
-    of that millisecond's predecessor. None (and what is not an id) is now.
+    `-`, `-1` and the empty string mean the beginning. A number alone means the start of that
+    millisecond. An invalid id means now.
     """
     if event_id is None:
         return None

@@ -1,6 +1,6 @@
-"""Logs: the events of resumable streams, kept for clients that come back.
+"""Logs: the events of resumable streams, kept for clients that reconnect.
 
-Whoever calls holds the lock of the bus.
+The caller holds the bus's lock.
 """
 
 import time
@@ -10,21 +10,21 @@ from dataclasses import dataclass, field
 from langgraph_runtime_sql.events.event import START, Event, Order
 from langgraph_runtime_sql.events.stream_key import THREAD, StreamKey
 
-# A resumable run keeps this much of its stream for clients that come back.
+# The limit of one stream's log.
 LOG_BYTES = 32 * 2**20
-# And all of them together this much: those that have ended longest ago go first, until there is
-# room for a while.
+# The limit of all logs. Beyond it, the streams that ended first are deleted until the rest fills
+# no more than this part of the limit.
 ALL_LOGS_BYTES = 256 * 2**20
-ROOM = 0.9
+FILL_RATIO = 0.9
 
 
 @dataclass(slots=True)
 class Log:
-    """What a resumable stream keeps.
+    """The kept events of a resumable stream.
 
     Attributes:
-        key: Whose it is.
-        dropped: The number of the last event that is not kept any more.
+        dropped: The order of the newest event that was deleted to save memory.
+        expires: When the log is deleted, by `time.monotonic`; None while the stream continues.
     """
 
     key: StreamKey
@@ -34,7 +34,7 @@ class Log:
     expires: float | None = None
 
     def add(self, event: Event) -> int:
-        """Keep an event; returns by how many bytes the log has grown."""
+        """Add an event. Return by how many bytes the log has grown."""
         before = self.size
         self.events.append(event)
         self.size += len(event.data)
@@ -46,13 +46,13 @@ class Log:
 
 
 class Logs:
-    """The logs of all resumable streams, by their keys.
+    """The logs of all resumable streams.
 
     Args:
-        keep_seconds: How long a log is kept once its stream has ended.
+        keep_seconds: How long a log is kept after the end of its stream.
 
     Attributes:
-        size: The bytes of all their events.
+        size: The bytes of all events.
     """
 
     def __init__(self, keep_seconds: float) -> None:
@@ -62,7 +62,7 @@ class Logs:
         self.size = 0
 
     def open(self, key: StreamKey) -> Log:
-        """The log of a stream, which begins with this if it is not there."""
+        """Return the log of a stream, and create it if necessary."""
         log = self._logs.get(key)
         if log is None:
             log = self._logs[key] = Log(key)
@@ -70,59 +70,60 @@ class Logs:
         return log
 
     def add(self, log: Log, event: Event) -> None:
-        """Keep an event."""
+        """Add an event to a log, and enforce the limit of all logs."""
         self.size += log.add(event)
         if self.size > ALL_LOGS_BYTES:
-            self._make_room()
+            self._free_memory()
 
     def of_run(self, key: StreamKey) -> list[Log]:
-        """The log of a run, if it has one."""
+        """Return the run's log, if there is one."""
         return [self._logs[key]] if key in self._logs else []
 
     def of_thread(self, key: StreamKey) -> list[Log]:
-        """The logs of a thread's runs, and its own."""
+        """Return the logs of the thread and of its runs."""
         return [self._logs[each] for each in self._topics.get(key.topic, ())]
 
-    def unfinished(self) -> dict[StreamKey, Log]:
-        """Those whose streams go on, as far as is known here."""
-        return {key: log for key, log in self._logs.items() if log.expires is None}
+    def unfinished(self) -> list[StreamKey]:
+        """Return the keys of logs whose streams have not ended."""
+        return [key for key, log in self._logs.items() if log.expires is None]
 
-    def go_on(self, key: StreamKey) -> None:
-        """Keep a log, if there is one, until its stream has ended."""
+    def keep_open(self, key: StreamKey) -> None:
+        """Keep the stream's log, if there is one, until the stream ends."""
         if (log := self._logs.get(key)) is not None:
             log.expires = None
 
     def end(self, key: StreamKey) -> None:
-        """Keep a log, if there is one, for a while from now on."""
+        """Let the stream's log, if there is one, expire."""
         if (log := self._logs.get(key)) is not None:
             log.expires = time.monotonic() + self._keep
 
-    def leave(self, run_id: str) -> None:
-        """The same by a run's id, unless its stream has ended already."""
-        for key in [key for key in self.unfinished() if key.run_id == run_id]:
-            self.end(key)
+    def end_run(self, run_id: str) -> None:
+        """Let the unfinished log of a run expire."""
+        for key in self.unfinished():
+            if key.run_id == run_id:
+                self.end(key)
 
     def drop(self, topic: str, run_id: str) -> None:
-        """Forget the log of a run now, or all of a thread."""
+        """Delete the log of a run, or of a thread with its runs."""
         for key in list(self._topics.get(topic, ())):
             if run_id in (THREAD, key.run_id):
-                self._forget(key)
+                self._delete(key)
 
     def expire(self) -> None:
-        """Forget those whose time is over."""
-        moment = time.monotonic()
-        for key in [k for k, v in self._logs.items() if v.expires and v.expires < moment]:
-            self._forget(key)
+        """Delete expired logs."""
+        now = time.monotonic()
+        for key in [k for k, log in self._logs.items() if log.expires and log.expires < now]:
+            self._delete(key)
 
-    def _make_room(self) -> None:
-        """Forget streams that have ended, before their time, until the rest fits."""
+    def _free_memory(self) -> None:
+        """Delete logs of ended streams before their time."""
         ended = sorted((log.expires, key) for key, log in self._logs.items() if log.expires)
         for _, key in ended:
-            if self.size <= ALL_LOGS_BYTES * ROOM:
+            if self.size <= ALL_LOGS_BYTES * FILL_RATIO:
                 return
-            self._forget(key)
+            self._delete(key)
 
-    def _forget(self, key: StreamKey) -> None:
+    def _delete(self, key: StreamKey) -> None:
         self.size -= self._logs.pop(key).size
         others = self._topics[key.topic]
         others.remove(key)

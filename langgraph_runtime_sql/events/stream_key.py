@@ -1,7 +1,6 @@
-"""Stream keys: whose stream it is, of which thread and of which run.
+"""Stream keys: the tenant, thread and run of a stream.
 
-Every log and every subscription has one, so that an event of one tenant, thread or run
-reaches no other's followers.
+Every log and subscription has a key, so that events never reach another tenant, thread or run.
 """
 
 from typing import Any, NamedTuple, Self
@@ -11,7 +10,7 @@ from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.tenancy import scope
 
-# In the place of a run's id: the thread itself.
+# Replaces the run's id in the key of a thread.
 THREAD = "*"
 
 
@@ -19,7 +18,7 @@ class StreamKey(NamedTuple):
     """The key of a stream.
 
     Attributes:
-        tenant: The tenant that the run or thread belongs to; None without tenants.
+        tenant: The tenant of the run or thread; None without tenants.
         thread_id: The thread's id.
         run_id: The run's id; `THREAD` for events of the thread itself.
     """
@@ -30,7 +29,7 @@ class StreamKey(NamedTuple):
 
     @property
     def topic(self) -> str:
-        """The name that all streams of the thread share, unlike any other tenant's."""
+        """The name that all streams of the thread share. Tenants never share one."""
         if self.tenant is None:
             return self.thread_id
         return f"{quote(self.tenant, safe='')}/{self.thread_id}"
@@ -42,23 +41,23 @@ class StreamKey(NamedTuple):
 
     @classmethod
     def of_run(cls, row: Row) -> Self:
-        """The key of a stored run, from its row."""
+        """Return the key of a run, from its row."""
         return cls(_tenant(row), str(row["thread_id"]), str(row["run_id"]))
 
     @classmethod
     def of_thread(cls, row: Row) -> Self:
-        """The key of a stored thread, from its row."""
+        """Return the key of a thread, from its row."""
         return cls(_tenant(row), str(row["thread_id"]))
 
     @classmethod
     def here(cls, thread_id: Any, run_id: Any = THREAD) -> Self:
-        """The key for what the calling task publishes, or makes, in its own scope."""
+        """Return a key in the tenant of the calling task."""
         return cls(
             scope.current(runtime.current().options.tenant_key).tenant, str(thread_id), str(run_id)
         )
 
 
 def _tenant(row: Row) -> str | None:
-    # Without a key the column may hold what an earlier key has left.
+    # Without a tenant key, the column may hold values of an earlier configuration.
     tenant: str | None = row["tenant"] if runtime.current().options.tenant_key is not None else None
     return tenant

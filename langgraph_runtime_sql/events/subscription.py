@@ -1,4 +1,4 @@
-"""Subscription: what one reader is still to be given, in order and within bounds."""
+"""Subscription: the bounded queue of events for one reader."""
 
 import asyncio
 import threading
@@ -11,65 +11,65 @@ from langgraph_runtime_sql.events.event import Event, lost
 from langgraph_runtime_sql.events.log import LOG_BYTES
 from langgraph_runtime_sql.events.stream_key import StreamKey
 
-# What may wait for a reader that does not read.
+# The limit of events that a reader has not read yet.
 WAITING_BYTES = LOG_BYTES
 
 
 class Subscription:
-    """One reader's events, in order; it lives on the event loop that made it.
+    """The events for one reader, in order. It belongs to the event loop that creates it.
 
-    A reader that falls too far behind loses them, and is told so: they are kept in memory.
+    A reader that is too slow loses events, and finds a loss event in their place.
 
     Attributes:
-        broken: Whether events were lost on their way here.
-        key: Whose events these are.
-        topic: The same of `key`, which is asked at each event.
-        by_maker: Whether it was there before its run, so that its reader has made the run.
-        dropped: Whether its run or thread was deleted, so that nothing more comes.
+        broken: Whether events were lost.
+        key: The stream's key.
+        topic: `key.topic`, stored because each event compares it.
+        by_creator: Whether the reader created the run: it subscribed before the run existed.
+        dropped: Whether the run or thread was deleted, so that no more events come.
     """
 
     broken = False
     key = StreamKey(None, "", "")
     topic = ""
-    by_maker = False
+    by_creator = False
     dropped = False
 
-    def __init__(self, leave: Callable[["Subscription"], None]) -> None:
+    def __init__(self, unsubscribe: Callable[["Subscription"], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._events: deque[Event] = deque()
-        # Each is written by one side only, so that neither waits for the other.
+        # Only the publisher writes `_pushed`, only the reader `_read`, so neither needs a lock.
         self._pushed = 0
         self._read = 0
         self._limit = WAITING_BYTES
         self._waiter: asyncio.Future[None] | None = None
-        self._leave = leave
+        self._unsubscribe = unsubscribe
 
     def push(self, event: Event) -> None:
-        """Add an event, from any thread, one at a time."""
-        if self.broken and not event.is_loss and self._is_idle(event):
+        """Add an event. Calls from several threads must not overlap."""
+        if self.broken and not event.is_loss and self._is_useless(event):
             return
         self._pushed += event.size
         if self._pushed - self._read > self._limit and self._events and not self.broken:
             self.broken = True
-            # In one step, because the reader may take one just now.
+            # One assignment, because the reader may take an event at the same time.
             self._events = deque((lost(), event) if event.is_end else (lost(),))
         else:
             self._events.append(event)
         self._notify()
 
     def _notify(self) -> None:
-        """Wake the reader, if it waits; from any thread."""
+        """Wake the waiting reader, from any thread."""
         if self._waiter is None:
             return
         if threading.get_ident() == self._thread:
             self._wake()
         else:
-            with suppress(RuntimeError):  # The reader's loop has closed: it is gone.
+            with suppress(RuntimeError):  # The reader's loop is closed.
                 self._loop.call_soon_threadsafe(self._wake)
 
-    def _is_idle(self, event: Event) -> bool:
-        """Whether an event is of no use after a hole: all but the end, of which once is enough."""
+    def _is_useless(self, event: Event) -> bool:
+        """Return whether an event is useless after a loss: only the first end is useful."""
         return not event.is_end or any(each.is_end for each in self._events.copy())
 
     def _wake(self) -> None:
@@ -78,20 +78,20 @@ class Subscription:
 
     @property
     def holds(self) -> bool:
-        """Whether what comes is kept back for a while."""
+        """Whether new events are held back for now."""
         return False
 
     def waiting(self) -> list[Event]:
-        """The events that are still to be read."""
+        """Return the events that are not read yet."""
         return list(self._events)
 
     async def get(self, timeout: float | None = None) -> Event | None:
-        """The next event, or None when `timeout` seconds pass without one, or none will come."""
+        """Return the next event, or None after `timeout` seconds or if no more events come."""
         while not self._events:
             if self.dropped:
                 return None
             self._waiter = self._loop.create_future()
-            # Pushed, or dropped, from another thread between the lines above.
+            # Another thread may have pushed or dropped since the check.
             if self._events or self.dropped:
                 self._waiter = None
                 continue
@@ -107,9 +107,9 @@ class Subscription:
         return event
 
     def begin_with(self, events: Collection[Event]) -> None:
-        """Have these read first, in the place of what waits; the caller keeps others from pushing.
+        """Replace the unread events. The caller prevents concurrent pushes.
 
-        They were kept already, and may be more than what may wait.
+        These events come from a log, and do not count towards the limit.
         """
         size = sum(event.size for event in events)
         self._events = deque(events)
@@ -118,19 +118,19 @@ class Subscription:
         self.broken = self.broken or any(event.is_loss for event in events)
 
     def lose(self) -> None:
-        """Have the reader told, in their place, that events were lost on their way here."""
+        """Mark events as lost, and add a loss event."""
         if not self.broken:
             self.broken = True
             self.push(lost())
 
     def drop(self) -> None:
-        """Tell the reader, from any thread, that nothing more comes."""
+        """End the stream, from any thread."""
         self.dropped = True
         self._notify()
 
     def close(self) -> None:
-        """Stop listening. Repeatable."""
-        self._leave(self)
+        """Unsubscribe. Repeatable."""
+        self._unsubscribe(self)
 
     async def __aenter__(self) -> Self:
         return self

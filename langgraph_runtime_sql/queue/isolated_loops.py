@@ -1,4 +1,4 @@
-"""Isolated loops: event loops in threads of their own, for graphs that block theirs."""
+"""Isolated loops: event loops in their own threads, for graphs that block their loop."""
 
 import asyncio
 import contextvars
@@ -11,26 +11,26 @@ from langgraph_runtime_sql.queue.node_threads import NodeThreads
 
 
 class IsolatedLoops:
-    """A few event loops, each in a thread, each taking one coroutine at a time.
+    """Several event loops, each in a thread, each for one coroutine at a time.
 
     Args:
-        count: How many.
+        count: The number of loops.
     """
 
     def __init__(self, count: int) -> None:
-        self._idle: list[asyncio.AbstractEventLoop] = []
+        self._all: list[asyncio.AbstractEventLoop] = []
         self._threads: list[threading.Thread] = []
         for index in range(count):
             loop = asyncio.new_event_loop()
             loop.set_default_executor(NodeThreads())
-            system_exit.keep_in(loop)
+            system_exit.guard(loop)
             thread = threading.Thread(
                 target=self._serve, args=(loop,), name=f"run-loop-{index}", daemon=True
             )
             thread.start()
-            self._idle.append(loop)
+            self._all.append(loop)
             self._threads.append(thread)
-        self._all = list(self._idle)
+        self._idle = list(self._all)
 
     @staticmethod
     def _serve(loop: asyncio.AbstractEventLoop) -> None:
@@ -39,18 +39,15 @@ class IsolatedLoops:
         loop.close()
 
     async def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """`work`'s result. Cancelling this cancels it, and waits until it has stopped."""
-        here, loop, context = (
-            asyncio.get_running_loop(),
-            self._idle.pop(),
-            contextvars.copy_context(),
-        )
-        ended: asyncio.Future[asyncio.Task[Any]] = here.create_future()
+        """Return the result of `work`. Cancelling this cancels `work` and waits for its end."""
+        caller, loop = asyncio.get_running_loop(), self._idle.pop()
+        context = contextvars.copy_context()
+        ended: asyncio.Future[asyncio.Task[Any]] = caller.create_future()
         started: list[asyncio.Task[Any]] = []
 
         def start() -> None:
             task = loop.create_task(work, context=context)
-            task.add_done_callback(lambda task: here.call_soon_threadsafe(ended.set_result, task))
+            task.add_done_callback(lambda task: caller.call_soon_threadsafe(ended.set_result, task))
             started.append(task)
 
         loop.call_soon_threadsafe(start)
@@ -62,12 +59,12 @@ class IsolatedLoops:
             raise
         finally:
             if ended.done():
-                # Else it ignores its cancellation: nobody else may have its loop.
+                # Otherwise the work ignores its cancellation and still occupies the loop.
                 self._idle.append(loop)
         return task.result()
 
     def close(self) -> None:
-        """Stop the loops. Does not wait for a thread that is blocked."""
+        """Stop the loops without waiting for blocked threads."""
         for loop in self._all:
             loop.call_soon_threadsafe(loop.stop)
         for thread in self._threads:

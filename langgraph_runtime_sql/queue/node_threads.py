@@ -1,6 +1,6 @@
-"""Node threads: where nodes run that are plain functions, known by the attempt that they work for.
+"""Node threads: run nodes that are plain functions, and record the attempt that each works for.
 
-Cancelling a run lets go of such a node, but nothing can end its thread.
+Cancelling a run abandons such a node, but nothing can end its thread.
 """
 
 import threading
@@ -13,16 +13,16 @@ from langgraph_runtime_sql import request_context
 P = ParamSpec("P")
 T = TypeVar("T")
 Attempt = tuple[str, int]
-"""The id of a run, and which attempt at it."""
+"""The id of a run and the number of the attempt."""
 
 _at_work: dict[int, Attempt] = {}
 
 
 class NodeThreads(ThreadPoolExecutor):
-    """The threads of an event loop: its default executor."""
+    """The default executor of an event loop."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        # Here, because the threads do not know who asks.
+        # Read here: the threads do not have the context of the caller.
         owner = request_context.claim.get()
         if owner is None:
             return super().submit(fn, *args, **kwargs)
@@ -40,5 +40,5 @@ def _work(attempt: Attempt, fn: Callable[..., T], *args: Any, **kwargs: Any) -> 
 
 
 def at_work() -> list[Attempt]:
-    """For whom threads of this process are at work, once for each thread."""
+    """Return the attempt of each busy thread."""
     return list(_at_work.values())

@@ -1,12 +1,11 @@
-"""Queue: claims runs as soon as they are committed and hands them to the API's worker.
+"""Queue: claim runs when they are committed and pass them to the API's worker.
 
-Nothing polls on the way of a run: committing one wakes the queue. The slow
-sweep only finds what a lost worker left behind.
+A commit wakes the queue. A slow sweep only finds runs that lost their worker.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -34,50 +33,47 @@ from langgraph_runtime_sql.tenancy import scope
 logger = structlog.stdlib.get_logger(__name__)
 
 SWEEP_SECONDS = run_claim.LEASE_SECONDS / 3
-# After an error of the database: long enough not to be hot, short enough not to be noticed.
+# The delay after a database error.
 PAUSE_SECONDS = 0.5
-# A worker that ignores its cancellation this long is left behind.
+# A worker that ignores its cancellation for this long is abandoned.
 ABANDON_SECONDS = 10.0
-# And this long, what then is to be handed back waits for the database.
+# How long a stop waits for the database to hand back the remaining runs.
 HAND_BACK_SECONDS = 5.0
 
 
 @dataclass(slots=True)
 class _Active:
-    run: Row
-    attempt: int
     task: asyncio.Task[Any]
     began: float
-    # Whether it was told to stop.
     asked_to_stop: bool = False
 
 
 def drain() -> None:
-    """Claim nothing more, where another process can: this one is about to stop.
+    """Stop claiming runs, if other processes can: this one is about to stop.
 
-    From any thread, and from a signal's handler. Does nothing where no queue works.
+    Call it from any thread or signal handler. It does nothing without a queue.
     """
     try:
-        here = runtime.current()
+        current = runtime.current()
     except NotStarted:
         return
-    if here.queue is not None and not here.database.alone:
-        here.queue.draining = True
+    if current.queue is not None and not current.database.alone:
+        current.queue.draining = True
 
 
 class Queue:
-    """Starts runs, at most `slots` at once, until it is cancelled.
+    """Execute runs, at most `slots` at once, until cancelled.
 
     Args:
-        here: The runtime whose database has the runs. While the queue works it is its `queue`.
-        slots: How many runs may run in this process at once.
-        isolated: Give each slot an event loop in a thread of its own.
+        opened: The runtime. Its `queue` is this one while it works.
+        slots: How many runs the process executes at once.
+        isolated: Whether each slot gets its own event loop in a thread.
     """
 
-    def __init__(self, here: Runtime, slots: int, *, isolated: bool = False) -> None:
-        self._here = here
+    def __init__(self, opened: Runtime, slots: int, *, isolated: bool = False) -> None:
+        self._runtime = opened
         self.slots = slots
-        # By run and attempt: one attempt may still be packing up when the next begins.
+        # The previous attempt at a run may still clean up when the next one starts.
         self.active: dict[tuple[str, int], _Active] = {}
         self.draining = False
         self.stopping = False
@@ -85,42 +81,47 @@ class Queue:
         self._turns = run_claim.Turns()
         self._loops = IsolatedLoops(slots) if isolated else None
         self._wake = asyncio.Event()
-        # Those of `active` that were no longer ours at the last renewal.
+        # Attempts in `active` that had lost their lease at the last renewal.
         self._gone: set[tuple[str, int]] = set()
         self._webhooks: set[asyncio.Task[None]] = set()
         self._stuck_runs = StuckRuns()
-        # A run that is claimed but not yet in `active` would look lost to a sweep.
+        # Held while claiming: a sweep would take a claimed run that is not in `active` for lost.
         self._claiming = asyncio.Lock()
-        # Whether runs may be due that wait for another to end; else an end frees none.
+        # Whether runs may wait for another run's end. Otherwise an end need not wake the queue.
         self._waiting = False
 
     async def run(self) -> None:
-        """Work until cancelled; then let runs finish within the grace period, or hand them back."""
-        self._here.queue = self
+        """Work until cancelled. Then give runs the grace period, and hand back the rest."""
+        self._runtime.queue = self
         workers.max = self.slots
         loop = asyncio.get_running_loop()
 
         def wake() -> None:
             loop.call_soon_threadsafe(self._wake.set)
 
-        leave = self._here.bus.on_queued(wake)
-        unguard = system_exit.keep_in(loop)
-        # Two, because a sweep may find much to do, and leases end meanwhile.
-        keepers = [
-            asyncio.create_task(self._renew_forever(), name="queue-renewal"),
-            asyncio.create_task(self._sweep_forever(), name="queue-sweep"),
+        unsubscribe = self._runtime.bus.on_queued(wake)
+        unguard = system_exit.guard(loop)
+        # Separate tasks, because leases must be renewed during a long sweep.
+        upkeep = [
+            asyncio.create_task(
+                self._repeat(self._renew, "Lease renewal failed", "renewal_failed"),
+                name="queue-renewal",
+            ),
+            asyncio.create_task(
+                self._repeat(self._sweep_all, "Sweep failed", "sweep_failed"), name="queue-sweep"
+            ),
         ]
         try:
             await self._work()
         finally:
-            leave()
+            unsubscribe()
             await self._stop()
-            for keeper in keepers:
-                keeper.cancel()
+            for task in upkeep:
+                task.cancel()
             unguard()
             workers.max = workers.active = 0
-            if self._here.queue is self:
-                self._here.queue = None
+            if self._runtime.queue is self:
+                self._runtime.queue = None
 
     async def _work(self) -> None:
         while True:
@@ -131,20 +132,20 @@ class Queue:
                 try:
                     delay = await self._start_due(free)
                 except Exception:
-                    logger.exception("Cannot claim runs", action="claim_failed")
+                    logger.exception("Claim failed", action="claim_failed")
                     delay = PAUSE_SECONDS
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(delay):
                     await self._wake.wait()
 
     async def _start_due(self, free: int) -> float:
-        """Start what is due; returns the seconds after which to look again unless woken."""
+        """Start due runs. Return the seconds until the next look, unless woken."""
         async with self._claiming:
             began = elapsed()
-            claimed = await self._here.database.write(
+            claimed = await self._runtime.database.write(
                 lambda conn: run_claim.claim(conn, free, self._turns), urgent=True
             )
-            # With all slots taken nobody looks at what comes, or becomes due, until one is free.
+            # With all slots taken, waiting and delayed runs are only looked at when a slot is free.
             self._waiting = claimed.waiting or len(claimed.runs) == free
             for run, attempt in claimed.runs:
                 self._start(run, attempt, began)
@@ -155,43 +156,40 @@ class Queue:
     def _start(self, run: Row, attempt: int, since: float) -> None:
         key = str(run["run_id"]), attempt
         tenant = run.pop("tenant")
-        # What a run does is its tenant's, whoever else this process works for. A run without a
-        # tenant is the platform's own work.
-        whose = scope.EVERYTHING if tenant is None else scope.TenantScope(tenant)
-        with scope.within(whose):
+        # A run acts for its tenant. A run without a tenant belongs to the platform.
+        with scope.within(scope.EVERYTHING if tenant is None else scope.TenantScope(tenant)):
             task = asyncio.create_task(self._attempt(run, attempt, since), name=f"run-{key[0]}")
-        self.active[key] = _Active(run, attempt, task, elapsed())
+        self.active[key] = _Active(task, elapsed())
         workers.active = len(self.active)
         task.add_done_callback(lambda _: self._finished(key))
 
     def _finished(self, key: tuple[str, int]) -> None:
         self.active.pop(key, None)
         workers.active = len(self.active)
-        # While a claim is under way, what it will say of those that wait is outdated.
+        # A claim under way does not see that this run has ended.
         if self._waiting or self._claiming.locked():
             self._wake.set()
 
     async def _attempt(self, run: Row, attempt: int, since: float) -> None:
-        """One attempt at a run, whatever comes of it; its lease is one of `since`."""
+        """Execute one attempt at a run. `since` is when its claim began."""
         from langgraph_api.config import BG_JOB_MAX_RETRIES
         from langgraph_api.worker import worker
 
         run_id = run["run_id"]
         temporary = str(run["thread_id"]) if run["kwargs"].get("temporary") else None
-        # The fence: everything written in this task's context is checked against it.
+        # Fencing: every write in this task's context checks the claim.
         request_context.claim.set(Claim(str(run_id), attempt, temporary, since, run_claim.OWNER))
-        main_loop = asyncio.get_running_loop()
         try:
             if attempt > 1:
-                await self._here.bus.catch_up(StreamKey.here(run["thread_id"]))
-            result = await self._on_its_loop(run, worker(run, attempt, main_loop))
+                await self._runtime.bus.catch_up(StreamKey.here(run["thread_id"]))
+            result = await self._run_worker(run, worker(run, attempt, asyncio.get_running_loop()))
         except asyncio.CancelledError:
             await self._hand_back(run, attempt)
             raise
         except SupersededAttempt:
-            _note_lost(str(run_id), attempt)
-        except Exception as error:  # noqa: BLE001  # said by `_note_failed`
-            _note_failed(str(run_id), error)
+            _log_lost(str(run_id), attempt)
+        except Exception as error:  # noqa: BLE001  # logged by `_log_failed`
+            _log_failed(str(run_id), error)
             if attempt > BG_JOB_MAX_RETRIES:
                 await self._give_up(run, attempt, error)
             else:
@@ -200,7 +198,7 @@ class Queue:
             if result and result["webhook"]:
                 self._call_webhook(result)
 
-    async def _on_its_loop(self, run: Row, work: Coroutine[Any, Any, Any]) -> Any:
+    async def _run_worker(self, run: Row, work: Coroutine[Any, Any, Any]) -> Any:
         from langgraph_api.graph import is_js_graph
 
         configurable = (run["kwargs"].get("config") or {}).get("configurable") or {}
@@ -209,16 +207,16 @@ class Queue:
             try:
                 return await work
             except SystemExit as error:
-                # From Python 3.12 on the API's worker runs the graph in this task.
+                # Since Python 3.12 the API's worker runs the graph in this task.
                 raise GraphExited(error.code) from error
         return await self._loops.run(work)
 
     async def _hand_back(self, run: Row, attempt: int) -> None:
         """Free the run if its worker left it running."""
         try:
-            # The next attempt's events come after this one's.
-            await self._here.bus.flush()
-            await self._here.database.write(
+            # This attempt's events must precede those of the next one.
+            await self._runtime.bus.flush()
+            await self._runtime.database.write(
                 lambda conn: run_claim.release(
                     conn,
                     run["run_id"],
@@ -228,18 +226,18 @@ class Queue:
                 )
             )
         except Exception:
-            # The sweep will find it.
-            logger.exception("Cannot hand back a run", action="hand_back_failed")
+            # The sweep finds the run.
+            logger.exception("Hand-back failed", action="hand_back_failed")
 
     async def _give_up(self, run: Row, attempt: int, error: Exception) -> None:
-        """End a run that even the worker's own way of failing it fails for."""
+        """End a run that the worker could not even mark as failed."""
         try:
-            await self._here.database.write(
+            await self._runtime.database.write(
                 lambda conn: run_end.give_up(conn, run["run_id"], attempt, error, run_claim.OWNER)
             )
         except Exception:
-            # The sweep will find it.
-            logger.exception("Cannot end a run", action="give_up_failed")
+            # The sweep finds the run.
+            logger.exception("Ending a run failed", action="give_up_failed")
 
     def _call_webhook(self, result: Any) -> None:
         from langgraph_api.webhook import call_webhook
@@ -248,116 +246,113 @@ class Queue:
         self._webhooks.add(task)
         task.add_done_callback(self._webhooks.discard)
 
-    async def _renew_forever(self) -> None:
-        """Renew our leases."""
+    async def _repeat(self, step: Callable[[], Awaitable[None]], failure: str, action: str) -> None:
+        """Call `step` regularly, and log its errors."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             try:
-                if self.active:
-                    await self._renew()
+                await step()
             except Exception:
-                logger.exception("Cannot renew leases", action="renewal_failed")
+                logger.exception(failure, action=action)
 
-    async def _sweep_forever(self) -> None:
-        """Free what lost its worker."""
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            try:
-                await self.sweep()
-                async with self._claiming:
-                    self._here.bus.leave_all_but(self.working())
-                self._here.bus.expire()
-                self._look_for_stuck_runs()
-            except Exception:
-                logger.exception("The sweep failed", action="sweep_failed")
+    async def _sweep_all(self) -> None:
+        await self.sweep()
+        async with self._claiming:
+            self._runtime.bus.release_others(self.working())
+        self._runtime.bus.expire()
+        self._look_for_stuck_runs()
 
     def _look_for_stuck_runs(self) -> None:
         from langgraph_api.config import BG_JOB_TIMEOUT_SECS
 
-        too_early = elapsed() - BG_JOB_TIMEOUT_SECS
+        timed_out = elapsed() - BG_JOB_TIMEOUT_SECS
         self._stuck_runs.look(
             slots=[
-                k for k, each in self.active.items() if each.asked_to_stop or each.began < too_early
+                key
+                for key, each in self.active.items()
+                if each.asked_to_stop or each.began < timed_out
             ],
-            threads=[k for k in node_threads.at_work() if k not in self.active],
+            threads=[key for key in node_threads.at_work() if key not in self.active],
         )
 
     async def _renew(self) -> None:
-        """Renew our leases; where there are other processes, hear what was not heard from them."""
-        if self._here.database.alone:
-            await self._here.database.write(run_claim.renew, urgent=True)
+        """Renew the leases. With other processes, also apply cancellations and lost leases."""
+        if not self.active:
+            return
+        if self._runtime.database.alone:
+            await self._runtime.database.write(run_claim.renew, urgent=True)
             return
         active, began = set(self.active), elapsed()
-        held = await self._here.database.write(run_claim.renew_held, urgent=True)
-        kept = frozenset((str(row["run_id"]), row["attempt"]) for row in held)
-        self.renewal = leases.Renewal(began, kept)
+        held = await self._runtime.database.write(run_claim.renew_held, urgent=True)
+        renewed = frozenset((str(row["run_id"]), row["attempt"]) for row in held)
+        self.renewal = leases.Renewal(began, renewed)
         for row in held:
             if row["cancel_action"]:
                 control = bus.Control(row["cancel_action"], row["cancel_reason"])
-                self._here.bus.send_control(str(row["run_id"]), control)
-        gone = active - kept
-        # Twice, because one that has just ended is still packing up.
+                self._runtime.bus.send_control(str(row["run_id"]), control)
+        gone = active - renewed
+        # Only after the second renewal: an attempt that has just ended may still clean up.
         for key in gone & self._gone:
             if (lost := self.active.get(key)) is not None:
-                _note_lost(*key)
+                _log_lost(*key)
                 lost.asked_to_stop = True
-                lost.task.cancel("Another process has taken the run over")
+                lost.task.cancel("Another process has taken over the run")
         self._gone = gone
 
     async def sweep(self) -> None:
-        """Free the runs that lost their worker, our own and those of processes that are gone."""
-        database = self._here.database
+        """Free runs that lost their worker, in this process or in one that is gone."""
+        database = self._runtime.database
         if database.alone:
             await self._sweep("all")
             return
-        # Only Postgres is shared; whoever serves a file need not wait for its driver.
+        # Imported late: a process on SQLite does not need the Postgres driver.
         from langgraph_runtime_sql.database.postgres import stuck_transactions
 
         if ended := await database.write(stuck_transactions.end, urgent=True):
-            logger.warning("Ended transactions that got stuck", action="unstuck", count=ended)
+            logger.warning("Ended stuck transactions", action="unstuck", count=ended)
         await self._sweep("ended")
 
-    async def _sweep(self, whose: run_claim.Whose, *, counted: bool = True) -> None:
+    async def _sweep(self, owners: run_claim.Whose, *, counted: bool = True) -> None:
         freed: list[str] = []
         after: int | None = 0
         while after is not None:
-            # Not all the time, so that claims go on beside a backlog.
+            # Released between pages, so that claims go on during a long sweep.
             async with self._claiming:
                 some, after = await recovery.free_some(
-                    self.working(), whose, after, counted=counted
+                    self.working(), owners, after, counted=counted
                 )
             freed += some
         if freed:
-            logger.warning("Freed lost runs", action="runs_recovered", run_ids=freed)
+            logger.warning("Recovered lost runs", action="runs_recovered", run_ids=freed)
 
     def working(self) -> set[str]:
-        """The ids of the runs that it works on."""
+        """Return the ids of the runs that this process executes."""
         return {run_id for run_id, _ in self.active}
 
     def note_stop_request(self, run_id: str) -> None:
-        """A run that it works on was told to stop. From any thread."""
+        """Note that an executed run should stop. Call it from any thread."""
         for key, active in list(self.active.items()):
             if key[0] == run_id:
                 active.asked_to_stop = True
 
     async def _hand_back_rest(self) -> None:
-        """Free what was claimed, or started, too late to hand itself back."""
+        """Free runs that were claimed or started too late to hand themselves back."""
         try:
             async with asyncio.timeout(HAND_BACK_SECONDS):
-                # A claim that nobody waits for any more may still be on its way.
-                await self._here.database.settled()
-                # What others have lost is for those who go on.
-                whose: run_claim.Whose = "all" if self._here.database.alone else "ours"
-                await self._sweep(whose, counted=False)
+                # A cancelled claim may still commit.
+                await self._runtime.database.settled()
+                # Lost runs of other processes are left to those that stay.
+                owners: run_claim.Whose = "all" if self._runtime.database.alone else "ours"
+                await self._sweep(owners, counted=False)
         except Exception:
-            # The next start will find them.
-            logger.exception("Cannot hand back runs", action="hand_back_failed")
+            # The next start finds the runs.
+            logger.exception("Hand-back failed", action="hand_back_failed")
 
     async def _stop(self) -> None:
         self.stopping = True
         tasks = [each.task for each in self.active.values()]
         if tasks:
-            await asyncio.wait(tasks, timeout=self._here.options.grace_seconds)
+            await asyncio.wait(tasks, timeout=self._runtime.options.grace_seconds)
             for task in tasks:
                 task.cancel("The server is stopping")
             await asyncio.wait(tasks, timeout=ABANDON_SECONDS)
@@ -368,13 +363,13 @@ class Queue:
             self._loops.close()
 
 
-def _note_failed(run_id: str, error: Exception) -> None:
+def _log_failed(run_id: str, error: Exception) -> None:
     if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
-        # Somebody has deleted it meanwhile.
-        logger.info("A run is gone that was worked on", run_id=run_id, why=error.detail)
+        # A client has deleted the run.
+        logger.info("Run was deleted during its execution", run_id=run_id, why=error.detail)
     else:
-        logger.error("A worker failed", action="worker_failed", run_id=run_id, exc_info=error)
+        logger.error("Worker failed", action="worker_failed", run_id=run_id, exc_info=error)
 
 
-def _note_lost(run_id: str, attempt: int) -> None:
-    logger.warning("Lost a run to another process", run_id=run_id, attempt=attempt)
+def _log_lost(run_id: str, attempt: int) -> None:
+    logger.warning("Lost run to another process", run_id=run_id, attempt=attempt)

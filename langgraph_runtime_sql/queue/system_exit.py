@@ -1,8 +1,7 @@
-"""Exits: what calls `sys.exit` in a run fails the run, and does not end the process.
+"""Make `sys.exit` in a node fail the run instead of ending the process.
 
-asyncio lets `SystemExit` out of any task and out of its loop, which ends whatever else the process
-does; and a run that is cut off like that does not know that it was its own doing. So within a run
-every task has it replaced before asyncio sees it.
+asyncio lets `SystemExit` pass through tasks and out of the event loop. That ends the whole process,
+and the run is not marked as failed. So tasks of a run raise `GraphExited` instead.
 """
 
 import asyncio
@@ -15,27 +14,26 @@ from langgraph_runtime_sql.errors import GraphExited
 Work = Coroutine[Any, Any, Any]
 
 
-def keep_in(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
-    """Guard the tasks that runs begin on a loop.
+def guard(loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
+    """Guard the tasks that runs create on a loop.
 
     Returns:
-        What leaves the loop as it was.
+        A function that removes the guard.
     """
     before = loop.get_task_factory()
     make: Any = _task if before is None else before
 
     def factory(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> Any:
-        return make(
-            loop, work if request_context.claim.get() is None else _Guarded(work), **options
-        )
+        guarded = work if request_context.claim.get() is None else _Guarded(work)
+        return make(loop, guarded, **options)
 
-    def leave() -> None:
-        # Whoever has set another meanwhile keeps his.
+    def remove() -> None:
+        # Keep a factory that was set after ours.
         if loop.get_task_factory() is factory:
             loop.set_task_factory(before)
 
     loop.set_task_factory(factory)
-    return leave
+    return remove
 
 
 def _task(loop: asyncio.AbstractEventLoop, work: Work, **options: Any) -> asyncio.Task[Any]:
@@ -45,7 +43,7 @@ def _task(loop: asyncio.AbstractEventLoop, work: Work, **options: Any) -> asynci
 class _Guarded(Work):
     """A coroutine that raises `GraphExited` for `SystemExit`.
 
-    Not another coroutine around it: one that is cancelled before it begins would never await it.
+    Not an `async def` around the work: cancelled before its start, it would never await the work.
     """
 
     __slots__ = ("_work",)
@@ -72,5 +70,5 @@ class _Guarded(Work):
         return self._work.__await__()
 
     def __getattr__(self, name: str) -> Any:
-        # Such as `cr_frame`, by which libraries see whether it has begun.
+        # Libraries read attributes such as `cr_frame`.
         return getattr(self._work, name)

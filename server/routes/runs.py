@@ -16,7 +16,7 @@ from starlette.responses import Response
 from contexts.policy_status import THREAD_LOCKED
 from server.routes.forwarding import Answer, Request, parse
 from server.routes.threads import resolution
-from threadhold.hooks import noting
+from threadhold.hooks import request_note
 
 # Another request can lock a thread after it is found and before its run starts. Then search again.
 ATTEMPTS = 3
@@ -53,7 +53,7 @@ async def _attempt(request: Request, run: dict[str, Any]) -> Answer | None:
     """
     kind = request.path.removeprefix("/runs")
     new = {**run, "if_not_exists": "create"}
-    with noting(resolve=True):
+    with request_note(resolve=True):
         refusal = await request.forward_unless(409, f"/threads/{uuid4()}/runs{kind}", new)
     if refusal is None:
         return None

@@ -18,7 +18,7 @@ from contexts.keys import CONTEXT
 from contexts.policy_status import THREAD_RESOLVED, PolicyStatus
 from hooks.decisions import record_decision
 from server.routes.forwarding import Answer, Request, parse, read_body
-from threadhold.hooks import noting
+from threadhold.hooks import request_note
 
 
 class Context(BaseModel):
@@ -59,7 +59,7 @@ async def resolve(request: Request, agents: frozenset[str]) -> None:
     if start.agent not in agents:
         await request.refuse(422, _no_policy(f"Agent {start.agent!r}"))
         return
-    with noting(resolve=True):
+    with request_note(resolve=True):
         body = {"metadata": start.model_dump(exclude_none=True)}
         await _answer_resolution(request, await request.call("POST", "/threads", body))
 
@@ -87,7 +87,7 @@ async def resume(request: Request, agents: frozenset[str]) -> None:
         return
     context = context or {key: metadata[key] for key in CONTEXT if metadata.get(key) is not None}
     body = {"metadata": {"agent": agent, **context, "resumed_from": thread_id}}
-    with noting(replaces=UUID(thread_id)):
+    with request_note(replaces=UUID(thread_id)):
         await _answer_resolution(request, await request.call("POST", "/threads", body))
 
 
@@ -101,7 +101,7 @@ async def search(request: Request, agents: frozenset[str]) -> None:
     if not isinstance(wanted, bool):
         await request.refuse(422, {"detail": "include_archived: must be true or false"})
         return
-    with noting(include_archived=wanted):
+    with request_note(include_archived=wanted):
         await request.relay(await request.call("POST", request.path, body))
 
 

@@ -1,4 +1,4 @@
-"""Append: the script by which Redis takes events, each once and in order, in one step."""
+"""Append events to Redis by a script: each once and in order, in one step."""
 
 from collections.abc import Sequence
 from hashlib import sha1
@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
-# What one thread's stream may hold in Redis, and of how many runs it knows who owns them.
+# The limit of one thread's stream, and of the runs whose newest attempt it records.
 STREAM_BYTES = 32 * 2**20
 RUNS = 500
 
-# Beside this module, and described there.
+# The script describes itself.
 APPEND = files(__package__).joinpath("append.lua").read_text(encoding="utf-8")
 _SHA = sha1(APPEND.encode(), usedforsecurity=False).hexdigest()
 
@@ -22,10 +22,10 @@ class Append(NamedTuple):
 
     Attributes:
         stream: The key of a stream.
-        meta: The key of what is known of it.
-        origin: Whose numbers the events have.
-        oldest: Whether what came before is not kept any more: there may be a hole.
-        ttl: For how many seconds Redis keeps both keys.
+        meta: The key of the stream's metadata.
+        origin: The origin that numbers the events.
+        oldest: Whether earlier events of the origin are no longer kept, so that a hole is accepted.
+        ttl: How many seconds Redis keeps both keys.
         arguments: Number, run, attempt, header, data and rank of each event.
     """
 
@@ -38,20 +38,20 @@ class Append(NamedTuple):
 
 
 async def append(redis: Redis, calls: Sequence[Append]) -> list[Any]:
-    """The answers to calls, in one round trip: a number and ranks each, or what Redis raised.
+    """Call the script in one round trip. Return each call's number and ranks, or its error.
 
     Raises:
-        one of FAILURES: it does not answer.
+        one of FAILURES: Redis does not answer.
     """
-    answers = await _ask(redis, calls)
+    answers = await _call(redis, calls)
     if any(isinstance(each, NoScriptError) for each in answers):
-        # A Redis that was started anew has to be taught it.
+        # A restarted Redis has lost the script.
         await redis.script_load(APPEND)
-        answers = await _ask(redis, calls)
+        answers = await _call(redis, calls)
     return answers
 
 
-async def _ask(redis: Redis, calls: Sequence[Append]) -> list[Any]:
+async def _call(redis: Redis, calls: Sequence[Append]) -> list[Any]:
     pipeline: Any = redis.pipeline(transaction=False)
     for call in calls:
         limits = int(call.oldest), call.ttl, STREAM_BYTES, RUNS

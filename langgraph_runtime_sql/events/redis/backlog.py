@@ -1,4 +1,4 @@
-"""Queue: what one process has published on one thread, kept to be told again."""
+"""Backlog: the events of one process on one thread, kept so that they can be sent again."""
 
 import time
 from collections import deque
@@ -7,17 +7,17 @@ from itertools import islice
 from typing import Any
 
 BATCH_EVENTS = 500
-# The rank of an event that followers are not told.
+# The rank of an event that followers do not receive.
 REFUSED = b"-"
 
 
 @dataclass(slots=True)
-class Parcel:
-    """An event as it travels.
+class QueuedEvent:
+    """A packed event.
 
     Attributes:
-        rank: Its place among all events of the thread, once Redis has said so; `-` where it was
-            refused.
+        rank: The event's place among all events of the thread, as Redis has assigned it; `-` for a
+            refused event.
     """
 
     number: int
@@ -36,46 +36,50 @@ class Parcel:
 
 
 @dataclass(slots=True)
-class Queue:
-    """What was published on one thread.
+class Backlog:
+    """The events that this process has published on one thread.
 
     Attributes:
-        origin: Whose numbers they are. A queue that is made anew has another.
+        origin: The name under which the events are numbered. A new backlog gets another one.
         sent: The number of the last event that Redis has.
-        used: When something was published here last.
+        used: When the last event was added, by `time.monotonic`.
     """
 
     origin: str
-    parcels: deque[Parcel] = field(default_factory=deque)
+    events: deque[QueuedEvent] = field(default_factory=deque)
     size: int = 0
     last: int = 0
     sent: int = 0
     used: float = 0.0
 
-    def unsent(self, limit: int) -> list[Parcel]:
-        """The next batch, of so many bytes, or of one event."""
-        if not self.parcels:
+    def unsent(self, limit: int) -> list[QueuedEvent]:
+        """Return the next batch, of at most `limit` bytes, but at least one event."""
+        if not self.events:
             return []
-        start = max(0, self.sent + 1 - self.parcels[0].number)
-        batch: list[Parcel] = []
+        start = max(0, self.sent + 1 - self.events[0].number)
+        batch: list[QueuedEvent] = []
         size = 0
-        for parcel in islice(self.parcels, start, start + BATCH_EVENTS):
-            size += parcel.size
+        for event in islice(self.events, start, start + BATCH_EVENTS):
+            size += event.size
             if batch and size > limit:
                 break
-            batch.append(parcel)
+            batch.append(event)
         return batch
 
     def blank(self, run_id: str) -> int:
-        """Keep nothing of a run but its numbers, so that there is no hole; bytes that are freed."""
+        """Delete a run's events, but keep their numbers so that there is no hole.
+
+        Returns:
+            The freed bytes.
+        """
         before = self.size
-        for parcel in self.parcels:
-            if parcel.run_id == run_id:
-                self.size -= parcel.size
-                parcel.header, parcel.data, parcel.rank = b"", b"", REFUSED
+        for event in self.events:
+            if event.run_id == run_id:
+                self.size -= event.size
+                event.header, event.data, event.rank = b"", b"", REFUSED
         return before - self.size
 
     def is_over(self, seconds: float) -> bool:
-        """Whether nothing was published for so long, and nothing is left to be told."""
-        is_sent = self.sent == self.last or not self.parcels
+        """Return whether everything is sent and nothing was added for so many seconds."""
+        is_sent = self.sent == self.last or not self.events
         return is_sent and time.monotonic() - self.used > seconds

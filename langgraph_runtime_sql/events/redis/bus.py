@@ -1,12 +1,11 @@
-"""RedisBus: the bus of several processes that serve one Postgres database.
+"""RedisBus: the bus of several processes on one Postgres database.
 
-What happens in this process reaches its own followers as on the LocalBus, without
-waiting for anything. The same events go into a Redis stream for each thread, which
-the processes with followers of it read. Wake-ups and control messages go by pub/sub:
-one that is lost is found by the queue's sweep, because the database knows it too.
+Followers in this process get its events directly, as on the LocalBus. The events also go into one
+Redis stream per thread, which other processes read for their followers. Wake-ups and control
+messages use pub/sub. If one is lost, the queue's sweep finds it in the database.
 
-Redis holds nothing that cannot be lost. While it is away runs go on, and what they
-publish waits here; followers elsewhere get it late, or are told that it is lost.
+Redis may lose everything. While it is away, runs continue and their events wait in this process.
+Followers in other processes get them late, or get a loss event.
 """
 
 import asyncio
@@ -20,11 +19,11 @@ from prometheus_client import Gauge
 from langgraph_runtime_sql.events.bus import Control, LocalBus, T
 from langgraph_runtime_sql.events.event import START, Event, Order
 from langgraph_runtime_sql.events.log import Log
-from langgraph_runtime_sql.events.redis.entry import Kept, pack
+from langgraph_runtime_sql.events.redis.entry import StoredEvent, pack
 from langgraph_runtime_sql.events.redis.link import FAILURES, Link
 from langgraph_runtime_sql.events.redis.listener import Listener
-from langgraph_runtime_sql.events.redis.publisher import Outbox
-from langgraph_runtime_sql.events.redis.reader import TOLD_AGAIN_SECONDS, Reader
+from langgraph_runtime_sql.events.redis.publisher import Publisher
+from langgraph_runtime_sql.events.redis.reader import RESEND_SECONDS, Reader
 from langgraph_runtime_sql.events.redis.subscription import (
     RemoteSubscription,
     ThreadSubscription,
@@ -35,21 +34,20 @@ from langgraph_runtime_sql.events.subscription import Subscription
 logger = logging.getLogger(__name__)
 
 PREFIX = "threadhold"
-# A lost end is found by asking the database this often, and while Redis is away this often.
+# How often followers check the database, while Redis answers and while it is away.
 WELL_RECHECK_SECONDS = 5.0
 AWAY_RECHECK_SECONDS = 2.0
 CATCH_UP_SECONDS = 1.0
 FLUSH_SECONDS = 2.0
-# How long what a run has left is waited for once the run has ended.
+# How long the remaining events of an ended run are awaited.
 SETTLE_SECONDS = 5.0
 AWAY_SETTLE_SECONDS = 1.0
-# What Redis keeps a stream for: a run that publishes nothing for longer, and is not kept for
-# those who come back, is begun anew.
+# The minimum lifetime of a stream in Redis. A stream without events for longer, and without a
+# resumable run, begins anew.
 LEAST_TTL_SECONDS = 60.0
-# How much earlier than he asks an event may have been sent that somebody is told who wants those
-# from now on: clocks are not as exact as that.
+# How much older than a subscription its first event may be, because clocks differ.
 BEFORE_MILLISECONDS = 2_000
-_UP = Gauge("threadhold_redis_up", "Whether Redis answers and takes what it is given")
+_UP = Gauge("threadhold_redis_up", "Whether Redis answers and accepts writes")
 
 
 class RedisBus(LocalBus):
@@ -57,13 +55,13 @@ class RedisBus(LocalBus):
 
     Args:
         url: `redis://host:port/0`, `rediss://...` or `unix://...`.
-        keep_seconds: How long a finished run's stream can still be resumed.
-        prefix: What all keys and channels in Redis begin with.
+        keep_seconds: How long a finished run's stream can be resumed.
+        prefix: The prefix of all keys and channels in Redis.
         answer_seconds: How long a command may take before Redis counts as away.
     """
 
     shared = True
-    _reader = RemoteSubscription
+    _run_subscription = RemoteSubscription
 
     def __init__(
         self,
@@ -77,7 +75,7 @@ class RedisBus(LocalBus):
         self.name = uuid.uuid4().hex
         self.link = Link(url, prefix or PREFIX, seconds=answer_seconds)
         self._ttl = max(LEAST_TTL_SECONDS, keep_seconds)
-        self._publisher = Outbox(self.link, self._ttl, self._in_flight)
+        self._publisher = Publisher(self.link, self._ttl, self._in_flight)
         self._listener = Listener(
             self.link, self.name, super().wake, super().send_control, self._dropped_elsewhere
         )
@@ -85,10 +83,10 @@ class RedisBus(LocalBus):
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Connect with other processes. A Redis that is away is tried again until it is there.
+        """Connect to Redis. If it is away, the bus retries until it answers.
 
         Raises:
-            BadRedis: it is there, and would never do.
+            BadRedis: this Redis can never work.
         """
         await self.link.look()
         _UP.set_function(lambda: float(self.link.state == "ok"))
@@ -96,41 +94,39 @@ class RedisBus(LocalBus):
             self.link, self.name, self._publisher.is_ours, self._ttl, self._receive
         )
         self._tasks = [
-            asyncio.create_task(self._publisher.run(), name="redis-outbox"),
+            asyncio.create_task(self._publisher.run(), name="redis-publisher"),
             asyncio.create_task(self._remote.run(), name="redis-reader"),
             asyncio.create_task(self._listener.run(), name="redis-listener"),
         ]
 
     async def stop(self) -> None:
-        """Send what is left, and close the connections. Repeatable."""
+        """Send the remaining events, and close the connections. Repeatable."""
         if self._tasks:
             await self._publisher.flush(FLUSH_SECONDS)
         tasks, self._tasks = self._tasks, []
         left = set(tasks)
         while left:
-            # Once is not enough: the client takes one that comes with an answer for a timeout.
+            # Repeat, because the client takes a cancellation during an answer for a timeout.
             for task in left:
                 task.cancel()
             _, left = await asyncio.wait(left, timeout=0.5)
         for task in tasks:
             if not task.cancelled() and (error := task.exception()) is not None:
-                logger.error("A task of the bus failed", exc_info=error)
+                logger.error("Bus task failed", exc_info=error)
         await self.link.close()
 
     def health(self) -> dict[str, str]:
-        """How Redis is: `ok`, `away`, or `refusing` where it is out of memory and the like."""
+        """Return the state of Redis: `ok`, `away` or `refusing`."""
         return {"redis": self.link.state}
 
     # --- streams
 
     @property
     def skew(self) -> int:
-        """Nanoseconds by which Redis's clock is ahead of this machine's."""
         return self.link.skew
 
     @property
     def recheck_seconds(self) -> float:
-        """How long a follower may wait for events before he asks the database."""
         return WELL_RECHECK_SECONDS if self.link.well else AWAY_RECHECK_SECONDS
 
     def _send(self, key: StreamKey, name: str, data: bytes, log: Log | None, attempt: int) -> Event:
@@ -139,17 +135,17 @@ class RedisBus(LocalBus):
         return event
 
     def _deliver(self, event: Event, topic: str, *, to_thread: bool = True) -> None:
-        """Deliver an event of this process. Followers of the thread have it from Redis.
+        """Deliver an event of this process to the run's followers.
 
-        There it has its place among those of other processes.
+        The thread's followers get it from Redis, which orders the events of all processes.
         """
         super()._deliver(event, topic, to_thread=to_thread and self._remote is None)
 
     def _receive(self, topic: str, event: Event, rank: Order, ours: bool) -> None:
-        """Deliver an event that has come from Redis."""
+        """Deliver an event from Redis."""
         with self._lock:
             if not ours:
-                # Ours come after it, whichever clock is ahead.
+                # Our next events must have greater numbers, even if our clock is behind.
                 self._last = max(self._last, event.order)
                 super()._deliver(event, topic, to_thread=False)
                 if event.is_end:
@@ -158,7 +154,6 @@ class RedisBus(LocalBus):
                 subscription.push(event._replace(order=rank))
 
     def is_behind(self, key: StreamKey) -> bool:
-        """Whether what was published here on a thread still waits for Redis."""
         return self._publisher.waits(key.topic)
 
     async def follow_run(
@@ -169,11 +164,6 @@ class RedisBus(LocalBus):
         *,
         whole: bool = False,
     ) -> Subscription:
-        """Follow a run, wherever it is worked on; arguments as `subscribe_run`.
-
-        Args:
-            whole: Everything since `after` must still be known to somebody.
-        """
         reader = self._subscribe(RemoteSubscription, key)
         try:
             await self._follow(reader)
@@ -188,15 +178,14 @@ class RedisBus(LocalBus):
     async def follow_thread(
         self, key: StreamKey, after: Order | None = None, asked_at: int | None = None
     ) -> Subscription:
-        """Follow a thread, wherever its runs are worked on; arguments as on the `LocalBus`."""
-        moment = asked_at or time.time_ns()
+        since = asked_at or time.time_ns()
         reader = self._subscribe(ThreadSubscription, key)
         if after is not None and self._remote is not None:
-            reader.resumes()
+            reader.hold_until_resumed()
         try:
             await self._follow(reader, asked_at)
             if after is None:
-                self._begin(reader, moment)
+                self._skip_older(reader, since)
             else:
                 await self._resume(reader, after)
         except BaseException:
@@ -204,10 +193,10 @@ class RedisBus(LocalBus):
             raise
         return reader
 
-    def _begin(self, reader: ThreadSubscription, asked_at: int) -> None:
-        """Have a reader told nothing of long ago, as a Redis is that has forgotten everything."""
+    def _skip_older(self, reader: ThreadSubscription, since: int) -> None:
+        """Skip older events, which processes send again to a Redis that was emptied."""
         if self.link.knows_clock:
-            reader.after = (asked_at + self.skew) // 1_000_000 - BEFORE_MILLISECONDS, 0
+            reader.after = (since + self.skew) // 1_000_000 - BEFORE_MILLISECONDS, 0
 
     async def _follow(self, reader: RemoteSubscription, asked_at: int | None = None) -> None:
         if self._remote is None:
@@ -223,36 +212,35 @@ class RedisBus(LocalBus):
         *,
         whole: bool = False,
     ) -> None:
-        """Begin with what was kept since `after`, here or in Redis."""
         if self._remote is None:
             return
         reader.after = after
-        stored, is_cut = await self._stored(reader, after, whole=whole)
+        stored, is_cut = await self._run_events(reader, after, whole=whole)
         with self._lock:
-            here = [event for log in self._logs.of_run(reader.key) for event in log.events]
+            logged = [event for log in self._logs.of_run(reader.key) for event in log.events]
             waiting = [*(live.waiting() if live else ()), *reader.waiting()]
-            found = {(each.order, each.run_id): each for each in [*stored, *here, *waiting]}
-            # What is sent from here comes after what was sent elsewhere, whichever clock is ahead.
+            found = {(each.order, each.run_id): each for each in [*stored, *logged, *waiting]}
+            # Our next events must have greater numbers, whichever clock is ahead.
             self._last = max([self._last, *(each.order for each in found.values())])
             events = [found[number] for number in sorted(found) if number[0] > after]
             losses = [each for each in waiting if each.is_loss][:1]
             reader.begin_with([*losses, *events])
         known = list(found.values())
-        if (is_cut and after == START and not any(map(_begins, known))) or (
-            (events or whole) and _misses_some(known, after)
+        if (is_cut and after == START and not any(map(_starts_attempt, known))) or (
+            (events or whole) and _is_incomplete_run(known, after)
         ):
             reader.lose_first()
 
-    async def _stored(
+    async def _run_events(
         self, reader: RemoteSubscription, after: Order, *, whole: bool
     ) -> tuple[list[Event], bool]:
-        """What Redis holds; where it has forgotten some, not before it was told again.
+        """Return a run's resumable events in Redis, and whether it may have deleted older ones.
 
-        And whether that begins where events made room for others, which may be the run's own.
+        If Redis was emptied, wait until the processes have sent their events again.
         """
         if self._remote is None:
             return [], False
-        run_id, deadline = reader.key.run_id, time.monotonic() + TOLD_AGAIN_SECONDS
+        run_id, deadline = reader.key.run_id, time.monotonic() + RESEND_SECONDS
         while True:
             try:
                 found = await self._remote.log(reader.topic)
@@ -261,65 +249,61 @@ class RedisBus(LocalBus):
                     reader.lose()
                 return [], False
             events = [each.event for each in found]
-            kept = [each for each in events if each.resumable and each.run_id == run_id]
-            if not (whole and _misses_some(kept, after)) or time.monotonic() > deadline:
-                begins_so = bool(kept) and kept[0] == events[0]
-                return kept, begins_so and not any(each.first for each in found)
+            of_run = [each for each in events if each.resumable and each.run_id == run_id]
+            if not (whole and _is_incomplete_run(of_run, after)) or time.monotonic() > deadline:
+                is_oldest = bool(of_run) and of_run[0] == events[0]
+                return of_run, is_oldest and not any(each.first for each in found)
             await asyncio.sleep(0.25)
 
     async def _resume(self, reader: ThreadSubscription, after: Order) -> None:
-        """Begin with what Redis has of a thread since `after`."""
         if self._remote is None:
             return
         position = self._remote.position(reader.topic)
-        kept = await self._kept(reader, after)
-        reader.resume(after, kept, position)
-        if _is_cut(kept, after):
+        stored = await self._thread_events(reader, after)
+        reader.resume(after, stored, position)
+        if _is_cut(stored, after):
             reader.lose_first()
 
-    async def _kept(self, reader: ThreadSubscription, after: Order) -> list[Kept]:
-        """What Redis holds of a thread; where it has forgotten some, once all have told it again."""
+    async def _thread_events(self, reader: ThreadSubscription, after: Order) -> list[StoredEvent]:
+        """Return the thread's events in Redis.
+
+        If Redis was emptied, wait until the processes have sent their events again.
+        """
         if self._remote is None:
             return []
-        deadline = time.monotonic() + TOLD_AGAIN_SECONDS
+        deadline = time.monotonic() + RESEND_SECONDS
         while True:
             try:
-                kept = await self._remote.log(reader.topic)
+                stored = await self._remote.log(reader.topic)
                 born = await self._remote.born(reader.topic)
             except FAILURES:
                 reader.lose()
                 return []
-            if not self._is_incomplete(kept, born, after) or time.monotonic() > deadline:
-                return kept
+            if not self._is_incomplete(stored, born, after) or time.monotonic() > deadline:
+                return stored
             await asyncio.sleep(0.25)
 
-    def _is_incomplete(self, kept: list[Kept], born: int | None, after: Order) -> bool:
-        """Whether Redis was emptied since an event, and may still be told again what it knew."""
+    def _is_incomplete(self, stored: list[StoredEvent], born: int | None, after: Order) -> bool:
+        """Return whether Redis was emptied since `after`, and may still be refilled."""
         now = (time.time_ns() + self.skew) // 1_000_000
         if after == START or now - after[0] > self._ttl * 1_000:
             return False
-        if after[1] >= 0 and all(each.rank != after for each in kept):
-            return not _is_cut(kept, after)
-        return born is not None and after[0] < born and now - born < TOLD_AGAIN_SECONDS * 1_000
+        if after[1] >= 0 and all(each.rank != after for each in stored):
+            return not _is_cut(stored, after)
+        return born is not None and after[0] < born and now - born < RESEND_SECONDS * 1_000
 
     async def catch_up(self, key: StreamKey) -> None:
-        """Number what is sent from now on after what others have sent on a thread."""
         if self._remote is None or not self.link.well:
             return
         try:
             async with asyncio.timeout(CATCH_UP_SECONDS):
                 last = await self._remote.last(key.topic)
         except FAILURES:
-            return  # The loops will notice, and say so.
+            return  # The loops log the failure.
         with self._lock:
             self._last = max(self._last, last)
 
     async def settle(self, subscription: Subscription, run_id: str | None = None) -> bool:
-        """Have everything there that was sent before now; whether it is.
-
-        Args:
-            run_id: A run that has ended: not before the word of its end was sent.
-        """
         if self._remote is None or not isinstance(subscription, RemoteSubscription):
             return True
         if run_id is not None and self.ended_here(run_id):
@@ -328,25 +312,25 @@ class RedisBus(LocalBus):
         return await self._remote.settle(subscription.topic, seconds, run_id)
 
     def _in_flight(self) -> list[str]:
-        """The streams of runs that are worked on here, and kept for those who come back."""
+        """Return the topics of resumable runs that this process executes."""
         with self._lock:
             return [key.topic for key in self._logs.unfinished()]
 
     async def flush(self) -> None:
-        """Have everything that was published so far in Redis, unless it is away."""
+        """Wait until Redis has all published events, unless it is away."""
         if self.link.well and self._tasks:
             await self._publisher.flush(FLUSH_SECONDS)
 
     async def flushing(self, end: Awaitable[T]) -> T:
-        """The result of a run's `end`, once all of its events are in Redis, unless it is away.
+        """Await a run's `end` and flush at the same time. Return the result of `end`.
 
-        Both at a time. Whoever finds the end first waits for the word of it, which comes last.
+        A reader that sees the end in the database waits for the end event, which is published last.
         """
         result, _ = await asyncio.gather(end, self.flush())
         return result
 
     def drop(self, key: StreamKey) -> None:
-        """Forget what a deleted run or thread has told, here, in Redis and in other processes."""
+        """Delete the events of a run or thread in this process, in Redis and in other processes."""
         super().drop(key)
         self._publisher.drop(key.topic, key.run_id, erase=True)
         self._publisher.notify(*self._listener.drop(key.topic, key.run_id))
@@ -357,57 +341,53 @@ class RedisBus(LocalBus):
 
     # --- runs and control
 
-    def _note_made(self, key: StreamKey, *, resumable: bool) -> None:
-        """Any process may claim it. Only of those that are worked on here is the end sure."""
-
-    def run_left(self, run_id: str) -> None:
-        """Another process may go on with the run, and its end never be heard of here."""
+    def run_released(self, run_id: str) -> None:
+        """Release the run: another process may continue it, and its end may not arrive here."""
         with self._lock:
-            self._let_go(run_id)
+            self._release(run_id)
 
-    def leave_all_but(self, working: Collection[str]) -> None:
-        """Let go of runs that were lost or handed back; of their end others will tell."""
+    def release_others(self, executed: Collection[str]) -> None:
+        """Release runs that were lost or handed back. Other processes announce their end."""
         with self._lock:
             unfinished = (key.run_id for key in self._logs.unfinished())
-            for run_id in {*self._live, *unfinished}.difference(working):
-                self._let_go(run_id)
+            for run_id in {*self._live, *unfinished}.difference(executed):
+                self._release(run_id)
 
-    def _let_go(self, run_id: str) -> None:
-        """Its stream goes after a while, as if it had ended: Redis has from us what we have."""
+    def _release(self, run_id: str) -> None:
+        """Let the run's log expire as if the run had ended: Redis has our events."""
         self._live.pop(run_id, None)
-        self._logs.leave(run_id)
+        self._logs.end_run(run_id)
 
     def wake(self) -> None:
-        """Have every queue look again; from any thread."""
         super().wake()
         self._publisher.notify(*self._listener.wake())
 
     def send_control(self, run_id: str, control: Control) -> None:
-        """Ask a run's worker to stop, wherever he is."""
-        here = run_id in self._listeners
+        """Ask a run's worker in any process to stop."""
+        is_ours = run_id in self._listeners
         super().send_control(run_id, control)
-        if not here:
+        if not is_ours:
             self._publisher.notify(*self._listener.control(run_id, control))
 
 
-def _begins(event: Event) -> bool:
-    """Whether an attempt at a run begins with it."""
+def _starts_attempt(event: Event) -> bool:
+    """Return whether the event is the first one of an attempt."""
     return event.name == "metadata"
 
 
-def _misses_some(known: list[Event], after: Order) -> bool:
-    """Whether events that a run has sent since may be missing from those that are known."""
-    # Who goes on after what was sent before the run misses nothing of it.
-    begun = any(_begins(each) and each.attempt == 1 for each in known)
+def _is_incomplete_run(known: list[Event], after: Order) -> bool:
+    """Return whether events of a run since `after` may be missing in `known`."""
+    # A client that continues after an event before the run misses none of the run.
+    begun = any(_starts_attempt(each) and each.attempt == 1 for each in known)
     return not begun and _has_hole([each.order for each in known], after)
 
 
 def _has_hole(numbers: list[Order], after: Order) -> bool:
-    """Whether the event after which a client goes on is gone, and with it perhaps others."""
+    """Return whether the event `after` is gone, and maybe later ones, too."""
     return after > START and after[1] >= 0 and all(each > after for each in numbers)
 
 
-def _is_cut(kept: list[Kept], after: Order) -> bool:
-    """Whether an event had to make room for others, and with it perhaps some that came after."""
-    begun = any(each.first for each in kept)
-    return bool(kept) and not begun and _has_hole([each.rank for each in kept], after)
+def _is_cut(stored: list[StoredEvent], after: Order) -> bool:
+    """Return whether older events were deleted for space, and maybe some after `after`."""
+    begun = any(each.first for each in stored)
+    return bool(stored) and not begun and _has_hole([each.rank for each in stored], after)

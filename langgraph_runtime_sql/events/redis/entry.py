@@ -1,6 +1,6 @@
-"""Entries: events as they stand in the streams of Redis.
+"""Entries: events as they are stored in the streams of Redis.
 
-Whoever reaches Redis can write to it: what is not an event is none here.
+Anyone with access to Redis can write there, so everything is checked.
 """
 
 from collections.abc import Iterable
@@ -16,39 +16,39 @@ Entry = tuple[bytes, Fields]
 
 
 def pack(event: Event) -> bytes:
-    """An event without its data, as it travels."""
+    """Return the header of an event: everything but its data."""
     about = event.run_id, event.name, event.resumable, event.attempt
     return orjson.dumps([*event.order, *about])
 
 
 def unpack(fields: Fields) -> Event | None:
-    """The event of an entry; None for one that was refused, or is none of ours."""
+    """Return the event of an entry, or None for a refused event or foreign data."""
     header, data = fields.get(b"h"), fields.get(b"d")
     if header is None or data is None:
         return None
     try:
         milliseconds, sequence, run_id, name, resumable, attempt = orjson.loads(header)
         if name == CONTROL:
-            sound = data == DONE
+            is_valid = data == DONE
         else:
             orjson.loads(data)
-            sound = isinstance(name, str)
+            is_valid = isinstance(name, str)
     except (ValueError, TypeError):
         return None
     numbers = milliseconds, sequence, resumable, attempt
-    sound = sound and all(isinstance(each, int) for each in numbers)
-    if not sound or not isinstance(run_id, str):
+    is_valid = is_valid and all(isinstance(each, int) for each in numbers)
+    if not is_valid or not isinstance(run_id, str):
         return None
     return Event((milliseconds, sequence), run_id, name, data, bool(resumable), attempt)
 
 
-class Kept(NamedTuple):
-    """An event as a stream holds it.
+class StoredEvent(NamedTuple):
+    """An event in a stream.
 
     Attributes:
-        place: Where it stands in the stream.
-        rank: Its number among all events that were ever sent on the thread, by whomever.
-        first: Whether the stream was begun with it.
+        place: The place of its entry in the stream.
+        rank: Its number among all events that any process has ever sent on the thread.
+        first: Whether the stream began with it.
     """
 
     place: Place
@@ -57,50 +57,55 @@ class Kept(NamedTuple):
     first: bool
 
 
-def kept_in(entries: Iterable[Entry]) -> list[Kept]:
-    """The events of entries."""
-    found = ((name, fields, unpack(fields)) for name, fields in entries)
+def stored_events(entries: Iterable[Entry]) -> list[StoredEvent]:
+    """Return the valid events of entries."""
+    found = ((entry_id, fields, unpack(fields)) for entry_id, fields in entries)
     return [
-        Kept(place_of(name), rank_of(fields, event), event, is_first(fields))
-        for name, fields, event in found
+        StoredEvent(place_of(entry_id), rank_of(fields, event), event, is_first(fields))
+        for entry_id, fields, event in found
         if event is not None
     ]
 
 
-def place_of(name: bytes) -> Place:
-    """Where an entry with this name stands."""
-    milliseconds, _, sequence = name.partition(b"-")
+def place_of(entry_id: bytes) -> Place:
+    """Return the place of an entry."""
+    milliseconds, _, sequence = entry_id.partition(b"-")
     return int(milliseconds), int(sequence)
 
 
 def rank_of(fields: Fields, event: Event) -> Order:
-    """What Redis has made of an event's number; for older processes it is the same."""
+    """Return an event's rank. Entries of older processes have none; their order is the rank."""
     return parse_order(fields.get(b"r")) or event.order
 
 
 def is_first(fields: Fields) -> bool:
-    """Whether a stream was begun with this entry."""
+    """Return whether the stream began with this entry."""
     return fields.get(b"b") == b"first"
 
 
-def is_begun_anew(fields: Fields) -> bool:
-    """Whether a stream was begun with this entry, or Redis was told it again."""
+def is_restart(fields: Fields) -> bool:
+    """Return whether the stream began with this entry, or processes sent it again."""
     return b"b" in fields
 
 
 def number_of(fields: Fields) -> tuple[bytes, int] | None:
-    """Who has sent an entry, and as which of his; None where it does not say."""
+    """Return the origin of an entry and its number there, or None for foreign data."""
     try:
         return fields[b"o"], int(fields[b"n"])
     except (KeyError, ValueError):
         return None
 
 
-def held_before(known: Fields, newer: Iterable[Entry]) -> dict[bytes, int]:
-    """The number of each origin's last event before the newer ones, of what is known of a stream."""
-    held = {
+def last_numbers(meta: Fields, newer: Iterable[Entry]) -> dict[bytes, int]:
+    """Return each origin's last number before the `newer` entries.
+
+    Args:
+        meta: The stream's metadata.
+        newer: Entries that are already included in `meta`.
+    """
+    last = {
         origin: int(number)
-        for origin, number in known.items()
+        for origin, number in meta.items()
         if origin not in (b"size", b"born")
         and not origin.startswith((b"run:", b"at:"))
         and number.isdigit()
@@ -108,5 +113,5 @@ def held_before(known: Fields, newer: Iterable[Entry]) -> dict[bytes, int]:
     for _, fields in newer:
         if (numbered := number_of(fields)) is not None:
             origin, number = numbered
-            held[origin] = min(held.get(origin, number), number - 1)
-    return held
+            last[origin] = min(last.get(origin, number), number - 1)
+    return last

@@ -1,7 +1,6 @@
-"""Link: the way to one Redis or Valkey, which may be away for a while.
+"""Link: the connections to one Redis or Valkey, which may be away for a while.
 
-It says so once when it goes and once when it comes back, and whoever needs it tries
-again at growing intervals meanwhile.
+It logs when Redis goes away and when it is back. Its users retry with backoff meanwhile.
 """
 
 import asyncio
@@ -31,22 +30,22 @@ FAILURES = (RedisError, OSError, TimeoutError, EOFError)
 FIRST_PAUSE_SECONDS = 0.05
 CLOCK_QUESTIONS = 3
 LONGEST_PAUSE_SECONDS = 2.0
-# What a start waits for an answer; a Redis that is away does not hold it up.
+# A start waits this long for an answer. It succeeds without one.
 LOOK_SECONDS = 2.0
 
 
 class Link:
-    """Connections to one Redis.
+    """The connections to one Redis.
 
     Args:
         url: `redis://`, `rediss://` or `unix://`.
-        prefix: What all keys and channels begin with.
+        prefix: The prefix of all keys and channels.
+        seconds: How long a command may take before Redis counts as away.
 
     Attributes:
-        seconds: How long a command may take before Redis counts as away.
-        skew: Nanoseconds by which Redis's clock is ahead of ours.
-        knows_clock: Whether it has ever said so.
-        failures: How often one was not answered, or refused.
+        skew: By how many nanoseconds Redis's clock is ahead of ours.
+        knows_clock: Whether `skew` was ever measured.
+        failures: The number of failed commands.
     """
 
     def __init__(self, url: str, prefix: str, *, seconds: float = 5.0) -> None:
@@ -58,7 +57,7 @@ class Link:
         self.failures = 0
         self._clients: list[Redis] = []
         self._commands: Redis | None = None
-        # How long whoever got no answer waits before he tries again, and what he was told.
+        # Backoff and last error of each user whose last command failed.
         self._pauses: dict[str, float] = {}
         self._logged: dict[str, BaseException] = {}
         self._answered = False
@@ -68,36 +67,36 @@ class Link:
     # --- names
 
     def stream(self, key: str) -> str:
-        """The stream with the events of a thread, by its topic."""
+        """Return the key of a thread's stream, by its topic."""
         return f"{self.prefix}:{{{key}}}:events"
 
     def meta(self, key: str) -> str:
-        """What is known of that stream: who has sent how much, and for which attempt."""
+        """Return the key of the stream's metadata: progress of origins, attempts of runs."""
         return f"{self.prefix}:{{{key}}}:known"
 
     def name(self, what: str) -> str:
-        """Any other key or channel."""
+        """Return any other key or channel."""
         return f"{self.prefix}:{what}"
 
     # --- connections
 
     def client(self, *, answer_seconds: float | None) -> Redis:
-        """A client of one connection at a time; it connects at its first command."""
-        # A socket of this machine has no such option, and needs none.
+        """Create a client, which connects at its first command."""
+        # Unix sockets do not have this option.
         options = {} if is_local(self.url) else {"socket_keepalive": True}
         made: Redis = redis_client.from_url(
             self.url,
             socket_connect_timeout=self.seconds,
             socket_timeout=answer_seconds,
             **options,
-            # Whoever uses it tries again himself, once Redis is back.
+            # The users retry themselves.
             retry=Retry(NoBackoff(), 0),
         )
         self._clients.append(made)
         return made
 
     async def commands(self) -> Redis:
-        """The client for commands that are answered at once."""
+        """Return the client for commands with an immediate answer."""
         if self._commands is None:
             self._commands = self.client(answer_seconds=self.seconds)
         if not self._clock_is_set:
@@ -105,10 +104,9 @@ class Link:
         return self._commands
 
     async def set_clock(self, redis: Redis) -> None:
-        """Learn what time it is for Redis, whose clock all processes share.
+        """Measure the offset of Redis's clock, which all processes share.
 
-        The answer that came quickest counts: on a busy machine others are wrong by half of what
-        they took. As clocks drift, it counts for less each time.
+        The fastest answer is the most exact one. Its weight halves each time, because clocks drift.
         """
         self._clock_error *= 2
         for _ in range(CLOCK_QUESTIONS):
@@ -123,27 +121,27 @@ class Link:
         self._clock_is_set = True
 
     async def look(self) -> None:
-        """Refuse a Redis that would never do. One that is away is not refused.
+        """Refuse a Redis that can never work. One that is away is accepted.
 
         Raises:
-            BadRedis: a Cluster or Sentinel, no Redis at all, or one that does not let us in.
+            BadRedis: a Cluster or Sentinel, another server, or a failed login.
         """
         try:
             async with asyncio.timeout(min(LOOK_SECONDS, self.seconds)):
                 await refuse(self.client(answer_seconds=self.seconds), self.url)
         except FAILURES as error:
-            # Its users will notice, and say so.
-            logger.debug("Redis could not be looked at: %r", error)
+            # The users log the failure.
+            logger.debug("Redis check failed: %r", error)
         else:
             self._answered = True
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         for client in self._clients:
             try:
                 await client.aclose()
             except FAILURES:
-                continue  # It was gone before.
+                continue  # It is closed already.
         self._clients.clear()
         self._commands = None
 
@@ -151,44 +149,44 @@ class Link:
 
     @property
     def well(self) -> bool:
-        """Whether everybody who uses Redis gets answers."""
+        """Whether no user waits for Redis."""
         return not self._pauses
 
     @property
     def state(self) -> str:
-        """`ok`, `away` where it does not answer, `refusing` where it does not do what it is told."""
+        """`ok`, `away` without answers, or `refusing` if Redis refuses commands."""
         if any(isinstance(error, ResponseError) for error in self._logged.values()):
             return "refusing"
         return "ok" if self._answered and self.well else "away"
 
-    def succeeded(self, who: str) -> None:
-        """Note that Redis answers `who`."""
+    def succeeded(self, user: str) -> None:
+        """Note that Redis answers `user`."""
         self._answered = True
-        if self._pauses.pop(who, None) is not None:
-            self._logged.pop(who, None)
+        if self._pauses.pop(user, None) is not None:
+            self._logged.pop(user, None)
             if self.well:
                 logger.warning("Redis answers again")
 
-    async def failed(self, who: str, error: BaseException) -> None:
-        """Note that it does not, and wait before the next attempt."""
+    async def failed(self, user: str, error: BaseException) -> None:
+        """Note that a command of `user` failed, and wait before the next attempt."""
         self.failures += 1
-        self._logged[who] = error
+        self._logged[user] = error
         if self.well:
             logger.warning("Redis does not answer; runs go on: %s", str(error) or repr(error))
-        # Another one may answer next.
+        # Another server with another clock may answer next.
         self._clock_is_set = False
         self._clock_error = math.inf
-        pause = self._pauses.get(who, FIRST_PAUSE_SECONDS)
-        self._pauses[who] = min(LONGEST_PAUSE_SECONDS, pause * 2)
+        pause = self._pauses.get(user, FIRST_PAUSE_SECONDS)
+        self._pauses[user] = min(LONGEST_PAUSE_SECONDS, pause * 2)
         await asyncio.sleep(pause)
 
 
 async def refuse(redis: Redis, url: str) -> dict[str, Any]:
-    """What a Redis says of itself, unless it would never do.
+    """Return the INFO of a Redis that can be used.
 
     Raises:
-        BadRedis: a Cluster or Sentinel, no Redis at all, or one that does not let us in.
-        one of FAILURES: it does not answer.
+        BadRedis: a Cluster or Sentinel, another server, or a failed login.
+        one of FAILURES: Redis does not answer.
     """
     try:
         found: dict[str, Any] = await redis.info()
@@ -212,10 +210,10 @@ async def refuse(redis: Redis, url: str) -> dict[str, Any]:
 
 
 def is_about_a_key(error: BaseException) -> bool:
-    """Whether Redis refuses a command for what somebody has written to its key.
+    """Return whether an error concerns the content of a key, and not the whole server.
 
-    Refusals of the server as a whole (out of memory, read-only, misconfigured) have classes of
-    their own, or begin with another word in capitals.
+    Errors of the whole server (out of memory, read-only, misconfigured) have other classes, or
+    begin with another word in capitals.
     """
     first = str(error).partition(" ")[0]
     return type(error) is ResponseError and (first == "WRONGTYPE" or not first.isupper())

@@ -1,4 +1,4 @@
-"""Listener: hears the wake-ups and control messages of other processes."""
+"""Listener: receive wake-ups, control messages and deletions of other processes."""
 
 import logging
 import uuid
@@ -18,14 +18,14 @@ _LONGEST_REASON = 10_000
 
 
 class Listener:
-    """Hears what others say on two channels, on a connection of its own.
+    """Receives the messages of other processes, on its own connection.
 
     Args:
-        link: The way to Redis.
-        name: This process, unlike any other.
-        wake: Called when there may be runs to work on.
-        control: Called with a run, and what is asked of its worker.
-        drop: Called with the topic and the run, or thread, that was deleted.
+        link: The link to Redis.
+        name: The unique name of this process.
+        wake: Called when runs may be due.
+        control: Called with a run's id and the request to its worker.
+        drop: Called with topic and run id of a deletion.
     """
 
     def __init__(
@@ -45,74 +45,70 @@ class Listener:
         self._drops = link.name("drop")
 
     def wake(self) -> tuple[str, bytes]:
-        """The channel and the message that wake others."""
+        """Return the channel and message that wake other processes."""
         return self._wakes, self._name.encode()
 
     def control(self, run_id: str, control: Control) -> tuple[str, bytes]:
-        """The channel and the message that ask a run's worker to stop, wherever he is."""
+        """Return the channel and message that ask a run's worker to stop."""
         return self._controls, orjson.dumps([self._name, run_id, *control])
 
     def drop(self, topic: str, run_id: str) -> tuple[str, bytes]:
-        """The channel and the message that a run, or a thread, was deleted."""
+        """Return the channel and message for a deleted run or thread."""
         return self._drops, orjson.dumps([self._name, topic, run_id])
 
     async def run(self) -> None:
-        """Hear wake-ups, control messages and deletions until cancelled."""
+        """Receive messages until cancelled."""
         client = self._link.client(answer_seconds=None)
         while True:
             pubsub: Any = client.pubsub()
             try:
                 await pubsub.subscribe(self._wakes, self._controls, self._drops)
-                # What was said meanwhile is not said again.
+                # Messages may have been lost meanwhile.
                 self._wake()
-                await self._hear_all(pubsub)
+                await self._receive_all(pubsub)
             except FAILURES as error:
                 await self._link.failed("listener", error)
             finally:
                 with suppress(*FAILURES):
                     await pubsub.aclose()
 
-    async def _hear_all(self, pubsub: Any) -> None:
-        """Hear until the connection fails; it is asked whether it still works when all is quiet."""
-        asked = False
+    async def _receive_all(self, pubsub: Any) -> None:
+        """Receive messages until the connection fails. Ping it after a quiet interval."""
+        pinged = False
         while True:
             message = await pubsub.get_message(timeout=LISTEN_SECONDS)
-            if message is None and asked:
-                raise TimeoutError("no answer on the connection that listens")
+            if message is None and pinged:
+                raise TimeoutError("the pub/sub connection does not answer")
             if message is None:
                 await pubsub.ping()
             else:
                 self._link.succeeded("listener")
                 if message["type"] == "message":
-                    self._hear(message["channel"].decode(), message["data"])
-            asked = message is None
+                    self._handle(message["channel"].decode(), message["data"])
+            pinged = message is None
 
-    def _hear(self, channel: str, data: bytes) -> None:
-        """Do what a message says; anybody who reaches Redis may have sent it."""
+    def _handle(self, channel: str, data: bytes) -> None:
+        """Handle a message. Anyone with access to Redis may have sent it."""
         if channel == self._wakes:
             if data != self._name.encode():
                 self._wake()
-            return
-        if channel == self._drops:
-            dropped = unpack_drop(data)
-            if dropped is None:
+        elif channel == self._drops:
+            if (drop := unpack_drop(data)) is None:
                 _warn(channel)
-            elif dropped[0] != self._name:
-                self._drop(*dropped[1:])
-            return
-        parsed = unpack(data)
-        if parsed is None:
+            elif drop[0] != self._name:
+                self._drop(*drop[1:])
+        elif (control := unpack(data)) is None:
             _warn(channel)
-        elif parsed[0] != self._name:
-            self._control(*parsed[1:])
+        elif control[0] != self._name:
+            self._control(*control[1:])
 
 
 def _warn(channel: str) -> None:
-    logger.warning("A message in Redis that is none of ours was dropped (%s)", channel)
+    logger.warning("Dropped a foreign message in Redis (%s)", channel)
 
 
 def unpack_drop(data: bytes) -> tuple[str, str, str] | None:
-    """Sender, topic and run of a deletion; None for what is no such message."""
+    """Return sender, topic and run id of a deletion, or None for an invalid message."""
     try:
         sender, topic, run_id = orjson.loads(data)
     except (ValueError, TypeError):
@@ -123,7 +119,7 @@ def unpack_drop(data: bytes) -> tuple[str, str, str] | None:
 
 
 def unpack(data: bytes) -> tuple[str, str, Control] | None:
-    """Sender, run and what is asked of its worker; None for what is no such message."""
+    """Return sender, run id and control message, or None for an invalid message."""
     try:
         sender, run_id, action, reason = orjson.loads(data)
         run_id = str(uuid.UUID(run_id))

@@ -1,10 +1,10 @@
-"""Outbox: brings what this process publishes to Redis, in order, each event once.
+"""Publisher: send this process's events to Redis, in order, each event once.
 
-Publishing only appends to a bounded queue in memory; a task sends what is there, many
-events a round trip. Each queue numbers its events without a hole, and Redis keeps the
-number that it has: so a batch whose answer was lost is not stored twice, and a Redis
-that has forgotten everything is told again what is still kept here. Whether it has, one
-key says; of single streams it is asked in turns, and the next event of each tells it, too.
+Publishing only adds to a bounded backlog in memory. A task sends batches. A backlog numbers its
+events without holes, and Redis stores the last number. So a batch whose answer was lost is not
+stored twice, and a Redis that has lost its data gets the events that are still kept here.
+
+One key tells whether Redis has lost its data. Single streams are checked in turns.
 """
 
 import asyncio
@@ -24,43 +24,43 @@ from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from langgraph_runtime_sql.events.redis.append import Append, append
-from langgraph_runtime_sql.events.redis.backlog import Parcel, Queue
+from langgraph_runtime_sql.events.redis.backlog import Backlog, QueuedEvent
 from langgraph_runtime_sql.events.redis.erase import erase
 from langgraph_runtime_sql.events.redis.link import FAILURES, Link, is_about_a_key
 from langgraph_runtime_sql.events.stream_key import THREAD
 
 logger = logging.getLogger(__name__)
 
-# What is kept here of one thread to tell it again, and of all of them.
+# The limits of the kept events of one thread, and of all threads.
 QUEUE_BYTES = 32 * 2**20
 ALL_QUEUES_BYTES = 128 * 2**20
-# Room is made for a while.
-ROOM = 0.9
+# Beyond the limit, events are deleted down to this part of it.
+FILL_RATIO = 0.9
 BATCH_BYTES = 2**20
 BATCH_QUEUES = 50
-# What one round trip takes. Half of it each time that it takes too long, down to the least; a
-# single event may be larger, and gets that much more time, up to so many times as much.
+# The bytes of one round trip. They halve after each timeout, down to the minimum. A larger single
+# event gets proportionally more time, up to this factor.
 ROUND_BYTES = 4 * 2**20
-LEAST_ROUND_BYTES = 2**16
-LONGEST_ROUND = 12
-# How often Redis is asked whether it still knows us, and about how many streams at a time.
+MIN_ROUND_BYTES = 2**16
+MAX_ROUND_FACTOR = 12
+# How often Redis is checked for lost data, and how many streams at a time.
 LOOK_SECONDS = 5.0
 ASK_QUEUES = 200
 ALIVE_SECONDS = 60
 NOTICES = 10_000
 
 
-# The key of a stream, what was published there, and the next that is to be sent of it.
-Batch = tuple[str, Queue, list[Parcel]]
+# A topic, its backlog, and the events to send.
+Batch = tuple[str, Backlog, list[QueuedEvent]]
 
 
-class Outbox:
-    """Everything that this process tells others.
+class Publisher:
+    """Sends this process's events, messages and deletions to Redis.
 
     Args:
-        link: The way to Redis.
-        ttl: Seconds for which Redis keeps a stream that nothing more is added to.
-        in_flight: The keys of streams that are kept for longer, because more may come.
+        link: The link to Redis.
+        ttl: How many seconds Redis keeps a stream after its last event.
+        in_flight: Returns the topics of streams to keep for longer, because more events may come.
     """
 
     def __init__(self, link: Link, ttl: float, in_flight: Callable[[], Collection[str]]) -> None:
@@ -70,11 +70,11 @@ class Outbox:
         self._lock = threading.Lock()
         self._process = uuid.uuid4().hex[:12]
         self._made = 0
-        # What was used longest ago comes first.
-        self._queues: OrderedDict[str, Queue] = OrderedDict()
+        # Least recently used first.
+        self._queues: OrderedDict[str, Backlog] = OrderedDict()
         self._size = 0
         self._unsent: dict[str, None] = {}
-        # The topic and the run, or thread, of what is to be deleted in Redis.
+        # Topic and run id of deletions that Redis does not know yet.
         self._erasing: dict[tuple[str, str], None] = {}
         self._sending = False
         self._round = ROUND_BYTES
@@ -83,73 +83,73 @@ class Outbox:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
         self._woken = False
-        # Which streams are still to be asked about in this turn, and whether at once.
+        # The topics to check in this turn, and whether to check them at once.
         self._turn: dict[str, None] = {}
         self._hurry = False
         self._renewed = time.monotonic()
-        # What Redis was told last of how often it was asked, and when something had last failed.
+        # The value last stored in the `alive` key, and the link's failures at the last check.
         self._looks = 0
         self._failures = 0
 
     def is_ours(self, origin: bytes) -> bool:
-        """Whether events with this origin were published by this process."""
+        """Return whether this process has published the events of an origin."""
         return origin.startswith(self._process.encode())
 
     # --- from any thread
 
     def put(self, key: str, run_id: str, attempt: int, header: bytes, data: bytes) -> None:
-        """Have an event appended to the stream of `key`."""
+        """Add an event to the backlog of the topic `key`."""
         with self._lock:
-            queue = self._queues.get(key)
-            if queue is None:
+            backlog = self._queues.get(key)
+            if backlog is None:
                 self._made += 1
-                queue = self._queues[key] = Queue(f"{self._process}-{self._made}")
-            queue.last += 1
-            queue.used = time.monotonic()
+                backlog = self._queues[key] = Backlog(f"{self._process}-{self._made}")
+            backlog.last += 1
+            backlog.used = time.monotonic()
             self._queues.move_to_end(key)
-            parcel = Parcel(queue.last, run_id, attempt, header, data)
-            queue.parcels.append(parcel)
-            queue.size += parcel.size
-            self._size += parcel.size
-            while queue.size > QUEUE_BYTES and len(queue.parcels) > 1:
-                self._drop_oldest(queue)
+            event = QueuedEvent(backlog.last, run_id, attempt, header, data)
+            backlog.events.append(event)
+            backlog.size += event.size
+            self._size += event.size
+            while backlog.size > QUEUE_BYTES and len(backlog.events) > 1:
+                self._drop_oldest(backlog)
             if self._size > ALL_QUEUES_BYTES:
-                self._make_room()
+                self._free_memory()
             self._unsent[key] = None
         self._signal()
 
     def drop(self, key: str, run_id: str, *, erase: bool = False) -> None:
-        """Keep nothing more of a deleted run, or of a deleted thread, to be told again.
+        """Delete the events of a run or thread from the backlog.
 
         Args:
-            erase: Have Redis forget it, too.
+            erase: Also delete them in Redis.
         """
         with self._lock:
             if run_id == THREAD:
-                # A queue that is made anew has another origin: followers miss none of its numbers.
-                queue = self._queues.pop(key, None)
-                self._size -= queue.size if queue is not None else 0
-            elif (queue := self._queues.get(key)) is not None:
-                self._size -= queue.blank(run_id)
+                # A new backlog has a new origin, so followers see no hole.
+                backlog = self._queues.pop(key, None)
+                self._size -= backlog.size if backlog is not None else 0
+            elif (backlog := self._queues.get(key)) is not None:
+                self._size -= backlog.blank(run_id)
             if erase:
                 self._erasing[key, run_id] = None
         self._signal()
 
     def waits(self, key: str) -> bool:
-        """Whether something that was put still is to be sent."""
+        """Return whether events of the topic are not sent yet."""
         with self._lock:
-            queue = self._queues.get(key)
-            return queue is not None and bool(queue.parcels) and queue.sent < queue.last
+            backlog = self._queues.get(key)
+            return backlog is not None and bool(backlog.events) and backlog.sent < backlog.last
 
     def notify(self, channel: str, message: bytes) -> None:
-        """Have a message sent to whoever listens now. The same one is not sent twice in a row."""
+        """Publish a message. A repetition of the last unsent one is dropped."""
         with self._lock:
             if not self._notices or self._notices[-1] != (channel, message):
                 self._notices.append((channel, message))
         self._signal()
 
     async def flush(self, seconds: float) -> bool:
-        """Wait until Redis has what was put so far; False if it has not after `seconds`."""
+        """Wait until Redis has all events. Return False after `seconds`."""
         done: Future[None] = Future()
         with self._lock:
             if not self._has_work and not self._sending:
@@ -169,20 +169,20 @@ class Outbox:
     def _signal(self) -> None:
         if self._loop is not None and not self._woken:
             self._woken = True
-            with suppress(RuntimeError):  # The loop has closed: the process is on its way out.
+            with suppress(RuntimeError):  # The loop is closed: the process is exiting.
                 self._loop.call_soon_threadsafe(self._wake.set)
 
-    def _drop_oldest(self, queue: Queue) -> None:
-        size = queue.parcels.popleft().size
-        queue.size -= size
+    def _drop_oldest(self, backlog: Backlog) -> None:
+        size = backlog.events.popleft().size
+        backlog.size -= size
         self._size -= size
 
-    def _make_room(self) -> None:
-        """Keep less to be told again, from what was used longest ago, until there is room."""
-        for queue in self._queues.values():
-            while queue.parcels and self._size > ALL_QUEUES_BYTES * ROOM:
-                self._drop_oldest(queue)
-            if self._size <= ALL_QUEUES_BYTES * ROOM:
+    def _free_memory(self) -> None:
+        """Delete the oldest events of the least recently used backlogs."""
+        for backlog in self._queues.values():
+            while backlog.events and self._size > ALL_QUEUES_BYTES * FILL_RATIO:
+                self._drop_oldest(backlog)
+            if self._size <= ALL_QUEUES_BYTES * FILL_RATIO:
                 return
 
     # --- on the event loop
@@ -190,8 +190,8 @@ class Outbox:
     async def run(self) -> None:
         """Send until cancelled."""
         self._loop = asyncio.get_running_loop()
-        # A large event takes its time; whoever needs an answer soon has another connection.
-        redis = self._link.client(answer_seconds=self._link.seconds * LONGEST_ROUND)
+        # Large events take long. Urgent commands use another connection.
+        redis = self._link.client(answer_seconds=self._link.seconds * MAX_ROUND_FACTOR)
         due = time.monotonic()
         while True:
             if not self._has_work and not self._hurry:
@@ -202,7 +202,7 @@ class Outbox:
             self._woken = False
             try:
                 await self._send(redis)
-                # Events go in between, however much there is to be asked.
+                # Sending takes precedence over checks.
                 if time.monotonic() >= due:
                     due = time.monotonic() + LOOK_SECONDS
                     await self._look(redis)
@@ -210,65 +210,65 @@ class Outbox:
                 elif self._hurry:
                     await self._ask(redis)
             except FAILURES as error:
-                # Another Redis may answer next, or one that has forgotten us.
+                # Another Redis, or one without its data, may answer next.
                 due = time.monotonic()
-                await self._link.failed("outbox", error)
+                await self._link.failed("publisher", error)
 
     async def _send(self, redis: Redis) -> None:
-        """One round trip with what is there; events before the notices that follow them."""
+        """Send the next events, and then the messages that follow them, in one round trip."""
         with self._lock:
             erasing, self._erasing = self._erasing, {}
-            batches = self._next()
+            batches = self._next_batches()
             notices = list(self._notices)
             waiting, self._waiting = self._waiting, []
             self._sending = bool(batches or erasing)
         try:
             if erasing:
-                # What comes after it may be of a new thread with the same id.
+                # Erase first: later events may belong to a new thread with the same id.
                 await erase(redis, self._link, erasing)
             if batches or notices:
-                await self._tell(redis, batches, notices)
-                self._link.succeeded("outbox")
+                await self._transfer(redis, batches, notices)
+                self._link.succeeded("publisher")
         except BaseException:
             with self._lock:
                 self._unsent = {**dict.fromkeys(key for key, _, _ in batches), **self._unsent}
                 self._waiting = waiting + self._waiting
-                # Twice does no harm.
+                # Erasing is idempotent.
                 self._erasing = {**erasing, **self._erasing}
             raise
         finally:
             self._sending = False
         self._sent(notices, waiting)
 
-    def _next(self) -> list[Batch]:
-        """Who waits longest first, as much as one round trip takes, or one event."""
+    def _next_batches(self) -> list[Batch]:
+        """Return the longest waiting events that fit in one round trip, but at least one."""
         batches: list[Batch] = []
         room = self._round
         for key in list(islice(self._unsent, BATCH_QUEUES)):
-            queue = self._queues.get(key)
-            batch = [] if queue is None else queue.unsent(min(room, BATCH_BYTES))
-            size = sum(parcel.size for parcel in batch)
+            backlog = self._queues.get(key)
+            batch = [] if backlog is None else backlog.unsent(min(room, BATCH_BYTES))
+            size = sum(event.size for event in batch)
             if batches and size > room:
                 break
             del self._unsent[key]
-            if queue is not None and batch:
-                batches.append((key, queue, batch))
+            if backlog is not None and batch:
+                batches.append((key, backlog, batch))
                 room -= size
         return batches
 
-    async def _tell(
+    async def _transfer(
         self, redis: Redis, batches: list[Batch], notices: list[tuple[str, bytes]]
     ) -> None:
-        """Send it, and learn how much goes at a time."""
-        size = sum(parcel.size for _, _, batch in batches for parcel in batch)
-        more = min(LONGEST_ROUND, max(1.0, size / self._round))
+        """Send events and messages, and adapt the size of a round trip."""
+        size = sum(event.size for _, _, batch in batches for event in batch)
+        factor = min(MAX_ROUND_FACTOR, max(1.0, size / self._round))
         began = time.monotonic()
         try:
-            async with asyncio.timeout(self._link.seconds * more):
+            async with asyncio.timeout(self._link.seconds * factor):
                 await self._append(redis, batches)
                 await self._announce(redis, notices)
         except (TimeoutError, RedisTimeoutError):
-            self._round = max(LEAST_ROUND_BYTES, self._round // 2)
+            self._round = max(MIN_ROUND_BYTES, self._round // 2)
             raise
         if size > self._round / 2 and time.monotonic() - began < self._link.seconds / 4:
             self._round = min(ROUND_BYTES, self._round * 2)
@@ -286,7 +286,7 @@ class Outbox:
                 with suppress(ValueError):
                     self._notices.remove(notice)
             if self._unsent or self._erasing:
-                # Whoever waits, waits for all of it.
+                # A flush waits for everything.
                 self._waiting = waiting + self._waiting
                 waiting = []
         for each in waiting:
@@ -294,10 +294,10 @@ class Outbox:
                 each.set_result(None)
 
     async def _append(self, redis: Redis, batches: list[Batch]) -> None:
-        """Tell Redis these batches, and note how far it has each queue now.
+        """Send batches, and record how far Redis has each backlog.
 
         Raises:
-            one of FAILURES: it does not answer, or takes nothing.
+            one of FAILURES: Redis does not answer, or refuses everything.
         """
         if not batches:
             return
@@ -307,41 +307,43 @@ class Outbox:
             if isinstance(answer, RedisError):
                 if not is_about_a_key(answer):
                     raise answer
-                # Somebody else has written there. It is ours, and begun anew.
-                logger.warning("The stream of %s was deleted: %s", batch[0], answer)
+                # A foreign key with our name. The stream begins anew.
+                logger.warning(
+                    "Deleted a foreign key in place of the stream of %s: %s", batch[0], answer
+                )
                 await redis.delete(call.stream, call.meta)
                 answer = [0]
             held, *ranks = answer
-            # Of a batch that was not taken to its end there are fewer.
-            for parcel, rank in zip(batch[2], ranks, strict=False):
-                parcel.rank = rank
+            # Redis ranks fewer events if it has not accepted the whole batch.
+            for event, rank in zip(batch[2], ranks, strict=False):
+                event.rank = rank
             self._note(*batch[:2], int(held))
 
-    def _note(self, key: str, queue: Queue, held: int) -> None:
+    def _note(self, key: str, backlog: Backlog, held: int) -> None:
         with self._lock:
-            queue.sent = held
-            if queue.parcels and held < queue.last:
+            backlog.sent = held
+            if backlog.events and held < backlog.last:
                 self._unsent[key] = None
 
-    def _call(self, key: str, queue: Queue, batch: list[Parcel]) -> Append:
-        # What came before is not kept any more: there is a hole, which followers will see.
-        oldest = bool(batch and queue.parcels and batch[0].number <= queue.parcels[0].number)
-        arguments = tuple(argument for parcel in batch for argument in parcel.arguments())
+    def _call(self, key: str, backlog: Backlog, batch: list[QueuedEvent]) -> Append:
+        # Earlier events are no longer kept: followers see the hole.
+        oldest = bool(batch and backlog.events and batch[0].number <= backlog.events[0].number)
+        arguments = tuple(argument for event in batch for argument in event.arguments())
         log, meta = self._link.stream(key), self._link.meta(key)
-        return Append(log, meta, queue.origin, oldest, round(self._ttl), arguments)
+        return Append(log, meta, backlog.origin, oldest, round(self._ttl), arguments)
 
     async def _look(self, redis: Redis) -> None:
-        """See whether Redis takes something, and still knows what it was told.
+        """Check whether Redis accepts writes and still has its data.
 
-        It does not where it was emptied, or begins with what it had a while ago. After any
-        failure it is not relied on: another one may have taken its place.
+        It may have been emptied, or restored from an old snapshot. After any failure all streams are
+        checked, because another Redis may have taken its place.
         """
-        self._forget()
+        self._expire()
         failures = self._link.failures
         async with asyncio.timeout(self._link.seconds):
             await self._link.set_clock(redis)
             known = await self._is_known(redis)
-        self._link.succeeded("outbox")
+        self._link.succeeded("publisher")
         if not known or failures != self._failures:
             self._failures = failures
             with self._lock:
@@ -349,7 +351,7 @@ class Outbox:
             self._hurry = bool(self._turn)
 
     async def _is_known(self, redis: Redis) -> bool:
-        """Whether Redis still knows how often it was asked before."""
+        """Return whether Redis has the value that the last check stored."""
         name = self._link.name(f"alive:{self._process}")
         before, self._looks = self._looks, self._looks + 1
         try:
@@ -361,14 +363,14 @@ class Outbox:
             await redis.set(name, self._looks, ex=ALIVE_SECONDS)
         return bool(found == str(before).encode())
 
-    def _forget(self) -> None:
-        """Let go of what nobody needs to be told again, and renew what else would expire."""
+    def _expire(self) -> None:
+        """Delete finished backlogs, and let streams of runs in flight be renewed."""
         in_flight = dict.fromkeys(self._in_flight())
         with self._lock:
             old = [
                 key
-                for key, queue in self._until(time.monotonic() - self._ttl)
-                if key not in in_flight and queue.is_over(self._ttl)
+                for key, backlog in self._unused_since(time.monotonic() - self._ttl)
+                if key not in in_flight and backlog.is_over(self._ttl)
             ]
             for key in old:
                 self._size -= self._queues.pop(key).size
@@ -376,21 +378,20 @@ class Outbox:
                 self._renewed = time.monotonic()
                 self._turn = {**in_flight, **self._turn}
 
-    def _until(self, moment: float) -> Iterator[tuple[str, Queue]]:
-        """Queues that were not used since."""
-        return takewhile(lambda each: each[1].used < moment, self._queues.items())
+    def _unused_since(self, time_used: float) -> Iterator[tuple[str, Backlog]]:
+        return takewhile(lambda each: each[1].used < time_used, self._queues.items())
 
     async def _ask(self, redis: Redis) -> None:
-        """Ask how far Redis has the next streams whose turn it is, which keeps them, too."""
+        """Ask how far Redis has the next streams in turn. This also renews their lifetime."""
         with self._lock:
             self._turn = self._turn or dict.fromkeys(self._queues)
             asked: list[Batch] = []
             while self._turn and len(asked) < ASK_QUEUES:
                 key = next(iter(self._turn))
                 del self._turn[key]
-                queue = self._queues.get(key)
-                if queue is not None and queue.parcels:
-                    asked.append((key, queue, []))
+                backlog = self._queues.get(key)
+                if backlog is not None and backlog.events:
+                    asked.append((key, backlog, []))
         async with asyncio.timeout(self._link.seconds):
             await self._append(redis, asked)
         self._hurry = self._hurry and bool(self._turn)

@@ -1,6 +1,6 @@
-"""Reader: follows the streams of other processes, all of them on one connection.
+"""Reader: read the streams of all processes on one connection.
 
-Whoever reaches Redis can write to it: what is not an event is dropped, and said so.
+Anyone with access to Redis can write there, so foreign data is dropped and logged.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from typing import Any
 from langgraph_runtime_sql.events.event import START, Event, Order, parse_order
 from langgraph_runtime_sql.events.redis.entry import (
     Entry,
-    Kept,
     Place,
-    held_before,
-    is_begun_anew,
-    kept_in,
+    StoredEvent,
+    is_restart,
+    last_numbers,
     number_of,
     place_of,
     rank_of,
+    stored_events,
     unpack,
 )
 from langgraph_runtime_sql.events.redis.link import FAILURES, Link, is_about_a_key
@@ -31,16 +31,16 @@ logger = logging.getLogger(__name__)
 
 BLOCK_MILLISECONDS = 2_000
 COUNT = 200
-# Where a stream cannot be asked for its place, it is read from a little earlier.
+# If Redis does not tell a stream's position, reading starts this much earlier.
 MARGIN_MILLISECONDS = 1_000
 PLACE_SECONDS = 2.0
 POKE_TTL_SECONDS = 60
-# By then every process has noticed that Redis was emptied, and told it again what it knows.
-TOLD_AGAIN_SECONDS = 7.0
+# Within this time every process has noticed that Redis was emptied, and has sent its events again.
+RESEND_SECONDS = 7.0
 ASK_SECONDS = 0.2
 
-# In one step, because whoever publishes may begin the stream anew just then. What is known of it
-# goes, too: by that they see that they have to tell everything again.
+# One step, because a publisher may begin the stream anew at the same time. Without the metadata,
+# publishers send everything again.
 CLEAR = """
 local kind = redis.call('TYPE', KEYS[1])['ok']
 if kind == 'stream' or kind == 'none' then return 0 end
@@ -51,11 +51,12 @@ return 1
 
 @dataclass(slots=True)
 class _Stream:
-    """A stream that is followed.
+    """A stream with followers.
 
     Attributes:
         position: The last entry that was read.
-        held: The number of the last event of each origin; None where Redis could not be asked.
+        held: Each origin's last number at the first position; None if Redis could not be asked.
+        seen: Each origin's last number that was read.
     """
 
     position: bytes = b"0-0"
@@ -66,14 +67,14 @@ class _Stream:
 
 
 class Reader:
-    """What all processes publish, for those who follow it here.
+    """Reads the events of all processes for the followers in this one.
 
     Args:
-        link: The way to Redis.
-        name: This process, unlike any other.
-        is_ours: Whether an origin is this process.
-        ttl: Seconds for which Redis keeps a stream that nothing more is added to.
-        deliver: Called with the key of a stream, each event, its rank, and whether it is ours.
+        link: The link to Redis.
+        name: The unique name of this process.
+        is_ours: Returns whether an origin is this process.
+        ttl: How many seconds Redis keeps a stream after its last event.
+        deliver: Called with topic, event, rank, and whether the event is ours.
     """
 
     def __init__(
@@ -94,16 +95,17 @@ class Reader:
         self._progress = asyncio.Event()
         self._blocking = link.client(answer_seconds=BLOCK_MILLISECONDS / 1_000 + link.seconds)
 
-    # --- who follows what
+    # --- subscriptions
 
     async def follow(
         self, key: str, subscription: RemoteSubscription, asked_at: int | None
     ) -> None:
-        """Deliver what comes to a stream. Returns when nothing more can be missed.
+        """Deliver a stream's events to a subscription. Return when none can be missed any more.
 
         Args:
-            asked_at: From when on, in nanoseconds by this machine's clock. None, or a stream
-                that is followed already: from its end on.
+            key: The stream's topic.
+            asked_at: Begin with the events since then, in nanoseconds by this machine's clock. With
+                None, or if the stream is followed already, begin at its end.
         """
         stream = self._streams.get(key)
         if stream is None:
@@ -114,7 +116,7 @@ class Reader:
             await asyncio.shield(stream.placing)
 
     def unfollow(self, key: str, subscription: RemoteSubscription) -> None:
-        """Deliver no more of it. Repeatable."""
+        """Stop delivering a stream to a subscription. Repeatable."""
         stream = self._streams.get(key)
         if stream is not None:
             stream.readers.discard(subscription)
@@ -122,40 +124,39 @@ class Reader:
                 del self._streams[key]
 
     async def _place(self, key: str, stream: _Stream, asked_at: int | None) -> None:
-        """Have the loop read a stream from its end on, or from when it was asked for.
+        """Find the position at which the loop begins to read a stream.
 
-        Redis may take its time to answer, and whoever asked has perhaps begun a run meanwhile.
+        Redis may answer late, and the client may have created a run meanwhile.
         """
-        moment = time.time_ns() if asked_at is None else asked_at
+        since = time.time_ns() if asked_at is None else asked_at
         name = self._link.stream(key)
         try:
             async with asyncio.timeout(min(PLACE_SECONDS, self._link.seconds)):
                 redis: Any = await self._link.commands()
                 pipeline = redis.pipeline(transaction=True)
                 if asked_at is None:
-                    # By the entry: the same millisecond may have more than was asked for.
+                    # By entry, because one millisecond may have entries before and after.
                     pipeline.xrevrange(name, count=1)
                 else:
-                    since = b"%d-0" % self._milliseconds(asked_at)
-                    pipeline.xrevrange(name, b"(" + since, count=1)
-                    pipeline.xrange(name, since)
+                    first = b"%d-0" % self._milliseconds(asked_at)
+                    pipeline.xrevrange(name, b"(" + first, count=1)
+                    pipeline.xrange(name, first)
                 pipeline.hgetall(self._link.meta(key))
                 before, *newer, known = await pipeline.execute()
         except FAILURES:
-            # The loop will notice, and say so.
-            earlier = self._milliseconds(moment) - MARGIN_MILLISECONDS
-            stream.position = b"%d-0" % earlier
+            # The loop logs the failure.
+            stream.position = b"%d-0" % (self._milliseconds(since) - MARGIN_MILLISECONDS)
         else:
             if before:
                 stream.position = before[0][0]
-            stream.held = held_before(known, newer[0] if newer else ())
+            stream.held = last_numbers(known, newer[0] if newer else ())
         finally:
             stream.placing = None
         await self._wake()
 
     async def _wake(self) -> None:
-        """Have the loop look at what is followed now, instead of when its wait is over."""
-        with suppress(*FAILURES):  # The loop will notice, and say so.
+        """Make the loop read the current streams now, by an entry in its own stream."""
+        with suppress(*FAILURES):  # The loop logs the failure.
             async with asyncio.timeout(min(PLACE_SECONDS, self._link.seconds)):
                 redis: Any = await self._link.commands()
                 pipeline = redis.pipeline(transaction=True)
@@ -163,11 +164,11 @@ class Reader:
                 pipeline.expire(self._poke, POKE_TTL_SECONDS)
                 await pipeline.execute()
 
-    def _milliseconds(self, moment: int) -> int:
-        """What Redis's clock showed at a moment of ours, in nanoseconds."""
-        return (moment + self._link.skew) // 1_000_000
+    def _milliseconds(self, nanoseconds: int) -> int:
+        """Convert nanoseconds of our clock to milliseconds of Redis's clock."""
+        return (nanoseconds + self._link.skew) // 1_000_000
 
-    # --- what comes
+    # --- live events
 
     async def run(self) -> None:
         """Read until cancelled."""
@@ -177,7 +178,7 @@ class Reader:
                 self._link.succeeded("reader")
             except FAILURES as error:
                 if is_about_a_key(error):
-                    await self._drop_what_is_no_stream()
+                    await self._delete_foreign_keys()
                 await self._link.failed("reader", error)
 
     async def _read(self) -> None:
@@ -191,37 +192,37 @@ class Reader:
         answer = await self._blocking.xread(positions, count=COUNT, block=BLOCK_MILLISECONDS)
         for name, entries in _streams(answer):
             if name in names:
-                self._take(*names[name], entries)
+                self._process(*names[name], entries)
             else:
                 self._poked = entries[-1][0]
         self._progress.set()
         self._progress = asyncio.Event()
 
-    def _take(self, key: str, stream: _Stream, entries: list[Entry]) -> None:
+    def _process(self, key: str, stream: _Stream, entries: list[Entry]) -> None:
         for entry_id, fields in entries:
             before, stream.position = stream.position, entry_id
             numbered = number_of(fields)
             if numbered is None:
-                _drop(key)
+                _warn(key)
                 continue
-            if is_begun_anew(fields) and self._was_emptied(stream, before):
+            if is_restart(fields) and self._was_emptied(stream, before):
                 for subscription in stream.readers:
-                    subscription.hold(TOLD_AGAIN_SECONDS)
+                    subscription.hold(RESEND_SECONDS)
             ours = self._is_ours(numbered[0])
             if not self._is_next(stream, *numbered, ours):
                 continue
             if (event := unpack(fields)) is not None:
                 self._deliver(key, event, rank_of(fields, event), ours)
             elif b"h" in fields:
-                _drop(key)
+                _warn(key)
 
     def _was_emptied(self, stream: _Stream, before: bytes) -> bool:
-        """Whether a stream that begins anew had entries not long ago, which processes still know."""
+        """Return whether a stream that begins anew had entries that processes still keep."""
         silent = place_of(stream.position)[0] - place_of(before)[0]
         return bool(stream.held or stream.seen) and silent < self._ttl * 1_000
 
     def _is_next(self, stream: _Stream, origin: bytes, number: int, ours: bool) -> bool:
-        """Whether an event is new; where one before it never came, followers are told."""
+        """Return whether an event is new. Mark a loss if earlier events are missing."""
         before = stream.seen.get(origin)
         if before is None and stream.held is not None:
             before = stream.held.get(origin, 0)
@@ -229,58 +230,49 @@ class Reader:
             return False
         if before is not None and number > before + 1:
             for subscription in stream.readers:
-                # Followers of our own runs do not have it from Redis.
+                # Followers of our own runs get their events directly.
                 if subscription.of_thread or not ours:
                     subscription.lose()
         stream.seen[origin] = number
         return True
 
-    async def _drop_what_is_no_stream(self) -> None:
-        """Delete what somebody has put under the name of a stream; its followers are told."""
+    async def _delete_foreign_keys(self) -> None:
+        """Delete foreign keys in place of followed streams, and mark a loss."""
         with suppress(*FAILURES):
             redis: Any = await self._link.commands()
             for key, stream in list(self._streams.items()):
                 if await redis.eval(CLEAR, 2, self._link.stream(key), self._link.meta(key)):
-                    _drop(key)
+                    _warn(key)
                     for subscription in stream.readers:
                         subscription.lose()
 
-    # --- what was
+    # --- stored events
 
     def position(self, key: str) -> Place:
-        """The last entry of a stream that was read; what comes after it will be delivered."""
+        """Return the last entry that was read. Later ones will be delivered."""
         stream = self._streams.get(key)
         return place_of(stream.position) if stream is not None else (0, 0)
 
-    async def log(self, key: str) -> list[Kept]:
-        """All events that a stream still holds.
-
-        Raises:
-            one of FAILURES: Redis does not answer.
-        """
-        found: list[Kept] = []
+    async def log(self, key: str) -> list[StoredEvent]:
+        """Return all events in a stream. Raise one of FAILURES without an answer."""
+        found: list[StoredEvent] = []
         after = b"-"
         async with asyncio.timeout(self._link.seconds):
             redis: Any = await self._link.commands()
             while entries := await redis.xrange(self._link.stream(key), after, "+", count=1_000):
-                found += kept_in(entries)
+                found += stored_events(entries)
                 after = b"(" + entries[-1][0]
         return found
 
     async def last(self, key: str) -> Order:
-        """The greatest rank in a stream.
-
-        Raises:
-            one of FAILURES: Redis does not answer.
-        """
+        """Return the greatest rank in a stream. Raise one of FAILURES without an answer."""
         redis: Any = await self._link.commands()
         return parse_order(await redis.hget(self._link.meta(key), "last")) or START
 
     async def born(self, key: str) -> int | None:
-        """When a stream was begun, or told again, in milliseconds by Redis's clock, if ever.
+        """Return when a stream was begun or refilled, in milliseconds of Redis's clock, or None.
 
-        Raises:
-            one of FAILURES: Redis does not answer.
+        Raise one of FAILURES without an answer.
         """
         async with asyncio.timeout(self._link.seconds):
             redis: Any = await self._link.commands()
@@ -288,10 +280,12 @@ class Reader:
         return int(found) if found is not None and found.isdigit() else None
 
     async def settle(self, key: str, seconds: float, run_id: str | None = None) -> bool:
-        """Wait until what a stream holds now was delivered; False where that cannot be said.
+        """Wait until all current entries of a stream are delivered. Return False on timeout.
 
         Args:
-            run_id: Not before the stream holds the end of this run, either.
+            key: The stream's topic.
+            seconds: The timeout.
+            run_id: Also wait for the end event of this run.
         """
         stream = self._streams.get(key)
         if stream is None:
@@ -307,9 +301,9 @@ class Reader:
         return place_of(stream.position) >= last
 
     async def _end(self, key: str, run_id: str | None, deadline: float) -> Place | None:
-        """The last entry of a stream, as soon as Redis says which, and it holds a run's end.
+        """Return the last entry of a stream that has the run's end event, or None at the deadline.
 
-        By the clock, because the client may take a cancellation for a timeout of its own.
+        The loop checks the clock, because the client may take a cancellation for its own timeout.
         """
         while time.monotonic() < deadline:
             try:
@@ -319,25 +313,27 @@ class Reader:
                         last = await redis.xrevrange(self._link.stream(key), count=1)
                         return place_of(last[0][0]) if last else (0, 0)
             except FAILURES as error:
-                logger.debug("The end of a stream cannot be asked for: %r", error)
+                logger.debug("Reading the end of a stream failed: %r", error)
             await asyncio.sleep(ASK_SECONDS)
         return None
 
     async def _has_end(self, redis: Any, key: str, run_id: str) -> bool:
         before = b"+"
         while entries := await redis.xrevrange(self._link.stream(key), before, "-", count=100):
-            if any(each.event.is_end and each.event.run_id == run_id for each in kept_in(entries)):
+            if any(
+                each.event.is_end and each.event.run_id == run_id for each in stored_events(entries)
+            ):
                 return True
             before = b"(" + entries[-1][0]
         return False
 
 
-def _drop(key: str) -> None:
-    logger.warning("What is no event was dropped from the stream of %s", key)
+def _warn(key: str) -> None:
+    logger.warning("Dropped a foreign entry in the stream of %s", key)
 
 
 def _streams(answer: Any) -> Any:
-    """The streams of an answer to XREAD, in either version of the protocol."""
+    """Return the streams in an answer to XREAD, in either version of the protocol."""
     if isinstance(answer, dict):
         return [(name, entries[0] if entries else []) for name, entries in answer.items()]
     return answer or []

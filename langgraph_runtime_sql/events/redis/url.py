@@ -1,4 +1,4 @@
-"""Redis URLs and key prefixes: what may be given. Nothing here shows a password."""
+"""Check Redis URLs and key prefixes. No message shows a password."""
 
 import re
 from typing import Any
@@ -12,11 +12,14 @@ _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
 
 
 def check_url(url: str) -> None:
-    """Refuse a URL that no client can be made of.
+    """Refuse an unusable Redis URL.
 
     Raises:
-        BadRedis: it is none, or names several servers.
+        BadRedis: the URL is invalid or names several servers.
     """
+    # Imported late, because a process without Redis does not need the driver.
+    import redis.asyncio as redis_client
+
     scheme = url.partition("://")[0].lower()
     if "sentinel" in scheme or "cluster" in scheme or "," in url.rpartition("@")[2]:
         raise BadRedis(
@@ -27,11 +30,12 @@ def check_url(url: str) -> None:
         raise BadRedis(f"The Redis URL must be of the form {FORMS}.")
     try:
         parts = urlsplit(url)
-        # Reading it is what checks it.
+        # The property raises for an invalid port.
         port = parts.port
-        _connection(url)
+        pool: Any = redis_client.from_url(url).connection_pool
+        pool.make_connection()
     except (ValueError, TypeError, AttributeError, OSError) as error:
-        # Without the cause, which would show the URL.
+        # The cause would show the URL.
         raise BadRedis(
             f"The Redis URL has a part that cannot be understood ({type(error).__name__}); "
             f"it must be of the form {FORMS}."
@@ -45,10 +49,10 @@ def check_url(url: str) -> None:
 
 
 def check_prefix(prefix: str) -> None:
-    """Refuse a prefix that could be mistaken for a pattern or a part of a key.
+    """Refuse an unusable prefix of keys.
 
     Raises:
-        BadRedis: it is one.
+        BadRedis: it has characters that a pattern or key could misread.
     """
     if not _PREFIX.fullmatch(prefix):
         raise BadRedis(
@@ -58,19 +62,11 @@ def check_prefix(prefix: str) -> None:
 
 
 def is_local(url: str) -> bool:
-    """Whether it names a socket of this machine."""
+    """Return whether the URL names a Unix socket."""
     return urlsplit(url).scheme == "unix"
 
 
 def shown(url: str) -> str:
-    """The URL as people may see it: without user, password and options."""
+    """Return the URL without user, password and options."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def _connection(url: str) -> Any:
-    """A connection that is not opened; what it cannot be made of raises."""
-    import redis.asyncio as redis_client
-
-    pool: Any = redis_client.from_url(url).connection_pool
-    return pool.make_connection()

@@ -15,7 +15,7 @@ from langgraph_runtime_sql.events.stream_key import StreamKey
 def made(conn: Connection, run: Row) -> None:
     """Announce that a run was queued, to subscribers that wait for it."""
     key, resumable = StreamKey.of_run(run), _is_resumable(run)
-    conn.after_commit(lambda: runtime.current().bus.run_made(key, resumable=resumable))
+    conn.after_commit(lambda: runtime.current().bus.run_created(key, resumable=resumable))
 
 
 def started(conn: Connection, run: Row) -> None:

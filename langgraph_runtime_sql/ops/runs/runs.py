@@ -314,7 +314,7 @@ class Runs:
             if await _has_ended_here(run):
                 here.bus.run_ended(stream, resumable=resumable)
             else:
-                here.bus.run_left(key)
+                here.bus.run_released(key)
             raise
         else:
             here.bus.run_ended(stream, resumable=resumable)

@@ -133,10 +133,10 @@ async def _admitted(
         HTTPException: (404) a handler's filter hides the thread.
     """
     permitted = await authorize(ctx, "threads", "read", {"thread_id": thread_id})
-    if not stream_access.is_restricted(permitted) or (live.by_maker and not permitted):
+    if not stream_access.is_restricted(permitted) or (live.by_creator and not permitted):
         return live.key
     found = await stream_access.find_run(thread_id, run_id, permitted, may_be_gone=may_be_gone)
-    return live.key if live.by_maker else found
+    return live.key if live.by_creator else found
 
 
 async def _end_of(

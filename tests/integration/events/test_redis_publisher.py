@@ -198,5 +198,5 @@ async def test_eviction_frees_room_for_several_entries(monkeypatch: pytest.Monke
         freed += here._publisher._size < before
     # Each eviction frees room for several entries.
     assert 0 < freed <= 200 / 8
-    assert not here._publisher._queues["t0"].parcels
-    assert here._publisher._queues["t299"].parcels
+    assert not here._publisher._queues["t0"].events
+    assert here._publisher._queues["t299"].events

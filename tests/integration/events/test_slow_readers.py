@@ -76,7 +76,7 @@ async def test_slow_run_subscriber_gets_an_error_and_the_result() -> None:
         assert error[0] == b"error"
         told = orjson.loads(error[1])
         assert told["error"] == "EventsLost"
-        assert "What the run has written is not" in told["message"]
+        assert "stored state is complete" in told["message"]
         assert result[0] == b"values"
         assert orjson.loads(result[1]) == (await runtime.thread(thread))["values"]
         # Every event is kept for a client that resumes.

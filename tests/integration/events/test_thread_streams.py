@@ -59,7 +59,7 @@ class Again:
 
     def _wait(self, seconds: float) -> None:
         for module in (redis_bus, redis_reader):
-            self._patch.setattr(module, "TOLD_AGAIN_SECONDS", seconds)
+            self._patch.setattr(module, "RESEND_SECONDS", seconds)
 
     async def silent(self, here: list[RedisBus]) -> list[Any]:
         """Have them not notice what Redis does not know; what they would ask it with."""
@@ -291,9 +291,9 @@ async def test_subscriber_gets_events_of_an_emptied_redis_in_order(
         async with await c.follow_thread(of_thread(thread), START) as reader:
             found = await read(reader, 2)
             assert c._remote is not None
-            real = c._remote._take
+            real = c._remote._process
             # The reader of this process is slow.
-            c._remote._take = lambda *_: None  # type: ignore[method-assign]
+            c._remote._process = lambda *_: None  # type: ignore[method-assign]
             first.say(1)
             await sent(thread, a)
             second.say(1)
@@ -301,7 +301,7 @@ async def test_subscriber_gets_events_of_an_emptied_redis_in_order(
             await asyncio.to_thread(valkey.flush)
             second.say(1)
             await sent(thread, b)
-            c._remote._take = real  # type: ignore[method-assign]
+            c._remote._process = real  # type: ignore[method-assign]
             await again.told(thread, [a, b, c])
             found += await read(reader, 3)
         assert data(found[2:]) == [b'"first-1-2"', b'"second-1-0"', b'"second-1-1"']
@@ -380,7 +380,7 @@ async def test_lost_answer_of_redis_moves_no_event(
         b.link.skew = a.link.skew + 5 * 10**9
         second.say(1)
         await sent(thread, b)
-        real = redis_append._ask
+        real = redis_append._call
         lost = 0
 
         async def ask(redis: Redis, calls: Sequence[Append]) -> list[Any]:
@@ -391,7 +391,7 @@ async def test_lost_answer_of_redis_moves_no_event(
                 raise TimeoutError("the answer is lost")
             return answers
 
-        monkeypatch.setattr(redis_append, "_ask", ask)
+        monkeypatch.setattr(redis_append, "_call", ask)
         # The clock is behind, so Redis assigns other numbers.
         first.say(2)
         await until(lambda: lost == 1 and not a.is_behind(of_thread(thread)))

@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse
 
 from hooks.thread_settings import ThreadSettings
 from hooks.threads import ThreadPolicy
-from langgraph_runtime_sql.hooks import Reject, noting
+from langgraph_runtime_sql.hooks import Reject, request_note
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.runtime import current
 from server.routes import ProductRoutes
@@ -87,7 +87,7 @@ async def test_settings_decide_whether_resolve_resumes(
     current().hooks = ThreadPolicy(ThreadSettings(**given))
     first, last = await _opened(), await _opened("beta.io")
     metadata = {"agent": "icp_finder"}
-    with noting(resolve=True):
+    with request_note(resolve=True):
         asked = Threads.put(None, new := uuid4(), metadata=metadata, if_exists="raise")
         if said is None:
             await asked
@@ -107,7 +107,7 @@ async def test_settings_decide_whether_resolve_resumes(
 async def test_replaced_thread_locks_whatever_the_limits(given: dict[str, Any]) -> None:
     current().hooks = ThreadPolicy(ThreadSettings(**given))
     left, bystander = await _opened(), await _opened("beta.io")
-    with noting(replaces=left):
+    with request_note(replaces=left):
         new = await _opened("beta.io")
     assert await _statuses(left, bystander, new) == ["locked", "open", "open"]
 
@@ -119,7 +119,7 @@ async def test_replacing_a_thread_of_another_agent_is_404() -> None:
     other = await row(Threads.put(None, uuid4(), metadata=metadata, if_exists="raise"))
     plain = await row(Threads.put(None, uuid4(), metadata={}, if_exists="raise"))
     for replaced in (UUID(str(other["thread_id"])), UUID(str(plain["thread_id"])), uuid4()):
-        with noting(replaces=replaced), pytest.raises(Reject) as refused:
+        with request_note(replaces=replaced), pytest.raises(Reject) as refused:
             await _opened()
         assert refused.value.status_code == 404
     assert (await runtime.thread(UUID(str(other["thread_id"]))))["metadata"]["status"] == "open"

@@ -73,12 +73,12 @@ async def test_backlog_of_lost_runs_is_freed_in_steps_between_other_writes(
     sizes: list[int] = []
     free = run_claim.recover
 
-    def noting(*arguments: Any, **options: Any) -> list[str]:
+    def recording(*arguments: Any, **options: Any) -> list[str]:
         freed = free(*arguments, **options)
         sizes.append(len(freed))
         return freed
 
-    monkeypatch.setattr(run_claim, "recover", noting)
+    monkeypatch.setattr(run_claim, "recover", recording)
     made = await lose(23)
     assert sorted(await recovery.recover()) == sorted(str(run["run_id"]) for run in made)
     assert sizes == [5, 5, 5, 5, 3]

@@ -39,7 +39,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
-    async with runtime.opened(tmp_path / "stragglers.db") as opened:
+    async with runtime.opened(tmp_path / "stuck_runs.db") as opened:
         await runtime.register(GRAPHS)
         yield opened
 
@@ -52,7 +52,7 @@ async def until(condition: Any) -> None:
 
 def count(keeps: str) -> float:
     """Return the number of stuck runs that `/metrics` shows."""
-    return REGISTRY.get_sample_value("threadhold_stragglers", {"keeps": keeps}) or 0
+    return REGISTRY.get_sample_value("threadhold_stuck_runs", {"keeps": keeps}) or 0
 
 
 async def cancel(run: Row) -> None:
@@ -80,7 +80,7 @@ async def test_run_that_ignores_its_cancellation_is_logged_once(
         other = await runtime.start_run(uuid4(), "echo", {"value": "x"})
         assert await runtime.ended(other["run_id"]) == "success"
         [said] = told(caplog, run)
-        assert "keeps a slot" in said
+        assert "'keeps': 'slot'" in said
         stopping.touch()
         assert await runtime.ended(run["run_id"]) == "interrupted"
         await until(lambda: count("slot") == 0)
@@ -119,7 +119,7 @@ async def test_sync_node_that_outlives_its_run_is_logged(
             assert await runtime.ended(run["run_id"]) == "interrupted"
             await until(lambda: count("thread") == 1)
             [said] = told(caplog, run)
-            assert "keeps a thread" in said
+            assert "'keeps': 'thread'" in said
             go_on.set()
             await until(lambda: count("thread") == 0)
     finally:

@@ -11,7 +11,7 @@ from langgraph_runtime_sql.events import log as event_log
 from langgraph_runtime_sql.events.bus import Control, LocalBus
 from langgraph_runtime_sql.events.event import START, Event, parse_order
 from langgraph_runtime_sql.events.redis.bus import RedisBus
-from langgraph_runtime_sql.events.redis.entry import Kept
+from langgraph_runtime_sql.events.redis.entry import StoredEvent
 from langgraph_runtime_sql.events.redis.subscription import ThreadSubscription
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
@@ -139,7 +139,7 @@ async def test_control_message_waits_for_its_worker(local: LocalBus) -> None:
 async def test_undelivered_control_messages_are_bounded(
     local: LocalBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bus, "UNHEARD", 3)
+    monkeypatch.setattr(bus, "MAX_REMEMBERED", 3)
     for number in range(10):
         local.send_control(str(number), Control("interrupt", None))
     received: list[Control] = []
@@ -299,7 +299,7 @@ async def test_run_released_to_other_processes_is_not_live_on_redis() -> None:
     here = RedisBus("redis://127.0.0.1:1/0")
     here.run_started(of_run("r"), resumable=True)
     assert here.is_live("r")
-    here.run_left("r")
+    here.run_released("r")
     assert not here.is_live("r")
 
 
@@ -307,7 +307,7 @@ async def test_run_stays_live_between_attempts_on_the_local_bus(
     local: LocalBus,
 ) -> None:
     local.run_started(of_run("r"), resumable=True)
-    local.run_left("r")
+    local.run_released("r")
     assert local.is_live("r")
 
 
@@ -343,11 +343,12 @@ async def test_republished_events_are_sorted_before_delivery() -> None:
 
 async def test_resumed_thread_reader_joins_kept_and_new_events() -> None:
     reader = ThreadSubscription(lambda _: None)
-    reader.resumes()
+    reader.hold_until_resumed()
     for number in (4, 5):
         reader.push(_thread_event(number))
     kept = [
-        Kept((number, 0), (number, 0), _thread_event(number), number == 1) for number in (2, 1, 3)
+        StoredEvent((number, 0), (number, 0), _thread_event(number), number == 1)
+        for number in (2, 1, 3)
     ]
     reader.resume((1, 0), kept, (3, 0))
     assert [event.data for event in reader.waiting()] == [b"2", b"3", b"4", b"5"]
@@ -403,9 +404,9 @@ async def test_what_was_deleted_is_forgotten_and_its_followers_hear_nothing_more
 
 async def test_who_follows_a_run_before_it_is_made_is_its_maker(local: LocalBus) -> None:
     before = local.subscribe_run(of_run("r", "r"))
-    local.run_made(StreamKey("mine", "t", "r"), resumable=False)
+    local.run_created(StreamKey("mine", "t", "r"), resumable=False)
     after = local.subscribe_run(of_run("r"))
-    assert (before.by_maker, after.by_maker) == (True, False)
+    assert (before.by_creator, after.by_creator) == (True, False)
     # Its thread and tenant were not known before.
     sent = local.publish(StreamKey("mine", "t", "r"), "values", b"1")
     assert before.waiting() == [sent]

@@ -58,9 +58,9 @@ async def in_a_run(work: Any) -> Any:
 
 @pytest.fixture
 async def guarded() -> AsyncIterator[None]:
-    leave = system_exit.keep_in(asyncio.get_running_loop())
+    remove = system_exit.guard(asyncio.get_running_loop())
     yield
-    leave()
+    remove()
     assert asyncio.get_running_loop().get_task_factory() is None
 
 
