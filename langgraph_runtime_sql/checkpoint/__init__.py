@@ -1,7 +1,7 @@
 """Checkpoints: langgraph's own savers, run through the runtime's database.
 
-`Checkpointer` is what graphs get. The functions of a connection beside it are
-for operations that change checkpoints within a larger transaction.
+Graphs get a `Checkpointer`. The other functions take a connection, for operations that change
+checkpoints within a larger transaction.
 """
 
 from langgraph_runtime_sql.checkpoint.history import (

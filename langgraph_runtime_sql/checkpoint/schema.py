@@ -1,4 +1,4 @@
-"""Schema: the tables of checkpoints, the library's and the one of ours beside them."""
+"""The tables of checkpoints in SQLite: the library's, and our one beside them."""
 
 import sqlite3
 
@@ -9,10 +9,10 @@ from langgraph_runtime_sql.checkpoint.sql import RUN_ID
 
 
 def ensure_schema(raw: sqlite3.Connection) -> None:
-    """Create what is missing of the saver's tables and of what we add to them.
+    """Create the missing tables and indexes of the saver, and our additions.
 
     Args:
-        raw: A connection outside any transaction; what it does is committed.
+        raw: A connection outside any transaction; the changes are committed.
     """
     SqliteSaver(raw).setup()
     raw.execute(f"CREATE INDEX IF NOT EXISTS ix_checkpoints_run_id ON checkpoints ({RUN_ID})")

@@ -201,7 +201,7 @@ async def test_a_process_that_was_replaced_does_nothing_more(db: Database) -> No
                 try:
                     await db.check()
                 except DatabaseInUse as refusal:
-                    assert "taken the Postgres database over" in str(refusal)
+                    assert "took over the Postgres database" in str(refusal)
                     break
                 await asyncio.sleep(0.05)
 

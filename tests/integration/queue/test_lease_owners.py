@@ -503,7 +503,7 @@ async def test_who_waits_too_long_for_a_lock_is_told_to_come_back_and_waits_no_m
                 tried.append(hot)
                 await rows(Threads.patch(None, hot, metadata={"a": 1}))
 
-            with pytest.raises(OVERLOADED_EXCEPTIONS, match="locked for too long"):
+            with pytest.raises(OVERLOADED_EXCEPTIONS, match="held a lock for too long"):
                 await patch()
     assert len(tried) == 1
 

@@ -108,13 +108,13 @@ async def test_what_is_done_between_statements_counts_too(
 
     def slow(conn: Connection) -> None:
         for _ in range(PATIENCE * 10):
-            conn.look_at_time()
+            conn.check_deadline()
             time.sleep(0.1)
 
     with pytest.raises(TooSlow):
         await db.search(slow, ADVICE)
     # Whoever has no limit has all the time there is.
-    await db.read(lambda conn: conn.look_at_time())
+    await db.read(lambda conn: conn.check_deadline())
 
 
 # Takes the whole time that a search has.

@@ -42,7 +42,7 @@ def definition(raw: sqlite3.Connection) -> list[tuple[object, ...]]:
 def test_a_new_file_has_what_langgraphs_own_store_makes(
     ours: sqlite3.Connection, theirs: sqlite3.Connection
 ) -> None:
-    """Fails when a release of langgraph adds a step: `store_rows` has to know it, too."""
+    """Fails when a release of langgraph adds a step: `sqlite_rows` must know it, too."""
     sqlite_rows.ensure_tables(ours, None)
     assert definition(ours) == definition(theirs)
     sqlite_rows.ensure_tables(ours, None)
