@@ -13,8 +13,8 @@ from langgraph_runtime_sql.checkpoint.history import (
     prune_thread,
 )
 from langgraph_runtime_sql.checkpoint.saver import Checkpointer
-from langgraph_runtime_sql.checkpoint.schema import ensure_schema
 from langgraph_runtime_sql.checkpoint.sql import run
+from langgraph_runtime_sql.checkpoint.stock import ensure_schema
 from langgraph_runtime_sql.checkpoint.storage import thread_storage
 
 __all__ = [

@@ -179,11 +179,11 @@ def _group(places: Iterable[undo.Place], thread_id: Any | None) -> dict[tuple[st
 
 def _written_by(conn: Connection, run_id: str, thread_id: Any | None) -> list[undo.Place]:
     statement = "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {run_id} = ?"
-    if thread_id is None:
-        found: list[undo.Place] = run(conn, statement, (run_id,)).fetchall()
-    else:
+    params: tuple[str, ...] = (run_id,)
+    if thread_id is not None:
         # The thread's index is used: under policies Postgres does not use the one on metadata.
-        found = run(conn, f"{statement} AND thread_id = ?", (run_id, str(thread_id))).fetchall()
+        statement, params = f"{statement} AND thread_id = ?", (run_id, str(thread_id))
+    found: list[undo.Place] = run(conn, statement, params).fetchall()
     return found
 
 
@@ -244,8 +244,6 @@ def _delete(conn: Connection, places: Sequence[undo.Place]) -> None:
             run(conn, _UNUSED_BLOBS, {"thread": thread})
 
 
-def _config(thread_id: Any, ns: str, checkpoint_id: str | None = None) -> RunnableConfig:
-    configurable = {"thread_id": str(thread_id), "checkpoint_ns": ns}
-    if checkpoint_id is not None:
-        configurable["checkpoint_id"] = checkpoint_id
-    return {"configurable": configurable}
+def _config(thread: str, ns: str, checkpoint_id: str) -> RunnableConfig:
+    place = {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}
+    return {"configurable": place}

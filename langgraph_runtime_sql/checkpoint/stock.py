@@ -8,6 +8,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from langgraph_runtime_sql.checkpoint import undo
+from langgraph_runtime_sql.checkpoint.sql import NAMES, RUN_ID
 from langgraph_runtime_sql.database.connection import Connection
 
 
@@ -28,6 +30,19 @@ class StockSaver(SqliteSaver):
         """Open a cursor in the current transaction; `transaction` is ignored."""
         with closing(self.conn.cursor()) as cursor:
             yield cursor
+
+
+def ensure_schema(raw: sqlite3.Connection) -> None:
+    """Create the missing tables and indexes of the saver, and our additions; commit.
+
+    Args:
+        raw: A connection outside any transaction.
+    """
+    SqliteSaver(raw).setup()
+    raw.execute(f"CREATE INDEX IF NOT EXISTS ix_checkpoints_run_id ON checkpoints ({RUN_ID})")
+    raw.execute(undo.TABLE.format(binary="BLOB", **NAMES["sqlite"]) + " WITHOUT ROWID")
+    raw.execute("CREATE INDEX IF NOT EXISTS ix_run_writes_thread_id ON run_writes (thread_id)")
+    raw.commit()
 
 
 def stock_saver(conn: Connection, serde: SerializerProtocol) -> BaseCheckpointSaver[str]:

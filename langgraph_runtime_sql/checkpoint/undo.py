@@ -6,12 +6,11 @@ Without an undo the next run would take them for its own, whose writes under the
 ignored.
 """
 
-import sqlite3
 from collections.abc import Sequence
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 
-from langgraph_runtime_sql.checkpoint.sql import NAMES, run, run_many
+from langgraph_runtime_sql.checkpoint.sql import run, run_many
 from langgraph_runtime_sql.database.connection import Connection
 
 Place = tuple[str, str, str]
@@ -35,7 +34,6 @@ TABLE = """
 """
 """The table of recorded writes; `binary` is the database's type for bytes."""
 
-_INDEX = "CREATE INDEX IF NOT EXISTS ix_run_writes_thread_id ON run_writes (thread_id)"
 _KEY = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
 _COLUMNS = (
     "thread_id, checkpoint_ns, checkpoint_id, task_id, idx, task_path, channel, type, {value}"
@@ -54,12 +52,6 @@ _RECORD = f"""
     ON CONFLICT DO NOTHING
 """
 _FOREIGN = f"SELECT 1 FROM checkpoints WHERE {_KEY} AND coalesce({{run_id}}, '') <> ?"
-
-
-def ensure_schema(raw: sqlite3.Connection) -> None:
-    """Create the table of recorded writes."""
-    raw.execute(TABLE.format(binary="BLOB", **NAMES["sqlite"]) + " WITHOUT ROWID")
-    raw.execute(_INDEX)
 
 
 def record(

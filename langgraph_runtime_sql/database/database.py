@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from langgraph_runtime_sql.database.postgres.ownership import PostgresOwnership
 
 T = TypeVar("T")
+Submit = Callable[..., None]
 
 # A search by an index takes milliseconds. The limit stops one that scans everything.
 SEARCH_SECONDS = 15.0
@@ -138,9 +139,7 @@ class Database:
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
         """Run `fn(conn)` in one snapshot, on a thread that owns a connection."""
-        answer: Answer[T] = Answer(asyncio.get_running_loop())
-        self._engine.submit_read(fn, answer)
-        return await answer.wait()
+        return await _outcome(self._engine.submit_read, fn)
 
     async def search(self, fn: Callable[[Connection], T], advice: str) -> T:
         """Run a read that may examine many rows. Few run at a time, beside all other reads.
@@ -152,9 +151,7 @@ class Database:
         Raises:
             TooSlow: it took longer than `SEARCH_SECONDS`.
         """
-        answer: Answer[T] = Answer(asyncio.get_running_loop())
-        self._engine.submit_search(_limited(fn, advice), answer)
-        return await answer.wait()
+        return await _outcome(self._engine.submit_read, _limited(fn, advice), is_search=True)
 
     async def write(self, fn: Callable[[Connection], T], *, urgent: bool = False) -> T:
         """Run `fn(conn)` in one transaction; return once it is committed.
@@ -166,27 +163,20 @@ class Database:
             urgent: Do not wait for other writes, which may all wait for a lock. For operations
                 with a deadline that wait for no such lock themselves.
         """
-        answer: Answer[T] = Answer(asyncio.get_running_loop())
-        self._engine.submit_write(fn, answer, urgent=urgent)
-        return await answer.wait()
+        return await _outcome(self._engine.submit_write, fn, urgent=urgent)
 
     def read_sync(self, fn: Callable[[Connection], T]) -> T:
         """Run a `read`, blocking a thread without an event loop."""
-        answer: Answer[T] = Answer(None)
-        self._engine.submit_read(fn, answer)
-        return answer.block()
+        return _blocking_outcome(self._engine.submit_read, fn)
 
     def search_sync(self, fn: Callable[[Connection], T], advice: str) -> T:
         """Run a `search`, blocking a thread without an event loop."""
-        answer: Answer[T] = Answer(None)
-        self._engine.submit_search(_limited(fn, advice), answer)
-        return answer.block()
+        submit = self._engine.submit_read
+        return _blocking_outcome(submit, _limited(fn, advice), is_search=True)
 
     def write_sync(self, fn: Callable[[Connection], T]) -> T:
         """Run a `write`, blocking a thread without an event loop."""
-        answer: Answer[T] = Answer(None)
-        self._engine.submit_write(fn, answer)
-        return answer.block()
+        return _blocking_outcome(self._engine.submit_write, fn)
 
     async def identity(self) -> str:
         """Return a short name of a Postgres database that does not depend on its URL."""
@@ -202,6 +192,18 @@ class Database:
         """Raise unless the database answers a read and a write."""
         await self.read(lambda conn: conn.scalar(_PING))
         await self.write(lambda conn: conn.scalar(_PING))
+
+
+async def _outcome(submit: Submit, fn: Callable[[Connection], T], **options: bool) -> T:
+    answer: Answer[T] = Answer(asyncio.get_running_loop())
+    submit(fn, answer, **options)
+    return await answer.wait()
+
+
+def _blocking_outcome(submit: Submit, fn: Callable[[Connection], T], **options: bool) -> T:
+    answer: Answer[T] = Answer(None)
+    submit(fn, answer, **options)
+    return answer.block()
 
 
 def _limited(fn: Callable[[Connection], T], advice: str) -> Callable[[Connection], T]:

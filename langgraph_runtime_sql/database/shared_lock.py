@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 
 from langgraph_runtime_sql.database.sqlite.ownership import open_beside
 from langgraph_runtime_sql.database.url import database_path, is_postgres, shown
-from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
+from langgraph_runtime_sql.errors import DatabaseInUse
 
 # Any constant number: advisory locks are local to a database.
 _KEY = 7_214_880_117
@@ -84,17 +84,12 @@ def _beside(url: str, shared: bool) -> Iterator[bool]:
 def _in_postgres(url: str, shared: bool) -> Iterator[bool]:
     import psycopg
 
-    from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
+    from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, try_lock
 
-    try:
-        raw = PostgresEngine(url).open()
-    except psycopg.OperationalError as error:
-        raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
-    with closing(raw):
-        function = "pg_try_advisory_lock_shared" if shared else "pg_try_advisory_lock"
-        row = raw.execute(f"SELECT {function}(%s)", (_KEY,)).fetchone()
+    with closing(PostgresEngine(url).reach()) as raw:
+        held = try_lock(raw, _KEY, shared=shared)
         try:
-            yield bool(row and row[0])
+            yield held
         finally:
             # The server notices a closed connection some time later.
             with suppress(psycopg.Error):

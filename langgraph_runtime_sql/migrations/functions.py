@@ -108,10 +108,6 @@ END $$
 
 
 def ensure(raw: Any) -> None:
-    """Create or replace the functions.
-
-    Args:
-        raw: A driver's connection to Postgres.
-    """
+    """Create or replace the functions through a driver's connection to Postgres."""
     for statement in (_JSON_HAS, _FILTER_ALLOWS, _HOLD_RUN):
         raw.execute(statement)

@@ -2,19 +2,18 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 
-import psycopg
 from psycopg import sql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langgraph_runtime_sql.checkpoint import postgres as checkpoint_tables
 from langgraph_runtime_sql.database.postgres import lock_wait
 from langgraph_runtime_sql.database.postgres.connection import DIALECT
-from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw
+from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw, try_lock
 from langgraph_runtime_sql.database.schema import metadata
-from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
+from langgraph_runtime_sql.errors import DatabaseBusy
 from langgraph_runtime_sql.migrations import functions, triggers
 from langgraph_runtime_sql.store.store import SqlStore
 from langgraph_runtime_sql.tenancy import row_security
@@ -41,15 +40,11 @@ def alone(engine: PostgresEngine) -> Iterator[Raw]:
         DatabaseOverloaded: the server cannot be reached.
         DatabaseBusy: another process has been migrating for ten minutes.
     """
-    try:
-        raw = engine.open()
-    except psycopg.OperationalError as error:
-        raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
-    try:
+    with closing(engine.reach()) as raw:
         deadline = time.monotonic() + lock_wait.WAIT_SECONDS
         # Polled, not awaited: a concurrent index build waits for the end of every running
         # statement, so also of one that waits for this lock.
-        while not _held(raw, "pg_try_advisory_lock"):
+        while not try_lock(raw, _KEY):
             if time.monotonic() > deadline:
                 raise DatabaseBusy(
                     "Another process is migrating the database: try again once it has finished"
@@ -60,14 +55,7 @@ def alone(engine: PostgresEngine) -> Iterator[Raw]:
             yield raw
         finally:
             if not raw.closed:
-                _held(raw, "pg_advisory_unlock")
-    finally:
-        raw.close()
-
-
-def _held(raw: Raw, function: str) -> bool:
-    row = raw.execute(f"SELECT {function}(%s)", (_KEY,)).fetchone()
-    return bool(row and row[0])
+                raw.execute("SELECT pg_advisory_unlock(%s)", (_KEY,))
 
 
 def revision(raw: Raw) -> str | None:

@@ -50,11 +50,7 @@ WHEN (NEW.period IS NULL) EXECUTE FUNCTION {_FILL}()
 
 
 def ensure(raw: Any) -> None:
-    """Create the missing triggers in SQLite.
-
-    Args:
-        raw: The driver's connection.
-    """
+    """Create the missing triggers through a driver's connection to SQLite."""
     raw.execute(_IN_SQLITE)
 
 

@@ -10,6 +10,8 @@ must choose between `EVERYTHING` and `NOTHING`.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
 from urllib.parse import quote
 
 from starlette.types import ASGIApp, Receive, Send
@@ -53,30 +55,16 @@ class TenantScope:
 class SystemScope:
     """All rows: for the platform's own work, and for servers without tenants."""
 
-    @property
-    def tenant(self) -> None:
-        """No single tenant."""
-        return None
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """The settings, as `TenantScope.settings`."""
-        return {"threadhold.everything": "on"}
+    tenant: ClassVar[None] = None
+    settings: ClassVar[Mapping[str, str]] = MappingProxyType({"threadhold.everything": "on"})
 
 
 @dataclass(frozen=True, slots=True)
 class NoScope:
     """No tenant's rows: only those that all may read."""
 
-    @property
-    def tenant(self) -> None:
-        """No tenant."""
-        return None
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """The settings, as `TenantScope.settings`."""
-        return {}
+    tenant: ClassVar[None] = None
+    settings: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
 
 Scope = TenantScope | SystemScope | NoScope

@@ -221,13 +221,11 @@ class PostgresEngine:
         if writing := [asyncio.wrap_future(each) for each in list(self._writing)]:
             await asyncio.wait(writing)
 
-    def submit_read(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
-        """Run `fn` on a reader, in one snapshot."""
-        self._submit(self._readers, _READ, fn, answer)
-
-    def submit_search(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
-        """Run a long `fn` in one snapshot, without occupying a reader."""
-        self._submit(self._searchers, _READ, fn, answer)
+    def submit_read(
+        self, fn: Callable[[Connection], T], answer: Answer[T], *, is_search: bool = False
+    ) -> None:
+        """Run `fn` in one snapshot, on a reader or on a thread for long searches."""
+        self._submit(self._searchers if is_search else self._readers, _READ, fn, answer)
 
     def _submit(
         self,
@@ -269,6 +267,17 @@ class PostgresEngine:
             raw.close()
             raise
         return raw
+
+    def reach(self) -> Raw:
+        """Open a connection as `open` does.
+
+        Raises:
+            DatabaseOverloaded: the server cannot be reached, or refuses.
+        """
+        try:
+            return self.open()
+        except psycopg.OperationalError as error:
+            raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
 
     def _answer(
         self, begin: bytes, visibility: Visibility, fn: Callable[[Connection], T], answer: Answer[T]
@@ -367,6 +376,13 @@ class PostgresEngine:
                     self._opened.add(raw)
                 pipeline = self._local.pipeline = Pipeline(raw)
                 return pipeline
+
+
+def try_lock(raw: Raw, key: int, *, shared: bool = False) -> bool:
+    """Try to take an advisory lock without waiting; return whether it was taken."""
+    function = "pg_try_advisory_lock_shared" if shared else "pg_try_advisory_lock"
+    row = raw.execute(f"SELECT {function}(%s)", (key,)).fetchone()
+    return bool(row and row[0])
 
 
 def cut(raw: Raw) -> None:

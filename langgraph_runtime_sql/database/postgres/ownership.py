@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import psycopg
 
-from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw, cut
+from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw, cut, try_lock
 from langgraph_runtime_sql.errors import DatabaseIncomplete, DatabaseInUse, DatabaseOverloaded
 
 logger = logging.getLogger(__name__)
@@ -59,12 +59,9 @@ class PostgresOwnership:
             DatabaseInUse: another process owns it.
             DatabaseOverloaded: the server cannot be reached.
         """
-        try:
-            self._raw = self._engine.open()
-        except psycopg.OperationalError as error:
-            raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
+        self._raw = self._engine.reach()
         deadline = time.monotonic() + wait_seconds
-        while not self._lock(self._raw):
+        while not try_lock(self._raw, _KEY, shared=self.shared):
             if time.monotonic() >= deadline:
                 where = f"{self._raw.info.dbname} on {self._raw.info.host or 'localhost'}"
                 self._raw.close()
@@ -138,12 +135,7 @@ class PostgresOwnership:
         if self._raw is not None:
             self._raw.close()
         self._raw = self._engine.open()
-        return self._lock(self._raw)
-
-    def _lock(self, raw: Raw) -> bool:
-        function = "pg_try_advisory_lock_shared" if self.shared else "pg_try_advisory_lock"
-        row = raw.execute(f"SELECT {function}(%s)", (_KEY,)).fetchone()
-        return bool(row and row[0])
+        return try_lock(self._raw, _KEY, shared=self.shared)
 
 
 def is_shared(raw: Raw) -> bool:

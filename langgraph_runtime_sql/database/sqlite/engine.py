@@ -156,17 +156,13 @@ class SqliteEngine:
         self.submit_write(lambda conn: None, answer)
         await answer.wait()
 
-    def submit_read(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
-        """Run `fn` on a reader, in one snapshot."""
+    def submit_read(
+        self, fn: Callable[[Connection], T], answer: Answer[T], *, is_search: bool = False
+    ) -> None:
+        """Run `fn` in one snapshot, on a reader or on a thread for long searches."""
         if self._closed:
             raise DatabaseClosed
-        self._readers.submit(self._read, fn, answer)
-
-    def submit_search(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
-        """Run a long `fn` in one snapshot, without occupying a reader."""
-        if self._closed:
-            raise DatabaseClosed
-        self._searchers.submit(self._read, fn, answer)
+        (self._searchers if is_search else self._readers).submit(self._read, fn, answer)
 
     def open(self) -> sqlite3.Connection:
         """Open a connection with the engine's settings."""
