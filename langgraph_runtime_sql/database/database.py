@@ -184,9 +184,9 @@ class Database:
 
         return await self.read(identity)
 
-    async def settled(self) -> None:
+    async def wait_for_writes(self) -> None:
         """Wait until every accepted write has ended, also those without a waiting caller."""
-        await self._engine.settled()
+        await self._engine.wait_for_writes()
 
     async def check(self) -> None:
         """Raise unless the database answers a read and a write."""

@@ -60,7 +60,7 @@ def _as_uuid(value: Any) -> uuid.UUID:
     return value if isinstance(value, uuid.UUID) else uuid.UUID(value)
 
 
-class Moment(TypeDecorator[datetime]):
+class Timestamp(TypeDecorator[datetime]):
     """An aware datetime. In SQLite microseconds since 1970, which sort by time."""
 
     impl = BigInteger
@@ -131,8 +131,8 @@ assistants = Table(
     _document("context"),
     _document("metadata"),
     Column("version", Integer, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
     # NULL is the system's, which belongs to no tenant. See `tenants`.
     Column("tenant", Text),
     Index(None, "graph_id"),
@@ -155,7 +155,7 @@ assistant_versions = Table(
     _document("config"),
     _document("context"),
     _document("metadata"),
-    Column("created_at", Moment, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
     Column("tenant", Text),
 )
 
@@ -163,9 +163,9 @@ threads = Table(
     "threads",
     metadata,
     Column("thread_id", Id, primary_key=True),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
-    Column("state_updated_at", Moment, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    Column("state_updated_at", Timestamp, nullable=False),
     _document("metadata"),
     _document("config"),
     Column("status", Text, nullable=False),
@@ -177,7 +177,7 @@ threads = Table(
     # Time to live: the requested strategy and minutes, and the resulting date.
     Column("ttl_strategy", Text),
     Column("ttl_minutes", Float),
-    Column("expires_at", Moment),
+    Column("expires_at", Timestamp),
     Column("tenant", Text),
     Index(None, "updated_at"),
     Index(None, "created_at"),
@@ -226,8 +226,8 @@ runs = Table(
     Column("run_id", Id, nullable=False, unique=True),
     Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE"), nullable=False),
     Column("assistant_id", Id, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
     Column("status", Text, nullable=False),
     _document("metadata"),
     _document("kwargs"),
@@ -236,7 +236,7 @@ runs = Table(
     # The claim: the number of starts, the claiming process, and the end of its lease.
     Column("attempt", Integer, nullable=False, server_default="0"),
     Column("claimed_by", Text),
-    Column("lease_until", Moment),
+    Column("lease_until", Timestamp),
     # An acknowledged cancellation is stored, so that it survives the process that received it.
     Column("cancel_action", Text),
     Column("cancel_reason", Text),
@@ -280,15 +280,15 @@ crons = Table(
     Column("on_run_completed", Text),
     Column("schedule", Text, nullable=False),
     Column("timezone", Text),
-    Column("end_time", Moment),
+    Column("end_time", Timestamp),
     Column("enabled", Boolean, nullable=False),
-    Column("next_run_date", Moment, nullable=False),
+    Column("next_run_date", Timestamp, nullable=False),
     # Until this date other schedulers skip the cron, because one is firing it.
-    Column("claimed_until", Moment),
+    Column("claimed_until", Timestamp),
     _document("payload"),
     _document("metadata"),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
     Column("tenant", Text),
     Index(None, "next_run_date"),
     Index(None, "assistant_id"),

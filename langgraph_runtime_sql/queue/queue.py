@@ -345,7 +345,7 @@ class Queue:
         try:
             async with asyncio.timeout(HAND_BACK_SECONDS):
                 # A claim that nobody waits for any more may still be on its way.
-                await self._here.database.settled()
+                await self._here.database.wait_for_writes()
                 # What others have lost is for those who go on.
                 whose: run_claim.Whose = "all" if self._here.database.alone else "ours"
                 await self._sweep(whose, counted=False)

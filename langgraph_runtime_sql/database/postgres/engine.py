@@ -216,7 +216,7 @@ class PostgresEngine:
         self._writing.add(writing)
         writing.add_done_callback(self._writing.discard)
 
-    async def settled(self) -> None:
+    async def wait_for_writes(self) -> None:
         """Wait until every accepted write has ended."""
         if writing := [asyncio.wrap_future(each) for each in list(self._writing)]:
             await asyncio.wait(writing)

@@ -150,7 +150,7 @@ class SqliteEngine:
                 raise DatabaseClosed
             self._jobs.put(_Job(fn, answer))
 
-    async def settled(self) -> None:
+    async def wait_for_writes(self) -> None:
         """Wait until every accepted write has ended."""
         answer: Answer[None] = Answer(asyncio.get_running_loop())
         self.submit_write(lambda conn: None, answer)
