@@ -22,6 +22,7 @@ from langgraph_runtime_sql.tenancy import scope
 if TYPE_CHECKING:
     from alembic.config import Config
     from alembic.script import Script
+    from sqlalchemy import Connection as SqlConnection
     from sqlalchemy import Engine
 
     from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
@@ -130,10 +131,7 @@ def _create(raw: sqlite3.Connection) -> None:
 
 def scripts() -> frozenset[str]:
     """Return the revisions of all scripts."""
-    from alembic.script import ScriptDirectory
-
-    found = ScriptDirectory.from_config(_config()).walk_revisions()
-    return frozenset(script.revision for script in found)
+    return frozenset(script.revision for script in _scripts())
 
 
 def _check_known(found: str) -> None:
@@ -146,17 +144,13 @@ def _check_known(found: str) -> None:
 
 def replay(raw: sqlite3.Connection) -> None:
     """Run the pending scripts on the file, in one transaction."""
-    from alembic import command
     from sqlalchemy import create_engine
     from sqlalchemy.pool import StaticPool
 
-    config = _config()
     engine = create_engine("sqlite://", creator=lambda: raw, poolclass=StaticPool)
     # SQLAlchemy owns the transaction, so that Alembic does not end it.
     with engine.begin() as connection:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        config.attributes["connection"] = connection
-        command.upgrade(config, HEAD)
+        _upgrade(connection, "BEGIN IMMEDIATE", HEAD)
 
 
 def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
@@ -194,24 +188,34 @@ def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
 
 def _missing(found: str | None, to: str) -> list["Script"]:
     """Return the scripts after the revision `found` up to `to`, in their order."""
-    from alembic.script import ScriptDirectory
-
-    every = list(ScriptDirectory.from_config(_config()).walk_revisions())[::-1]
+    every = _scripts()
     known = [None, *(script.revision for script in every)]
     return every[known.index(found) : known.index(to)]
 
 
-def _run(alchemy: "Engine", revision: str) -> None:
-    from alembic import command
+def _scripts() -> list["Script"]:
+    """Return all scripts, the oldest first."""
+    from alembic.script import ScriptDirectory
 
+    return list(ScriptDirectory.from_config(_config()).walk_revisions())[::-1]
+
+
+def _run(alchemy: "Engine", revision: str) -> None:
     from langgraph_runtime_sql.database.postgres.lock_wait import SHORT_LOCK_TIMEOUT
 
-    config = _config()
     with alchemy.begin() as connection:
         connection.exec_driver_sql(SHORT_LOCK_TIMEOUT)
-        connection.exec_driver_sql("SET LOCAL threadhold.everything = 'on'")
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
+        _upgrade(connection, "SET LOCAL threadhold.everything = 'on'", revision)
+
+
+def _upgrade(connection: "SqlConnection", first: str, revision: str) -> None:
+    """Execute the statement `first`, and run the scripts up to `revision`."""
+    from alembic import command
+
+    config = _config()
+    connection.exec_driver_sql(first)
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
 
 
 def _config() -> "Config":

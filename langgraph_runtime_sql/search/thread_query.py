@@ -42,7 +42,7 @@ SORTABLE = ("thread_id", "created_at", "updated_at", "state_updated_at", "status
 _some = (
     select(thread_labels.c.thread_id)
     .where(thread_labels.c.key == bindparam("key"), thread_labels.c.value == bindparam("value"))
-    .limit(bindparam("most", type_=Integer))
+    .limit(bindparam("limit", type_=Integer))
 )
 _RARITY = Prepared(select(func.count().label("n")).select_from(_some.subquery()))
 # With a tenant: policies would otherwise read the rows of all others to count past them.
@@ -125,7 +125,7 @@ class ThreadQuery:
         return replace(self, shape=replace(self.shape, sort_by=sort_by, ascending=ascending))
 
     def page(self) -> Prepared:
-        """Return the statement for a page; it takes `parameters`, `most` and `start`."""
+        """Return the statement for a page; it takes `parameters`, `limit` and `start`."""
         return _page(self.shape)
 
     def ids(self, conn: Connection) -> list[Any]:
@@ -198,9 +198,9 @@ def _count_of(conn: Connection, label: Entry) -> int:
     rarity, about = _RARITY, {"key": label[0], "value": label[1]}
     if conn.tenant is not None:
         rarity, about = _RARITY_IN_TENANT, {**about, "tenant": conn.tenant}
-    count = int(conn.scalar(rarity, {**about, "most": SPARSE}))
+    count = int(conn.scalar(rarity, {**about, "limit": SPARSE}))
     if count >= SPARSE:
-        count = int(conn.scalar(rarity, {**about, "most": COMMON}))
+        count = int(conn.scalar(rarity, {**about, "limit": COMMON}))
         if len(_common) > MAX_COMMON:
             _common.clear()
         _common[conn.tenant, label] = now + COMMON_SECONDS, count
@@ -210,7 +210,7 @@ def _count_of(conn: Connection, label: Entry) -> int:
 @lru_cache(maxsize=512)
 def _page(shape: Shape) -> Prepared:
     order = _order(shape)
-    limit, start = bindparam("most", type_=Integer), bindparam("start", type_=Integer)
+    limit, start = bindparam("limit", type_=Integer), bindparam("start", type_=Integer)
     if shape.in_periods:
         page = _recent(shape, limit + start).order_by(*order).limit(limit).offset(start)
     elif shape.sparse:

@@ -21,6 +21,7 @@ from langgraph_runtime_sql import clock
 from langgraph_runtime_sql.checkpoint.admission import not_superseded
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.json_codec import dumps, loads
+from langgraph_runtime_sql.store import sqlite_rows
 from langgraph_runtime_sql.store.filter import compile_filter
 from langgraph_runtime_sql.store.index import NO_VECTORS, Index, Vectors
 from langgraph_runtime_sql.store.rows import Row, Search, StoreTables, to_text
@@ -31,8 +32,6 @@ MAX_ROWS = 2**31 - 1
 def tables_of(conn: Connection) -> StoreTables:
     """Return the store's statements for the database of `conn`."""
     if conn.dialect_name == "sqlite":
-        from langgraph_runtime_sql.store import sqlite_rows
-
         return sqlite_rows.TABLES
     from langgraph_runtime_sql.store import postgres_rows
 
