@@ -2,8 +2,7 @@
 
 A run's first writes (its input to delta channels, the answer to an interrupt, the results of
 pending tasks) go onto the checkpoint it started from, which stays when the run is rolled back.
-Without an undo the next run would take them for its own, whose writes under the same key are
-ignored.
+Without an undo the next run would use these writes, and ignore its own under the same keys.
 """
 
 from collections.abc import Sequence

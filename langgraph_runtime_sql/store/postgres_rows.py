@@ -87,7 +87,7 @@ def _has_pgvector(raw: Raw) -> bool:
     try:
         raw.execute("CREATE EXTENSION IF NOT EXISTS vector")
     except errors.InsufficientPrivilege:
-        logger.warning("pgvector is there, but this role may not use it: CREATE EXTENSION vector")
+        logger.warning("pgvector was not enabled: this role may not run CREATE EXTENSION vector")
         return False
     return True
 

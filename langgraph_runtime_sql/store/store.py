@@ -126,7 +126,7 @@ class SqlStore(BaseStore):
                 deleted = await self.sweep_ttl()
             except Exception:
                 # The next sweep deletes what this one left.
-                logger.exception("The store's expired items could not be deleted")
+                logger.exception("Failed to delete expired store items")
             else:
                 if deleted:
                     logger.info("Deleted expired store items", count=deleted)

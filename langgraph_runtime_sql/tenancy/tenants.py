@@ -97,7 +97,9 @@ async def adopt(here: "Database", key: str | None) -> None:
     if known == key:
         return
     if key is not None:
-        logger.info("Writing the tenant of every row", action="tenants_adopted", tenant_key=key)
+        logger.info(
+            "Started to write the tenant of every row", action="tenants_adopted", tenant_key=key
+        )
         # From here on this key has filled some rows: the next start, with any key, fills all again.
         await here.write(lambda conn: conn.execute(_FORGET))
         for owner, others in _FILLED.items():

@@ -198,7 +198,7 @@ class PostgresEngine:
         self._searchers.stop()
 
     def _cut_off(self) -> None:
-        logger.warning("Postgres does not answer: unfinished operations are cancelled")
+        logger.warning("Cancelled unfinished operations, because Postgres did not answer")
         self._is_cut_off = True
         with self._opened_lock:
             for raw in self._opened:
