@@ -113,7 +113,7 @@ class Transaction:
         """Threads whose metadata contains `metadata`, last updated first unless `oldest_first`."""
         query = thread_query.plan(self._conn, metadata, None)
         query = query.sorted_by("updated_at", ascending=oldest_first)
-        return self._conn.fetchall(query.page(), {**query.parameters, "most": limit, "start": 0})
+        return self._conn.fetchall(query.page(), {**query.parameters, "limit": limit, "start": 0})
 
     def get_thread(self, thread_id: UUID) -> Row | None:
         """A thread by id, or None."""

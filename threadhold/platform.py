@@ -30,7 +30,7 @@ from langgraph_runtime_sql import options, runtime
 from langgraph_runtime_sql.database.url import database_path, is_postgres, postgres_dsn
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
-from langgraph_runtime_sql.tenancy.scope import OfCaller
+from langgraph_runtime_sql.tenancy.scope import UserScopeMiddleware
 from threadhold import graph_schemas, start_errors, stream_codec
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
@@ -374,7 +374,7 @@ def _load(claim: _Claim) -> Starlette:
     runtime.configure(claim.options, hooks)
     app: Starlette = server.app
     if claim.options.tenant_key is not None:
-        app.add_middleware(OfCaller)
+        app.add_middleware(UserScopeMiddleware)
     limits.install(
         app,
         max_body_bytes=claim.max_body_bytes,

@@ -1,7 +1,7 @@
 """Checkpoints: langgraph's own savers, run through the runtime's database.
 
-`Checkpointer` is what graphs get. The functions of a connection beside it are
-for operations that change checkpoints within a larger transaction.
+Graphs get a `Checkpointer`. The other functions take a connection, for operations that change
+checkpoints within a larger transaction.
 """
 
 from langgraph_runtime_sql.checkpoint.history import (
@@ -13,8 +13,8 @@ from langgraph_runtime_sql.checkpoint.history import (
     prune_thread,
 )
 from langgraph_runtime_sql.checkpoint.saver import Checkpointer
-from langgraph_runtime_sql.checkpoint.schema import ensure_schema
 from langgraph_runtime_sql.checkpoint.sql import run
+from langgraph_runtime_sql.checkpoint.stock import ensure_schema
 from langgraph_runtime_sql.checkpoint.storage import thread_storage
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Admission: what must hold, inside its transaction, for a write of a run to be let in."""
+"""Admission: the checks that a run's write must pass inside its transaction."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,8 @@ _LAST_ATTEMPT = Prepared(
     .where(runs.c.run_id == bindparam("run_id"))
     .with_for_update(read=True)
 )
-# Until the write is committed nobody else takes the run over: he would miss it.
+# The lock keeps other processes from taking the run over before the commit: they would miss
+# the write.
 _HELD = Prepared(_owned_run.with_for_update(read=True))
 _HOLD = Prepared(
     select(literal(1).label("one")).select_from(
@@ -37,15 +38,14 @@ _HOLD = Prepared(
 
 
 def admission(checkpoint_id: str | None = None) -> Callable[[Connection], None]:
-    """The checks that the calling task's writes must pass.
+    """Return the checks for writes of the calling task.
+
+    The database's threads have contexts of their own, so the caller's task is asked here. The
+    returned function raises SupersededAttempt, or an error of the guard. On Postgres it may return
+    before the answer; the write then ends with SupersededAttempt, and nothing is stored.
 
     Args:
-        checkpoint_id: Of the checkpoint that is put.
-
-    Taken where the caller is, because the database's threads have contexts of
-    their own. The returned function raises SupersededAttempt, or whatever the
-    guard does. Where others write at the same time, what follows it may be sent to the database
-    before it has answered, which then does none of it, and the write ends with SupersededAttempt.
+        checkpoint_id: The id of the checkpoint to put.
     """
     owner, guard = request_context.claim.get(), request_context.write_guard.get()
 
@@ -73,10 +73,10 @@ def _owned(conn: Connection, owner: Claim) -> bool:
 
 
 def not_superseded() -> Callable[[Connection], None]:
-    """The check that the calling task's writes to the store must pass.
+    """Return the check for writes of the calling task to the store.
 
-    Unlike a checkpoint, what a graph remembers may well be written once its run has ended. But not
-    by an attempt after which there was another. The returned function raises SupersededAttempt.
+    Unlike a checkpoint, an item may be written after the end of its run, but not by an attempt
+    that a later one has replaced. The returned function raises SupersededAttempt.
     """
     owner = request_context.claim.get()
 

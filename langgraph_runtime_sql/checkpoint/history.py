@@ -1,4 +1,4 @@
-"""History: deleting, copying and pruning the checkpoints of threads, inside any transaction."""
+"""History: delete, copy and prune the checkpoints of threads inside a transaction."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from langgraph_runtime_sql.database.connection import Connection
 
 Saver = BaseCheckpointSaver[str]
 Version = tuple[str | None, tuple[tuple[Any, ...], ...]]
-"""Of a thread's state: equal as long as nobody has changed it."""
+"""The version of a thread's state. It is equal as long as the state does not change."""
 
 _COPIES = {
     "sqlite": (
@@ -67,7 +67,7 @@ _COPIES = {
         """,
     ),
 }
-# Of each namespace; and what its delta channels count since their snapshots, if it has any.
+# The newest checkpoint of each namespace, and the counters of its delta channels, if any.
 _NEWEST = {
     "sqlite": """
         SELECT checkpoint_ns, max(checkpoint_id),
@@ -80,7 +80,7 @@ _NEWEST = {
         FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_ns, checkpoint_id DESC
     """,
 }
-# Postgres keeps the values of channels apart, each version once for all checkpoints that have it.
+# Postgres stores the values of channels apart, each version once for all checkpoints.
 _UNUSED_BLOBS = """
     DELETE FROM checkpoint_blobs
     WHERE thread_id = :thread AND (checkpoint_ns, channel, version) NOT IN (
@@ -99,13 +99,13 @@ def delete_thread(conn: Connection, thread_id: Any) -> None:
 
 
 def copy_thread(conn: Connection, source: Any, target: Any) -> None:
-    """Give the thread `target` all checkpoints and pending writes of `source`."""
+    """Copy all checkpoints and pending writes of `source` to the thread `target`."""
     for statement in _COPIES[conn.dialect_name]:
         run(conn, statement, {"source": str(source), "target": str(target)})
 
 
 def latest_id(conn: Connection, thread_id: Any, namespace: str = "") -> str | None:
-    """The id of a thread's newest checkpoint, if it has any; or of one of its subgraphs'."""
+    """Return the id of the newest checkpoint in a namespace of a thread, if there is one."""
     found: str | None = run(
         conn,
         "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?",
@@ -115,7 +115,7 @@ def latest_id(conn: Connection, thread_id: Any, namespace: str = "") -> str | No
 
 
 def latest_version(conn: Connection, thread_id: Any) -> Version:
-    """What a thread's state is made of: its newest checkpoint, and what was written onto it."""
+    """Return the version of a thread's state: its newest checkpoint and the writes onto it."""
     newest = latest_id(conn, thread_id)
     if newest is None:
         return None, ()
@@ -129,35 +129,33 @@ def latest_version(conn: Connection, thread_id: Any) -> Version:
 
 
 def prune_thread(conn: Connection, thread_id: Any) -> None:
-    """Keep what the thread needs to go on, of each namespace; delete the rest.
+    """Delete the checkpoints that a thread does not need in order to continue.
 
-    That is the newest checkpoint and, where it has delta channels, the ancestors
+    In each namespace the newest checkpoint stays and, if it has delta channels, the ancestors
     that these are rebuilt from.
     """
     thread = str(thread_id)
     saver = _shape_saver(conn)
-    kept: set[tuple[str, str]] = set()
+    needed: set[tuple[str, str]] = set()
     for ns, newest, counted in run(conn, _NEWEST[conn.dialect_name], (thread,)).fetchall():
         ids = _rebuilt_from(saver, _config(thread, ns, newest)) if counted else {newest}
-        kept.update((ns, checkpoint_id) for checkpoint_id in ids)
+        needed.update((ns, checkpoint_id) for checkpoint_id in ids)
     found = run(
-        conn,
-        "SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = ?",
-        (thread,),
+        conn, "SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = ?", (thread,)
     ).fetchall()
-    _delete(conn, [(thread, *each) for each in found if each not in kept])
+    _delete(conn, [(thread, *each) for each in found if each not in needed])
 
 
 def delete_for_runs(conn: Connection, run_ids: Iterable[Any], thread_id: Any | None = None) -> None:
-    """Delete the checkpoints that runs wrote, and what they wrote onto others.
+    """Delete the checkpoints that runs wrote, and their writes onto others.
 
-    One that the delta channels of another run's checkpoint are rebuilt from stays:
-    without it that state would come back empty, and silently.
+    A checkpoint stays if delta channels of another run are rebuilt from it. Without it that state
+    would read back empty.
 
     Args:
         run_ids: The runs.
-        thread_id: Only in this thread. A copy of it has the same runs in its
-            checkpoints, so leave this out only to delete them everywhere.
+        thread_id: Delete in this thread only. A copy of the thread has the same runs in its
+            checkpoints; None deletes there too.
     """
     for run_id in map(str, run_ids):
         written = _group(_written_by(conn, run_id, thread_id), thread_id)
@@ -167,11 +165,11 @@ def delete_for_runs(conn: Connection, run_ids: Iterable[Any], thread_id: Any | N
             needed = _needed_by_others(conn, thread, ns, ids)
             _delete(conn, [(thread, ns, checkpoint_id) for checkpoint_id in ids - needed])
             for checkpoint_id in touched[thread, ns] - needed:
-                undo.take_back(conn, run_id, (thread, ns, checkpoint_id))
+                undo.revert(conn, run_id, (thread, ns, checkpoint_id))
 
 
 def _group(places: Iterable[undo.Place], thread_id: Any | None) -> dict[tuple[str, str], set[str]]:
-    """Checkpoint ids by thread and namespace; only of `thread_id` if there is one."""
+    """Return checkpoint ids by thread and namespace; only those of `thread_id` if it is given."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for thread, ns, checkpoint_id in places:
         if thread_id is None or thread == str(thread_id):
@@ -181,18 +179,18 @@ def _group(places: Iterable[undo.Place], thread_id: Any | None) -> dict[tuple[st
 
 def _written_by(conn: Connection, run_id: str, thread_id: Any | None) -> list[undo.Place]:
     statement = "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {run_id} = ?"
-    if thread_id is None:
-        found: list[undo.Place] = run(conn, statement, (run_id,)).fetchall()
-    else:
-        # By the thread, because policies keep Postgres from looking into metadata by an index.
-        found = run(conn, f"{statement} AND thread_id = ?", (run_id, str(thread_id))).fetchall()
+    params: tuple[str, ...] = (run_id,)
+    if thread_id is not None:
+        # The thread's index is used: under policies Postgres does not use the one on metadata.
+        statement, params = f"{statement} AND thread_id = ?", (run_id, str(thread_id))
+    found: list[undo.Place] = run(conn, statement, params).fetchall()
     return found
 
 
 def _needed_by_others(conn: Connection, thread: str, ns: str, ids: set[str]) -> set[str]:
-    """The checkpoints among `ids` that others' delta channels are rebuilt from.
+    """Return the checkpoints among `ids` that delta channels of other runs are rebuilt from.
 
-    Others' direct children suffice: whatever is further down is rebuilt through them.
+    Their direct children suffice: further descendants are rebuilt through them.
     """
     relations = run(
         conn,
@@ -208,7 +206,7 @@ def _needed_by_others(conn: Connection, thread: str, ns: str, ids: set[str]) -> 
 
 
 def _rebuilt_from(saver: Saver, config: RunnableConfig) -> set[str]:
-    """The checkpoint of `config` and the ancestors that its delta channels are rebuilt from."""
+    """Return the checkpoint and the ancestors that its delta channels are rebuilt from."""
     found = saver.get_tuple(config)
     if found is None:
         return set()
@@ -225,17 +223,14 @@ def _rebuilt_from(saver: Saver, config: RunnableConfig) -> set[str]:
 
 
 def _delta_channels(found: CheckpointTuple) -> set[str]:
-    """The channels whose values are not in the checkpoint but in the writes before it.
-
-    langgraph counts, for each delta channel, what came after its last snapshot.
-    """
+    """Return the channels whose values lie in earlier writes, not in the checkpoint."""
     counted = set(found.metadata.get("counters_since_delta_snapshot", ()))
     versions, values = found.checkpoint["channel_versions"], found.checkpoint["channel_values"]
     return (counted & versions.keys()) - values.keys()
 
 
 def _shape_saver(conn: Connection) -> Saver:
-    """A saver for the shape of checkpoints only: whatever is not plain data reads as None."""
+    """Return a saver for the structure of checkpoints: values of other types read as None."""
     return stock_saver(conn, serializer(lambda _code, _data: None))
 
 
@@ -249,8 +244,6 @@ def _delete(conn: Connection, places: Sequence[undo.Place]) -> None:
             run(conn, _UNUSED_BLOBS, {"thread": thread})
 
 
-def _config(thread_id: Any, ns: str, checkpoint_id: str | None = None) -> RunnableConfig:
-    configurable = {"thread_id": str(thread_id), "checkpoint_ns": ns}
-    if checkpoint_id is not None:
-        configurable["checkpoint_id"] = checkpoint_id
-    return {"configurable": configurable}
+def _config(thread: str, ns: str, checkpoint_id: str) -> RunnableConfig:
+    place = {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}
+    return {"configurable": place}

@@ -1,4 +1,4 @@
-"""Metadata: what is remembered about a checkpoint beside its values."""
+"""Metadata: the facts that a checkpoint carries beside its values."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -9,9 +9,9 @@ from uuid import UUID
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointMetadata
 
-# Where a checkpoint is, which its row says; the run is said by the claim.
+# The location, which the checkpoint's row states; the claim states the run.
 _LOCATION = frozenset({"thread_id", "checkpoint_ns", "checkpoint_id", "run_id"})
-# Of one request, not of what the request made.
+# Facts about a request, not about its results.
 _REQUEST = frozenset(
     {
         "langgraph_request_id",
@@ -26,14 +26,14 @@ _DEPTH = 32
 def checkpoint_metadata(
     config: RunnableConfig, metadata: CheckpointMetadata, run_id: str | None = None
 ) -> CheckpointMetadata:
-    """The caller's `configurable` and `metadata` under the checkpoint's own, as plain JSON.
+    """Merge the caller's `configurable` and `metadata` under the checkpoint's own, as plain JSON.
 
-    Values that JSON has no form for are left out.
+    Values without a JSON form are left out.
 
     Args:
         config: The configuration that the checkpoint is written with.
-        metadata: What the graph says about the checkpoint.
-        run_id: The run that writes; it replaces whatever the others call `run_id`.
+        metadata: The graph's metadata of the checkpoint.
+        run_id: The run that writes; it replaces any other `run_id`.
     """
     merged: dict[str, Any] = {
         key: value
@@ -45,13 +45,12 @@ def checkpoint_metadata(
     if run_id is not None:
         merged["run_id"] = run_id
     return cast(
-        CheckpointMetadata,
-        dict(_entries((k, v) for k, v in merged.items() if k not in _REQUEST)),
+        CheckpointMetadata, dict(_entries((k, v) for k, v in merged.items() if k not in _REQUEST))
     )
 
 
 def matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether every entry of `wanted` is in `metadata`; an absent one counts as None."""
+    """Return whether `metadata` has every entry of `wanted`; an absent one counts as None."""
     return all(metadata.get(key) == value for key, value in wanted.items())
 
 
@@ -63,7 +62,7 @@ def _entries(items: Iterator[tuple[Any, Any]], depth: int = 0) -> Iterator[tuple
 
 
 def _plain(value: Any, depth: int) -> tuple[Any, bool]:
-    """`value` as JSON, and whether there is such a thing."""
+    """Return `value` as JSON, and whether it has such a form."""
     if value is None or isinstance(value, str | int):
         return value, True
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Postgres: the library's saver for it, on a connection that somebody else commits."""
+"""Postgres saver: the library's, on a connection whose owner commits."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -33,18 +33,18 @@ _INDEXES = (
 
 
 class PostgresStockSaver(PostgresSaver):
-    """The library's schema and SQL for Postgres; neither locks nor commits."""
+    """The library's schema and SQL for Postgres. It neither locks nor commits."""
 
     def __init__(self, conn: Connection, serde: SerializerProtocol) -> None:
         # Not the library's constructor: see `StockSaver`.
-        self.here = conn
+        self.connection = conn
         self.serde = serde
 
     def setup(self) -> None:
-        """Nothing: the tables exist since start-up."""
+        """Do nothing: the tables exist since start-up."""
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """As the library's other savers: a checkpoint asked for by id is where it was asked for."""
+        """Return a checkpoint; one asked for by id keeps its config, as in the other savers."""
         found = super().get_tuple(config)
         if found is not None and get_checkpoint_id(config):
             return found._replace(config=config)
@@ -52,18 +52,18 @@ class PostgresStockSaver(PostgresSaver):
 
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> Iterator[Cursor[DictRow]]:
-        """A cursor of the transaction in progress."""
+        """Open a cursor in the current transaction."""
         if pipeline:
-            # Asked for where nothing is read.
-            yield cast("Cursor[DictRow]", _Writing(self.here))
+            # The library asks for a pipeline where it only writes.
+            yield cast("Cursor[DictRow]", _Writing(self.connection))
             return
-        with self.here.raw.cursor(binary=True, row_factory=dict_row) as cursor:
+        with self.connection.raw.cursor(binary=True, row_factory=dict_row) as cursor:
             set_json_loads(_loads, cursor)
             yield cursor
 
 
 class _Writing:
-    """What the library writes with, in place of a cursor: it goes with the commit."""
+    """Replaces the library's cursor for writes: they are sent together with the commit."""
 
     def __init__(self, conn: Connection) -> None:
         self.executemany = conn.send_text
@@ -73,15 +73,15 @@ class _Writing:
 
 
 def ensure_schema(raw: Any) -> None:
-    """Create what is missing of the saver's tables and of what we add to them.
+    """Create the missing tables and indexes of the saver, and our additions.
 
     Args:
-        raw: A connection outside any transaction; what it does is committed.
+        raw: A connection outside any transaction; each statement is committed.
 
     Raises:
-        DatabaseBusy: others have been using a table for ten minutes.
+        DatabaseBusy: other sessions have used a table for ten minutes.
     """
-    # Indexes on tables that others write to can only be built outside of transactions.
+    # Building an index beside writers is possible outside of transactions only.
     run_foreign_migration(raw, PostgresSaver(raw).setup)
     raw.execute(undo.TABLE.format(binary="BYTEA", **NAMES["postgresql"]))
     for statement in _INDEXES:
@@ -91,10 +91,10 @@ def ensure_schema(raw: Any) -> None:
 def serialized(
     serde: SerializerProtocol, checkpoint: Checkpoint, new_versions: ChannelVersions
 ) -> dict[str, Any]:
-    """A checkpoint as the saver stores it, with everything in it serialized here and now.
+    """Return a checkpoint as the saver stores it, with all values serialized now.
 
-    The library writes strings and numbers into the checkpoint's JSON, which cannot
-    hold all of them and would show them where encryption is on. Those become blobs.
+    The library writes strings and numbers into the checkpoint's JSON. JSON cannot hold all of them,
+    and under encryption they would be readable. Those become blobs.
     """
     hidden = isinstance(serde, EncryptedSerializer)
     values: dict[str, Any] = {}
@@ -105,7 +105,7 @@ def serialized(
             typed = {"typed": serde.dumps_typed(value)}
             values[channel] = _DeltaSnapshot(typed) if isinstance(value, _DeltaSnapshot) else typed
         elif isinstance(value, _DeltaSnapshot):
-            # Stored before; what is left of it here is a mark.
+            # The snapshot is stored already; only its mark remains here.
             values[channel] = _DeltaSnapshot(None)
     return {
         **checkpoint,
@@ -116,7 +116,7 @@ def serialized(
 
 
 def storable(value: Any) -> Any:
-    """Plain data without the characters that Postgres's JSON has no form for."""
+    """Replace the characters in plain data that Postgres's JSON cannot hold."""
     if isinstance(value, str):
         return value if _is_text(value) else _replaced(value)
     if isinstance(value, dict):
@@ -127,10 +127,10 @@ def storable(value: Any) -> Any:
 
 
 def _loads(document: str | bytes) -> Any:
-    """JSON of the saver's, numbers as they were given.
+    """Parse the saver's JSON with the numbers that were stored.
 
-    Metadata may hold integers that the faster decoder makes floats of, and floats that
-    Postgres writes as integers: those that nothing else could have written.
+    The faster decoder turns large integers of metadata into floats. Postgres writes large floats as
+    integers; only floats are that large.
     """
     return json.loads(document, parse_int=_whole)
 
@@ -141,7 +141,7 @@ def _whole(written: str) -> int | float:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether JSON gives this value back as it is, type included."""
+    """Return whether JSON preserves this value and its type."""
     kind = type(value)
     if value is None or kind is bool:
         return True

@@ -1,8 +1,7 @@
 """Checkpointer: the checkpoint saver that the runtime gives to graphs.
 
-Each operation is written once, as a function of a connection made on the
-caller's side; the async method and the blocking one run it through the
-database in one hop.
+Each operation is written once, as a function of a connection. The caller's task builds it, and the
+async or the blocking method passes it to the database.
 """
 
 import re
@@ -32,10 +31,10 @@ from langgraph_runtime_sql.checkpoint.stock import stock_saver
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 
-# The metadata keys that mean in SQLite's JSON paths what they say.
+# The metadata keys that SQLite's JSON paths take literally.
 _SQL_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _INT64 = range(-(2**63), 2**63)
-# What is written about a task that failed, beside its output.
+# The writes about a failed task, beside its output.
 _ABOUT_TASKS = frozenset({*WRITES_IDX_MAP, "__error_source_node__"})
 _IDS = ("thread_id", "checkpoint_id")
 
@@ -43,11 +42,11 @@ _IDS = ("thread_id", "checkpoint_id")
 class Checkpointer(BaseCheckpointSaver[str]):
     """langgraph's saver on the runtime's database. Cheap: made for each run and request.
 
-    The async methods work on any event loop, the others on any thread, which they block.
+    The async methods work on any event loop, the others block any thread.
 
     Args:
         conn: Ignored; each call is a transaction of its own.
-        unpack_hook: Decodes msgpack extension types, in place of the classes they name.
+        unpack_hook: Decodes msgpack extension types, instead of the classes they name.
         use_direct_connection: Ignored; there is only one kind.
 
     Raises:
@@ -62,14 +61,14 @@ class Checkpointer(BaseCheckpointSaver[str]):
         use_direct_connection: bool = False,
     ) -> None:
         super().__init__(serde=serializer(unpack_hook))
-        # What this saver stored, by run: writes onto these need no undoing.
+        # The checkpoints that this saver stored, by run: writes onto these need no undo.
         self._own: set[tuple[str, undo.Place]] = set()
 
     get_next_version = SqliteSaver.get_next_version
 
     @property
     def _database(self) -> Database:
-        # Asked for each time, because graphs keep their saver for longer than one lifespan.
+        # Looked up at each call, because graphs keep their saver for longer than one lifespan.
         return runtime.current().database
 
     # --- reading ---
@@ -155,11 +154,11 @@ class Checkpointer(BaseCheckpointSaver[str]):
         admit, owner = admission(checkpoint["id"]), request_context.claim.get()
         where = _location(config)
         if owner is not None:
-            # From now on: the writes that come with it need not wait for it.
+            # Recorded now, so that the writes to this checkpoint need not wait for it.
             thread_id, ns, _ = _place(where)
             self._own.add((owner.run_id, (thread_id, ns, checkpoint["id"])))
         about = checkpoint_metadata(config, metadata, owner.run_id if owner else None)
-        # Serialized here and now: the graph goes on and may change what it put.
+        # Serialized now: the graph continues and may change what it put.
         if self._database.dialect_name == "sqlite":
             typed = {"id": checkpoint["id"], "typed": self.serde.dumps_typed(checkpoint)}
         else:
@@ -203,13 +202,14 @@ class Checkpointer(BaseCheckpointSaver[str]):
         admit, owner, where = admission(), request_context.claim.get(), _location(config)
         place = _place(where)
         typed = [
-            (channel, {"typed": self.serde.dumps_typed(value)}) for channel, value in _whole(writes)
+            (channel, {"typed": self.serde.dumps_typed(value)})
+            for channel, value in _complete_writes(writes)
         ]
 
         def run(conn: Connection) -> None:
             admit(conn)
             if owner is not None and (owner.run_id, place) not in self._own:
-                undo.remember(conn, owner.run_id, place, [c for c, _ in typed], task_id)
+                undo.record(conn, owner.run_id, place, [c for c, _ in typed], task_id)
             stock_saver(conn, SERIALIZED).put_writes(where, typed, task_id, task_path)
 
         return run
@@ -276,14 +276,14 @@ def _pruning(thread_ids: Sequence[str], strategy: str) -> Callable[[Connection],
 
 
 def _with_text_ids(config: RunnableConfig) -> RunnableConfig:
-    """`config` with its ids as text, which callers also have as UUIDs."""
+    """Return `config` with its ids as text; callers also pass UUIDs."""
     configurable = config["configurable"]
     ids = {key: str(configurable[key]) for key in _IDS if configurable.get(key)}
     return {**config, "configurable": {**configurable, **ids}}
 
 
 def _location(config: RunnableConfig) -> RunnableConfig:
-    """Only where a write goes, so that the library adds nothing else to the metadata."""
+    """Return only the location of a write, so that the library adds no other metadata."""
     configurable = config["configurable"]
     parent = configurable.get("checkpoint_id")
     return {
@@ -295,11 +295,11 @@ def _location(config: RunnableConfig) -> RunnableConfig:
     }
 
 
-def _whole(writes: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """A task's writes, but for the output of one that failed or was cut off.
+def _complete_writes(writes: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Return a task's writes, without the output of a failed or interrupted task.
 
-    Given a part of it, langgraph takes the task for finished, and a run that goes on from
-    there ends without what would have come after: its output comes before its branches.
+    From a part of its output langgraph concludes that the task has finished. A resumed run would
+    then skip the task's remaining branches.
     """
     if any(channel == ERROR for channel, _ in writes):
         return [write for write in writes if write[0] in _ABOUT_TASKS]
@@ -312,9 +312,9 @@ def _place(location: RunnableConfig) -> undo.Place:
 
 
 def _fits_sql(conn: Connection, key: str, value: Any) -> bool:
-    """Whether the library's SQL compares this entry as equality of JSON values would."""
+    """Return whether the library's SQL compares this entry as JSON equality does."""
     if conn.dialect_name != "sqlite":
-        # Containment there: of a string it is equality, and absence is not null.
+        # Postgres tests containment, which for strings is equality. It tells absence from null.
         return isinstance(value, str) and "\0" not in value
     if _SQL_KEY.fullmatch(key) is None:
         return False

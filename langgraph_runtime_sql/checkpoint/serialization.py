@@ -1,4 +1,4 @@
-"""Serialization: how checkpoint values become bytes, and what may come back out of them."""
+"""Serialization: how checkpoint values become bytes, and which values may be read back."""
 
 from collections.abc import Callable
 from functools import cache
@@ -12,22 +12,22 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph_runtime_sql.json_codec import AROUND
 
-# A state that can be written must be shown too: as the thread's values and, deeper, in histories.
+# The margin of depth for showing a stored state: in the thread's values and, deeper, in histories.
 _AROUND = AROUND + 4
 
 UnpackHook = Callable[[int, bytes], Any]
 
 
 def serializer(unpack_hook: UnpackHook | None = None) -> SerializerProtocol:
-    """The API's serializer, as it is configured, but without pickle.
+    """Return the API's serializer as configured, but without pickle.
 
     Args:
-        unpack_hook: Decodes msgpack extension types instead of the serializer's
-            own hook, which imports the classes it is allowed to.
+        unpack_hook: Decodes msgpack extension types, instead of the serializer's own hook,
+            which imports the classes that are allowed.
 
     Raises:
-        NotImplementedError: custom encryption is configured. Checkpoints would
-            be stored in the clear, which is not what was asked for.
+        NotImplementedError: custom encryption is configured. This runtime would ignore it and
+            store checkpoints unencrypted.
     """
     from langgraph_api import config
 
@@ -51,7 +51,7 @@ def _serializer_class() -> type[Any]:
     from langgraph_api.serde import Serializer
 
     class CheckpointSerializer(Serializer):
-        """Refuses to write what it would refuse to read, or what is too deep to be shown."""
+        """Refuses values that it would not read back, or that are too deep to be shown."""
 
         def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
             around = 0 if obj is None or isinstance(obj, bytes | bytearray) else _AROUND
@@ -60,7 +60,7 @@ def _serializer_class() -> type[Any]:
                 nested = [nested]
             try:
                 kind, data = JsonPlusSerializer.dumps_typed(self, nested)
-                # In msgpack a list of one is a byte before its element.
+                # In msgpack a list of one element is one byte before the element.
                 return kind, data[around:]
             except TypeError as error:
                 raise ValueError(
@@ -73,10 +73,7 @@ def _serializer_class() -> type[Any]:
 
 
 def _keeping_snapshots(inner: UnpackHook) -> UnpackHook:
-    """`inner`, except that snapshots of delta channels stay snapshot objects.
-
-    Delta channels tell a snapshot from a plain value by its class.
-    """
+    """Wrap `inner` so that snapshots of delta channels keep the class that marks them."""
 
     def hook(code: int, data: bytes) -> Any:
         if code != EXT_DELTA_SNAPSHOT:
@@ -89,13 +86,10 @@ def _keeping_snapshots(inner: UnpackHook) -> UnpackHook:
 
 
 class Serialized:
-    """A serializer for values that are `{"typed": (type, bytes)}` already.
-
-    So the library's statements store what was serialized on the caller's side.
-    """
+    """A serializer of `{"typed": (type, bytes)}`: values that are serialized already."""
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        # Postgres's saver knows a snapshot of a delta channel by its class.
+        # Postgres's saver recognizes a snapshot of a delta channel by its class.
         inner = obj.value if isinstance(obj, _DeltaSnapshot) else obj
         typed: tuple[str, bytes] = inner["typed"]
         return typed

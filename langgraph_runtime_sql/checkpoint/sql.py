@@ -1,4 +1,4 @@
-"""SQL of ours on the tables of the library's savers, which each database names in its own way."""
+"""Our SQL on the tables of the library's savers, whose names differ between the databases."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,10 +7,10 @@ from typing import Any
 
 from langgraph_runtime_sql.database.connection import Connection
 
-# As the library's own metadata filter writes it, so that filters use the index too.
+# Spelled as in the library's metadata filter, so that filters use the index too.
 RUN_ID = "json_extract(CAST(metadata AS TEXT), '$.run_id')"
 
-# What its two schemas call the same things.
+# The names of the same things in its two schemas.
 NAMES: Mapping[str, Mapping[str, str]] = {
     "sqlite": {"run_id": RUN_ID, "writes": "writes", "value": "value"},
     "postgresql": {
@@ -23,10 +23,12 @@ _NAMED = re.compile(r":(\w+)")
 
 
 def run(conn: Connection, statement: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> Any:
-    """Execute a statement of ours on the library's tables; the driver's cursor.
+    """Execute a statement on the library's tables; return the driver's cursor.
 
     Args:
+        conn: The connection.
         statement: With `?` or `:name` for parameters, and the keys of `NAMES` in braces.
+        params: The parameters.
     """
     return conn.raw.execute(_text(statement, conn.dialect_name), params)
 
@@ -34,7 +36,7 @@ def run(conn: Connection, statement: str, params: Sequence[Any] | Mapping[str, A
 def run_many(
     conn: Connection, statement: str, params: Sequence[Sequence[Any] | Mapping[str, Any]]
 ) -> None:
-    """The same for each of `params`, which nobody asks the outcome of."""
+    """Execute a statement for each of `params`, without its outcome."""
     conn.send_text(_text(statement, conn.dialect_name), params)
 
 

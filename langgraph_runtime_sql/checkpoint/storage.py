@@ -10,11 +10,10 @@ from langgraph_runtime_sql.database.connection import Connection
 
 
 async def thread_storage(conn: Any, thread_id: Any) -> dict[str, Any]:
-    """How much a thread's checkpoints take, in bytes, by kind and by channel.
+    """Return how many bytes a thread's checkpoints take, by kind and by channel.
 
-    A checkpoint's row holds the values of its channels, so a value that does not
-    change is stored again with each checkpoint: `bytes` counts every copy,
-    `versions` the distinct ones.
+    In SQLite a checkpoint's row holds the values of its channels, so each checkpoint stores an
+    unchanged value again: `bytes` counts every copy, `versions` the distinct ones.
 
     Args:
         conn: Ignored; this is a transaction of its own.
@@ -25,7 +24,7 @@ async def thread_storage(conn: Any, thread_id: Any) -> dict[str, Any]:
 
 
 def _measure_postgres(conn: Connection, thread: str) -> dict[str, Any]:
-    """Of Postgres, where a channel's versions are rows that checkpoints share."""
+    """Measure in Postgres, where checkpoints share the rows of a channel's versions."""
 
     def all_rows(statement: str) -> list[Any]:
         found: list[Any] = conn.raw.execute(statement, (thread,)).fetchall()
@@ -39,7 +38,7 @@ def _measure_postgres(conn: Connection, thread: str) -> dict[str, Any]:
         "SELECT channel, count(*), coalesce(sum(octet_length(blob)), 0)::bigint"
         " FROM checkpoint_blobs WHERE thread_id = %s GROUP BY channel"
     )
-    # Short values are in the checkpoint itself, again in each that has them.
+    # Each checkpoint holds its short values itself.
     inline = all_rows(
         "SELECT short.key, count(DISTINCT checkpoint -> 'channel_versions' ->> short.key),"
         " sum(octet_length(short.value::text))::bigint"
@@ -96,12 +95,9 @@ def _measure(conn: Connection, thread: str) -> dict[str, Any]:
 
 
 def _report(
-    *,
-    checkpoints: tuple[int, int],
-    by_channel: dict[str, dict[str, int]],
-    writes: tuple[int, int],
+    *, checkpoints: tuple[int, int], by_channel: dict[str, dict[str, int]], writes: tuple[int, int]
 ) -> dict[str, Any]:
-    """Numbers and bytes of each kind, as the API shows them."""
+    """Return the counts and bytes of each kind in the form of the API."""
     channel_bytes = sum(each["bytes"] for each in by_channel.values())
     return {
         "total_bytes": checkpoints[1] + channel_bytes + writes[1],
@@ -116,5 +112,5 @@ def _report(
 
 
 def _packed_size(value: Any) -> int:
-    # `tuple`: the snapshot of a delta channel, one of its value.
+    # `tuple` packs the snapshot of a delta channel as a tuple of its value.
     return len(ormsgpack.packb(value, default=tuple, option=ormsgpack.OPT_NON_STR_KEYS))

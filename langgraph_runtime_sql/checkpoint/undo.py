@@ -1,23 +1,21 @@
-"""Undo: what a run wrote onto checkpoints that are not its own, and how to take it back.
+"""Undo: record and revert a run's writes onto the checkpoints of other runs.
 
-A run's first writes (its input to delta channels, the answer to an interrupt, the
-results of tasks that were pending) go onto the checkpoint it started from, which
-stays when the run is rolled back. Left there, they would be taken for the next
-run's, whose own are ignored under the same key.
+A run's first writes (its input to delta channels, the answer to an interrupt, the results of
+pending tasks) go onto the checkpoint it started from, which stays when the run is rolled back.
+Without an undo the next run would use these writes, and ignore its own under the same keys.
 """
 
-import sqlite3
 from collections.abc import Sequence
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 
-from langgraph_runtime_sql.checkpoint.sql import NAMES, run, run_many
+from langgraph_runtime_sql.checkpoint.sql import run, run_many
 from langgraph_runtime_sql.database.connection import Connection
 
 Place = tuple[str, str, str]
 """Thread, namespace and id of a checkpoint."""
 
-# `type` and what follows is the write that was there before; NULL where there was none.
+# The columns from `task_path` on hold the earlier write; `channel` is NULL if there was none.
 TABLE = """
     CREATE TABLE IF NOT EXISTS run_writes (
         run_id TEXT NOT NULL,
@@ -33,14 +31,13 @@ TABLE = """
         PRIMARY KEY (run_id, thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
     )
 """
-"""The table that remembers; `binary` is the database's type for bytes."""
+"""The table of recorded writes; `binary` is the database's type for bytes."""
 
-_INDEX = "CREATE INDEX IF NOT EXISTS ix_run_writes_thread_id ON run_writes (thread_id)"
 _KEY = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
 _COLUMNS = (
     "thread_id, checkpoint_ns, checkpoint_id, task_id, idx, task_path, channel, type, {value}"
 )
-_REMEMBER = f"""
+_RECORD = f"""
     INSERT INTO run_writes (run_id, {_COLUMNS})
     SELECT :run, :thread, :ns, :checkpoint, :task, :idx,
         before.task_path, before.channel, before.type, before.{{value}}
@@ -56,30 +53,28 @@ _REMEMBER = f"""
 _FOREIGN = f"SELECT 1 FROM checkpoints WHERE {_KEY} AND coalesce({{run_id}}, '') <> ?"
 
 
-def ensure_schema(raw: sqlite3.Connection) -> None:
-    """Create the table that remembers."""
-    raw.execute(TABLE.format(binary="BLOB", **NAMES["sqlite"]) + " WITHOUT ROWID")
-    raw.execute(_INDEX)
-
-
-def remember(
+def record(
     conn: Connection, run_id: str, place: Place, channels: Sequence[str], task_id: str
 ) -> None:
-    """Note what the writes that follow will change, if the checkpoint is not the run's own.
+    """Record what the following writes will change, if the checkpoint is another run's.
 
     Args:
-        channels: Of the writes, in their order.
+        conn: The connection.
+        run_id: The writing run.
+        place: The checkpoint.
+        channels: The channels of the writes, in their order.
+        task_id: The writing task.
     """
-    # Where a question costs a wait, what follows has to ask by itself.
+    # On Postgres a query costs a round trip, so `_RECORD` itself checks this.
     if not conn.locks and run(conn, _FOREIGN, (*place, run_id)).fetchone() is None:
         return
-    # As the library does: such writes replace what is there, others leave it.
+    # As in the library: writes to special channels replace earlier ones, others do not.
     replaces = all(channel in WRITES_IDX_MAP for channel in channels)
     thread, ns, checkpoint = place
     mine = {"run": run_id, "thread": thread, "ns": ns, "checkpoint": checkpoint, "task": task_id}
     run_many(
         conn,
-        _REMEMBER,
+        _RECORD,
         [
             {**mine, "idx": WRITES_IDX_MAP.get(channel, index), "replaces": replaces}
             for index, channel in enumerate(channels)
@@ -88,7 +83,7 @@ def remember(
 
 
 def places(conn: Connection, run_id: str) -> list[Place]:
-    """The checkpoints of others that a run wrote onto."""
+    """Return the checkpoints of other runs that a run wrote onto."""
     statement = (
         "SELECT DISTINCT thread_id, checkpoint_ns, checkpoint_id FROM run_writes WHERE run_id = ?"
     )
@@ -96,8 +91,8 @@ def places(conn: Connection, run_id: str) -> list[Place]:
     return found
 
 
-def take_back(conn: Connection, run_id: str, place: Place) -> None:
-    """Make the writes at `place` what they were before the run."""
+def revert(conn: Connection, run_id: str, place: Place) -> None:
+    """Restore the writes at `place` to their state before the run."""
     mine = (run_id, *place)
     run(
         conn,
@@ -115,5 +110,5 @@ def take_back(conn: Connection, run_id: str, place: Place) -> None:
 
 
 def forget_thread(conn: Connection, thread_id: str) -> None:
-    """All checkpoints of the thread are gone."""
+    """Delete the records of a thread whose checkpoints are deleted."""
     run(conn, "DELETE FROM run_writes WHERE thread_id = ?", (thread_id,))

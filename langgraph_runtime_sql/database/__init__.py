@@ -1,6 +1,6 @@
 """The database: connections, transactions, statements and the schema.
 
-The names below are those that `langgraph_api` looks up in `langgraph_runtime.database`.
+`langgraph_api` looks up these names in `langgraph_runtime.database`.
 """
 
 from langgraph_runtime_sql.database.interface import (
@@ -12,11 +12,4 @@ from langgraph_runtime_sql.database.interface import (
     stop_pool,
 )
 
-__all__ = [
-    "connect",
-    "dependency_checks",
-    "healthcheck",
-    "pool_stats",
-    "start_pool",
-    "stop_pool",
-]
+__all__ = ["connect", "dependency_checks", "healthcheck", "pool_stats", "start_pool", "stop_pool"]

@@ -1,4 +1,4 @@
-"""Answer: how a thread that owns a connection tells a coroutine, or a thread, the outcome."""
+"""Answers: a database thread hands the outcome of an operation to a coroutine or a thread."""
 
 import asyncio
 import logging
@@ -15,7 +15,11 @@ Outcome = tuple["Answer[Any]", Any, BaseException | None]
 
 
 class Answer(Generic[T]):
-    """One caller's wait: on an event loop when made there, else on a blocked thread."""
+    """The outcome that one caller waits for.
+
+    Args:
+        loop: The caller's event loop; None for a thread that blocks.
+    """
 
     __slots__ = ("_future", "_loop")
 
@@ -26,13 +30,13 @@ class Answer(Generic[T]):
         )
 
     async def wait(self) -> T:
-        """The result, or the error raised; on the loop that made this answer."""
+        """Return the result or raise the error, on the event loop of the caller."""
         if not isinstance(self._future, asyncio.Future):
             raise TypeError("This answer is for a thread")
         return await self._future
 
     def block(self) -> T:
-        """The same for a thread without a loop."""
+        """Return the result or raise the error, blocking a thread without an event loop."""
         if isinstance(self._future, asyncio.Future):
             raise TypeError("This answer is for an event loop")
         return self._future.result()
@@ -55,7 +59,7 @@ class Answer(Generic[T]):
             if loop is None:
                 _resolve(batch)
                 continue
-            # A caller whose loop is closed has gone: nobody is left to tell.
+            # The caller's loop is closed, so nothing waits for the answer.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(_resolve, batch)
 
@@ -64,16 +68,16 @@ def _resolve(batch: list[Outcome]) -> None:
     for answer, result, error in batch:
         future = answer._future
         if future.done():
-            # Cancelled meanwhile.
+            # The caller has cancelled it.
             continue
-        if error is not None:
-            future.set_exception(error)
-        else:
+        if error is None:
             future.set_result(result)
+        else:
+            future.set_exception(error)
 
 
-def tell_of_commit(callbacks: Iterable[Callable[[], None]]) -> None:
-    """Call what waited for a commit. One that fails must keep neither the others nor the answer."""
+def run_callbacks(callbacks: Iterable[Callable[[], None]]) -> None:
+    """Call the callbacks of a commit. One that fails stops neither the others nor the answer."""
     for callback in callbacks:
         try:
             callback()

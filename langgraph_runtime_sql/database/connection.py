@@ -1,4 +1,4 @@
-"""Connection: what an operation gets to read and write with, inside its transaction."""
+"""Connections: how an operation reads and writes inside its transaction."""
 
 import sqlite3
 import time
@@ -10,68 +10,52 @@ from typing import Any, NamedTuple
 from sqlalchemy.engine import Dialect
 
 from langgraph_runtime_sql.clock import now
-from langgraph_runtime_sql.database.statements import (
-    Params,
-    Row,
-    Statement,
-    compile_statement,
-)
+from langgraph_runtime_sql.database.statements import Params, Row, Statement, compile_statement
 from langgraph_runtime_sql.errors import TooSlow
 
-# SQLite looks at the time after so many instructions, of which a row takes some dozens.
+# SQLite checks the deadline every so many instructions; a row takes some dozens.
 LOOK_EVERY = 10_000
 
 
 class Limit(NamedTuple):
-    """How long a search may take, by `time.monotonic`, and what is raised then."""
+    """The deadline of a search on the clock `time.monotonic`, and the error raised after it."""
 
     deadline: float
     error: TooSlow
 
     @classmethod
     def of(cls, seconds: float, advice: str) -> "Limit":
-        """One of so many seconds from now."""
+        """Return a limit that ends `seconds` from now."""
         return cls(time.monotonic() + seconds, TooSlow(seconds, advice))
 
     def is_over(self) -> bool:
-        """Whether it has been reached."""
+        """Return whether the deadline has passed."""
         return time.monotonic() > self.deadline
 
 
 class Connection:
-    """A driver's connection in an open transaction that somebody else ends.
+    """A driver's connection in an open transaction that its owner ends.
 
     Attributes:
         dialect_name: `sqlite` or `postgresql`.
-        tenant: Whose rows alone this transaction sees, if it is one tenant's. Policies of the
-            database see to that; a statement that says so too lets an index be used.
-        locks: Whether what is read in order to be changed has to be locked, because
-            others write at the same time. SQLite has one writer.
+        tenant: The one tenant whose rows the transaction sees, if there is one. Policies of
+            the database enforce it; a statement that also names it lets an index be used.
+        locks: Whether an operation must lock the rows that it reads in order to change them,
+            because others write at the same time. SQLite has one writer.
     """
 
     __slots__ = (
-        "_committed",
-        "_dialect",
-        "_limit",
-        "_moment",
-        "_raw",
-        "dialect_name",
-        "locks",
-        "tenant",
+        *("_committed", "_dialect", "_last_now", "_limit", "_raw"),
+        *("dialect_name", "locks", "tenant"),
     )
 
     def __init__(
-        self,
-        raw: Any,
-        dialect: Dialect,
-        *,
-        locks: bool = False,
-        tenant: str | None = None,
+        self, raw: Any, dialect: Dialect, *, locks: bool = False, tenant: str | None = None
     ) -> None:
         self._raw = raw
         self.tenant = tenant
         self.locks = locks
-        self._moment: datetime | None = None
+        self._last_now: datetime | None = None
         self._limit: Limit | None = None
         self._dialect = dialect
         self.dialect_name = dialect.name
@@ -79,91 +63,92 @@ class Connection:
 
     @property
     def raw(self) -> Any:
-        """The driver's own connection. Never commit, roll back or close it."""
+        """Return the driver's connection. Never commit, roll back or close it."""
         return self._raw
 
     def now(self) -> datetime:
-        """The time by the clock that all who write to this database share.
+        """Return the time of the clock that all writers of this database share.
 
-        On Postgres that is the server's, as of the first call; each call gives a later one.
-        What is decided by dates (who holds a lease, which run comes first, what is due) must
-        not depend on the clock of the machine that happens to ask.
+        On Postgres that is the server's clock at the first call; each further call returns a later
+        time. Decisions by date (leases, the order of runs, due dates) must not depend on the clock
+        of one machine.
         """
         return now()
 
     def ask_now(self) -> object:
-        """Have the first `now` mean this moment, and cost no wait of its own."""
+        """Send the query for `now` with the next statements, to save a round trip."""
 
     def ask(self, statement: Statement, params: Params | None = None) -> "Asked":
-        """Ask for the rows of `statement`. On Postgres it goes with whatever else is said
-        before the answer is wanted.
+        """Ask for the rows of `statement`.
+
+        On Postgres the statement is sent together with those before the first read of an answer.
         """
         rows = self.fetchall(statement, params)
         return Asked(lambda: rows)
 
     def send(self, statement: Statement, params: Params | None = None) -> None:
-        """`execute`, where nobody asks how many rows it changed; it may go with what comes next."""
+        """Run `statement` without its row count; it may be sent with the next statement."""
         self.execute(statement, params)
 
     def fetchall(self, statement: Statement, params: Params | None = None) -> list[Row]:
-        """Every row of `statement`, as dicts in the types of `tables`."""
+        """Return every row of `statement` as dicts in the types of `schema`."""
         compiled = compile_statement(statement, self._dialect)
         cursor = self.raw.execute(compiled.sql, compiled.bind(params))
         return compiled.rows(cursor.fetchall())
 
     def fetchone(self, statement: Statement, params: Params | None = None) -> Row | None:
-        """The first row of `statement`, or None."""
+        """Return the first row of `statement`, or None."""
         rows = self.fetchall(statement, params)
         return rows[0] if rows else None
 
     def scalar(self, statement: Statement, params: Params | None = None) -> Any:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or None."""
         row = self.fetchone(statement, params)
         return None if row is None else next(iter(row.values()))
 
     def execute(self, statement: Statement, params: Params | None = None) -> int:
-        """Run `statement`; the number of rows it changed."""
+        """Run `statement`; return the number of rows it changed."""
         compiled = compile_statement(statement, self._dialect)
         return int(self.raw.execute(compiled.sql, compiled.bind(params)).rowcount)
 
     def executemany(self, statement: Statement, params: list[Params]) -> None:
-        """Run `statement` once for each of `params`; as `send`."""
+        """Run `statement` once for each of `params`, as `send` does."""
         if not params:
             return
         compiled = compile_statement(statement, self._dialect)
         self.send_text(compiled.sql, [compiled.bind(each) for each in params])
 
     def send_text(self, text: str, params: Iterable[Sequence[Any] | Mapping[str, Any]]) -> None:
-        """Run SQL in the driver's own writing once for each of `params`; as `send`."""
+        """Run the driver's SQL once for each of `params`, as `send` does."""
         with closing(self.raw.cursor()) as cursor:
             cursor.executemany(text, params)
 
     @contextmanager
     def rolled_back(self) -> Iterator[None]:
-        """Roll back to the savepoint before the block at its end, and forget its `after_commit`.
+        """Roll back what the block did, and drop its `after_commit` callbacks.
 
-        An exception from the block is raised on, and rolls back the whole operation.
+        An exception from the block is raised, and rolls back the whole operation.
         """
-        noted = len(self._committed)
+        callbacks = len(self._committed)
         self._do("SAVEPOINT rolled_back")
         yield
         self._do("ROLLBACK TO rolled_back")
         self._do("RELEASE rolled_back")
-        del self._committed[noted:]
+        del self._committed[callbacks:]
 
     def _do(self, command: str) -> None:
         self.raw.execute(command)
 
     @contextmanager
     def limited(self, seconds: float, advice: str) -> Iterator[None]:
-        """What is in here may take so long: statements are cut off then, and `look_at_time` raises.
+        """Interrupt the block's statements after `seconds`; `check_deadline` raises from then on.
 
         Args:
-            seconds: How long.
-            advice: A sentence for whoever wanted it, what to ask for instead.
+            seconds: The time limit.
+            advice: A sentence for the client: what to ask for instead.
 
         Raises:
-            TooSlow: it was cut off.
+            TooSlow: the limit was reached.
         """
         self._limit = limit = Limit.of(seconds, advice)
         self.raw.set_progress_handler(limit.is_over, LOOK_EVERY)
@@ -177,26 +162,26 @@ class Connection:
             self.raw.set_progress_handler(None, 0)
             self._limit = None
 
-    def look_at_time(self) -> None:
-        """For what does much between two statements: whether there is time for it.
+    def check_deadline(self) -> None:
+        """Check the time limit; code that works long between two statements calls this.
 
         Raises:
-            TooSlow: there was a limit, and it is over.
+            TooSlow: the limit was reached.
         """
         if self._limit is not None and self._limit.is_over():
             raise self._limit.error
 
     def after_commit(self, fn: Callable[[], None]) -> None:
-        """Call `fn`, which must not fail or wait, once this transaction is committed."""
+        """Call `fn` after the commit. It must not fail or block."""
         self._committed.append(fn)
 
     def committed(self) -> list[Callable[[], None]]:
-        """What to call after the commit; for the owner of the transaction."""
+        """Return the callbacks to run after the commit; for the transaction's owner."""
         return self._committed
 
 
 class Asked:
-    """Rows that were asked for."""
+    """Rows that a connection was asked for."""
 
     __slots__ = ("_rows",)
 
@@ -204,10 +189,10 @@ class Asked:
         self._rows = rows
 
     def all(self) -> list[Row]:
-        """All of them."""
+        """Return all rows."""
         return self._rows()
 
     def one(self) -> Row | None:
-        """The first, or None."""
+        """Return the first row, or None."""
         rows = self._rows()
         return rows[0] if rows else None

@@ -1,4 +1,4 @@
-"""Database: the one object that owns connections, transactions and health."""
+"""The database: one object owns connections, transactions and health checks."""
 
 import asyncio
 import sqlite3
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from langgraph_runtime_sql.database.postgres.ownership import PostgresOwnership
 
 T = TypeVar("T")
+Submit = Callable[..., None]
 
-# A search of an index takes milliseconds; one that does not end keeps others waiting.
+# A search by an index takes milliseconds. The limit stops one that scans everything.
 SEARCH_SECONDS = 15.0
 _PING = Prepared(select(literal(1).label("one")))
 
@@ -30,19 +31,18 @@ _PING = Prepared(select(literal(1).label("one")))
 class Database:
     """Runs operations, each a plain function of one connection, each in one transaction.
 
-    What lies above this package is handed in; `migrations.open_database` does so.
+    The layers above pass in their parts; `migrations.open_database` does so.
 
     Args:
         url: `sqlite:///relative.db`, `sqlite:////absolute.db` or
             `postgresql://user:password@host:port/database`.
         upgrade: Brings the schema up to date through an engine, on the calling thread.
-        register_functions: Gives a connection to SQLite the SQL functions of statements.
-        visibility: Which rows the caller's transactions see, asked where the caller is.
-        power_loss: Wait for the disk at each commit. Without it an acknowledged
-            write survives the death of the process, not of the machine. Postgres
-            decides this for itself.
+        register_functions: Registers the SQL functions of statements on a SQLite connection.
+        visibility: Returns which rows the transaction may see; called by the caller's task.
+        power_loss: Wait for the disk at each commit. Without it an acknowledged write
+            survives the death of the process, but not of the machine. SQLite only.
         exclusive: Refuse to start while another process owns the database.
-        shared: But not while those own it that share it, too. Postgres only.
+        shared: Allow owners that share it, too. Postgres only.
         connect: Opens the driver's connection; tests inject faults here.
     """
 
@@ -65,37 +65,30 @@ class Database:
         self._engine: SqliteEngine | PostgresEngine
         self._ownership: Ownership | PostgresOwnership | None = None
         if is_postgres(url):
-            # Here, because whoever serves a file need not wait for the driver.
-            from langgraph_runtime_sql.database.postgres import (
-                engine as postgres,
-            )
-            from langgraph_runtime_sql.database.postgres import (
-                ownership as postgres_ownership,
-            )
+            # A server on SQLite does not import the driver.
+            from langgraph_runtime_sql.database.postgres import engine, ownership
 
-            self._engine = engine = postgres.PostgresEngine(
+            self._engine = postgres = engine.PostgresEngine(
                 url, visibility=visibility, connect=connect
             )
             if exclusive:
-                self._ownership = postgres_ownership.PostgresOwnership(engine, shared=shared)
+                self._ownership = ownership.PostgresOwnership(postgres, shared=shared)
         else:
             self._path = path = database_path(url)
+            functions = register_functions
             self._engine = SqliteEngine(
-                path,
-                register_functions=register_functions,
-                power_loss=power_loss,
-                connect=connect,
+                path, register_functions=functions, power_loss=power_loss, connect=connect
             )
             self._ownership = Ownership(path) if exclusive else None
         self.dialect_name: str = self._engine.dialect.name
 
     @property
     def alone(self) -> bool:
-        """Whether no other process works with this database."""
+        """Return whether no other process works with this database."""
         return self._ownership is not None and not self._shared
 
     async def start(self) -> None:
-        """Take the database, bring its schema up to date and open the threads.
+        """Own the database, bring its schema up to date and start the threads.
 
         Raises:
             DatabaseInUse: another process owns it.
@@ -111,12 +104,7 @@ class Database:
         self._engine.start()
 
     def migrate(self) -> None:
-        """Take the database and bring its schema up to date, on the calling thread.
-
-        Raises:
-            DatabaseInUse, DatabaseTooNew, DatabaseIncomplete, DatabaseOverloaded, CannotOpen: as
-                `start`.
-        """
+        """Own the database and bring its schema up to date. Blocks; raises as `start` does."""
         if self._ownership is not None:
             self._ownership.take()
         elif self._path is not None:
@@ -140,81 +128,82 @@ class Database:
             check_complete(self.url)
 
     async def stop(self) -> None:
-        """Finish what was accepted and close. Repeatable; later use raises DatabaseClosed."""
+        """Finish accepted operations and close. Repeatable; later use raises DatabaseClosed."""
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
-        """`stop` on the calling thread."""
+        """Stop as `stop` does, blocking the calling thread."""
         self._engine.stop()
         if self._ownership is not None:
             self._ownership.release()
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
-        """`fn(conn)` in one snapshot, on a thread that owns a connection."""
-        answer: Answer[T] = Answer(asyncio.get_running_loop())
-        self._engine.submit_read(fn, answer)
-        return await answer.wait()
+        """Run `fn(conn)` in one snapshot, on a thread that owns a connection."""
+        return await _outcome(self._engine.submit_read, fn)
 
     async def search(self, fn: Callable[[Connection], T], advice: str) -> T:
-        """`read` for what may have to look at everything: a few at a time, beside all other reads.
+        """Run a read that may examine many rows. Few run at a time, beside all other reads.
 
         Args:
             fn: The operation.
-            advice: A sentence for whoever asks for too much.
+            advice: A sentence for the client: what to ask for instead.
 
         Raises:
-            TooSlow: it took longer than `SEARCH_SECONDS`, and was cut off.
+            TooSlow: it took longer than `SEARCH_SECONDS`.
         """
-        answer: Answer[T] = Answer(asyncio.get_running_loop())
-        self._engine.submit_search(_limited(fn, advice), answer)
-        return await answer.wait()
+        return await _outcome(self._engine.submit_read, _limited(fn, advice), is_search=True)
 
     async def write(self, fn: Callable[[Connection], T], *, urgent: bool = False) -> T:
-        """`fn(conn)` in one transaction; returns once it is committed.
+        """Run `fn(conn)` in one transaction; return once it is committed.
 
-        Whatever `fn` raises undoes it and is raised here.
+        An exception of `fn` rolls it back and is raised here.
 
         Args:
             fn: The operation.
-            urgent: Do not wait for other writes, which may all be waiting for a lock. For what
-                has to be done in time, and waits for no lock of theirs itself.
+            urgent: Do not wait for other writes, which may all wait for a lock. For operations
+                with a deadline that wait for no such lock themselves.
         """
-        answer: Answer[T] = Answer(asyncio.get_running_loop())
-        self._engine.submit_write(fn, answer, urgent=urgent)
-        return await answer.wait()
+        return await _outcome(self._engine.submit_write, fn, urgent=urgent)
 
     def read_sync(self, fn: Callable[[Connection], T]) -> T:
-        """`read` for a thread without an event loop: it blocks."""
-        answer: Answer[T] = Answer(None)
-        self._engine.submit_read(fn, answer)
-        return answer.block()
+        """Run a `read`, blocking a thread without an event loop."""
+        return _blocking_outcome(self._engine.submit_read, fn)
 
     def search_sync(self, fn: Callable[[Connection], T], advice: str) -> T:
-        """`search` for a thread without an event loop: it blocks."""
-        answer: Answer[T] = Answer(None)
-        self._engine.submit_search(_limited(fn, advice), answer)
-        return answer.block()
+        """Run a `search`, blocking a thread without an event loop."""
+        submit = self._engine.submit_read
+        return _blocking_outcome(submit, _limited(fn, advice), is_search=True)
 
     def write_sync(self, fn: Callable[[Connection], T]) -> T:
-        """`write` for a thread without an event loop: it blocks."""
-        answer: Answer[T] = Answer(None)
-        self._engine.submit_write(fn, answer)
-        return answer.block()
+        """Run a `write`, blocking a thread without an event loop."""
+        return _blocking_outcome(self._engine.submit_write, fn)
 
     async def identity(self) -> str:
-        """A short name of a Postgres database, the same whatever URL a process came by."""
-        from langgraph_runtime_sql.database.postgres import engine as postgres
+        """Return a short name of a Postgres database that does not depend on its URL."""
+        from langgraph_runtime_sql.database.postgres.engine import identity
 
-        return await self.read(postgres.identity)
+        return await self.read(identity)
 
-    async def settled(self) -> None:
-        """Wait until every write that was accepted so far has ended, whoever still waits for it."""
-        await self._engine.settled()
+    async def wait_for_writes(self) -> None:
+        """Wait until every accepted write has ended, also those without a waiting caller."""
+        await self._engine.wait_for_writes()
 
     async def check(self) -> None:
         """Raise unless the database answers a read and a write."""
         await self.read(lambda conn: conn.scalar(_PING))
         await self.write(lambda conn: conn.scalar(_PING))
+
+
+async def _outcome(submit: Submit, fn: Callable[[Connection], T], **options: bool) -> T:
+    answer: Answer[T] = Answer(asyncio.get_running_loop())
+    submit(fn, answer, **options)
+    return await answer.wait()
+
+
+def _blocking_outcome(submit: Submit, fn: Callable[[Connection], T], **options: bool) -> T:
+    answer: Answer[T] = Answer(None)
+    submit(fn, answer, **options)
+    return answer.block()
 
 
 def _limited(fn: Callable[[Connection], T], advice: str) -> Callable[[Connection], T]:

@@ -1,4 +1,4 @@
-"""Interface: what `langgraph_api` looks up in `langgraph_runtime.database`."""
+"""The functions that `langgraph_api` looks up in `langgraph_runtime.database`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,10 +9,10 @@ from langgraph_runtime_sql import runtime
 
 
 class Handle:
-    """What `connect()` yields. Operations own their transactions, so it holds no connection.
+    """The value of `connect()`. It holds no connection: operations own their transactions.
 
-    The API creates a batch of runs in one task each, which wait for each other. Where one
-    fails, the others would wait for ever, so they share the fate of their handle.
+    The API creates the runs of a batch in one task each, and these tasks wait for each other. If
+    one fails, the handle cancels the others, which would otherwise wait forever.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Handle:
         """Cancel the current task when this handle's block fails.
 
         Raises:
-            asyncio.CancelledError: it has failed already.
+            asyncio.CancelledError: the block has failed already.
         """
         if self._failed:
             raise asyncio.CancelledError("Another operation on the same connection has failed")
@@ -31,7 +31,7 @@ class Handle:
             self._tasks.add(task)
 
     def fail(self) -> None:
-        """The block has failed: cancel the other tasks that are still at it."""
+        """Cancel the other enlisted tasks, because the block has failed."""
         self._failed = True
         for task in self._tasks - {asyncio.current_task()}:
             task.cancel("Another operation on the same connection has failed")
@@ -39,7 +39,7 @@ class Handle:
 
 @asynccontextmanager
 async def connect(*, supports_core_api: bool = False) -> AsyncIterator[Handle]:
-    """The interface's connection: each operation commits before it returns."""
+    """Yield the interface's connection. Each operation commits before it returns."""
     handle = Handle()
     try:
         yield handle
@@ -49,7 +49,7 @@ async def connect(*, supports_core_api: bool = False) -> AsyncIterator[Handle]:
 
 
 async def start_pool() -> None:
-    """Make sure that the database is open. The lifespan opens it.
+    """Check that the lifespan has opened the database.
 
     Raises:
         NotStarted: outside the lifespan.
@@ -58,20 +58,20 @@ async def start_pool() -> None:
 
 
 async def stop_pool() -> None:
-    """Nothing: the lifespan closes the database."""
+    """Do nothing: the lifespan closes the database."""
 
 
 async def healthcheck(*, check_db: bool = True) -> None:
-    """Raise unless the database is well."""
+    """Raise unless the database answers."""
     if check_db:
         await runtime.current().database.check()
 
 
 def dependency_checks() -> dict[str, Callable[[], Awaitable[None]]]:
-    """What `/ok?check_db=1` asks, by name."""
+    """Return the checks of `/ok?check_db=1` by name."""
     return {"database": runtime.current().database.check}
 
 
 def pool_stats(*args: Any, **kwargs: Any) -> dict[str, Any]:
-    """Pool figures of a client-server database; SQLite has none."""
+    """Return no figures: `langgraph_api` asks for those of its own Postgres pool."""
     return {}

@@ -1,7 +1,6 @@
-"""The schema, once, for both databases.
+"""The schema of both databases.
 
-Checkpoints and store items are not here: their tables belong to
-langgraph's own savers and stores, which create and migrate them.
+The tables of checkpoints and store items are langgraph's: its savers and stores create them.
 """
 
 import uuid
@@ -36,7 +35,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Id(TypeDecorator[uuid.UUID]):
-    """A UUID. SQLite: 36 characters, so that a person can read the file."""
+    """A UUID. In SQLite 36 characters, so that people can read the file."""
 
     impl = Text
     cache_ok = True
@@ -61,8 +60,8 @@ def _as_uuid(value: Any) -> uuid.UUID:
     return value if isinstance(value, uuid.UUID) else uuid.UUID(value)
 
 
-class Moment(TypeDecorator[datetime]):
-    """An aware datetime. SQLite: microseconds since 1970, so that it sorts and compares."""
+class Timestamp(TypeDecorator[datetime]):
+    """An aware datetime. In SQLite microseconds since 1970, which sort by time."""
 
     impl = BigInteger
     cache_ok = True
@@ -105,8 +104,8 @@ class Json(TypeDecorator[Any]):
         return lambda value: None if value is None else json_codec.loads(value)
 
 
-# Indexes of some rows name their condition for SQLite, and Postgres takes it from there: naming it
-# for Postgres, too, would load its dialect in every process.
+# A partial index states its condition for SQLite only, and Postgres takes it from there. A
+# condition for Postgres would import its dialect in every process.
 metadata = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -132,9 +131,9 @@ assistants = Table(
     _document("context"),
     _document("metadata"),
     Column("version", Integer, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
-    # Whose it is; NULL: nobody's, which is the system's. See `tenants`.
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    # NULL is the system's, which belongs to no tenant. See `tenants`.
     Column("tenant", Text),
     Index(None, "graph_id"),
     Index(None, "created_at"),
@@ -156,7 +155,7 @@ assistant_versions = Table(
     _document("config"),
     _document("context"),
     _document("metadata"),
-    Column("created_at", Moment, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
     Column("tenant", Text),
 )
 
@@ -164,67 +163,57 @@ threads = Table(
     "threads",
     metadata,
     Column("thread_id", Id, primary_key=True),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
-    Column("state_updated_at", Moment, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    Column("state_updated_at", Timestamp, nullable=False),
     _document("metadata"),
     _document("config"),
     Column("status", Text, nullable=False),
-    # Its status once no run of it is in flight: what the last one that ended left.
+    # The status that the last ended run left, for when no run is in flight.
     Column("resting_status", Text, nullable=False, server_default=ThreadStatus.IDLE.value),
     Column("values", Json),
     Column("interrupts", Json, nullable=False),
     Column("error", Json),
-    # Time to live: the strategy and minutes asked for, and the date they give.
+    # Time to live: the requested strategy and minutes, and the resulting date.
     Column("ttl_strategy", Text),
     Column("ttl_minutes", Float),
-    Column("expires_at", Moment),
+    Column("expires_at", Timestamp),
     Column("tenant", Text),
     Index(None, "updated_at"),
     Index(None, "created_at"),
     Index(None, "state_updated_at"),
     Index(None, "status", "updated_at"),
-    Index(
-        "ix_threads_expires_at",
-        "expires_at",
-        sqlite_where=text("expires_at IS NOT NULL"),
-    ),
+    Index("ix_threads_expires_at", "expires_at", sqlite_where=text("expires_at IS NOT NULL")),
 )
 
-# Long enough that a thread in use seldom enters another one, which writes its labels again; short
-# enough that few threads share the one at the end of a page, all of which are looked at.
+# Long, so that a thread in use seldom enters a new period, which rewrites its labels.
+# Short, so that few threads share a page's last period, all of which a search examines.
 PERIOD_SECONDS = 600
 
-# The scalar top-level entries of each thread's metadata, so that a search by
-# them is an index look-up on any key, whatever keys a host invents.
+# The scalar top-level entries of each thread's metadata: an index finds a thread by any key.
 thread_labels = Table(
     "thread_labels",
     metadata,
-    Column(
-        "thread_id",
-        Id,
-        ForeignKey("threads.thread_id", ondelete="CASCADE"),
-        primary_key=True,
-    ),
+    Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE"), primary_key=True),
     Column("key", Text, primary_key=True),
     Column("value", Text, nullable=False),
-    # When the thread was last updated, in whole periods since 1970. A trigger keeps it so.
+    # The period of the thread's last update, in whole periods since 1970. A trigger updates it.
     Column("period", BigInteger, nullable=False),
     Column("tenant", Text),
-    # With the tenant, whom policies ask for, so that the table need not be looked at.
+    # The tenant is included because policies check it: searches then read only the index.
     Index(None, "key", "value", "period", "thread_id", "tenant"),
     sqlite_with_rowid=False,
 )
 
-# Statements name these two statuses so, not by a parameter: SQLite would plan them anew at
-# each call, to see whether an index on some of the runs applies to its value.
+# Literals, not parameters: SQLite would plan a statement anew at each call, to check whether a
+# partial index applies to the parameter's value.
 PENDING_LITERAL = literal_column(f"'{RunStatus.PENDING}'", Text)
 RUNNING_LITERAL = literal_column(f"'{RunStatus.RUNNING}'", Text)
 _IS_PENDING = f"status = '{RunStatus.PENDING}'"
 _IS_RUNNING = f"status = '{RunStatus.RUNNING}'"
 
-# Nobody's runs are one tenant's, too. Not `coalesce`, which Postgres does not trust to tell
-# nothing: under policies it would not look for it in an index.
+# Runs without a tenant count as one tenant's. `coalesce` would not do: to Postgres it is not
+# leakproof, so under policies it would not use an index on it.
 TENANT = "(CASE WHEN tenant IS NULL THEN '' ELSE tenant END)"
 
 runs = Table(
@@ -237,18 +226,18 @@ runs = Table(
     Column("run_id", Id, nullable=False, unique=True),
     Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE"), nullable=False),
     Column("assistant_id", Id, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
     Column("status", Text, nullable=False),
     _document("metadata"),
     _document("kwargs"),
     Column("multitask_strategy", Text, nullable=False),
     Column("langsmith_session_name", Text),
-    # The claim: how often the run was started, by which process, until when.
+    # The claim: the number of starts, the claiming process, and the end of its lease.
     Column("attempt", Integer, nullable=False, server_default="0"),
     Column("claimed_by", Text),
-    Column("lease_until", Moment),
-    # A cancellation that was acknowledged outlives the process that heard it.
+    Column("lease_until", Timestamp),
+    # An acknowledged cancellation is stored, so that it survives the process that received it.
     Column("cancel_action", Text),
     Column("cancel_reason", Text),
     Column("tenant", Text),
@@ -258,18 +247,14 @@ runs = Table(
         "ix_runs_pending",
         "created_at",
         "seq",
-        # Lets a claim pass over the runs of blocked threads without reading them.
+        # Included so that a claim skips the runs of blocked threads without reading them.
         "thread_id",
         sqlite_where=text(_IS_PENDING),
     ),
     Index(
-        "ix_runs_pending_thread",
-        "thread_id",
-        "created_at",
-        "seq",
-        sqlite_where=text(_IS_PENDING),
+        "ix_runs_pending_thread", "thread_id", "created_at", "seq", sqlite_where=text(_IS_PENDING)
     ),
-    # Where tenants take turns: who waits, for which run, and who has how many in flight.
+    # For turns between tenants: the pending runs of each, and the number in flight.
     Index(
         "ix_runs_pending_tenant",
         text(TENANT),
@@ -278,18 +263,9 @@ runs = Table(
         "thread_id",
         sqlite_where=text(_IS_PENDING),
     ),
-    Index(
-        "ix_runs_running_tenant",
-        text(TENANT),
-        sqlite_where=text(_IS_RUNNING),
-    ),
-    # The invariant of the queue: a thread has at most one running run.
-    Index(
-        "uq_runs_running_thread",
-        "thread_id",
-        unique=True,
-        sqlite_where=text(_IS_RUNNING),
-    ),
+    Index("ix_runs_running_tenant", text(TENANT), sqlite_where=text(_IS_RUNNING)),
+    # The queue's invariant: a thread has at most one running run.
+    Index("uq_runs_running_thread", "thread_id", unique=True, sqlite_where=text(_IS_RUNNING)),
 )
 
 crons = Table(
@@ -299,30 +275,27 @@ crons = Table(
     Column("assistant_id", Id, nullable=False),
     Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE")),
     Column("user_id", Text),
-    # Who created it, as authentication knew them: its runs are theirs. Never shown.
+    # The creator's user object; the cron's runs act as this user. The API never returns it.
     Column("creator", Json),
     Column("on_run_completed", Text),
     Column("schedule", Text, nullable=False),
     Column("timezone", Text),
-    Column("end_time", Moment),
+    Column("end_time", Timestamp),
     Column("enabled", Boolean, nullable=False),
-    Column("next_run_date", Moment, nullable=False),
-    # While a scheduler is firing this cron, others leave it alone until then.
-    Column("claimed_until", Moment),
+    Column("next_run_date", Timestamp, nullable=False),
+    # Until this date other schedulers skip the cron, because one is firing it.
+    Column("claimed_until", Timestamp),
     _document("payload"),
     _document("metadata"),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
     Column("tenant", Text),
     Index(None, "next_run_date"),
     Index(None, "assistant_id"),
     Index(None, "thread_id"),
 )
 
-# What is true of the whole database, by name; see `tenants`.
+# Facts about the whole database, by name; see `tenants`.
 database_settings = Table(
-    "facts",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("value", Text),
+    "facts", metadata, Column("name", Text, primary_key=True), Column("value", Text)
 )

@@ -1,7 +1,7 @@
-"""Shared lock: held by commands that write beside a server, and refused during a move.
+"""Shared lock: commands that write beside a server hold it, and a move refuses them.
 
-A move reads its source as it was at one moment, and compares its target with that: what
-somebody else writes meanwhile would be left behind in the one, and be too much in the other.
+A move reads its source in one snapshot and compares the target with it. Rows that another command
+writes meanwhile would be lost from the one, or surplus in the other.
 """
 
 import fcntl
@@ -11,31 +11,31 @@ from contextlib import closing, contextmanager, suppress
 
 from langgraph_runtime_sql.database.sqlite.ownership import open_beside
 from langgraph_runtime_sql.database.url import database_path, is_postgres, shown
-from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
+from langgraph_runtime_sql.errors import DatabaseInUse
 
-# Any number, as long as it stays the same: locks are the database's own.
+# Any constant number: advisory locks are local to a database.
 _KEY = 7_214_880_117
 
 
 @contextmanager
 def shared_lock(url: str) -> Iterator[None]:
-    """Write beside a server, if one runs, and beside others that hold it, until the end of the block.
+    """Allow the block to write beside a server and other holders of this lock.
 
     Args:
         url: As in `Database`.
 
     Raises:
-        DatabaseInUse: it is being moved, or something is moved into it.
-        DatabaseIncomplete: a move into it was not finished.
+        DatabaseInUse: a move reads from or writes to the database.
+        DatabaseIncomplete: a move into the database was not finished.
         DatabaseOverloaded: the server cannot be reached.
         BadDatabaseUrl: the URL names no database.
-        CannotOpen: nothing can be written beside the file.
+        CannotOpen: no file can be written beside the database.
     """
     with _lock(url, shared=True) as held:
         if not held:
             raise DatabaseInUse(
-                f"{shown(url)} is in use by a move of everything from a file to Postgres: do this "
-                "again once it has ended, on the database that is served from then on."
+                f"{shown(url)} is in use by a move to Postgres. Repeat this command after the move, "
+                "on the database that is served then."
             )
         if is_postgres(url):
             from langgraph_runtime_sql.database.postgres.ownership import check_complete
@@ -46,10 +46,10 @@ def shared_lock(url: str) -> Iterator[None]:
 
 @contextmanager
 def exclusive_lock(url: str) -> Iterator[None]:
-    """Keep out all that `shared_lock` lets in until the end of the block.
+    """Keep out all holders of `shared_lock` for the duration of the block.
 
     Raises:
-        DatabaseInUse: there is one.
+        DatabaseInUse: a command holds the shared lock.
         DatabaseOverloaded: the server cannot be reached.
     """
     with _lock(url, shared=False) as held:
@@ -62,14 +62,14 @@ def exclusive_lock(url: str) -> Iterator[None]:
 
 @contextmanager
 def _lock(url: str, *, shared: bool) -> Iterator[bool]:
-    """Whether the lock could be taken, which ends with the block, or with the process."""
+    """Yield whether the lock was taken. It ends with the block, or with the process."""
     with _in_postgres(url, shared) if is_postgres(url) else _beside(url, shared) as held:
         yield held
 
 
 @contextmanager
 def _beside(url: str, shared: bool) -> Iterator[bool]:
-    # For reading only, so that whoever may write to the database, but has not made this, can.
+    # Read-only access suffices for a lock, also on a file that another user created.
     file = open_beside(database_path(url), ".guests", os.O_RDONLY, 0o644)
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -86,18 +86,13 @@ def _beside(url: str, shared: bool) -> Iterator[bool]:
 def _in_postgres(url: str, shared: bool) -> Iterator[bool]:
     import psycopg
 
-    from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
+    from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, try_lock
 
-    try:
-        raw = PostgresEngine(url).open()
-    except psycopg.OperationalError as error:
-        raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
-    with closing(raw):
-        function = "pg_try_advisory_lock_shared" if shared else "pg_try_advisory_lock"
-        row = raw.execute(f"SELECT {function}(%s)", (_KEY,)).fetchone()
+    with closing(PostgresEngine(url).reach()) as raw:
+        held = try_lock(raw, _KEY, shared=shared)
         try:
-            yield bool(row and row[0])
+            yield held
         finally:
-            # That the connection was closed the server notices some time later.
+            # The server notices a closed connection some time later.
             with suppress(psycopg.Error):
                 raw.execute("SELECT pg_advisory_unlock_all()")

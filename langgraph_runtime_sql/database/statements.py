@@ -1,9 +1,7 @@
 """Statements: SQLAlchemy Core compiled once, executed on the driver directly.
 
-SQLAlchemy writes the SQL for each dialect; its execution layer is left out
-because it costs several times what the statement itself does. What remains of
-it here is the part that matters: parameters and results go through the types
-declared in `tables`.
+SQLAlchemy writes the SQL for each dialect. Its execution layer costs several times the statement
+itself and is left out. Parameters and results still pass through the types in `schema`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,12 +17,12 @@ Processor = Callable[[Any], Any]
 Params = Mapping[str, Any]
 Row = dict[str, Any]
 
-# What Postgres's driver says of a column where it matters to a type: that floats are floats.
+# Postgres's type code of a float: SQLAlchemy's result processors ask for a type code.
 FLOAT = 701
 
 
 class Compiled:
-    """One statement for one dialect: its text, and how values go in and out."""
+    """One statement for one dialect: its SQL, and the conversion of parameters and results."""
 
     __slots__ = ("columns", "command", "defaults", "into", "order", "sql")
 
@@ -34,12 +32,12 @@ class Compiled:
         )
         self.sql = str(compiled)
         self.command = self.sql.encode()
-        # Where the dialect numbers parameters.
+        # The names of parameters in a dialect that numbers them.
         self.order: tuple[str, ...] = tuple(compiled.positiontup or ())
         self.defaults: dict[str, Any] = dict(compiled.params)
         self.into: list[tuple[str, Processor]] = []
         for name in self.defaults:
-            # An IN list is expanded: `ids` becomes `ids_1`, `ids_2`, all of its type.
+            # An IN list is expanded: `ids` becomes `ids_1`, `ids_2`, all of the type of `ids`.
             bind = compiled.binds.get(name)
             if bind is None:
                 bind = compiled.binds[name.rpartition("_")[0]]
@@ -52,19 +50,19 @@ class Compiled:
         ]
 
     def bind(self, params: Params | None) -> dict[str, Any]:
-        """The driver's parameters for `params`, over the statement's own literals."""
+        """Return the driver's parameters: `params` over the statement's own literals."""
         values = {**self.defaults, **params} if params else dict(self.defaults)
         for name, processor in self.into:
             values[name] = processor(values[name])
         return values
 
     def bind_in_order(self, params: Params | None) -> list[Any]:
-        """The same for a dialect that numbers them."""
+        """Return the driver's parameters for a dialect that numbers them."""
         values = self.bind(params)
         return [values[name] for name in self.order]
 
     def rows(self, fetched: Iterable[tuple[Any, ...]]) -> list[Row]:
-        """Driver tuples as dicts in the types of `tables`."""
+        """Return the driver's tuples as dicts in the types of `schema`."""
         columns = self.columns
         return [
             {
@@ -76,10 +74,11 @@ class Compiled:
 
 
 class Prepared:
-    """A statement that is written once and compiled once for each dialect.
+    """A statement that is compiled once for each dialect.
 
     Args:
-        statement: It, or what writes it, where that takes long and not every start needs it.
+        statement: The statement, or a function that builds it at the first use, for a start
+            that does not need it.
     """
 
     __slots__ = ("_compiled", "_statement")
@@ -101,14 +100,14 @@ Statement = Prepared | ClauseElement
 
 
 def compile_statement(statement: Statement, dialect: Dialect) -> Compiled:
-    """`statement` for `dialect`; only `Prepared` ones are remembered."""
+    """Compile `statement` for `dialect`; only `Prepared` ones are cached."""
     if isinstance(statement, Prepared):
         return statement.compiled(dialect)
     return Compiled(statement, dialect)
 
 
 class InsertNew(Insert):
-    """An insertion that changes nothing where the key is taken, by a row that may be hidden."""
+    """An INSERT that does nothing where the key exists, even in a row that policies hide."""
 
     inherit_cache = True
 

@@ -1,4 +1,4 @@
-"""Database URLs: what they may name."""
+"""Database URLs."""
 
 from pathlib import Path
 
@@ -9,35 +9,35 @@ from langgraph_runtime_sql.errors import BadDatabaseUrl
 
 
 def is_postgres(url: str) -> bool:
-    """Whether a URL names a Postgres database, with whichever driver."""
+    """Return whether a URL names a Postgres database, with any driver."""
     return url.partition("://")[0].partition("+")[0] in ("postgresql", "postgres")
 
 
 def postgres_dsn(url: str) -> str:
-    """The URL as Postgres's own clients take it.
+    """Return the URL in the form that Postgres's own clients accept.
 
     Raises:
-        BadDatabaseUrl: not a URL.
+        BadDatabaseUrl: `url` is not a URL.
     """
     _parse(url)
     return f"postgresql://{url.partition('://')[2]}"
 
 
 def shown(url: str) -> str:
-    """The URL as people may see it: without its password.
+    """Return the URL for messages and logs: without its password.
 
     Raises:
-        BadDatabaseUrl: not a URL.
+        BadDatabaseUrl: `url` is not a URL.
     """
     return _parse(url).render_as_string(hide_password=True) if is_postgres(url) else url
 
 
 def database_path(url: str) -> Path:
-    """The file that an SQLite URL names.
+    """Return the file that an SQLite URL names.
 
     Raises:
-        BadDatabaseUrl: not a URL, another database, or SQLite in memory (which
-            could not keep a write).
+        BadDatabaseUrl: `url` is not a URL, names another database, or SQLite in memory, which
+            loses every write.
     """
     parsed = _parse(url)
     if parsed.get_backend_name() != "sqlite":
@@ -57,7 +57,7 @@ def _parse(url: str) -> URL:
     try:
         return make_url(url)
     except (ArgumentError, ValueError) as error:
-        # Never with the URL itself where it may hold a password.
+        # The message leaves out a URL that may hold a password.
         shown = repr(url) if "@" not in url else "The database URL"
         raise BadDatabaseUrl(
             f"{shown} is not a database URL; use sqlite:///path/to/file.db "

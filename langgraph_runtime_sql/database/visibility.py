@@ -1,16 +1,16 @@
-"""Visibility: which rows a transaction sees, as the database is told of it."""
+"""Visibility: the rows that a transaction may see."""
 
 from collections.abc import Mapping
 from typing import Protocol
 
 
 class Visibility(Protocol):
-    """What `tenancy.scope` decides for a caller. Only Postgres enforces it."""
+    """A caller's scope, as `tenancy.scope` decides it. Only Postgres enforces it."""
 
     @property
     def tenant(self) -> str | None:
-        """The one tenant whose rows are asked for; None where it is not one tenant's."""
+        """The one tenant whose rows are visible; None if there is not exactly one."""
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The settings that the policies of the database compare with, by name."""
+        """The settings that the database's policies compare with, by name."""

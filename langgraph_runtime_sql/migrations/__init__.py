@@ -1,4 +1,4 @@
-"""Migrations: Alembic scripts that bring a database to the schema in `tables`."""
+"""Migrations: Alembic scripts that bring a database to the schema in `database.schema`."""
 
 import sqlite3
 from contextlib import closing
@@ -22,6 +22,7 @@ from langgraph_runtime_sql.tenancy import scope
 if TYPE_CHECKING:
     from alembic.config import Config
     from alembic.script import Script
+    from sqlalchemy import Connection as SqlConnection
     from sqlalchemy import Engine
 
     from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
@@ -33,12 +34,12 @@ _FOLDER = Path(__file__).parent
 def open_database(
     url: str, *, tenant_key: str | None = None, store: SqlStore | None = None, **options: Any
 ) -> Database:
-    """A database with everything that it is handed. The caller starts and stops it.
+    """Return a database with all its parts. The caller starts and stops it.
 
     Args:
         url: As in `Database`.
         tenant_key: As in `Options`. Without it every transaction sees all rows.
-        store: Whose tables it has. By default those of a store without vector search.
+        store: The store whose tables it has; by default one without vector search.
         options: The other arguments of `Database`.
     """
     return Database(
@@ -51,7 +52,7 @@ def open_database(
 
 
 def migrate(url: str, store: SqlStore | None = None) -> None:
-    """Bring the schema of `url` up to date, without starting anything.
+    """Bring the schema of `url` up to date without starting anything.
 
     Postgres may be served meanwhile, a file may not.
 
@@ -66,16 +67,16 @@ def migrate(url: str, store: SqlStore | None = None) -> None:
 
 
 def upgrade(engine: "SqliteEngine | PostgresEngine", store: SqlStore) -> None:
-    """Bring the database to `HEAD`, the savers' and stores' own tables included.
+    """Bring the database to `HEAD`, including the tables of the savers and the store.
 
     Args:
-        engine: Of the database.
-        store: Whose tables it has.
+        engine: The engine of the database.
+        store: The store whose tables it has.
 
     Raises:
         DatabaseTooNew: it is past `HEAD`.
         DatabaseOverloaded: the server cannot be reached.
-        DatabaseBusy: others have been migrating it, or using a table, for ten minutes.
+        DatabaseBusy: another migration, or a session that uses a table, has lasted ten minutes.
     """
     if engine.dialect.name == "postgresql":
         _upgrade_postgres(engine, store)
@@ -114,9 +115,9 @@ def _revision(raw: sqlite3.Connection) -> str | None:
 
 
 def _create(raw: sqlite3.Connection) -> None:
-    """Make the schema in an empty file as `tables` has it, which replaying the scripts gives too.
+    """Create the schema in an empty file; replaying the scripts gives the same one.
 
-    Without Alembic, because importing it would double the time to the first answer.
+    Importing Alembic would double the time to the first answer.
     """
     raw.execute("BEGIN IMMEDIATE")
     for table in metadata.sorted_tables:
@@ -129,11 +130,8 @@ def _create(raw: sqlite3.Connection) -> None:
 
 
 def scripts() -> frozenset[str]:
-    """Every script there is."""
-    from alembic.script import ScriptDirectory
-
-    found = ScriptDirectory.from_config(_config()).walk_revisions()
-    return frozenset(script.revision for script in found)
+    """Return the revisions of all scripts."""
+    return frozenset(script.revision for script in _scripts())
 
 
 def _check_known(found: str) -> None:
@@ -145,33 +143,28 @@ def _check_known(found: str) -> None:
 
 
 def replay(raw: sqlite3.Connection) -> None:
-    """Run every script that the file has not had, in one transaction."""
-    from alembic import command
+    """Run the pending scripts on the file, in one transaction."""
     from sqlalchemy import create_engine
     from sqlalchemy.pool import StaticPool
 
-    config = _config()
     engine = create_engine("sqlite://", creator=lambda: raw, poolclass=StaticPool)
-    # Its transaction is SQLAlchemy's to end, so that Alembic leaves it alone.
+    # SQLAlchemy owns the transaction, so that Alembic does not end it.
     with engine.begin() as connection:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        config.attributes["connection"] = connection
-        command.upgrade(config, HEAD)
+        _upgrade(connection, "BEGIN IMMEDIATE", HEAD)
 
 
 def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
-    """Run every script that the Postgres database has not had, each in one transaction.
+    """Run the pending scripts on the Postgres database, each in one transaction.
 
-    What would take long in that is done before it, beside those who use the tables: by the
-    script's `prepare`, which gets a connection outside of transactions. Where it is cut off it
-    is called again by the next migration, and goes on.
+    The script's `prepare` does slow work first, outside of transactions, while others use the
+    tables. If it is interrupted, the next migration calls it again, and it continues.
 
     Args:
-        engine: Whose connections are used.
+        engine: The engine whose connections are used.
         to: The last script to run.
 
     Raises:
-        DatabaseBusy: others have been using a table for ten minutes.
+        DatabaseBusy: other sessions have used a table for ten minutes.
     """
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool
@@ -194,25 +187,35 @@ def replay_postgres(engine: "PostgresEngine", to: str = HEAD) -> None:
 
 
 def _missing(found: str | None, to: str) -> list["Script"]:
-    """The scripts after the revision that was found, in their order."""
-    from alembic.script import ScriptDirectory
-
-    every = list(ScriptDirectory.from_config(_config()).walk_revisions())[::-1]
+    """Return the scripts after the revision `found` up to `to`, in their order."""
+    every = _scripts()
     known = [None, *(script.revision for script in every)]
     return every[known.index(found) : known.index(to)]
 
 
-def _run(alchemy: "Engine", revision: str) -> None:
-    from alembic import command
+def _scripts() -> list["Script"]:
+    """Return all scripts, the oldest first."""
+    from alembic.script import ScriptDirectory
 
+    return list(ScriptDirectory.from_config(_config()).walk_revisions())[::-1]
+
+
+def _run(alchemy: "Engine", revision: str) -> None:
     from langgraph_runtime_sql.database.postgres.lock_wait import SHORT_LOCK_TIMEOUT
 
-    config = _config()
     with alchemy.begin() as connection:
         connection.exec_driver_sql(SHORT_LOCK_TIMEOUT)
-        connection.exec_driver_sql("SET LOCAL threadhold.everything = 'on'")
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
+        _upgrade(connection, "SET LOCAL threadhold.everything = 'on'", revision)
+
+
+def _upgrade(connection: "SqlConnection", first: str, revision: str) -> None:
+    """Execute the statement `first`, and run the scripts up to `revision`."""
+    from alembic import command
+
+    config = _config()
+    connection.exec_driver_sql(first)
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
 
 
 def _config() -> "Config":

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the scripts on the connection that `upgrade` gives."""
+"""Alembic's entry point: runs the scripts on the connection that `upgrade` passes."""
 
 from alembic import context
 

@@ -1,8 +1,7 @@
-"""Functions: in Postgres, what `filters` registers with SQLite as Python functions, and the fence.
+"""Functions in Postgres: those that `filters` registers in SQLite, and the check of a run's claim.
 
-Filters have the same names and the same meaning: they answer 1 or 0, and fail for a filter
-they do not understand. All are replaced at each start, so they may only change in ways that
-processes of older versions can live with.
+Filters have the same names and meaning: they return 1 or 0, and fail for an invalid filter. Each
+start replaces all functions, so a change must suit processes of older versions.
 """
 
 from typing import Any
@@ -88,8 +87,8 @@ BEGIN
 END $$
 """
 
-# Fails where an attempt does not have its run: what goes to the server with the question is then
-# not done. Until the commit nobody else takes the run over: he would miss what is written.
+# Fails if the attempt does not own its run; the server then skips the rest of the pipeline.
+# The lock keeps other processes from taking the run over before the commit.
 _HOLD_RUN = f"""
 CREATE OR REPLACE FUNCTION hold_run(run uuid, held integer, owner text) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -109,10 +108,6 @@ END $$
 
 
 def ensure(raw: Any) -> None:
-    """Create or replace the functions.
-
-    Args:
-        raw: A driver's connection to Postgres.
-    """
+    """Create or replace the functions through a driver's connection to Postgres."""
     for statement in (_JSON_HAS, _FILTER_ALLOWS, _HOLD_RUN):
         raw.execute(statement)

@@ -1,28 +1,26 @@
-"""Migrations of a Postgres database, one process at a time, while others may serve it."""
+"""Migrations of a Postgres database: one process at a time, while others may serve it."""
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 
-import psycopg
 from psycopg import sql
-from sqlalchemy import ColumnElement, Index
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langgraph_runtime_sql.checkpoint import postgres as checkpoint_tables
 from langgraph_runtime_sql.database.postgres import lock_wait
 from langgraph_runtime_sql.database.postgres.connection import DIALECT
-from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw
+from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw, try_lock
 from langgraph_runtime_sql.database.schema import metadata
-from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded
+from langgraph_runtime_sql.errors import DatabaseBusy
 from langgraph_runtime_sql.migrations import functions, triggers
 from langgraph_runtime_sql.store.store import SqlStore
 from langgraph_runtime_sql.tenancy import row_security
 
 _KEY = 7_214_880_110
 
-# Ours and langgraph's own; the database may hold others' tables, too.
+# Our tables and langgraph's; the database may hold other tables, too.
 _BROKEN = """
     SELECT named.relname, named.relname ~ '_cc(new|old)[0-9]*$'
     FROM pg_index AS built
@@ -36,41 +34,32 @@ _BROKEN = """
 
 @contextmanager
 def alone(engine: PostgresEngine) -> Iterator[Raw]:
-    """A connection, while no other process migrates the same database.
+    """Yield a connection while no other process migrates the same database.
 
     Raises:
         DatabaseOverloaded: the server cannot be reached.
-        DatabaseBusy: another process has been at it for ten minutes.
+        DatabaseBusy: another process has been migrating for ten minutes.
     """
-    try:
-        raw = engine.open()
-    except psycopg.OperationalError as error:
-        raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
-    try:
+    with closing(engine.reach()) as raw:
         deadline = time.monotonic() + lock_wait.WAIT_SECONDS
-        # Asked again and again: building an index concurrently waits for the end of every
-        # statement under way, also of one that would itself wait for this lock.
-        while not _held(raw, "pg_try_advisory_lock"):
+        # Polled, not awaited: a concurrent index build waits for the end of every running
+        # statement, so also of one that waits for this lock.
+        while not try_lock(raw, _KEY):
             if time.monotonic() > deadline:
-                raise DatabaseBusy("Another process is still migrating the database")
+                raise DatabaseBusy(
+                    "Another process is migrating the database: try again once it has finished"
+                )
             time.sleep(0.05)
         raw.execute("SET threadhold.everything = 'on'")
         try:
             yield raw
         finally:
             if not raw.closed:
-                _held(raw, "pg_advisory_unlock")
-    finally:
-        raw.close()
-
-
-def _held(raw: Raw, function: str) -> bool:
-    row = raw.execute(f"SELECT {function}(%s)", (_KEY,)).fetchone()
-    return bool(row and row[0])
+                raw.execute("SELECT pg_advisory_unlock(%s)", (_KEY,))
 
 
 def revision(raw: Raw) -> str | None:
-    """The revision of the schema; None where there is none."""
+    """Return the revision of the schema; None without a schema."""
     known = raw.execute("SELECT to_regclass('alembic_version')").fetchone()
     if known is None or known[0] is None:
         return None
@@ -79,12 +68,14 @@ def revision(raw: Raw) -> str | None:
 
 
 def create(raw: Raw, head: str) -> None:
-    """Make the schema in an empty database as `tables` has it."""
+    """Create the schema in an empty database."""
     with raw.transaction():
         for table in metadata.sorted_tables:
             raw.execute(str(CreateTable(table).compile(dialect=DIALECT)))
             for index in sorted(table.indexes, key=lambda index: str(index.name)):
-                index.dialect_options["postgresql"]["where"] = _condition(index)
+                # The schema states the conditions of partial indexes for SQLite only.
+                where = index.dialect_options["sqlite"]["where"]
+                index.dialect_options["postgresql"]["where"] = where
                 raw.execute(str(CreateIndex(index).compile(dialect=DIALECT)))
         raw.execute(
             "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
@@ -93,15 +84,9 @@ def create(raw: Raw, head: str) -> None:
         raw.execute("INSERT INTO alembic_version VALUES (%s)", (head,))
 
 
-def _condition(index: Index) -> ColumnElement[bool] | None:
-    """Which rows an index holds, as `tables` says it; None: all of them."""
-    where: ColumnElement[bool] | None = index.dialect_options["sqlite"]["where"]
-    return where
-
-
 def ensure_others(raw: Raw, store: SqlStore) -> None:
-    """Bring what has no revision up to date: functions, and langgraph's own tables."""
-    lock_wait.retry_while_locked(raw, partial(_ensure_ours, raw))
+    """Update what has no revision: functions, triggers, langgraph's tables and policies."""
+    lock_wait.transaction(raw, partial(_ensure_ours, raw))
     checkpoint_tables.ensure_schema(raw)
     store.ensure_postgres_schema(raw)
     row_security.ensure(raw)
@@ -109,16 +94,14 @@ def ensure_others(raw: Raw, store: SqlStore) -> None:
 
 
 def _ensure_ours(raw: Raw) -> None:
-    with raw.transaction():
-        raw.execute(lock_wait.SHORT_LOCK_TIMEOUT)
-        functions.ensure(raw)
-        triggers.ensure_postgres(raw)
+    functions.ensure(raw)
+    triggers.ensure_postgres(raw)
 
 
 def mend_indexes(raw: Raw) -> None:
-    """Build again what was cut off while it was being built: nobody reads such an index."""
+    """Rebuild the indexes whose build was interrupted; Postgres does not use them."""
     broken = raw.execute(_BROKEN, {"tables": [table.name for table in metadata.sorted_tables]})
     for name, is_copy in broken.fetchall():
-        # A copy is what building again makes, and leaves if it is cut off, too.
+        # REINDEX builds a copy, and leaves it behind if it is interrupted.
         statement = "DROP INDEX CONCURRENTLY {}" if is_copy else "REINDEX INDEX CONCURRENTLY {}"
         lock_wait.concurrently(raw, sql.SQL(statement).format(sql.Identifier(name)))

@@ -1,4 +1,4 @@
-"""Triggers: what the database keeps in step by itself, whoever changes a thread."""
+"""Triggers: labels follow their thread's last update, whichever process changes it."""
 
 from typing import Any
 
@@ -33,8 +33,8 @@ WHEN (floor(extract(epoch FROM NEW.updated_at) / {PERIOD_SECONDS})
 EXECUTE FUNCTION {_NAME}()
 """
 
-# Processes that were started before there were periods write labels without one. SQLite has no
-# such processes: who migrates a file has it to himself.
+# Older processes write labels without a period. SQLite has no such processes: a migration owns
+# the file.
 _FILL = "label_periods"
 _FILL_FUNCTION = f"""
 CREATE OR REPLACE FUNCTION {_FILL}() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -50,18 +50,14 @@ WHEN (NEW.period IS NULL) EXECUTE FUNCTION {_FILL}()
 
 
 def ensure(raw: Any) -> None:
-    """Create them in SQLite where they are missing.
-
-    Args:
-        raw: The driver's connection.
-    """
+    """Create the missing triggers through a driver's connection to SQLite."""
     raw.execute(_IN_SQLITE)
 
 
 def ensure_postgres(raw: Any) -> None:
-    """The same in Postgres, and what completes the rows of older processes.
+    """Create the missing triggers in Postgres, also the one that completes older processes' rows.
 
-    They belong into the transaction that adds the column. What is there by then is filled after it.
+    A migration creates them in the transaction that adds the column; it fills earlier rows later.
 
     Args:
         raw: The driver's connection, in a transaction.
@@ -75,6 +71,6 @@ def ensure_postgres(raw: Any) -> None:
 
 
 def _is_known(raw: Any, name: str) -> bool:
-    """Whether a trigger is there: to replace one would wait for whoever uses its table."""
+    """Return whether a trigger exists: replacing one would wait for the users of its table."""
     found = raw.execute("SELECT 1 FROM pg_trigger WHERE tgname = %s", (name,)).fetchone()
     return found is not None

@@ -340,7 +340,7 @@ class Queue:
         try:
             async with asyncio.timeout(HAND_BACK_SECONDS):
                 # A cancelled claim may still commit.
-                await self._runtime.database.settled()
+                await self._runtime.database.wait_for_writes()
                 # Lost runs of other processes are left to those that stay.
                 owners: run_claim.Whose = "all" if self._runtime.database.alone else "ours"
                 await self._sweep(owners, counted=False)

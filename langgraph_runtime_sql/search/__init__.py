@@ -1,1 +1,1 @@
-"""Search: filters as SQL, the metadata index, and thread searches."""
+"""Search: filters as SQL, the metadata index and thread searches."""

@@ -1,10 +1,9 @@
-"""Filters: what a metadata search and an authorization handler ask, as SQL.
+"""Filters: the conditions of metadata searches and authorization handlers, as SQL.
 
-Two languages meet here. A search's `metadata` and `values` are containment:
-every key given must be there, dicts recursively, the rest by equality. A
-handler's filter is the SDK's: `{key: value}`, `$eq`, `$contains`, `$and`,
-`$or`. Neither ever reaches SQL as text: keys and values travel as parameters,
-and what an index cannot answer a registered function does.
+There are two languages. A search's `metadata` and `values` are containment: every given key must be
+present, dicts recursively, the rest by equality. A handler's filter is the SDK's: `{key: value}`,
+`$eq`, `$contains`, `$and`, `$or`. Keys and values reach SQL as parameters only. A registered
+function evaluates what an index cannot answer.
 """
 
 import sqlite3
@@ -23,12 +22,12 @@ from langgraph_runtime_sql.database.schema import Json
 Filter = Mapping[str, Any]
 
 MAX_DEPTH = 2
-# Looking for so many entries of an array leaves few documents that have not all of it.
+# A search for this many entries of an array leaves few documents that lack the others.
 SKETCHED = 8
 
 
 def contains(document: Any, needle: Any) -> bool:
-    """Whether `document` has everything that `needle` has."""
+    """Return whether `document` contains `needle`."""
     if isinstance(needle, dict):
         return isinstance(document, dict) and all(
             key in document and contains(document[key], value) for key, value in needle.items()
@@ -37,17 +36,17 @@ def contains(document: Any, needle: Any) -> bool:
 
 
 def has_arrays(needle: Any) -> bool:
-    """Whether what `contains` compares by equality holds arrays, and not only scalars."""
+    """Return whether `contains` compares an array of `needle` by equality."""
     if isinstance(needle, dict):
         return any(map(has_arrays, needle.values()))
     return isinstance(needle, list)
 
 
 def sketch(needle: Any) -> Any:
-    """What a document has to contain, as Postgres's `@>` understands it, to contain `needle`.
+    """Return what Postgres's `@>` must find in a document that contains `needle`.
 
-    It means the same for all but arrays, of which `@>` asks for the entries in any order. Here
-    they have few: it compares each with all of the document's, and cannot be interrupted.
+    `@>` differs only for arrays, of which it finds the entries in any order. The sketch holds few
+    entries: `@>` compares each with all of the document's, and cannot be interrupted.
     """
     if isinstance(needle, dict):
         return {key: sketch(value) for key, value in needle.items()}
@@ -57,7 +56,7 @@ def sketch(needle: Any) -> Any:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """JSON equality: numbers by value, and true is not 1."""
+    """Return whether two JSON values are equal: numbers by value, and true is not 1."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, dict) and isinstance(right, dict):
@@ -68,11 +67,10 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def allows(filters: Filter | None, metadata: Any) -> bool:
-    """Whether a handler's filter admits a row with this metadata.
+    """Return whether a handler's filter admits a row with this metadata.
 
     Raises:
-        HTTPException: (500) the handler returned a filter with an unknown
-            operator or nested too deeply; nothing is admitted then.
+        HTTPException: (500) the filter has an unknown operator or is nested too deeply.
     """
     return True if not filters else _allows(json_codec.plain(filters), metadata or {}, 0)
 
@@ -82,7 +80,7 @@ def _allows(filters: Any, metadata: dict[str, Any], depth: int) -> bool:
         raise _bad_filter(f"expected an object, got {type(filters).__name__}")
     if depth > MAX_DEPTH:
         raise _bad_filter(f"nested deeper than {MAX_DEPTH}")
-    # Every part is looked at, so that a bad one is refused whatever the others say.
+    # Every part is evaluated, so that an invalid one is always refused.
     answers = [_entry(key, wanted, metadata, depth) for key, wanted in filters.items()]
     return all(answers)
 
@@ -122,14 +120,18 @@ def _bad_filter(why: str) -> HTTPException:
 
 
 def validate(filters: Filter | None) -> None:
-    """Refuse a handler's filter that `allows` would refuse, before any row is read."""
+    """Check a handler's filter before any row is read.
+
+    Raises:
+        HTTPException: as `allows`.
+    """
     allows(filters, {})
 
 
-# --- in SQL -----------------------------------------------------------------
+# --- in SQL
 
 
-# Few, because a needle may be megabytes large; it is the same for all rows of a search.
+# A needle may be megabytes large, and all rows of a search share it.
 @lru_cache(maxsize=8)
 def _parsed(document: str) -> Any:
     return json_codec.loads(document)
@@ -149,22 +151,22 @@ def _sql_lower(text: str | None) -> str | None:
 
 
 def register_functions(raw: sqlite3.Connection) -> None:
-    """Give a SQLite connection the functions that the conditions below call."""
+    """Register the functions of the conditions below on a SQLite connection."""
     raw.create_function("json_has", 2, _sql_contains, deterministic=True)
     raw.create_function("filter_allows", 2, _sql_allows, deterministic=True)
-    # SQLite's own knows ASCII only; Postgres's knows every letter.
+    # SQLite's own handles ASCII only, Postgres's all letters.
     raw.create_function("lower", 1, _sql_lower, deterministic=True)
 
 
 def has(column: ColumnElement[Any], needle: Any) -> ColumnElement[bool]:
-    """The condition that a JSON column contains `needle`, a dict or a parameter."""
+    """Return the condition that a JSON column contains `needle`, a dict or a parameter."""
     return func.json_has(column, _parameter(needle)) == 1
 
 
 class Has(FunctionElement[bool]):
-    """`has` for many documents, which asks Postgres's own operator first.
+    """The condition `has` for many documents: Postgres's own operator runs first.
 
-    Its clauses are a column, parameters for a needle, and, if that holds arrays, for its sketch.
+    Its clauses are a column, a needle's parameter and, for a needle with arrays, its sketch's.
     """
 
     type = Boolean()
@@ -186,7 +188,7 @@ def _(element: Has, compiler: Any, **options: Any) -> str:
 
 
 def permits(filters: Any, column: ColumnElement[Any]) -> ColumnElement[bool]:
-    """The condition that a handler's filter, a dict or a parameter, admits a row's metadata."""
+    """Return the condition that a filter, a dict or a parameter, admits a row's metadata."""
     return func.filter_allows(_parameter(filters), column) == 1
 
 

@@ -1,7 +1,4 @@
-"""Metadata index: the scalar entries of a thread's metadata, in rows that an index finds.
-
-Whatever keys a host invents, a search by them is a look-up.
-"""
+"""Metadata index: a row for each scalar entry of a thread's metadata, for searches by any key."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,11 +15,11 @@ from langgraph_runtime_sql.tenancy import tenants
 
 Entry = tuple[str, str]
 
-# What is longer is found by looking at the document.
+# Searches find longer entries in the document.
 LENGTH = 200
-MOST_ENTRIES = 1000
-# What JSON has as integers; past these, numbers are read as floats.
-_LEAST, _PAST = -(2**63), 2**64
+MAX_ENTRIES = 1000
+# JSON readers take numbers outside this range for floats.
+_MIN_INTEGER, _INTEGER_END = -(2**63), 2**64
 
 _ADD = Prepared(
     thread_labels.insert().values(
@@ -39,7 +36,7 @@ _REMOVE = Prepared(
         thread_labels.c.key == bindparam("old_key"),
     )
 )
-_HAND_OVER = Prepared(
+_SET_TENANT = Prepared(
     thread_labels.update()
     .where(thread_labels.c.thread_id == bindparam("old_thread"))
     .values(tenant=bindparam("new_tenant"))
@@ -47,8 +44,8 @@ _HAND_OVER = Prepared(
 
 
 def value_of(value: Any) -> str | None:
-    """The text under which a scalar is indexed; None for what is not indexed."""
-    if isinstance(value, float) and value.is_integer() and _LEAST <= value < _PAST:
+    """Return the text under which a scalar is indexed; None for what is not indexed."""
+    if isinstance(value, float) and value.is_integer() and _MIN_INTEGER <= value < _INTEGER_END:
         value = int(value)
     if value is not None and not isinstance(value, str | int | float | bool):
         return None
@@ -57,20 +54,20 @@ def value_of(value: Any) -> str | None:
 
 
 def entries(metadata: Mapping[str, Any]) -> set[Entry]:
-    """The indexed entries of a thread with this metadata, which is as it reads back."""
+    """Return the indexed entries of metadata in the form that reads back."""
     found = ((key, value_of(value)) for key, value in metadata.items())
     return {(key, value) for key, value in found if value is not None and len(key) <= LENGTH}
 
 
 def split(needle: Mapping[str, Any]) -> tuple[set[Entry], dict[str, Any]]:
-    """The part of a containment that the index answers, and the rest of it."""
+    """Split a containment into the entries that the index answers, and the rest."""
     indexed = entries(needle)
     known = {key for key, _ in indexed}
     return indexed, {key: value for key, value in needle.items() if key not in known}
 
 
 def period_of(updated_at: datetime) -> int:
-    """The period in which a thread was last updated, as its entries hold it."""
+    """Return the period of a thread's last update, as its entries hold it."""
     return int(updated_at.timestamp() // PERIOD_SECONDS)
 
 
@@ -81,46 +78,39 @@ def update(
     new: Mapping[str, Any],
     updated_at: datetime,
 ) -> None:
-    """Bring the index of a thread from its old metadata to its new.
+    """Update the index of a thread from its old metadata to its new.
 
     Args:
-        conn: Of a write that has updated the thread.
+        conn: The connection of a write that has updated the thread.
         thread_id: The thread.
         old: Its metadata before.
         new: Its metadata now.
-        updated_at: The date that the thread has now.
+        updated_at: The thread's new date.
 
     Raises:
-        HTTPException: (422) there are too many entries: each is a row, and others wait.
+        HTTPException: (422) there are too many entries. Each is a row, and other writes wait.
     """
     if old == new:
         return
-    if len(new) > MOST_ENTRIES:
-        raise HTTPException(422, f"A thread's metadata has at most {MOST_ENTRIES} entries")
-    # Some characters are stored as others, by which two keys may become one.
+    if len(new) > MAX_ENTRIES:
+        raise HTTPException(422, f"A thread's metadata has at most {MAX_ENTRIES} entries")
+    # Storage replaces some characters, which may turn two keys into one.
     before, after = entries(old), entries(json_codec.plain(new))
     period, tenant = period_of(updated_at), tenants.of(new)
     conn.executemany(
-        _REMOVE,
-        [{"old_key": key, "old_thread": thread_id} for key, _ in before - after],
+        _REMOVE, [{"old_key": key, "old_thread": thread_id} for key, _ in before - after]
     )
     conn.executemany(
         _ADD,
         [
-            {
-                "key": key,
-                "value": value,
-                "thread_id": thread_id,
-                "period": period,
-                "tenant": tenant,
-            }
-            for key, value in after - before
+            {"key": k, "value": v, "thread_id": thread_id, "period": period, "tenant": tenant}
+            for k, v in after - before
         ],
     )
     if after & before and tenants.of(old) != tenant:
-        hand_over(conn, thread_id, tenant)
+        set_tenant(conn, thread_id, tenant)
 
 
-def hand_over(conn: Connection, thread_id: Any, tenant: str | None) -> None:
-    """Make a thread's entries a tenant's, as the thread is."""
-    conn.send(_HAND_OVER, {"old_thread": thread_id, "new_tenant": tenant})
+def set_tenant(conn: Connection, thread_id: Any, tenant: str | None) -> None:
+    """Set the tenant of a thread's entries."""
+    conn.send(_SET_TENANT, {"old_thread": thread_id, "new_tenant": tenant})

@@ -1,14 +1,13 @@
-"""Thread queries: the statement that finds the threads of a search without reading the others.
+"""Thread queries: the statements that find a search's threads without reading the others.
 
-A search starts from its rarest label. Labels lie in the order in which their threads were
-last updated, by whole periods: walking that order through the label's threads, and looking the
-other labels up, meets a page of matches soon. All matches up to the end of the last period are
-then the only ones whose exact order matters.
+A search starts from its rarest label. Labels are sorted by the period in which their thread was
+last updated. Walking through the rarest label in that order, and looking the other labels up, soon
+finds a page of matches. Only the matches up to the end of the last period then need exact sorting.
 
-In another order, all threads of the rarest label are looked at if few carry it. Where every
-label is common, so are the matches, and walking the order that is asked for meets a page soon.
+In another order, a search examines all threads of the rarest label if few carry it. If every label
+is common, so are the matches, and walking through the requested order soon finds a page.
 
-Who wants all matches, or their number, has them from the rarest label, too, however common.
+A search for all matches, or their number, starts from the rarest label too, however common.
 """
 
 import time
@@ -29,31 +28,31 @@ from langgraph_runtime_sql.search import filters, metadata_index
 from langgraph_runtime_sql.search.filters import Filter
 from langgraph_runtime_sql.search.metadata_index import Entry
 
-# A label that fewer threads than this carry is worth starting from.
+# A search starts from a label that fewer threads than this carry.
 SPARSE = 10_000
-# How far to count the others, to start from the rarest of them; and for how many seconds to believe
-# what was counted, since it takes some milliseconds.
+# More common labels are counted up to COMMON, to start from the rarest. A count takes some
+# milliseconds and is cached for COMMON_SECONDS.
 COMMON = 50_000
 COMMON_SECONDS = 60.0
-MOST_COMMON = 10_000
-# More than anybody needs to find few threads; each costs a look-up and a join.
+MAX_COMMON = 10_000
+# Enough to find few threads; each label costs a look-up and a join.
 MAX_INDEXED = 12
 SORTABLE = ("thread_id", "created_at", "updated_at", "state_updated_at", "status")
 
 _some = (
     select(thread_labels.c.thread_id)
     .where(thread_labels.c.key == bindparam("key"), thread_labels.c.value == bindparam("value"))
-    .limit(bindparam("most", type_=Integer))
+    .limit(bindparam("limit", type_=Integer))
 )
 _RARITY = Prepared(select(func.count().label("n")).select_from(_some.subquery()))
-# Where the database hides what is not a tenant's, it would read it all to count past it.
+# With a tenant: policies would otherwise read the rows of all others to count past them.
 _of_tenant = _some.where(thread_labels.c.tenant == bindparam("tenant"))
 _RARITY_IN_TENANT = Prepared(select(func.count().label("n")).select_from(_of_tenant.subquery()))
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Everything about a query that is not a value: queries of one shape share a statement."""
+    """The part of a query without its values: queries of one shape share a statement."""
 
     labels: int
     sparse: bool
@@ -65,7 +64,7 @@ class Shape:
     status: bool = False
     ids: bool = False
     without: int = 0
-    # Whether the database weighs by itself from which of two tables to start.
+    # Whether the database's planner chooses which of two tables to start from.
     weighs: bool = False
     in_tenant: bool = False
     sort_by: str = "updated_at"
@@ -73,13 +72,13 @@ class Shape:
 
     @property
     def in_periods(self) -> bool:
-        """Whether labels lie in the order that is asked for."""
+        """Return whether labels are sorted in the requested order."""
         return bool(self.labels) and self.sort_by == "updated_at" and not self.ids
 
 
 @dataclass(frozen=True)
 class ThreadQuery:
-    """A search: its shape, and its values as the statement's parameters."""
+    """A search: its shape, and the parameters of its statement."""
 
     shape: Shape
     parameters: dict[str, Any]
@@ -91,7 +90,7 @@ class ThreadQuery:
         status: str | None = None,
         ids: list[Any] | None = None,
     ) -> "ThreadQuery":
-        """The same within threads of these values, this status and these ids."""
+        """Restrict the query to threads of these values, this status and these ids."""
         wanted = json_codec.plain(dict(values or {}))
         shape = replace(
             self.shape,
@@ -107,41 +106,41 @@ class ThreadQuery:
         return ThreadQuery(shape, parameters)
 
     def without(self, metadata: Mapping[str, Any]) -> "ThreadQuery":
-        """The same but for threads that carry any of these entries.
+        """Exclude threads that carry any of these entries.
 
         Raises:
-            ValueError: an entry is not a short scalar, which is all that labels hold.
+            ValueError: an entry is not a short scalar, the only kind that labels hold.
         """
         wanted, odd = metadata_index.split(json_codec.plain(dict(metadata)))
         if odd:
-            raise ValueError(f"Threads can only be left out by short scalars, not by {odd!r}")
+            raise ValueError(f"Threads can only be excluded by short scalars, not by {odd!r}")
         parameters = dict(self.parameters)
         for number, (key, value) in enumerate(sorted(wanted)):
             parameters |= {f"nokey{number}": key, f"novalue{number}": value}
         return ThreadQuery(replace(self.shape, without=len(wanted)), parameters)
 
     def sorted_by(self, column: str | None, *, ascending: bool) -> "ThreadQuery":
-        """The same in the order of a column of `SORTABLE`; last updated first by default."""
+        """Sort by a column of `SORTABLE`; by default by `updated_at`."""
         sort_by = column if column in SORTABLE else "updated_at"
         return replace(self, shape=replace(self.shape, sort_by=sort_by, ascending=ascending))
 
     def page(self) -> Prepared:
-        """The statement for a page of rows; it takes `parameters`, `most` and `start`."""
+        """Return the statement for a page; it takes `parameters`, `limit` and `start`."""
         return _page(self.shape)
 
     def ids(self, conn: Connection) -> list[Any]:
-        """The ids of all threads that match."""
+        """Return the ids of all threads that match."""
         return [row["thread_id"] for row in conn.fetchall(_ids(self.shape), self.parameters)]
 
     def count(self) -> Prepared:
-        """The statement for their number."""
+        """Return the statement for the number of threads that match."""
         return _count(self.shape)
 
 
 def plan(
     conn: Connection, metadata: Mapping[str, Any] | None, permitted: Filter | None
 ) -> ThreadQuery:
-    """The query for threads that contain `metadata`, within a handler's filter."""
+    """Return the query for threads that contain `metadata`, within a handler's filter."""
     needle, asked = json_codec.plain(dict(metadata or {})), json_codec.plain(dict(permitted or {}))
     wanted, odd = metadata_index.split(needle)
     plain, rest = _plain_part(asked)
@@ -149,7 +148,7 @@ def plan(
     rest |= odd_plain
     indexed = sorted(wanted | more)
     if len(indexed) > MAX_INDEXED:
-        # Some find the candidates; the rows themselves answer for all the rest.
+        # Some labels find the candidates; the documents are compared with the whole conditions.
         indexed, odd, rest = indexed[:MAX_INDEXED], needle, asked
     found = _by_rarity(conn, indexed)
     shape = Shape(
@@ -170,7 +169,7 @@ def plan(
 
 
 def _plain_part(permitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A handler's filter as plain equalities, which labels can answer, and the rest."""
+    """Split a handler's filter into plain equalities, which labels answer, and the rest."""
     plain: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for key, wanted in permitted.items():
@@ -182,8 +181,7 @@ def _plain_part(permitted: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
     return plain, rest
 
 
-# Labels that were found to be common, with their counts, and until when to believe those. Only
-# costs hang on them.
+# The counts of common labels and when they expire. A stale count only costs time.
 _common: dict[tuple[str | None, Entry], tuple[float, int]] = {}
 
 
@@ -192,27 +190,27 @@ def _by_rarity(conn: Connection, wanted: list[Entry]) -> list[tuple[int, Entry]]
 
 
 def _count_of(conn: Connection, label: Entry) -> int:
-    """How many threads carry a label, at most `COMMON`."""
-    moment = time.monotonic()
+    """Return how many threads carry a label, at most `COMMON`."""
+    now = time.monotonic()
     until, count = _common.get((conn.tenant, label), (0.0, 0))
-    if until > moment:
+    if until > now:
         return count
     rarity, about = _RARITY, {"key": label[0], "value": label[1]}
     if conn.tenant is not None:
         rarity, about = _RARITY_IN_TENANT, {**about, "tenant": conn.tenant}
-    count = int(conn.scalar(rarity, {**about, "most": SPARSE}))
+    count = int(conn.scalar(rarity, {**about, "limit": SPARSE}))
     if count >= SPARSE:
-        count = int(conn.scalar(rarity, {**about, "most": COMMON}))
-        if len(_common) > MOST_COMMON:
+        count = int(conn.scalar(rarity, {**about, "limit": COMMON}))
+        if len(_common) > MAX_COMMON:
             _common.clear()
-        _common[conn.tenant, label] = moment + COMMON_SECONDS, count
+        _common[conn.tenant, label] = now + COMMON_SECONDS, count
     return count
 
 
 @lru_cache(maxsize=512)
 def _page(shape: Shape) -> Prepared:
     order = _order(shape)
-    limit, start = bindparam("most", type_=Integer), bindparam("start", type_=Integer)
+    limit, start = bindparam("limit", type_=Integer), bindparam("start", type_=Integer)
     if shape.in_periods:
         page = _recent(shape, limit + start).order_by(*order).limit(limit).offset(start)
     elif shape.sparse:
@@ -225,7 +223,7 @@ def _page(shape: Shape) -> Prepared:
 
 
 def _recent(shape: Shape, count: Any) -> Select[Any]:
-    """The ids of the `count` matches that come first, and of all others of the last's period."""
+    """Return the ids of the first `count` matches, and of all others of the last one's period."""
     first, label = _rarest("first"), _rarest()
     period = first.c.period.asc() if shape.ascending else first.c.period.desc()
     periods = _matching(shape, select(first.c.period), first).order_by(period).limit(count)
@@ -249,16 +247,16 @@ def _count(shape: Shape) -> Prepared:
 
 
 def _candidates(shape: Shape) -> Select[Any]:
-    """The ids of everything that matches."""
+    """Return the ids of all matches."""
     by_label = shape.sparse or (shape.labels and not shape.ids and _is_quick_by_label(shape))
     return _matching(shape, select(threads.c.thread_id), _rarest() if by_label else None)
 
 
 def _is_quick_by_label(shape: Shape) -> bool:
-    """Whether all threads of a common label are found soonest by walking through the label.
+    """Return whether walking through a common label finds all its threads fastest.
 
-    Without other conditions nothing else is looked at. With some, Postgres takes them first
-    where they leave fewer; SQLite would not.
+    Without other conditions nothing else is read. With some, Postgres starts from them if they
+    leave fewer threads; SQLite does not.
     """
     return shape.weighs or not _residue(shape)
 
@@ -270,15 +268,15 @@ def _rarest(name: str = "l0") -> Any:
 def _order(shape: Shape) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
     column: Any = threads.c[shape.sort_by]
     if shape.sparse or shape.ids or shape.in_periods:
-        # Hide the column from the planner, which would else walk its index
-        # through every thread rather than sort the few that match.
+        # Hides the column from the planner, which would otherwise walk its index through every
+        # thread, and not sort the few matches.
         column = func.coalesce(column, None)
     tie = threads.c.thread_id
     return (column.asc(), tie.asc()) if shape.ascending else (column.desc(), tie.desc())
 
 
 def _matching(shape: Shape, statement: Select[Any], rarest: Any = None) -> Select[Any]:
-    """`statement` with the conditions of the shape, from the threads of its rarest label or all."""
+    """Add the shape's conditions to `statement`, from the threads of `rarest` or from all."""
     residue, found = _residue(shape), threads.c.thread_id
     if rarest is not None:
         found = rarest.c.thread_id
@@ -296,10 +294,10 @@ def _matching(shape: Shape, statement: Select[Any], rarest: Any = None) -> Selec
 
 
 def _value(thread_id: Any, key: str) -> ColumnElement[Any]:
-    """What a thread's label of a key says.
+    """Return the value of a thread's label of a key, as a look-up for each thread.
 
-    A look-up for each thread that is met, and not a condition that Postgres would make a join of:
-    it takes labels for independent, and would read whole ones to save a few look-ups.
+    Postgres would turn a condition into a join: it assumes that labels are independent, and would
+    read whole labels to save a few look-ups.
     """
     label = thread_labels.alias(key)
     wanted = select(label.c.value).where(
@@ -309,15 +307,15 @@ def _value(thread_id: Any, key: str) -> ColumnElement[Any]:
 
 
 def _carries(label: Any) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    """The conditions that a row of labels is of the rarest one."""
+    """Return the conditions that a row of labels is of the rarest label."""
     return label.c.key == bindparam("key0"), label.c.value == bindparam("value0")
 
 
 def _residue(shape: Shape) -> list[ColumnElement[bool]]:
-    """The conditions that only the rows themselves can answer."""
+    """Return the conditions that labels cannot answer."""
     conditions: list[ColumnElement[bool]] = []
     if shape.ids:
-        # One parameter however many there are, so that there is one statement.
+        # One parameter for any number of ids, so that there is one statement.
         conditions.append(_AmongIds(threads.c.thread_id, bindparam("ids", type_=Json)))
     if shape.status:
         conditions.append(threads.c.status == bindparam("status"))
@@ -331,13 +329,13 @@ def _residue(shape: Shape) -> list[ColumnElement[bool]]:
 
 
 def _has(column: Any, needle: str, *, arrays: bool) -> ColumnElement[bool]:
-    """The condition that a document contains the parameter `needle`."""
+    """Return the condition that a document contains the parameter `needle`."""
     names = (needle, f"{needle}_sketch") if arrays else (needle,)
     return filters.Has(column, *(bindparam(name, type_=Json) for name in names))
 
 
 def _needle(name: str, needle: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of `_has`; none for what every document contains."""
+    """Return the parameters of `_has`; none for an empty needle, which matches all."""
     found = {name: needle} if needle else {}
     return found | (
         {f"{name}_sketch": filters.sketch(needle)} if filters.has_arrays(needle) else {}
@@ -360,5 +358,5 @@ def _(element: _AmongIds, compiler: Any, **options: Any) -> str:
 @compiles(_AmongIds, "postgresql")
 def _(element: _AmongIds, compiler: Any, **options: Any) -> str:
     column, ids = (compiler.process(each, **options) for each in element.clauses)
-    # An array, whose members are looked up, and not a join that may read every thread.
+    # An array, not a join, which might read every thread.
     return f"{column} = ANY(ARRAY(SELECT jsonb_array_elements_text({ids})::uuid))"

@@ -1,4 +1,4 @@
-"""Batch: store operations checked and made ready, then run in one transaction."""
+"""Check and prepare store operations, and run them in one transaction."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -24,38 +24,40 @@ from langgraph_runtime_sql.json_codec import dumps, loads
 from langgraph_runtime_sql.store import sqlite_rows
 from langgraph_runtime_sql.store.filter import compile_filter
 from langgraph_runtime_sql.store.index import NO_VECTORS, Index, Vectors
-from langgraph_runtime_sql.store.sqlite_rows import Row, Search
+from langgraph_runtime_sql.store.rows import Row, Search, StoreTables, to_text
 
 MAX_ROWS = 2**31 - 1
 
 
-def tables_of(conn: Connection) -> Any:
-    """The module with the store's statements for the database of `conn`."""
+def tables_of(conn: Connection) -> StoreTables:
+    """Return the store's statements for the database of `conn`."""
     if conn.dialect_name == "sqlite":
-        return sqlite_rows
+        return sqlite_rows.TABLES
     from langgraph_runtime_sql.store import postgres_rows
 
-    return postgres_rows
+    return postgres_rows.TABLES
 
 
 def expiry(now: datetime, minutes: Any) -> str | None:
-    """The date `minutes` from `now` as it is stored; None for never.
+    """Return the date `minutes` from `now` as text for storage; None without an expiry.
 
     Raises:
-        ValueError: not a positive number of minutes, or past the end of the calendar.
+        ValueError: `minutes` is no positive number, or the date is past the end of the calendar.
     """
     if minutes is None:
         return None
     if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not minutes > 0:
-        raise ValueError(f"A time to live is a positive number of minutes, not {minutes!r}")
+        raise ValueError(f"A time to live must be a positive number of minutes, not {minutes!r}")
     try:
-        return sqlite_rows.to_text(now + timedelta(minutes=minutes))
+        return to_text(now + timedelta(minutes=minutes))
     except (OverflowError, ValueError) as error:
-        raise ValueError(f"A time to live of {minutes!r} minutes never ends: use null") from error
+        raise ValueError(
+            f"A time to live of {minutes!r} minutes ends after the year 9999: use null"
+        ) from error
 
 
 class _Put:
-    """An item to write: checked and encoded, its texts waiting for their vectors."""
+    """An item to write, checked and encoded. Its texts still need their vectors."""
 
     def __init__(self, op: PutOp, index: Index | None) -> None:
         self.op = op
@@ -75,7 +77,7 @@ class _Put:
             op.namespace,
             op.key,
             self.value,
-            now=sqlite_rows.to_text(now),
+            now=to_text(now),
             expires_at=expiry(now, op.ttl),
             ttl_minutes=op.ttl,
             vectors=[(field, vectors.documents[text]) for field, text in self.texts.items()],
@@ -83,16 +85,16 @@ class _Put:
 
 
 class Batch:
-    """Operations made ready: reads see what was there before the batch, the last put wins.
+    """Prepared operations. Reads see the state before the batch; the last put of a key wins.
 
     Attributes:
-        documents: Texts of the items to write; their vectors are wanted.
-        queries: Texts that are searched for; their vectors are wanted.
-        vectors: Where the caller leaves both.
-        searches: Whether it may have to look at many items.
+        documents: Texts of the items to write. The caller embeds them.
+        queries: Texts to search for. The caller embeds them.
+        vectors: The caller stores the vectors of both here.
+        searches: Whether an operation may examine many items.
 
     Raises:
-        ValueError: a namespace, filter, time to live or page that makes no sense.
+        ValueError: a namespace, filter, time to live or page is invalid.
     """
 
     def __init__(self, ops: Iterable[Op], index: Index | None, ttl: TTLConfig | None) -> None:
@@ -114,35 +116,35 @@ class Batch:
 
     @property
     def writes(self) -> bool:
-        """Whether it holds a put or a delete."""
+        """Return whether the batch holds a put or a delete."""
         return bool(self._puts)
 
     @property
     def to_refresh(self) -> bool:
-        """Whether it has read items whose expiry is to be put off."""
+        """Return whether the batch has read items whose expiry must be postponed."""
         return bool(self._seen)
 
     def read(self, conn: Connection) -> list[Result]:
-        """The results, in the transaction of `conn`."""
+        """Return the results, read in the transaction of `conn`."""
         self._seen.clear()
-        now = sqlite_rows.to_text(clock.now())
+        now = to_text(clock.now())
         return [self._answer(conn, i, op, now) for i, op in enumerate(self._ops)]
 
     def write(self, conn: Connection) -> list[Result]:
-        """The same for a batch that writes: everything in one transaction.
+        """Read and write everything in the transaction of `conn`; return the results.
 
         Raises:
-            SupersededAttempt: made on behalf of an attempt that no longer owns its run.
+            SupersededAttempt: the caller's attempt no longer owns its run.
         """
         results = self.read(conn)
         self.finish(conn)
         return results
 
     def finish(self, conn: Connection) -> None:
-        """Write what is to be written once everything was read.
+        """Write after everything was read.
 
         Raises:
-            SupersededAttempt: as `write`.
+            SupersededAttempt: as in `write`.
         """
         if self._puts:
             self._admit(conn)
@@ -151,11 +153,10 @@ class Batch:
             put.run(conn, self.vectors, clock.now())
 
     def _refresh(self, conn: Connection) -> None:
-        """Put off the expiry of the items that were read."""
         now = clock.now()
         for row in self._seen.values():
             tables_of(conn).refresh(
-                conn.raw, row, now=sqlite_rows.to_text(now), expires_at=expiry(now, row.ttl_minutes)
+                conn.raw, row, now=to_text(now), expires_at=expiry(now, row.ttl_minutes)
             )
 
     def _answer(self, conn: Connection, i: int, op: Op, now: str) -> Result:
@@ -165,16 +166,14 @@ class Batch:
             return None if row is None else Item(**self._fields(row, op.refresh_ttl))
         if isinstance(op, SearchOp):
             query = self.vectors.queries.get(op.query) if op.query else None
-            wanted = Search(
-                op.namespace_prefix, self._tests[i], op.limit, op.offset, query, conn.look_at_time
-            )
+            page = op.limit, op.offset
+            wanted = Search(op.namespace_prefix, self._tests[i], *page, query, conn.check_deadline)
             return [
                 SearchItem(**self._fields(row, op.refresh_ttl), score=score)
                 for row, score in tables.search(raw, wanted, now)
             ]
         if isinstance(op, ListNamespacesOp):
-            found: Result = tables.namespaces(raw, op, now)
-            return found
+            return tables.namespaces(raw, op, now)
         return None
 
     def _fields(self, row: Row, refresh: bool) -> dict[str, Any]:
@@ -193,4 +192,6 @@ def _check_page(op: Op) -> None:
 
 def _check_number(name: str, number: Any, least: int) -> None:
     if not isinstance(number, int) or not least <= number <= MAX_ROWS:
-        raise ValueError(f"{name} is a whole number from {least} to {MAX_ROWS}, not {number!r}")
+        raise ValueError(
+            f"{name} must be a whole number from {least} to {MAX_ROWS}, not {number!r}"
+        )

@@ -1,11 +1,9 @@
-"""Filters of store searches, as a test of one stored value.
+"""Filters of store searches, compiled to a test of one stored value.
 
-The language is that of langgraph's stores (plain values, nested objects, `$eq`,
-`$ne`, `$gt`, `$gte`, `$lt`, `$lte`) together with that of authorization
-handlers (`$contains`, `$and`, `$or`), because the API puts a handler's filter
-and the caller's into one. It is evaluated in Python: a key is only ever looked
-up in a dict, so `a.b`, quotes and NUL are names like any other. What is not
-understood is refused, never matched.
+The language joins that of langgraph's stores (plain values, nested objects, `$eq`, `$ne`, `$gt`,
+`$gte`, `$lt`, `$lte`) and that of authorization handlers (`$contains`, `$and`, `$or`), because the
+API merges a handler's filter into the caller's. Python evaluates it. Keys are looked up in a dict
+only, so `a.b`, quotes and NUL are names like any other. Unknown operators are refused.
 """
 
 import operator
@@ -22,18 +20,18 @@ _LOGIC: dict[str, Callable[[Any], bool]] = {"$and": all, "$or": any}
 
 
 def compile_filter(filter: Mapping[str, Any] | None) -> Test | None:
-    """A test for stored values; None when everything passes.
+    """Return a test for stored values; None if the filter admits everything.
 
-    A missing field equals None, as in langgraph's in-memory store. Only numbers
-    are ordered against numbers and strings against strings.
+    A missing field equals None, as in langgraph's in-memory store. Order comparisons hold
+    between two numbers or two strings only.
 
     Raises:
-        ValueError: an unknown operator, a malformed one, or a filter of more than
-            32 levels or 1000 terms.
+        ValueError: an operator is unknown or malformed, or the filter has more than 32 levels
+            or 1000 terms.
     """
     if not filter:
         return None
-    # As it would be stored, so that an id or a date equals its JSON form.
+    # Encoded as stored values are, so that an id or a date equals its JSON form.
     fields: dict[str, Any] = plain(dict(filter))
     if _terms(fields, MAX_DEPTH) > MAX_TERMS:
         raise ValueError(f"A filter has at most {MAX_TERMS} terms")
@@ -50,7 +48,7 @@ def _terms(node: Any, levels: int) -> int:
 
 
 def _fields(filter: dict[str, Any]) -> Test:
-    """Every entry holds: a condition on a field, or a combination of filters."""
+    """Return a test that all entries pass: conditions on fields, or combinations of filters."""
     tests = [_entry(key, wanted) for key, wanted in filter.items()]
     return lambda value: all(test(value) for test in tests)
 
@@ -66,7 +64,7 @@ def _entry(key: str, wanted: Any) -> Test:
 
 def _combination(key: str, wanted: Any) -> Test:
     if not (isinstance(wanted, list) and wanted and all(isinstance(f, dict) and f for f in wanted)):
-        # An empty filter would match everything, which nobody means inside `$or`.
+        # An empty filter matches everything, which is a mistake inside `$or`.
         raise ValueError(f"{key} takes a list of filters, none of them empty")
     tests = [_fields(each) for each in wanted]
     combine = _LOGIC[key]

@@ -1,8 +1,7 @@
-"""The store: langgraph's long-term memory, kept in the runtime's database.
+"""The store: langgraph's long-term memory in the runtime's database.
 
-`Store()` is one object for every loop and thread: it holds configuration only.
-A batch is one operation on the database, after its searches. Whatever may take long or call out,
-above all embeddings, happens before that operation and never inside it.
+One `Store()` serves all loops and threads: it holds configuration only. A batch is one operation
+on the database, after its searches. Embeddings are computed before that operation, never in it.
 """
 
 import asyncio
@@ -17,6 +16,7 @@ from langgraph_runtime_sql import clock, runtime
 from langgraph_runtime_sql.store import sqlite_rows
 from langgraph_runtime_sql.store.batch import Batch, expiry, tables_of
 from langgraph_runtime_sql.store.index import Index
+from langgraph_runtime_sql.store.rows import to_text
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -25,10 +25,10 @@ ADVICE = "Search a longer namespace, which holds fewer items."
 
 
 class SqlStore(BaseStore):
-    """langgraph's store interface on the runtime's database, from any loop or thread.
+    """langgraph's store interface on the runtime's database, for any loop or thread.
 
     Args:
-        index: How to embed items for search; None for no vector search.
+        index: How to embed items for search; None disables vector search.
         ttl: `default_ttl` and `sweep_interval_minutes` in minutes, `refresh_on_read`.
     """
 
@@ -41,13 +41,13 @@ class SqlStore(BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run `ops` in one transaction, blocking this thread.
 
-        Searches are read before it: what they see is from before `ops` in any case, and nobody
-        who writes has to wait for them.
+        Searches run before that transaction, so that writes need not wait for them. Reads see the
+        state before `ops` in any case.
 
         Raises:
             TooSlow: a search takes too long.
-            asyncio.InvalidStateError: called where an event loop runs, which it would stop.
-            ValueError: a namespace, filter, time to live or page that makes no sense.
+            asyncio.InvalidStateError: called on a thread whose event loop runs.
+            ValueError: a namespace, filter, time to live or page is invalid.
         """
         _refuse_on_event_loop()
         batch = Batch(ops, self.index, self.ttl_config)
@@ -69,7 +69,7 @@ class SqlStore(BaseStore):
 
         Raises:
             TooSlow: a search takes too long.
-            ValueError: a namespace, filter, time to live or page that makes no sense.
+            ValueError: a namespace, filter, time to live or page is invalid.
         """
         batch = Batch(ops, self.index, self.ttl_config)
         if self.index is not None:
@@ -86,7 +86,7 @@ class SqlStore(BaseStore):
         return results
 
     def ensure_schema(self, raw: sqlite3.Connection) -> None:
-        """Create the store's tables as configured, inside the caller's transaction.
+        """Create the configured tables in SQLite, inside the caller's transaction.
 
         Raises:
             ValueError: the stored vectors have other dimensions than the configured index.
@@ -94,7 +94,7 @@ class SqlStore(BaseStore):
         sqlite_rows.ensure_tables(raw, self._dims)
 
     def ensure_postgres_schema(self, raw: Any) -> None:
-        """The same in Postgres, outside of transactions, because indexes are built concurrently.
+        """Create the configured tables in Postgres, outside of transactions.
 
         Raises:
             ValueError: the stored vectors have other dimensions than the configured index.
@@ -108,14 +108,10 @@ class SqlStore(BaseStore):
         return None if self.index is None else self.index.dims
 
     async def sweep_ttl(self) -> int:
-        """Delete the items that have expired, a bounded number in each transaction.
-
-        Returns:
-            How many were deleted.
-        """
+        """Delete the expired items, a bounded number in each transaction; return how many."""
         deleted = 0
         while count := await runtime.current().database.write(
-            lambda conn: tables_of(conn).sweep(conn.raw, sqlite_rows.to_text(clock.now()))
+            lambda conn: tables_of(conn).sweep(conn.raw, to_text(clock.now()))
         ):
             deleted += count
         return deleted
@@ -129,22 +125,22 @@ class SqlStore(BaseStore):
             try:
                 deleted = await self.sweep_ttl()
             except Exception:
-                # The next sweep finds what this one left.
-                logger.exception("The store's expired items could not be deleted")
+                # The next sweep deletes what this one left.
+                logger.exception("Failed to delete expired store items")
             else:
                 if deleted:
                     logger.info("Deleted expired store items", count=deleted)
 
 
 def configured(config: Mapping[str, Any] | None) -> SqlStore:
-    """The store that `config`, the `store` section of langgraph.json, asks for.
+    """Return the store for `config`, the `store` section of langgraph.json.
 
     Raises:
-        ValueError: its index or time to live makes no sense, or its embeddings cannot be found.
+        ValueError: its index or time to live is invalid, or its embeddings are not found.
     """
     config = config or {}
     if config.get("path"):
-        # The project brings a store of its own, and what else is configured is for that.
+        # The project has a store of its own, which the other options configure.
         config = {}
     index, ttl = None, config.get("ttl")
     if config.get("index"):
@@ -158,7 +154,7 @@ def configured(config: Mapping[str, Any] | None) -> SqlStore:
 
 
 def Store(*args: Any, **kwargs: Any) -> SqlStore:
-    """The store as it is configured.
+    """Return the configured store.
 
     Raises:
         NotStarted: outside the platform's lifespan.
@@ -172,6 +168,6 @@ def _refuse_on_event_loop() -> None:
     except RuntimeError:
         return
     raise asyncio.InvalidStateError(
-        "A synchronous call to the store would stop this event loop. Await the asynchronous one "
+        "A synchronous call to the store would block this event loop. Await the asynchronous one "
         "instead: `await store.aget(...)` for `store.get(...)`."
     )

@@ -1,16 +1,17 @@
-"""Scope: which rows a transaction may touch. Postgres enforces it, whatever a statement asks for.
+"""Scope: the rows that a transaction may touch. Postgres enforces it for every statement.
 
-A request's transactions are limited to its user's tenant, and a run's to the tenant of the run.
-The platform's own work sees everything and says so with `within(EVERYTHING)`. A task without a
-scope and without a user sees nothing.
+A request's transactions are limited to its user's tenant, and a run's to the tenant of the run. The
+platform's own work uses `within(EVERYTHING)`. A task without scope and user sees nothing.
 
-The three kinds of scope are distinct types. A missing tenant is not a scope: `TenantScope` takes
-a name only, so code that has None must choose between `EVERYTHING` and `NOTHING`.
+The three kinds of scope are distinct types. `TenantScope` requires a name, so code that has None
+must choose between `EVERYTHING` and `NOTHING`.
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
 from urllib.parse import quote
 
 from starlette.types import ASGIApp, Receive, Send
@@ -22,13 +23,13 @@ from langgraph_runtime_sql.tenancy import tenants
 
 @dataclass(frozen=True, slots=True)
 class TenantScope:
-    """The rows of one tenant, beside those that all may read.
+    """The rows of one tenant, and those that all may read.
 
     Args:
-        tenant: Its name, which is not empty.
+        tenant: The tenant's name, which is not empty.
 
     Raises:
-        TypeError: `tenant` is not a name; above all, it is None.
+        TypeError: `tenant` is not a name, for instance None.
     """
 
     tenant: str
@@ -40,10 +41,10 @@ class TenantScope:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The database's settings that its policies compare with, by name.
+        """The settings that the database's policies compare with, by name.
 
         Raises:
-            ValueError: the tenant's name holds a NUL, which ends a text there.
+            ValueError: the tenant's name contains NUL, which Postgres cannot store.
         """
         if "\0" in self.tenant:
             raise ValueError("The name of a tenant cannot hold the character NUL")
@@ -52,32 +53,18 @@ class TenantScope:
 
 @dataclass(frozen=True, slots=True)
 class SystemScope:
-    """All rows: for the platform's own work, and where nothing tells tenants apart."""
+    """All rows: for the platform's own work, and for servers without tenants."""
 
-    @property
-    def tenant(self) -> None:
-        """No tenant's in particular."""
-        return None
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """As `TenantScope.settings`."""
-        return {"threadhold.everything": "on"}
+    tenant: ClassVar[None] = None
+    settings: ClassVar[Mapping[str, str]] = MappingProxyType({"threadhold.everything": "on"})
 
 
 @dataclass(frozen=True, slots=True)
 class NoScope:
     """No tenant's rows: only those that all may read."""
 
-    @property
-    def tenant(self) -> None:
-        """No tenant's."""
-        return None
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """As `TenantScope.settings`."""
-        return {}
+    tenant: ClassVar[None] = None
+    settings: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
 
 Scope = TenantScope | SystemScope | NoScope
@@ -87,10 +74,10 @@ NOTHING = NoScope()
 
 
 def current(tenant_key: str | None) -> Scope:
-    """The scope of what the calling task does now.
+    """Return the scope of the calling task.
 
     Args:
-        tenant_key: As in `Options`. Without it there are no tenants, and all rows are everyone's.
+        tenant_key: As in `Options`. Without it there are no tenants, and every task sees all rows.
     """
     if tenant_key is None:
         return EVERYTHING
@@ -100,7 +87,7 @@ def current(tenant_key: str | None) -> Scope:
 
 @contextmanager
 def within(scope: Scope) -> Iterator[None]:
-    """Give everything in here, and tasks begun in here, this scope."""
+    """Set the scope of the block and of tasks started in it."""
     token = request_context.scope.set(scope)
     try:
         yield
@@ -110,7 +97,7 @@ def within(scope: Scope) -> Iterator[None]:
 
 @contextmanager
 def as_caller() -> Iterator[None]:
-    """Give everything in here the scope of the user that authentication finds."""
+    """Set the scope of the block to that of the authenticated user."""
     token = request_context.scope.set(None)
     try:
         yield
@@ -118,8 +105,8 @@ def as_caller() -> Iterator[None]:
         request_context.scope.reset(token)
 
 
-class OfCaller:
-    """Middleware: a request has the scope of its user, also one that a graph makes to itself."""
+class UserScopeMiddleware:
+    """Gives each request the scope of its user, also a request of a graph to its own server."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -133,24 +120,24 @@ def _of_caller(tenant_key: str) -> Scope:
     from langgraph_api.auth.noop import UnauthenticatedUser
     from langgraph_api.utils import get_auth_ctx
 
-    asks = get_auth_ctx()
-    if asks is None:
+    context = get_auth_ctx()
+    if context is None:
         return NOTHING
-    if isinstance(asks.user, UnauthenticatedUser):
-        # Nothing is configured that would tell users apart.
+    if isinstance(context.user, UnauthenticatedUser):
+        # Without authentication all users are one.
         return EVERYTHING
-    tenant = tenants.of_user(asks.user, tenant_key)
+    tenant = tenants.of_user(context.user, tenant_key)
     return NOTHING if tenant is None else TenantScope(tenant)
 
 
 def label(name: str) -> str:
-    """A tenant or user as a label of a store namespace, which has no periods.
+    """Return a tenant or user as a label of a store namespace, which holds no period.
 
-    A tenant's items lie under this label of its name. No two names share one.
+    A tenant's items lie under this label. No two names have the same one.
     """
     text = quote(name, safe="@").replace(".", "%2E")
-    return f"%{ord(text[0]):X}{text[1:]}" if text == _STORES_OWN else text
+    return f"%{ord(text[0]):X}{text[1:]}" if text == _RESERVED_ROOT else text
 
 
-# The one root under which stores let nobody put anything.
-_STORES_OWN = "langgraph"
+# The root namespace in which langgraph's stores refuse writes.
+_RESERVED_ROOT = "langgraph"

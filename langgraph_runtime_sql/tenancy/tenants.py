@@ -1,8 +1,7 @@
-"""Tenants: whose each row is, by the entry of its metadata that the host has named.
+"""Tenants: the tenant of each row, from the metadata entry that the host has configured.
 
-`sql.tenant_key` of `langgraph.json` names the key. Tables keep what it says in a column of
-their own, because neither a policy of the database nor a claim can look into every
-document. NULL is nobody's, which is the system's.
+`sql.tenant_key` of `langgraph.json` names the key. Tables hold the tenant in a column, because
+policies and claims cannot search every document. NULL is the system's.
 """
 
 from collections.abc import Mapping
@@ -29,24 +28,20 @@ if TYPE_CHECKING:
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# Rows that are filled in one transaction, with those that go with them.
+# The number of rows filled in one transaction, not counting their dependent rows.
 PAGE = 500
-# With each table those whose rows go with its rows, by the same key.
-_FILLED = {
-    threads: (thread_labels, runs),
-    crons: (),
-    assistants: (assistant_versions,),
-}
+# Each table with the tables whose rows depend on its rows, by the same key.
+_FILLED = {threads: (thread_labels, runs), crons: (), assistants: (assistant_versions,)}
 _SETTING = "tenant_key"
 _KNOWN = Prepared(select(database_settings.c.value).where(database_settings.c.name == _SETTING))
-_NOTE = Prepared(
-    database_settings.insert().values(name=_SETTING, value=bindparam("known_as", type_=Text))
+_STORE = Prepared(
+    database_settings.insert().values(name=_SETTING, value=bindparam("setting", type_=Text))
 )
 _FORGET = Prepared(database_settings.delete().where(database_settings.c.name == _SETTING))
 
 
 def of(document: Any) -> str | None:
-    """The tenant that metadata, or a user's fields, name; None where they name none.
+    """Return the tenant that metadata or a user's fields name, or None.
 
     Only a text that is not empty is a name.
     """
@@ -57,7 +52,7 @@ def of(document: Any) -> str | None:
 
 
 def of_user(user: Any, tenant_key: str) -> str | None:
-    """The tenant of an authenticated user, an object with fields or a mapping of them."""
+    """Return the tenant of an authenticated user, an object or a mapping."""
     try:
         return _name(user[tenant_key])
     except (KeyError, TypeError, AttributeError):
@@ -69,12 +64,12 @@ def _name(value: Any) -> str | None:
 
 
 def are_known(conn: Connection) -> bool:
-    """Whether rows of this database have tenants."""
+    """Return whether the rows of this database have tenants."""
     return conn.scalar(_KNOWN) is not None
 
 
 def bypassing_role(conn: Connection) -> str | None:
-    """The role of a connection that no policy of the database holds; None where they hold."""
+    """Return the connection's role if no policy binds it, or None."""
     if conn.dialect_name == "sqlite":
         return None
     found = conn.raw.execute(
@@ -84,9 +79,9 @@ def bypassing_role(conn: Connection) -> str | None:
 
 
 async def adopt(here: "Database", key: str | None) -> None:
-    """Write the tenant of every row, if it was written by another key, or by none, so far.
+    """Write the tenant of every row, unless the database records that this key has filled them.
 
-    What is filled is noted in the database, so that a start costs one look-up.
+    The record limits a start to one look-up.
 
     Args:
         here: The database.
@@ -95,35 +90,37 @@ async def adopt(here: "Database", key: str | None) -> None:
     known, role = await here.read(lambda conn: (conn.scalar(_KNOWN), bypassing_role(conn)))
     if key is not None and role is not None:
         logger.warning(
-            "This role bypasses row-level security: serve as an ordinary one that owns the database",
+            "This role bypasses row-level security: use an ordinary role that owns the database",
             action="row_security_bypassed",
             role=role,
         )
     if known == key:
         return
     if key is not None:
-        logger.info("Noting the tenant of every row", action="tenants_adopted", tenant_key=key)
-        # From here on some rows are filled by this key: whichever comes next fills all of them.
+        logger.info(
+            "Started to write the tenant of every row", action="tenants_adopted", tenant_key=key
+        )
+        # From here on this key has filled some rows: the next start, with any key, fills all again.
         await here.write(lambda conn: conn.execute(_FORGET))
         for owner, others in _FILLED.items():
             await _fill_all(here, owner, others, key)
-    await here.write(lambda conn: _note(conn, key))
+    await here.write(lambda conn: _store_key(conn, key))
 
 
-def _note(conn: Connection, key: str | None) -> None:
-    # Without tenants the column is not read, and what it held is filled again after.
+def _store_key(conn: Connection, key: str | None) -> None:
+    # Without a key nothing reads the column; a later key fills it again.
     conn.execute(_FORGET)
-    conn.execute(_NOTE, {"known_as": key})
+    conn.execute(_STORE, {"setting": key})
 
 
 async def _fill_all(here: "Database", owner: Table, others: tuple[Table, ...], key: str) -> None:
-    """Fill a table and those whose rows go with its rows, a page at a time: others may be serving."""
+    """Fill a table and its dependent tables by pages, because other processes may be serving."""
     column = next(iter(owner.primary_key))
     after: Any = None
 
     def fill(conn: Connection) -> Any:
         if conn.locks:
-            # Whoever starts at the same time does the same.
+            # A process that starts at the same time fills the same rows.
             conn.raw.execute("SET LOCAL lock_timeout = '10min'")
         query = select(column.label("key")).order_by(column).limit(PAGE)
         page = conn.fetchall(query if after is None else query.where(column > after))
@@ -147,7 +144,7 @@ def _fill(conn: Connection, table: Table, page: ColumnElement[bool], key: str) -
 
 
 def _named(conn: Connection, document: ColumnElement[Any], key: str) -> ColumnElement[Any]:
-    """What `of` says of a document, in SQL."""
+    """Return the SQL of `of` for a document."""
     if conn.dialect_name == "sqlite":
         path = f'$."{key}"'
         kind, name = func.json_type(document, path), func.json_extract(document, path)

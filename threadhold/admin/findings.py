@@ -202,7 +202,7 @@ def _update_index(conn: Connection, row: Row) -> None:
     conn.execute(thread_labels.delete().where(thread_labels.c.thread_id == row["thread_id"]))
     metadata_index.update(conn, row["thread_id"], {}, row["metadata"], row["updated_at"])
     # Which entry names the tenant, only the project's configuration says.
-    metadata_index.hand_over(conn, row["thread_id"], row["tenant"])
+    metadata_index.set_tenant(conn, row["thread_id"], row["tenant"])
 
 
 def _crons(conn: Connection) -> Iterator[Finding]:

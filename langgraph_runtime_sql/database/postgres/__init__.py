@@ -1,1 +1,1 @@
-"""The Postgres engine: a pool of connections, shared by processes."""
+"""The Postgres engine: a pool of connections, used by several processes."""

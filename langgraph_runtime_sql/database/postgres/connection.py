@@ -1,4 +1,4 @@
-"""PostgresConnection: a connection whose statements go to the server together, where they can."""
+"""Postgres connections: statements are sent to the server in pipelines."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,32 +13,27 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from langgraph_runtime_sql.clock import STEP
 from langgraph_runtime_sql.database.connection import Asked, Connection, Limit
 from langgraph_runtime_sql.database.postgres.pipeline import Pipeline, Sent
-from langgraph_runtime_sql.database.statements import (
-    Compiled,
-    Params,
-    Prepared,
-    Row,
-    Statement,
-)
+from langgraph_runtime_sql.database.statements import Compiled, Params, Prepared, Row, Statement
 from langgraph_runtime_sql.database.visibility import Visibility
 
 DIALECT: Any = PGDialect_psycopg()  # type: ignore[no-untyped-call]
-# The same, as the server itself takes it.
+# The same dialect with the server's own parameters, `$1`, `$2`.
 _NUMBERED: Any = PGDialect_psycopg(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
 _SET = b"SELECT set_config($1, $2, true)"
-# Not `now()`, the transaction's begin: who waited for a thread's lock comes after who had it.
+# Not `now()`, the start of the transaction: a transaction that waited for a thread's lock must
+# get a later time than the one that held it.
 _NOW = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-# As none of these statements has any other `%`.
+# Our statements contain no other `%`.
 _PLACE = re.compile(r"%(?:\((\w+)\))?s")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class PostgresConnection(Connection):
-    """A transaction on Postgres, which begins with its first statement.
+    """A transaction on Postgres. It begins with its first statement.
 
     Args:
-        pipeline: Of the connection.
-        begin: The command that begins it.
+        pipeline: The connection's pipeline.
+        begin: The command that begins the transaction.
         visibility: The rows that it sees.
         locks: As in `Connection`.
     """
@@ -57,18 +52,18 @@ class PostgresConnection(Connection):
 
     @property
     def raw(self) -> Any:
-        """The driver's own connection, for what is not said through this one."""
+        """Return the driver's connection, for statements outside the pipeline."""
         self._pipeline.flush()
         return self._raw
 
     def now(self) -> datetime:
-        """The time by the server's clock, as of the first call or of `ask_now` before it."""
-        if self._moment is None:
+        """Return the server's time at the first call, or at `ask_now`; then later times."""
+        if self._last_now is None:
             [[microseconds]] = self._pipeline.rows(self.ask_now())
-            self._moment = _EPOCH + timedelta(microseconds=microseconds)
+            self._last_now = _EPOCH + timedelta(microseconds=microseconds)
         else:
-            self._moment += STEP
-        return self._moment
+            self._last_now += STEP
+        return self._last_now
 
     def ask_now(self) -> Sent:
         if self._time is None:
@@ -115,7 +110,7 @@ class PostgresConnection(Connection):
     @contextmanager
     def limited(self, seconds: float, advice: str) -> Iterator[None]:
         self._limit = limit = Limit.of(seconds, advice)
-        # Of each statement: between those of a cursor somebody has to look at the time.
+        # The timeout applies to each statement; cursors call `check_deadline` in between.
         self._do(f"SET LOCAL statement_timeout = '{round(seconds * 1000)}ms'")
         try:
             yield
@@ -125,7 +120,7 @@ class PostgresConnection(Connection):
             self._limit = None
 
     def _do(self, command: str) -> None:
-        # Not by the driver, which forgets what it has prepared, and has the session do so, too.
+        # Not through the driver, which deallocates all prepared statements after a rollback.
         self._pipeline.add(command.encode())
 
     def _add(self, statement: Prepared, params: Params | None) -> tuple[Compiled, Sent]:
@@ -135,10 +130,10 @@ class PostgresConnection(Connection):
 
 @cache
 def _numbered(text: str) -> tuple[bytes, tuple[str, ...]]:
-    """SQL of the driver's, with `%s` or `%(name)s` for values, as the server takes it.
+    """Convert the driver's `%s` or `%(name)s` to the server's `$1`.
 
     Returns:
-        The SQL, and the names in the order of the numbers.
+        The SQL, and the names in the order of their numbers.
     """
     names: list[str] = []
 

@@ -1,8 +1,8 @@
-"""Postgres: a pool of threads, each with a connection of its own.
+"""Postgres engine: a pool of threads, each with its own connection.
 
-Where SQLite has one writer, these write beside each other. So an operation locks
-what it reads in order to change it (`Connection.locks`), always the thread before
-its runs; what still collides is undone by Postgres and done again here.
+SQLite has one writer; here several write at the same time. So an operation locks the rows that it
+reads in order to change them (`Connection.locks`), always the thread before its runs. What still
+collides is rolled back by Postgres and run again by the engine.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import set_json_loads
 
-from langgraph_runtime_sql.database.answer import Answer, tell_of_commit
+from langgraph_runtime_sql.database.answer import Answer, run_callbacks
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.connection import DIALECT, PostgresConnection
 from langgraph_runtime_sql.database.postgres.pipeline import Pipeline
@@ -50,18 +50,18 @@ Connect = Callable[..., Any]
 
 READERS = 4
 WRITERS = 8
-# More of them, for what is urgent: to renew leases, to claim or free runs, to end what got stuck.
+# Additional writers for urgent work: renew leases, claim or free runs, end stuck transactions.
 URGENT = 3
-# Beside the readers, so that those who look for one row do not wait for who looks at all.
+# Separate threads, so that short reads do not wait for long searches.
 SEARCHERS = 2
-# How often an operation that collides with others is done again, and the longest first pause.
+# Attempts of an operation that collides with others, and the upper limit of the first pause.
 ATTEMPTS = 8
 PAUSE_SECONDS = 0.01
-# A restart of the server takes less; until then operations wait for it.
+# Operations wait this long for a lost server; a restart takes less.
 RECONNECT_SECONDS = 15.0
-# By which the sessions of all our processes are known.
+# The application name of all our sessions.
 APPLICATION = "threadhold"
-# A server whose machine is gone says nothing, not even that: the system finds out.
+# The system detects a server whose machine has died: no message arrives from it.
 _NETWORK = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
@@ -70,9 +70,9 @@ _NETWORK = {
     "tcp_user_timeout": 25_000,
 }
 LOCK_SECONDS = 10
-# How long a stop waits for operations, and then for those that it has cut off.
+# A stop waits this long for operations, and again for those that it has disconnected.
 STOP_SECONDS = 5.0
-# More than there are statements, so that none is prepared again.
+# More than the number of statements, so that each is prepared once.
 PREPARED = 500
 
 _READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -80,20 +80,20 @@ _WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 _SET_UP = (
     "SET TIME ZONE 'UTC'",
     f"SET lock_timeout = '{LOCK_SECONDS}s'",
-    # It is meant for statements that take seconds, and takes longer than ours, which it does not
-    # know to be short: a search stops at the end of its page.
+    # Compilation takes longer than our short statements. The planner does not know them to be
+    # short: a search stops at the end of its page.
     "SET jit = off",
-    # A process that was stopped in the middle of a transaction must not hold its locks for ever.
+    # A suspended process must not hold its locks forever.
     "SET idle_in_transaction_session_timeout = '10s'",
 )
 
-# Another transaction was quicker. The same operation sees what it did, and succeeds or says why not.
+# Another transaction was faster. A retry sees its changes, and succeeds or raises the true error.
 _COLLISIONS = (
     errors.SerializationFailure,
     errors.DeadlockDetected,
     errors.UniqueViolation,
     errors.ForeignKeyViolation,
-    # Somebody has had the session forget what it had prepared, which is prepared anew.
+    # The session has lost its prepared statements; a retry prepares them anew.
     errors.InvalidSqlStatementName,
     Collided,
 )
@@ -101,29 +101,31 @@ _BUSY = (errors.SerializationFailure, errors.DeadlockDetected)
 
 
 def translate(error: BaseException) -> BaseException:
-    """A driver's error as one of ours, where it is not the operation's own doing."""
+    """Return our error for a driver's, unless the operation itself caused it."""
     if isinstance(error, _BUSY):
         return DatabaseBusy(_first_line(error))
     if isinstance(error, errors.LockNotAvailable):
-        # Not busy, which is tried again at once: each time it would take a writer from all others.
-        return DatabaseOverloaded("Somebody else has had it locked for too long")
+        # Not DatabaseBusy, which callers retry at once: each retry would occupy a writer.
+        return DatabaseOverloaded(
+            "Another transaction has held a lock for too long: try again later"
+        )
     if isinstance(error, errors.InsufficientPrivilege) and _is_policy(error):
         return OtherTenants()
     if isinstance(error, psycopg.Error) and error.sqlstate == SupersededAttempt.SQLSTATE:
         return SupersededAttempt(_first_line(error))
     if isinstance(error, psycopg.DataError | errors.ProgramLimitExceeded):
-        # NUL, a number or date that no column can hold, a key that no index can.
+        # NUL, a number or date outside a column's range, a key too long for an index.
         return ValueError(f"A value cannot be stored or compared: {_first_line(error)}")
     if isinstance(error, psycopg.OperationalError | errors.ReadOnlySqlTransaction):
         return DatabaseOverloaded(_first_line(error))
     if isinstance(error, StopIteration):
-        # Futures refuse it, and the caller would wait for ever.
+        # A future refuses StopIteration, and its caller would wait forever.
         return RuntimeError("An operation raised StopIteration")
     return error
 
 
 def _is_policy(error: psycopg.Error) -> bool:
-    """Whether a policy refuses the row; else the role may not use the table at all."""
+    """Return whether a policy refused the row; otherwise the role lacks a privilege."""
     return error.diag.source_function == "ExecWithCheckOptions"
 
 
@@ -132,7 +134,7 @@ def _first_line(error: BaseException) -> str:
 
 
 class _NoRows:
-    """A transaction that the policies of the database show no tenant's rows."""
+    """The scope of a transaction that sees no tenant's rows."""
 
     tenant = None
     settings: Mapping[str, str] = MappingProxyType({})
@@ -170,13 +172,13 @@ class PostgresEngine:
         self._is_cut_off = False
 
     def start(self) -> None:
-        """Nothing: threads and connections come with the first operations."""
+        """Do nothing: threads and connections start with the first operations."""
 
     def stop(self) -> None:
-        """Finish what was accepted, then close. Blocks; repeatable.
+        """Finish accepted operations, then close. Blocks; repeatable.
 
-        What a server that has fallen silent does not answer in time is cut off: nobody was told
-        that it was done.
+        If the server does not answer in time, its connections are shut down. Operations without an
+        answer were never reported as done.
         """
         self.refuse(DatabaseClosed())
         finishing = threading.Thread(target=self._finish, name="postgres-stop", daemon=True)
@@ -196,36 +198,34 @@ class PostgresEngine:
         self._searchers.stop()
 
     def _cut_off(self) -> None:
-        logger.warning("Postgres does not answer: what waits for it is left undone")
+        logger.warning("Cancelled unfinished operations, because Postgres did not answer")
         self._is_cut_off = True
         with self._opened_lock:
             for raw in self._opened:
                 cut(raw)
 
     def refuse(self, reason: Exception) -> None:
-        """Take no operation from now on; each raises `reason`, the first that was given."""
+        """Raise `reason` for each operation from now on; the first reason stays."""
         self._refusal = self._refusal or reason
 
     def submit_write(
         self, fn: Callable[[Connection], T], answer: Answer[T], *, urgent: bool = False
     ) -> None:
-        """Run `fn` on a writer, `urgent` or not; `answer` hears of it after the commit."""
+        """Run `fn` on a writer; `answer` gets its outcome after the commit."""
         writing = self._submit(self._writers, _WRITE, fn, answer, urgent=urgent)
         self._writing.add(writing)
         writing.add_done_callback(self._writing.discard)
 
-    async def settled(self) -> None:
-        """Wait until every write that was accepted so far has ended."""
+    async def wait_for_writes(self) -> None:
+        """Wait until every accepted write has ended."""
         if writing := [asyncio.wrap_future(each) for each in list(self._writing)]:
             await asyncio.wait(writing)
 
-    def submit_read(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
-        """Run `fn` on a reader, in one snapshot."""
-        self._submit(self._readers, _READ, fn, answer)
-
-    def submit_search(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
-        """`submit_read` for what may take long, in which no reader has a part."""
-        self._submit(self._searchers, _READ, fn, answer)
+    def submit_read(
+        self, fn: Callable[[Connection], T], answer: Answer[T], *, is_search: bool = False
+    ) -> None:
+        """Run `fn` in one snapshot, on a reader or on a thread for long searches."""
+        self._submit(self._searchers if is_search else self._readers, _READ, fn, answer)
 
     def _submit(
         self,
@@ -239,24 +239,24 @@ class PostgresEngine:
         if self._refusal is not None:
             raise self._refusal
         try:
-            # Here, on the caller's side: the pool's threads do not know who asks.
+            # Called by the caller's task: the pool's threads do not know its scope.
             work = partial(self._answer, begin, self._visibility(), fn, answer)
             return pool.submit(work, urgent=urgent)
         except RuntimeError as error:
-            # Stopped since the line above.
+            # The pool was stopped after the check above.
             raise DatabaseClosed from error
 
     def open(self) -> Raw:
-        """A new connection, set up as all of them are, for the caller to close.
+        """Open a connection with the engine's settings, for the caller to close.
 
         Raises:
             psycopg.OperationalError: the server cannot be reached, or refuses.
         """
         options = {**_NETWORK, "application_name": APPLICATION}
-        # What the URL says itself counts, but for the name, which ours are found by.
+        # The URL's own parameters win, except for the application name, which finds our sessions.
         for name in conninfo_to_dict(self.dsn).keys() & _NETWORK.keys():
             del options[name]
-        # Prepared at the first use: there are few statements, and they are used all the time.
+        # Statements are prepared at the first use: there are few, and they repeat.
         raw: Raw = self._connect(self.dsn, autocommit=True, prepare_threshold=0, **options)
         try:
             raw.prepared_max = PREPARED
@@ -268,28 +268,35 @@ class PostgresEngine:
             raise
         return raw
 
+    def reach(self) -> Raw:
+        """Open a connection as `open` does.
+
+        Raises:
+            DatabaseOverloaded: the server cannot be reached, or refuses.
+        """
+        try:
+            return self.open()
+        except psycopg.OperationalError as error:
+            raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
+
     def _answer(
-        self,
-        begin: bytes,
-        visibility: Visibility,
-        fn: Callable[[Connection], T],
-        answer: Answer[T],
+        self, begin: bytes, visibility: Visibility, fn: Callable[[Connection], T], answer: Answer[T]
     ) -> None:
         try:
             result, committed = self._transact(begin, visibility, fn)
         except BaseException as error:  # noqa: BLE001  # the caller's to handle
             answer.fail(translate(error))
             return
-        tell_of_commit(committed)
+        run_callbacks(committed)
         answer.give(result)
         if begin is _READ:
-            # What was read is true, whatever becomes of its transaction.
+            # The answer need not wait for the end of a transaction that only read.
             self._local.pipeline.end(b"COMMIT")
 
     def _transact(
         self, begin: bytes, visibility: Visibility, fn: Callable[[Connection], T]
     ) -> tuple[T, list[Callable[[], None]]]:
-        """The result of `fn` in a transaction that is committed, and what to call after it."""
+        """Return the result of `fn`, committed, and the callbacks of the commit."""
         attempt = 0
         while True:
             attempt += 1
@@ -301,7 +308,7 @@ class PostgresEngine:
                     raise
                 time.sleep(random.uniform(0, PAUSE_SECONDS * attempt))
             except psycopg.Error:
-                # Lost before the commit: on a new connection it may be done again.
+                # The connection was lost before the commit, so a retry on a new one is safe.
                 if not pipeline.raw.closed or attempt >= ATTEMPTS:
                     raise
 
@@ -328,23 +335,23 @@ class PostgresEngine:
         try:
             pipeline.flush()
         except psycopg.OperationalError as error:
-            # With an answer to something before it, it was not even begun.
+            # If an earlier command has an answer, the commit has not begun.
             before = error.sqlstate is not None and committed.result is None
             if before or not pipeline.raw.closed:
                 raise
             raise DatabaseOverloaded(
-                "The connection to Postgres was lost during a commit: whether the write was "
-                "stored is not known"
+                "The connection to Postgres was lost during a commit: the write may or may not "
+                "be stored"
             ) from error
         if committed.result is None or committed.result.command_status != b"COMMIT":
-            # An operation went on after an error of the database: nothing of it is kept.
-            raise DatabaseOverloaded("The transaction was undone by the database")
+            # The operation continued after a database error: nothing of it is stored.
+            raise DatabaseOverloaded("The database rolled the transaction back: try again")
 
     def _pipeline(self) -> Pipeline:
-        """To this thread's connection; while the server is away, wait for it.
+        """Return the pipeline of this thread's connection; wait while the server is away.
 
         Raises:
-            DatabaseOverloaded: it has not come back.
+            DatabaseOverloaded: the server has not come back.
         """
         pipeline: Pipeline | None = getattr(self._local, "pipeline", None)
         if pipeline is not None and not pipeline.raw.closed:
@@ -371,14 +378,21 @@ class PostgresEngine:
                 return pipeline
 
 
+def try_lock(raw: Raw, key: int, *, shared: bool = False) -> bool:
+    """Try to take an advisory lock without waiting; return whether it was taken."""
+    function = "pg_try_advisory_lock_shared" if shared else "pg_try_advisory_lock"
+    row = raw.execute(f"SELECT {function}(%s)", (key,)).fetchone()
+    return bool(row and row[0])
+
+
 def cut(raw: Raw) -> None:
-    """Have whoever waits for an answer on a connection, in another thread, get an error in its place."""
+    """Shut a connection's socket down, so that a thread that waits for an answer gets an error."""
     with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(raw.fileno())) as end:
         end.shutdown(socket.SHUT_RDWR)
 
 
 def identity(conn: Connection) -> str:
-    """A short name of the database, the same for all who serve it and unlike any other's."""
+    """Return a short name of the database that all its processes agree on and no other has."""
     raw = conn.raw
     query = "SELECT oid, datname FROM pg_database WHERE datname = current_database()"
     named = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')"

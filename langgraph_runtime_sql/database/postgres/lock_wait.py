@@ -1,7 +1,7 @@
-"""Lock wait: how a migration waits for tables that others are using.
+"""Lock wait: how a migration waits for tables in use.
 
-Whoever waits for a table to himself keeps all waiting who come after him, those who would only read
-it, too. So a migration waits shortly, lets the others by, and asks again.
+Sessions that wait for an exclusive lock block all later ones, readers too. So a migration waits
+for a short time, pauses to let the others proceed, and tries again.
 """
 
 import logging
@@ -18,18 +18,17 @@ from langgraph_runtime_sql.errors import DatabaseBusy
 
 logger = logging.getLogger(__name__)
 
-# As long as building an index on a large table may take.
+# Building an index on a large table takes up to this long.
 WAIT_SECONDS = 600.0
-# How long others may be kept waiting, and then how long they are let by.
+# How long a step may block others, and the pause before the next attempt.
 LOCK_SECONDS = 2
 PAUSE_SECONDS = 1.0
-# The first thing to say in the transaction of a step.
+# The first statement in the transaction of a step.
 SHORT_LOCK_TIMEOUT = f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"
 
-_IN_THE_WAY = (errors.LockNotAvailable, errors.DeadlockDetected)
+_LOCKED = (errors.LockNotAvailable, errors.DeadlockDetected)
 
-
-# Of all who have a table open, whoever has been at it for the longest time.
+# The session that has had one of our tables open for the longest time.
 _USER = """
     SELECT named.relname, activity.pid, activity.application_name
     FROM pg_locks JOIN pg_class AS named ON named.oid = pg_locks.relation
@@ -42,14 +41,14 @@ _USER = """
 
 
 def retry_while_locked(raw: postgres.Raw, step: Callable[[], None]) -> None:
-    """Do a step, again and again while somebody else is using its tables.
+    """Run a step, and repeat it while other sessions use its tables.
 
     Args:
         raw: A connection that is in no transaction between two attempts.
         step: One transaction, which begins with `SHORT_LOCK_TIMEOUT`.
 
     Raises:
-        DatabaseBusy: somebody has been using them for ten minutes.
+        DatabaseBusy: the tables have been in use for ten minutes.
     """
     deadline = time.monotonic() + WAIT_SECONDS
     warned = False
@@ -59,7 +58,7 @@ def retry_while_locked(raw: postgres.Raw, step: Callable[[], None]) -> None:
             return
         except (psycopg.Error, DBAPIError) as error:
             cause = error.orig if isinstance(error, DBAPIError) else error
-            if not isinstance(cause, _IN_THE_WAY):
+            if not isinstance(cause, _LOCKED):
                 raise
             if time.monotonic() > deadline:
                 raise _busy(raw) from error
@@ -69,12 +68,27 @@ def retry_while_locked(raw: postgres.Raw, step: Callable[[], None]) -> None:
         time.sleep(PAUSE_SECONDS)
 
 
+def transaction(raw: postgres.Raw, step: Callable[[], object]) -> None:
+    """Run a step in one transaction, with retries as in `retry_while_locked`.
+
+    Raises:
+        DatabaseBusy: as `retry_while_locked`.
+    """
+
+    def attempt() -> None:
+        with raw.transaction():
+            raw.execute(SHORT_LOCK_TIMEOUT)
+            step()
+
+    retry_while_locked(raw, attempt)
+
+
 def run_foreign_migration(raw: postgres.Raw, step: Callable[[], None]) -> None:
-    """`retry_while_locked` for what is not ours to put into a transaction: another library's migration.
+    """Run another library's migration, with retries as in `retry_while_locked`.
 
     Args:
         raw: The connection that it uses, outside any transaction.
-        step: Goes on where it was when it is called again.
+        step: The migration. A repeated call continues where the last one stopped.
 
     Raises:
         DatabaseBusy: as `retry_while_locked`.
@@ -84,27 +98,27 @@ def run_foreign_migration(raw: postgres.Raw, step: Callable[[], None]) -> None:
 
 
 def concurrently(raw: postgres.Raw, statement: sql.Composed | str) -> None:
-    """Build or drop an index beside those who use its table.
+    """Build or drop an index while others use its table.
 
-    That keeps nobody waiting, and so may itself wait for whoever is in a long transaction.
+    The statement blocks no other session, but may itself wait for long transactions.
 
     Args:
         raw: A connection outside any transaction.
-        statement: With `CONCURRENTLY`, or another one that keeps nobody waiting.
+        statement: With `CONCURRENTLY`, or another one that blocks no session.
 
     Raises:
-        DatabaseBusy: somebody has been in a transaction for ten minutes.
+        DatabaseBusy: a transaction has been open for ten minutes.
     """
     try:
         with _waiting(raw, WAIT_SECONDS):
             raw.execute(statement if isinstance(statement, sql.Composed) else statement.encode())
-    except _IN_THE_WAY as error:
+    except _LOCKED as error:
         raise _busy(raw) from error
 
 
 @contextmanager
 def _waiting(raw: postgres.Raw, seconds: float) -> Iterator[None]:
-    """What is said here waits so long for each lock."""
+    """Limit the wait for each lock to `seconds` in this block."""
     raw.execute(f"SET lock_timeout = '{seconds:g}s'".encode())
     try:
         yield
@@ -114,14 +128,13 @@ def _waiting(raw: postgres.Raw, seconds: float) -> Iterator[None]:
 
 
 def _user(raw: postgres.Raw) -> str:
-    """Who uses what, as it is said to whoever waits for it; nothing where that is over."""
+    """Describe the session that uses a table; empty if none does any more."""
     found = raw.execute(_USER).fetchone()
     return "" if found is None else ": {} by session {} ({})".format(*found)
 
 
 def _busy(raw: postgres.Raw) -> DatabaseBusy:
     return DatabaseBusy(
-        f"The migration has not come to its end: a table was in use for {WAIT_SECONDS:g} "
-        f"seconds{_user(raw)}. End what has it open, such as pg_dump or a session of psql, and "
-        "try again"
+        f"The migration is incomplete: a table was in use for {WAIT_SECONDS:g} seconds"
+        f"{_user(raw)}. End the session that uses it, such as pg_dump or psql, and try again"
     )

@@ -1,7 +1,7 @@
-"""Ownership of a Postgres database: without Redis, one process serves it; with Redis, many share it.
+"""Ownership of a Postgres database: one process without Redis, several with Redis.
 
-A second one would have a queue and an event bus of its own, and clients of one
-would never hear of what the other does.
+A second process without Redis has its own queue and event bus. The clients of one process would
+miss the events of the other.
 """
 
 import logging
@@ -13,30 +13,31 @@ from contextlib import suppress
 
 import psycopg
 
-from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw, cut
+from langgraph_runtime_sql.database.postgres.engine import PostgresEngine, Raw, cut, try_lock
 from langgraph_runtime_sql.errors import DatabaseIncomplete, DatabaseInUse, DatabaseOverloaded
 
 logger = logging.getLogger(__name__)
 
-# Any number, as long as it stays the same: locks are the database's own.
+# Any constant number: advisory locks are local to a database.
 _KEY = 7_214_880_111
-# Whoever has just died still holds the lock until the server notices.
+# A dead process holds its lock until the server notices.
 WAIT_SECONDS = 5.0
 WATCH_SECONDS = 2.0
 AGAIN_SECONDS = 0.1
-# How long a server that has fallen silent is waited for by whoever lets go.
+# How long a release waits for a silent server.
 RELEASE_SECONDS = 1.0
 
 
 class PostgresOwnership:
-    """A lock in the database for as long as the process has a connection to it.
+    """An advisory lock that lasts as long as the process's connection.
 
-    After the server has restarted, it is taken again. Should another process have
-    been quicker, the engine refuses everything from then on: that process has
-    taken over the runs, and ours are fenced off.
+    After a restart of the server the lock is taken again. If another process takes it first, the
+    engine refuses everything from then on: that process has taken over the runs, and ours are
+    fenced.
 
     Args:
-        shared: Own it together with other processes that do the same.
+        engine: The engine of the database.
+        shared: Own the database together with other processes that share it.
     """
 
     def __init__(self, engine: PostgresEngine, *, shared: bool = False) -> None:
@@ -44,7 +45,7 @@ class PostgresOwnership:
         self.shared = shared
         self._raw: Raw | None = None
         self._released = False
-        # What is written to the first ends the watcher's wait at the second.
+        # A byte written to the first socket wakes the watcher, which reads the second.
         self._alarm: tuple[socket.socket, socket.socket] | None = None
         self._watcher: threading.Thread | None = None
 
@@ -52,18 +53,15 @@ class PostgresOwnership:
         """Own the database.
 
         Args:
-            wait_seconds: How many seconds to wait for whoever owns it to let it go.
+            wait_seconds: How many seconds to wait for another owner to release it.
 
         Raises:
-            DatabaseInUse: somebody else does.
+            DatabaseInUse: another process owns it.
             DatabaseOverloaded: the server cannot be reached.
         """
-        try:
-            self._raw = self._engine.open()
-        except psycopg.OperationalError as error:
-            raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
+        self._raw = self._engine.reach()
         deadline = time.monotonic() + wait_seconds
-        while not self._lock(self._raw):
+        while not try_lock(self._raw, _KEY, shared=self.shared):
             if time.monotonic() >= deadline:
                 where = f"{self._raw.info.dbname} on {self._raw.info.host or 'localhost'}"
                 self._raw.close()
@@ -80,17 +78,17 @@ class PostgresOwnership:
         self._watcher.start()
 
     def release(self) -> None:
-        """Let go. Repeatable."""
+        """Release the lock. Repeatable."""
         self._released = True
         if self._watcher is not None and self._alarm is not None:
             self._alarm[0].send(b".")
-            # It gives the lock back, for which it waits as long itself.
+            # The watcher releases the lock, which may take RELEASE_SECONDS of its own.
             self._watcher.join(2 * RELEASE_SECONDS)
             if self._watcher.is_alive() and self._raw is not None:
                 cut(self._raw)
                 self._watcher.join(RELEASE_SECONDS)
             if self._watcher.is_alive():
-                # It connects again, in vain or not, and closes what it gets.
+                # The watcher is reconnecting; it closes the connection that it gets.
                 return
             for end in self._alarm:
                 end.close()
@@ -112,22 +110,22 @@ class PostgresOwnership:
             with suppress(psycopg.OperationalError):
                 if not self._holds():
                     reason = DatabaseInUse(
-                        "Another process has taken the Postgres database over while the "
-                        "connection to it was lost. This process does nothing more: restart it."
+                        "Another process took over the Postgres database while the connection "
+                        "was lost. This process refuses all work: restart it."
                     )
                     logger.critical("%s", reason)
                     self._engine.refuse(reason)
                     return
 
     def _wait(self, alarm: socket.socket) -> None:
-        """Until the connection says something, which is its end, or some seconds have passed."""
+        """Wait for an event on the connection, the alarm, or a timeout of some seconds."""
         waited: list[int | socket.socket] = [alarm]
         if self._raw is not None and not self._raw.closed:
             waited.append(self._raw.fileno())
         select.select(waited, [], [], WATCH_SECONDS if len(waited) > 1 else AGAIN_SECONDS)
 
     def _holds(self) -> bool:
-        """Whether the lock is held, by taking it again where the connection was lost."""
+        """Return whether the lock is held; take it again after a lost connection."""
         if self._raw is not None and not self._raw.closed:
             with suppress(psycopg.OperationalError):
                 self._raw.execute("SELECT 1")
@@ -137,16 +135,11 @@ class PostgresOwnership:
         if self._raw is not None:
             self._raw.close()
         self._raw = self._engine.open()
-        return self._lock(self._raw)
-
-    def _lock(self, raw: Raw) -> bool:
-        function = "pg_try_advisory_lock_shared" if self.shared else "pg_try_advisory_lock"
-        row = raw.execute(f"SELECT {function}(%s)", (_KEY,)).fetchone()
-        return bool(row and row[0])
+        return try_lock(self._raw, _KEY, shared=self.shared)
 
 
 def is_shared(raw: Raw) -> bool:
-    """Whether processes own the database together now."""
+    """Return whether processes share the database now."""
     row = raw.execute(
         "SELECT FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted"
         " AND (classid::bigint << 32) + objid::bigint = %s"
@@ -157,9 +150,9 @@ def is_shared(raw: Raw) -> bool:
 
 
 def _unlock(raw: Raw) -> None:
-    """Give the lock back at once: that a connection was closed the server notices some time later.
+    """Release the lock at once: the server notices a closed connection some time later.
 
-    A server that does not answer keeps nobody waiting for long.
+    Waits at most `RELEASE_SECONDS` for a silent server.
     """
     with suppress(psycopg.Error):
         raw.pgconn.send_query(b"SELECT pg_advisory_unlock_all()")
@@ -168,10 +161,10 @@ def _unlock(raw: Raw) -> None:
 
 
 def check_complete(url: str) -> None:
-    """Raise where a part of the data is still in the file that it is moved from.
+    """Raise if a move into the database is unfinished.
 
     Raises:
-        DatabaseIncomplete: it is.
+        DatabaseIncomplete: a part of the data is still in the file that it is moved from.
         DatabaseOverloaded: the server cannot be reached.
     """
     try:
@@ -185,7 +178,7 @@ def check_complete(url: str) -> None:
         raise DatabaseOverloaded(f"Postgres cannot be reached: {error}") from error
     if unfinished:
         raise DatabaseIncomplete(
-            f"Moving {unfinished[0]} into this database was not finished. Finish it by the same "
-            f"command, `threadhold migrate --from sqlite:///{unfinished[0]} --to ...`, "
+            f"The move of {unfinished[0]} into this database was not finished. Finish it with the "
+            f"same command, `threadhold migrate --from sqlite:///{unfinished[0]} --to ...`, "
             "or serve the file as before"
         )

@@ -1,7 +1,7 @@
-"""Pipeline: commands that go to Postgres together, and cost one wait however many they are.
+"""Pipeline: several commands reach Postgres together and cost one round trip.
 
-Past the driver's cursors, which take several times as long as the server does for statements
-as short as ours, and wait for the answer to each before they send the next.
+It bypasses the driver's cursors. For statements as short as ours they take several times as long as
+the server, and they wait for each answer before they send the next command.
 """
 
 from collections.abc import Generator, Sequence
@@ -16,12 +16,12 @@ from psycopg.generators import fetch_many, send
 from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-_SAID = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
+_OK = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 
 
 @dataclass(slots=True, eq=False)
 class Sent:
-    """A command. `result` is the server's answer, once there is one."""
+    """A command. `result` is the server's answer, once it has arrived."""
 
     command: bytes
     values: Sequence[Any] | None
@@ -33,10 +33,10 @@ class Sent:
 class Pipeline:
     """The commands to one connection.
 
-    Each is prepared at its first use: there are few of them, and they are used all the time.
+    Each is prepared at its first use: there are few of them, and they repeat.
 
     Args:
-        raw: The driver's connection. It may be used beside this one whenever nothing is waiting.
+        raw: The driver's connection. It may be used directly whenever no command is waiting.
     """
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
@@ -44,18 +44,19 @@ class Pipeline:
         self._pgconn = raw.pgconn
         self._transformer = Transformer(raw)
         self._waiting: list[Sent] = []
-        # By their text and the types of their values.
+        # The prepared statements' names, by text and the types of their values.
         self._prepared: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
         self._numbers = count()
 
     def add(self, command: bytes, values: Sequence[Any] = ()) -> Sent:
-        """Have `command` sent with the next `flush`.
+        """Queue `command` for the next `flush`.
 
         Args:
             command: One statement, with `$1`, `$2`... for its values.
+            values: The values.
 
         Raises:
-            psycopg.DataError, psycopg.ProgrammingError: a value that has no form there.
+            psycopg.DataError, psycopg.ProgrammingError: a value cannot be encoded.
         """
         adapt = self._transformer
         if values:
@@ -67,29 +68,31 @@ class Pipeline:
         return sent
 
     def flush(self) -> None:
-        """Send what is waiting, and wait for all answers.
+        """Send the waiting commands, and wait for all answers.
 
         Raises:
-            psycopg.Error: what the server said of the first that failed; it did none of those
-                after it. Or the connection is lost, and it said nothing of the rest.
+            psycopg.Error: the error of the first failed command. The server skips all later ones.
+                If the connection is lost, their outcome is unknown.
         """
         waiting, self._waiting = self._waiting, []
         if waiting:
             self._exchange(waiting)
 
     def rows(self, sent: Sent) -> list[tuple[Any, ...]]:
-        """What a command returned. Flushes if it is still waiting."""
+        """Return the rows of a command. Flushes if it is still waiting."""
         if sent.result is None:
             self.flush()
         if sent.result is None:
-            raise psycopg.InterfaceError("A command was not sent: one before it had failed")
+            raise psycopg.InterfaceError(
+                "A command was not executed, because an earlier one failed"
+            )
         self._transformer.set_pgresult(sent.result)
         return self._transformer.load_rows(0, sent.result.ntuples, tuple)
 
     def end(self, command: bytes) -> None:
-        """End the transaction at hand, if it was begun, and send nothing of what is waiting.
+        """End the transaction, if one has begun, and drop the waiting commands.
 
-        A connection that cannot even do this is of no use to the next operation, and closed.
+        A failure closes the connection, which the next operation could not use.
         """
         self._waiting = []
         if self._pgconn.transaction_status != TransactionStatus.IDLE:
@@ -118,23 +121,23 @@ class Pipeline:
                 )
                 answering.append(sent)
             pgconn.pipeline_sync()
-            # With the answer to the sync.
+            # One more than the commands: the answer to the sync.
             self.raw.wait(_talk(pgconn, len(answering) + 1, answers))
             pgconn.exit_pipeline_mode()
         except BaseException:
-            # What was not read would be taken for the answers to what is asked next.
+            # Unread answers would be taken for those of the next commands.
             self.raw.close()
-            self._judge(answering, answers)
+            self._assign(answering, answers)
             raise
-        self._judge(answering, answers)
+        self._assign(answering, answers)
         self._prepared |= new
 
-    def _judge(self, answering: list[Sent | None], answers: list[PGresult]) -> None:
-        """Give each command its answer, up to the first that failed."""
+    def _assign(self, answering: list[Sent | None], answers: list[PGresult]) -> None:
+        """Assign each command its answer; raise at the first failed one."""
         for sent, result in zip(answering, answers, strict=False):
             if sent is not None:
                 sent.result = result
-            if result.status not in _SAID:
+            if result.status not in _OK:
                 error = errors.error_from_result(result, self.raw.info.encoding)
                 if isinstance(error, errors.InvalidSqlStatementName):
                     self._prepared.clear()

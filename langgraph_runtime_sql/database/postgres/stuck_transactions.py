@@ -1,15 +1,14 @@
-"""Stuck: transactions of processes that were stopped in the middle of what they were saying.
+"""Stuck transactions: those of processes that were suspended in the middle of a transaction.
 
-They hold their locks for as long as the process is stopped. The server ends those that wait for
-the next statement (`idle_in_transaction_session_timeout`). But where several are sent at once, as
-the driver sends rows, it is promised more after each and waits for ever; nor does it give up on one
-that cannot get rid of its answer.
+They hold their locks while the process is suspended. `idle_in_transaction_session_timeout` ends the
+transactions that wait for their next statement. It does not end one that is sending a pipeline,
+where the server waits for the rest, nor one whose client does not read the answer.
 """
 
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.engine import APPLICATION
 
-# What is said at once comes within milliseconds.
+# The commands of a pipeline arrive within milliseconds.
 STUCK_SECONDS = 10.0
 
 _END = """
@@ -21,5 +20,5 @@ _END = """
 
 
 def end(conn: Connection) -> int:
-    """End these transactions; how many there were. Their processes connect again."""
+    """End these transactions; return how many there were. Their processes reconnect."""
     return len(conn.raw.execute(_END, (APPLICATION, STUCK_SECONDS)).fetchall())

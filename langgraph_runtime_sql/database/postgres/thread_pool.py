@@ -1,9 +1,9 @@
-"""Thread pool: threads that do what they are given; who has worked last works next.
+"""Thread pool: the thread that worked last gets the next work.
 
-A pool that takes turns goes through all its threads, however little there is to do: each
-connection is used again when it, and the server's process for it, have gone cold.
+A round-robin pool would use all its threads, however little work there is. Each connection, and the
+server's process for it, would have gone cold before its next use.
 
-Some threads are kept for work that is urgent, so that it is done however long all others wait.
+Reserved threads run urgent work however long all others wait.
 """
 
 import threading
@@ -14,7 +14,7 @@ from concurrent.futures import Future
 Work = Callable[[], None]
 
 
-class _Member:
+class _Worker:
     """A thread that waits for work."""
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class _Member:
         self.called.acquire()
 
     def call(self, work: Work | None) -> None:
-        """Give it something to do; None: go home."""
+        """Assign work; None ends the thread."""
         self.work = work
         self.called.release()
 
@@ -33,34 +33,34 @@ class _Member:
 
 
 class ThreadPool:
-    """Up to `count` threads, which come with the first work and stay, and some in reserve.
+    """Up to `count` threads that start with the first work and stay, and some in reserve.
 
     Args:
-        count: How many may work at once; what is more waits its turn.
-        name: What the names of the threads begin with.
-        reserve: How many more there are if some of the work is urgent.
+        count: How many may work at once; further work waits.
+        name: The prefix of the threads' names.
+        reserve: How many more threads there are for urgent work.
     """
 
     def __init__(self, count: int, name: str, reserve: int = 0) -> None:
         self._count, self._limit, self._name = count, count + reserve, name
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
-        self._idle: list[_Member] = []
+        self._idle: list[_Worker] = []
         self._urgent: deque[Work] = deque()
         self._waiting: deque[Work] = deque()
-        # How many are at work that is not urgent.
+        # The number of threads at work that is not urgent.
         self._ordinary = 0
         self._stopped = False
 
     def submit(self, work: Work, *, urgent: bool = False) -> Future[None]:
-        """Have `work` done.
+        """Queue `work`.
 
         Args:
-            work: What to do.
-            urgent: Whether it goes first, and also while `count` others are at work.
+            work: The function to call.
+            urgent: Run it first, also while `count` threads are busy.
 
         Returns:
-            What is set once it has been done, to what it raised if it did.
+            A future that is set when the work is done, with its error if it raised one.
 
         Raises:
             RuntimeError: the pool was stopped.
@@ -87,7 +87,7 @@ class ThreadPool:
         return done
 
     def stop(self) -> None:
-        """Let what was submitted be done, then send everybody home. Blocks; repeatable."""
+        """Finish the submitted work, then end the threads. Blocks; repeatable."""
         with self._lock:
             self._stopped = True
             while self._idle:
@@ -96,17 +96,17 @@ class ThreadPool:
             thread.join()
 
     def _begin(self) -> None:
-        """Give what comes next to whoever has worked last, or to somebody new."""
+        """Assign the next work to the thread that worked last, or to a new one."""
         work = self._take()
         if work is None:
             return
         if self._idle:
             self._idle.pop().call(work)
         else:
-            self._hire(work)
+            self._start_thread(work)
 
     def _take(self) -> Work | None:
-        """What comes next, if it may be begun."""
+        """Return the next work that may start; None if there is none."""
         if self._urgent:
             return self._urgent.popleft()
         if self._waiting and self._ordinary < self._count:
@@ -114,24 +114,25 @@ class ThreadPool:
             return self._waiting.popleft()
         return None
 
-    def _hire(self, work: Work) -> None:
+    def _start_thread(self, work: Work) -> None:
         name = f"{self._name}_{len(self._threads)}"
-        # A process that ends without a stop does not wait for them: what they were at is undone.
+        # Daemon threads: a process that ends without a stop does not wait for them. The database
+        # rolls their work back.
         thread = threading.Thread(target=self._serve, args=(work,), name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
 
     def _serve(self, work: Work | None) -> None:
-        member = _Member()
+        worker = _Worker()
         while work is not None:
             work()
-            work = self._next(member)
+            work = self._next(worker)
 
-    def _next(self, member: _Member) -> Work | None:
+    def _next(self, worker: _Worker) -> Work | None:
         with self._lock:
             if (work := self._take()) is not None:
                 return work
             if self._stopped:
                 return None
-            self._idle.append(member)
-        return member.wait()
+            self._idle.append(worker)
+        return worker.wait()

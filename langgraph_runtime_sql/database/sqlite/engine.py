@@ -1,8 +1,8 @@
-"""SQLite: one writer thread that commits in groups, and a few readers.
+"""SQLite engine: one writer thread that commits in groups, and a few readers.
 
-A group is whatever is waiting when the writer is free: each operation in a
-savepoint of its own, one commit for all, then the answers. So an operation
-that fails undoes only itself, and one that is answered is committed.
+A group holds the operations that wait when the writer is free. Each runs in a savepoint of its
+own, and one commit follows for all, then the answers. So a failed operation rolls back only itself,
+and an answered one is committed.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 
-from langgraph_runtime_sql.database.answer import Answer, tell_of_commit
+from langgraph_runtime_sql.database.answer import Answer, run_callbacks
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.errors import (
     CannotOpen,
@@ -31,23 +31,15 @@ T = TypeVar("T")
 
 DIALECT = sqlite_dialect.dialect(paramstyle="named")
 READERS = 4
-# Beside the readers, so that those who look for one row do not wait for who looks at all.
+# Separate threads, so that short reads do not wait for long searches.
 SEARCHERS = 2
-# A group larger than this would make its first operation wait for its last.
+# In a larger group the first operation would wait too long for the last.
 GROUP = 64
 BUSY_TIMEOUT_SECONDS = 5.0
 
-_OF_FILES = frozenset(
-    {
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_CORRUPT,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_NOTADB,
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_READONLY,
-    }
+_FILE_ERRORS = frozenset(
+    getattr(sqlite3, f"SQLITE_{name}")
+    for name in ("BUSY", "CANTOPEN", "CORRUPT", "FULL", "IOERR", "NOTADB", "PERM", "READONLY")
 )
 
 Connect = Callable[..., sqlite3.Connection]
@@ -63,7 +55,7 @@ class _Job(Generic[T]):
 
 
 def translate(error: BaseException) -> BaseException:
-    """A driver's error as one of ours, where it is not the operation's own doing."""
+    """Return our error for a driver's, unless the operation itself caused it."""
     if isinstance(error, sqlite3.OperationalError):
         message = str(error)
         if "locked" in message or "busy" in message:
@@ -71,27 +63,26 @@ def translate(error: BaseException) -> BaseException:
         if any(word in message for word in ("full", "disk I/O", "readonly", "unable to open")):
             return DatabaseOverloaded(message)
     if isinstance(error, OverflowError):
-        # A number from a request that no column can hold.
         return ValueError(
             "A number is too large to be stored or compared: it needs more than 64 bits"
         )
     if isinstance(error, StopIteration):
-        # Futures refuse it, and the caller would wait for ever.
+        # A future refuses StopIteration, and its caller would wait forever.
         return RuntimeError("An operation raised StopIteration")
     return error
 
 
 @contextmanager
 def opening(path: Path) -> Iterator[None]:
-    """Say in one sentence what keeps a file from being used. Errors in statements stay as they are.
+    """Raise CannotOpen for a file that cannot be used. Errors in statements stay as they are.
 
     Raises:
-        CannotOpen: it is none of SQLite's, damaged or locked, or cannot be written.
+        CannotOpen: the file is no SQLite database, damaged, locked or not writable.
     """
     try:
         yield
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _OF_FILES:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _FILE_ERRORS:
             raise
         raise CannotOpen(path, error) from error
 
@@ -132,7 +123,7 @@ class SqliteEngine:
         self._writer.start()
 
     def stop(self) -> None:
-        """Drain what was accepted, then close. Blocks; repeatable."""
+        """Finish accepted operations, then close. Blocks; repeatable."""
         with self._submit_lock:
             if self._closed:
                 return
@@ -150,35 +141,31 @@ class SqliteEngine:
     def submit_write(
         self, fn: Callable[[Connection], T], answer: Answer[T], *, urgent: bool = False
     ) -> None:
-        """Hand `fn` to the writer; `answer` hears of it after the commit.
+        """Queue `fn` for the writer; `answer` gets its outcome after the commit.
 
-        What is urgent waits its turn, too: here no write waits for a lock.
+        `urgent` changes nothing here, because no write waits for a lock.
         """
         with self._submit_lock:
             if self._closed:
                 raise DatabaseClosed
             self._jobs.put(_Job(fn, answer))
 
-    async def settled(self) -> None:
-        """Wait until every write that was accepted so far has ended."""
+    async def wait_for_writes(self) -> None:
+        """Wait until every accepted write has ended."""
         answer: Answer[None] = Answer(asyncio.get_running_loop())
         self.submit_write(lambda conn: None, answer)
         await answer.wait()
 
-    def submit_read(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
-        """Run `fn` on a reader, in one snapshot."""
+    def submit_read(
+        self, fn: Callable[[Connection], T], answer: Answer[T], *, is_search: bool = False
+    ) -> None:
+        """Run `fn` in one snapshot, on a reader or on a thread for long searches."""
         if self._closed:
             raise DatabaseClosed
-        self._readers.submit(self._read, fn, answer)
-
-    def submit_search(self, fn: Callable[[Connection], T], answer: Answer[T]) -> None:
-        """`submit_read` for what may take long, in which no reader has a part."""
-        if self._closed:
-            raise DatabaseClosed
-        self._searchers.submit(self._read, fn, answer)
+        (self._searchers if is_search else self._readers).submit(self._read, fn, answer)
 
     def open(self) -> sqlite3.Connection:
-        """A new connection, set up as all of them are."""
+        """Open a connection with the engine's settings."""
         raw = self._connect(
             self._path,
             timeout=BUSY_TIMEOUT_SECONDS,
@@ -205,7 +192,7 @@ class SqliteEngine:
         self._register_functions(raw)
 
     def _discard(self, raw: sqlite3.Connection) -> None:
-        """Close a connection before its time; what it had not committed is undone."""
+        """Close a connection early; this rolls back its transaction."""
         with self._opened_lock:
             self._opened.remove(raw)
         raw.close()
@@ -223,7 +210,7 @@ class SqliteEngine:
                     raw.execute("ROLLBACK")
         except BaseException as error:  # noqa: BLE001  # the caller's to handle
             if raw is not None and raw.in_transaction:
-                # It could not be ended, and would be in the way of the next.
+                # The transaction could not be ended and would block the next one.
                 self._discard(raw)
                 self._local.raw = None
             answer.fail(translate(error))
@@ -241,16 +228,16 @@ class SqliteEngine:
                 for job in group:
                     job.error = job.error or translate(error)
                 if raw is not None:
-                    # Nobody knows what state it is in; the next group begins on a new one.
+                    # Its state is unknown; the next group opens a new connection.
                     self._discard(raw)
                     raw = None
             for job in group:
                 if job.error is None:
-                    tell_of_commit(job.committed)
+                    run_callbacks(job.committed)
             Answer.settle([(job.answer, job.result, job.error) for job in group])
 
     def _next_group(self) -> list[_Job[Any]] | None:
-        """What is waiting, at most `GROUP`; None when the last has been done."""
+        """Return up to `GROUP` waiting jobs; None after the last."""
         first = self._jobs.get()
         if first is None:
             return None
@@ -258,7 +245,7 @@ class SqliteEngine:
         while len(group) < GROUP and not self._jobs.empty():
             job = self._jobs.get()
             if job is None:
-                # Stopping: do this group, then see the end again.
+                # The engine stops: finish this group, then read the end mark again.
                 self._jobs.put(None)
                 break
             group.append(job)
@@ -273,7 +260,7 @@ class SqliteEngine:
                 if job.error is None:
                     done.append(job)
                 if not raw.in_transaction:
-                    # SQLite undid the whole transaction (full disk, I/O error).
+                    # SQLite rolled back the whole transaction (full disk, I/O error).
                     for lost in done:
                         lost.error = job.error or DatabaseOverloaded()
                     done.clear()

@@ -8,10 +8,10 @@ from langgraph_runtime_sql.errors import CannotOpen, FileInUse
 
 
 def make_folder(database: Path) -> None:
-    """Make the folder of a file.
+    """Create the folder of a file.
 
     Raises:
-        CannotOpen: it cannot be made.
+        CannotOpen: the folder cannot be created.
     """
     try:
         database.parent.mkdir(parents=True, exist_ok=True)
@@ -20,15 +20,16 @@ def make_folder(database: Path) -> None:
 
 
 def open_beside(database: Path, suffix: str, access: int, mode: int) -> int:
-    """Open a file beside a database, or make it and the folder of both.
+    """Open a file beside a database; create it and the folder if missing.
 
     Args:
-        suffix: What its name has more than the database's.
+        database: The database file.
+        suffix: Appended to the database's name.
         access: `os.O_RDWR` or `os.O_RDONLY`.
-        mode: Who may use it once it is made.
+        mode: The permissions of a new file.
 
     Raises:
-        CannotOpen: it cannot be made or opened.
+        CannotOpen: the file cannot be created or opened.
     """
     make_folder(database)
     path = database.with_name(database.name + suffix)
@@ -39,10 +40,10 @@ def open_beside(database: Path, suffix: str, access: int, mode: int) -> int:
 
 
 class Ownership:
-    """A lock beside the database that the system releases when its holder dies.
+    """A lock file beside the database. The system releases the lock when its holder dies.
 
-    SQLite would let a second process in; two queues and two event buses on one
-    file would then start runs that the other's clients never hear of.
+    SQLite alone would admit a second process, with a second queue and event bus. It would start
+    runs whose events the clients of the first process never receive.
     """
 
     def __init__(self, database: Path) -> None:
@@ -53,8 +54,8 @@ class Ownership:
         """Own the file.
 
         Raises:
-            DatabaseInUse: somebody else does.
-            CannotOpen: nothing can be written beside it.
+            DatabaseInUse: another process owns it.
+            CannotOpen: the lock file cannot be written.
         """
         file = open_beside(self._database, ".lock", os.O_RDWR, 0o600)
         try:
@@ -68,7 +69,7 @@ class Ownership:
         self._file = file
 
     def release(self) -> None:
-        """Let go. Repeatable."""
+        """Release the lock. Repeatable."""
         file, self._file = self._file, None
         if file is not None:
             os.close(file)

@@ -1,4 +1,4 @@
-"""The first schema."""
+"""Create the first schema."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -20,8 +20,8 @@ def upgrade() -> None:
         sa.Column("context", schema.Json(), nullable=False),
         sa.Column("metadata", schema.Json(), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
-        sa.Column("created_at", schema.Moment(), nullable=False),
-        sa.Column("updated_at", schema.Moment(), nullable=False),
+        sa.Column("created_at", schema.Timestamp(), nullable=False),
+        sa.Column("updated_at", schema.Timestamp(), nullable=False),
         sa.PrimaryKeyConstraint("assistant_id", name=op.f("pk_assistants")),
     )
     op.create_index(op.f("ix_assistants_created_at"), "assistants", ["created_at"], unique=False)
@@ -29,9 +29,9 @@ def upgrade() -> None:
     op.create_table(
         "threads",
         sa.Column("thread_id", schema.Id(), nullable=False),
-        sa.Column("created_at", schema.Moment(), nullable=False),
-        sa.Column("updated_at", schema.Moment(), nullable=False),
-        sa.Column("state_updated_at", schema.Moment(), nullable=False),
+        sa.Column("created_at", schema.Timestamp(), nullable=False),
+        sa.Column("updated_at", schema.Timestamp(), nullable=False),
+        sa.Column("state_updated_at", schema.Timestamp(), nullable=False),
         sa.Column("metadata", schema.Json(), nullable=False),
         sa.Column("config", schema.Json(), nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
@@ -41,7 +41,7 @@ def upgrade() -> None:
         sa.Column("error", schema.Json(), nullable=True),
         sa.Column("ttl_strategy", sa.Text(), nullable=True),
         sa.Column("ttl_minutes", sa.Float(), nullable=True),
-        sa.Column("expires_at", schema.Moment(), nullable=True),
+        sa.Column("expires_at", schema.Timestamp(), nullable=True),
         sa.PrimaryKeyConstraint("thread_id", name=op.f("pk_threads")),
     )
     op.create_index(op.f("ix_threads_created_at"), "threads", ["created_at"], unique=False)
@@ -70,7 +70,7 @@ def upgrade() -> None:
         sa.Column("config", schema.Json(), nullable=False),
         sa.Column("context", schema.Json(), nullable=False),
         sa.Column("metadata", schema.Json(), nullable=False),
-        sa.Column("created_at", schema.Moment(), nullable=False),
+        sa.Column("created_at", schema.Timestamp(), nullable=False),
         sa.ForeignKeyConstraint(
             ["assistant_id"],
             ["assistants.assistant_id"],
@@ -89,14 +89,14 @@ def upgrade() -> None:
         sa.Column("on_run_completed", sa.Text(), nullable=True),
         sa.Column("schedule", sa.Text(), nullable=False),
         sa.Column("timezone", sa.Text(), nullable=True),
-        sa.Column("end_time", schema.Moment(), nullable=True),
+        sa.Column("end_time", schema.Timestamp(), nullable=True),
         sa.Column("enabled", sa.Boolean(), nullable=False),
-        sa.Column("next_run_date", schema.Moment(), nullable=False),
-        sa.Column("claimed_until", schema.Moment(), nullable=True),
+        sa.Column("next_run_date", schema.Timestamp(), nullable=False),
+        sa.Column("claimed_until", schema.Timestamp(), nullable=True),
         sa.Column("payload", schema.Json(), nullable=False),
         sa.Column("metadata", schema.Json(), nullable=False),
-        sa.Column("created_at", schema.Moment(), nullable=False),
-        sa.Column("updated_at", schema.Moment(), nullable=False),
+        sa.Column("created_at", schema.Timestamp(), nullable=False),
+        sa.Column("updated_at", schema.Timestamp(), nullable=False),
         sa.ForeignKeyConstraint(
             ["thread_id"],
             ["threads.thread_id"],
@@ -119,8 +119,8 @@ def upgrade() -> None:
         sa.Column("run_id", schema.Id(), nullable=False),
         sa.Column("thread_id", schema.Id(), nullable=False),
         sa.Column("assistant_id", schema.Id(), nullable=False),
-        sa.Column("created_at", schema.Moment(), nullable=False),
-        sa.Column("updated_at", schema.Moment(), nullable=False),
+        sa.Column("created_at", schema.Timestamp(), nullable=False),
+        sa.Column("updated_at", schema.Timestamp(), nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("metadata", schema.Json(), nullable=False),
         sa.Column("kwargs", schema.Json(), nullable=False),
@@ -128,7 +128,7 @@ def upgrade() -> None:
         sa.Column("langsmith_session_name", sa.Text(), nullable=True),
         sa.Column("attempt", sa.Integer(), server_default="0", nullable=False),
         sa.Column("claimed_by", sa.Text(), nullable=True),
-        sa.Column("lease_until", schema.Moment(), nullable=True),
+        sa.Column("lease_until", schema.Timestamp(), nullable=True),
         sa.Column("cancel_action", sa.Text(), nullable=True),
         sa.Column("cancel_reason", sa.Text(), nullable=True),
         sa.UniqueConstraint("run_id", name=op.f("uq_runs_run_id")),

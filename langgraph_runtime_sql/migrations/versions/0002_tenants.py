@@ -1,4 +1,4 @@
-"""Whose each row is."""
+"""Add the tenant of each row."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ TABLES = ("assistants", "assistant_versions", "threads", "thread_labels", "runs"
 
 
 def upgrade() -> None:
-    # Without a value: what the metadata call a tenant is known at the next start.
+    # NULL at first: the next start fills them, because it knows the tenant key.
     for table in TABLES:
         op.add_column(table, sa.Column("tenant", sa.Text(), nullable=True))
     op.create_table(

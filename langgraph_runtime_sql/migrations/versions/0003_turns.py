@@ -1,4 +1,4 @@
-"""Turns between tenants: whose runs wait, and how many of whose are in flight."""
+"""Index pending and running runs by tenant, for turns between tenants."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ IN_POSTGRES = (
 
 
 def prepare(raw: Any) -> None:
-    """In Postgres, the indexes: to find the few runs that are in them, all are looked at."""
+    """Build the indexes in Postgres beside writers: a build reads all runs."""
     from langgraph_runtime_sql.database.postgres.lock_wait import concurrently
 
     for statement in IN_POSTGRES:

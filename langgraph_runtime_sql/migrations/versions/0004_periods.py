@@ -1,5 +1,6 @@
-"""Labels in the order in which their threads were used."""
+"""Sort labels by the period in which their thread was last updated."""
 
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,9 +17,9 @@ TABLE = "thread_labels"
 KNOWN = "ck_thread_labels_period"
 KEY = "uq_thread_labels_thread_id_key"
 
-# Triggers fill the period of what is written from now on, and renew it.
+# Triggers fill and renew the period of rows written from now on.
 ADD = (
-    # In the order in which operations lock them.
+    # Operations lock the tables in the same order.
     "LOCK TABLE threads IN SHARE ROW EXCLUSIVE MODE",
     f"ALTER TABLE {TABLE} ADD COLUMN IF NOT EXISTS period BIGINT",
 )
@@ -34,7 +35,7 @@ INDEXES = (
     ON {TABLE} (key, value, period, thread_id, tenant)
     """,
 )
-# So that the table need not be looked at while it is locked.
+# A validated check spares SET NOT NULL a scan of the locked table.
 CHECK = (
     f"ALTER TABLE {TABLE} DROP CONSTRAINT IF EXISTS {KNOWN}",
     f"ALTER TABLE {TABLE} ADD CONSTRAINT {KNOWN} CHECK (period IS NOT NULL) NOT VALID",
@@ -42,30 +43,25 @@ CHECK = (
 
 
 def prepare(raw: Any) -> None:
-    """In Postgres, all that takes long, while others use the table."""
+    """Do the slow part in Postgres, while others use the table."""
     from langgraph_runtime_sql.database.postgres import lock_wait
     from langgraph_runtime_sql.migrations import pages, postgres
 
     def add() -> None:
-        with raw.transaction():
-            _say(raw, lock_wait.SHORT_LOCK_TIMEOUT, *ADD)
-            triggers.ensure_postgres(raw)
+        _execute(raw, ADD)
+        triggers.ensure_postgres(raw)
 
-    def check() -> None:
-        with raw.transaction():
-            _say(raw, lock_wait.SHORT_LOCK_TIMEOUT, *CHECK)
-
-    lock_wait.retry_while_locked(raw, add)
+    lock_wait.transaction(raw, add)
     pages.each(raw, "threads", "thread_id", FILL)
     for statement in INDEXES:
         lock_wait.concurrently(raw, statement)
-    # Of a migration that was cut off here.
+    # Indexes of an interrupted migration.
     postgres.mend_indexes(raw)
-    lock_wait.retry_while_locked(raw, check)
+    lock_wait.transaction(raw, partial(_execute, raw, CHECK))
     lock_wait.concurrently(raw, f"ALTER TABLE {TABLE} VALIDATE CONSTRAINT {KNOWN}")
 
 
-def _say(raw: Any, *statements: str) -> None:
+def _execute(raw: Any, statements: tuple[str, ...]) -> None:
     for statement in statements:
         raw.execute(statement)
 
@@ -75,7 +71,7 @@ def upgrade() -> None:
     if op.get_context().dialect.name == "postgresql":
         _in_place()
     else:
-        _made_anew()
+        _recreate()
 
 
 def _in_place() -> None:
@@ -85,8 +81,8 @@ def _in_place() -> None:
     op.execute(f"ALTER TABLE {TABLE} ADD CONSTRAINT pk_thread_labels PRIMARY KEY USING INDEX {KEY}")
 
 
-def _made_anew() -> None:
-    """SQLite cannot change a primary key."""
+def _recreate() -> None:
+    """Copy the table: SQLite cannot change a primary key."""
     op.rename_table(TABLE, "old_labels")
     op.create_table(
         TABLE,

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import request_context, runtime
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.schema import Moment, crons, threads
+from langgraph_runtime_sql.database.schema import Timestamp, crons, threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.ops.assistants.assistants import get_assistant, is_system
 from langgraph_runtime_sql.ops.authorization import (
@@ -45,7 +45,7 @@ _SET_NEXT = Prepared(
     .where(
         crons.c.cron_id == bindparam("key"),
         crons.c.next_run_date
-        == func.coalesce(bindparam("slot", type_=Moment), crons.c.next_run_date),
+        == func.coalesce(bindparam("slot", type_=Timestamp), crons.c.next_run_date),
         crons.c.next_run_date < bindparam("next_run_date"),
     )
     .values(next_run_date=bindparam("next_run_date"), claimed_until=None)

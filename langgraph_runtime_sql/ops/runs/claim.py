@@ -15,7 +15,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     PENDING_LITERAL,
     RUNNING_LITERAL,
-    Moment,
+    Timestamp,
     runs,
     threads,
 )
@@ -147,8 +147,8 @@ _IS_LOST = (
     runs.c.seq > bindparam("after"),
     or_(
         runs.c.claimed_by == bindparam("owner"),
-        func.coalesce(runs.c.lease_until, bindparam("never", _BEGINNING, type_=Moment))
-        < bindparam("ended_before", type_=Moment),
+        func.coalesce(runs.c.lease_until, bindparam("never", _BEGINNING, type_=Timestamp))
+        < bindparam("ended_before", type_=Timestamp),
     ),
 )
 _LOST = Prepared(

@@ -57,7 +57,7 @@ async def search(
     def fn(conn: Connection) -> list[Row]:
         query = _query(conn, asked, permitted, who, wanted)
         query = query.sorted_by(sort_by, ascending=(sort_order or "").upper() == "ASC")
-        page = {**query.parameters, "most": limit + 1, "start": offset}
+        page = {**query.parameters, "limit": limit + 1, "start": offset}
         return conn.fetchall(query.page(), page)
 
     found = await runtime.current().database.search(fn, ADVICE)

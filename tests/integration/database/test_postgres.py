@@ -201,7 +201,7 @@ async def test_process_that_lost_ownership_stops_working(db: Database) -> None:
                 try:
                     await db.check()
                 except DatabaseInUse as refusal:
-                    assert "taken the Postgres database over" in str(refusal)
+                    assert "took over the Postgres database" in str(refusal)
                     break
                 await asyncio.sleep(0.05)
 

@@ -166,16 +166,18 @@ import os, signal, sys
 from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.migrations import pages
 
-plain, done = pages._run, []
+plain, done = pages.transaction, []
 
-def run(raw, statement, keys):
-    with raw.transaction():
-        plain(raw, statement, keys)
-        done.append(keys)
+def transaction(raw, step):
+    def killed():
+        step()
+        done.append(step)
         if len(done) == 3:
             os.kill(os.getpid(), signal.SIGKILL)
 
-pages.SIZE, pages._run = 1, run
+    plain(raw, killed)
+
+pages.SIZE, pages.transaction = 1, transaction
 migrations.migrate(sys.argv[1])
 """
 
@@ -283,7 +285,7 @@ async def test_library_migrations_wait_for_tables_in_use(
     async with asyncio.timeout(runtime.PATIENCE * 2), in_use(url, "ACCESS SHARE", table) as user:
         with monkeypatch.context() as patch:
             patch.setattr(lock_wait, "WAIT_SECONDS", 0.0)
-            with pytest.raises(DatabaseBusy, match=rf"{used}. End what has it open"):
+            with pytest.raises(DatabaseBusy, match=rf"{used}. End the session"):
                 await asyncio.to_thread(migrations.migrate, url)
         migrating = asyncio.create_task(asyncio.to_thread(migrations.migrate, url))
         while not re.search(used, caplog.text):

@@ -541,7 +541,7 @@ def test_vectors_are_moved(source: Path, tmp_path: Path, native: bool, rng: rand
         sqlite_rows.ensure_tables(raw, 3)
         for number in range(5):
             vector = np.array([rng.gauss(0, 1) for _ in range(3)], np.float32)
-            sqlite_rows.put(
+            sqlite_rows.TABLES.put(
                 raw,
                 ("notes",),
                 str(number),

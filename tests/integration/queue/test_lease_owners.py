@@ -503,7 +503,7 @@ async def test_request_that_waits_too_long_for_a_lock_is_refused_with_retry_late
                 tried.append(hot)
                 await rows(Threads.patch(None, hot, metadata={"a": 1}))
 
-            with pytest.raises(OVERLOADED_EXCEPTIONS, match="locked for too long"):
+            with pytest.raises(OVERLOADED_EXCEPTIONS, match="held a lock for too long"):
                 await patch()
     assert len(tried) == 1
 

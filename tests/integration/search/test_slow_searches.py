@@ -108,13 +108,13 @@ async def test_time_between_statements_counts_for_the_limit(
 
     def slow(conn: Connection) -> None:
         for _ in range(PATIENCE * 10):
-            conn.look_at_time()
+            conn.check_deadline()
             time.sleep(0.1)
 
     with pytest.raises(TooSlow):
         await db.search(slow, ADVICE)
     # A read has no time limit.
-    await db.read(lambda conn: conn.look_at_time())
+    await db.read(lambda conn: conn.check_deadline())
 
 
 # A condition that takes the whole time of a search.

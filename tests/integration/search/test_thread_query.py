@@ -87,7 +87,7 @@ async def test_every_plan_finds_the_same_threads_as_a_full_scan(
         ) -> tuple[list[uuid.UUID], int]:
             query = thread_query.plan(conn, metadata, permitted).also(values=values, status=status)
             query = query.sorted_by("created_at", ascending=True)
-            rows = conn.fetchall(query.page(), {**query.parameters, "most": 1000, "start": 0})
+            rows = conn.fetchall(query.page(), {**query.parameters, "limit": 1000, "start": 0})
             assert set(query.ids(conn)) == {row["thread_id"] for row in rows}
             return [row["thread_id"] for row in rows], conn.scalar(query.count(), query.parameters)
 
@@ -119,7 +119,7 @@ async def test_pages_are_in_order_of_the_last_update(
                 updated_at = start_time + timedelta(minutes=rng.uniform(0, 200))
                 row = thread_rows.merge_metadata(conn, row, {}, Caller(), updated_at=updated_at)
         query = thread_query.plan(conn, {"a": 1}, {"b": 2}).sorted_by(None, ascending=ascending)
-        asked = [{**query.parameters, "most": 5, "start": start} for start in range(0, 60, 5)]
+        asked = [{**query.parameters, "limit": 5, "start": start} for start in range(0, 60, 5)]
         pages = [[row["thread_id"] for row in conn.fetchall(query.page(), p)] for p in asked]
         return pages, conn.fetchall(thread_rows.threads.select())
 
@@ -144,7 +144,7 @@ async def test_pages_have_no_gap_and_no_repeat(
         pages = [
             row["thread_id"]
             for start in range(0, 60, 7)
-            for row in conn.fetchall(query.page(), {**query.parameters, "most": 7, "start": start})
+            for row in conn.fetchall(query.page(), {**query.parameters, "limit": 7, "start": start})
         ]
         return pages, query.ids(conn)
 
@@ -158,7 +158,7 @@ async def test_search_by_label_scans_no_table(db: Database, rng: random.Random) 
     def fn(conn: Connection) -> list[str]:
         query = thread_query.plan(conn, {"tenant": "a", "user": "b"}, {"owner": "c"})
         compiled = query.page().compiled(_dialect(conn))
-        bound = compiled.bind({**query.parameters, "most": 10, "start": 0})
+        bound = compiled.bind({**query.parameters, "limit": 10, "start": 0})
         plan = conn.raw.execute(f"EXPLAIN QUERY PLAN {compiled.sql}", bound).fetchall()
         return [str(step[-1]) for step in plan]
 

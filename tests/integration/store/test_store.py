@@ -336,9 +336,9 @@ async def test_pages_are_newest_first_and_complete(db: database.Database) -> Non
 async def test_invalid_limit_or_offset_is_refused(
     db: database.Database, page: dict[str, Any]
 ) -> None:
-    with pytest.raises(ValueError, match="is a whole number"):
+    with pytest.raises(ValueError, match="must be a whole number"):
         await Store().asearch(("a",), **page)
-    with pytest.raises(ValueError, match="is a whole number"):
+    with pytest.raises(ValueError, match="must be a whole number"):
         await Store().alist_namespaces(**page)
 
 
@@ -749,7 +749,7 @@ async def test_changed_dimensions_are_refused(
     config({"index": {"dims": 4, "embed": embed}})
     with pytest.raises(ValueError, match="3 dimensions, but the configured index has 4"):
         await make_tables()
-    with pytest.raises(ValueError, match=r"store\.index\.dims promises 4"):
+    with pytest.raises(ValueError, match=r"store\.index\.dims requires 4"):
         await Store().aput(("a",), "k", {"text": "cat"})
     with pytest.raises(ValueError, match=r"store\.index\.dims"):
         config({"index": {"embed": embed}})
