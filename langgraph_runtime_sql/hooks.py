@@ -16,7 +16,7 @@ from uuid import UUID
 from sqlalchemy import BigInteger, bindparam, func, literal, or_, select
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import json_codec, runtime
+from langgraph_runtime_sql import json_codec, process, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     PENDING_LITERAL,
@@ -214,7 +214,7 @@ def call(name: str, conn: Connection, caller: Caller, *arguments: Any) -> None:
 
 def configured() -> Any:
     """The host's object with hooks, or None, also before the start."""
-    return runtime.configuration().hooks
+    return process.configuration().hooks
 
 
 def active(name: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from langgraph_runtime_sql import migrations, options, runtime
+from langgraph_runtime_sql import migrations, options, process
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.events.bus import LocalBus
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants
@@ -24,7 +24,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 def get_last_error() -> BaseException | None:
     """Return the error of the last start, or None."""
-    return runtime.process.last_error
+    return process.process.last_error
 
 
 @asynccontextmanager
@@ -40,7 +40,7 @@ async def lifespan(
     from langgraph_api import __version__ as api_version
     from langgraph_api.asyncio import set_event_loop
 
-    runtime.process.last_error = None
+    process.process.last_error = None
     set_event_loop(asyncio.get_running_loop())
     logger.debug("Runtime started", api_version=api_version)
     try:
@@ -51,7 +51,7 @@ async def lifespan(
                 await _start(stack, opened, cancel_event, crons=with_cron_scheduler)
             yield
     except Exception as error:
-        runtime.process.last_error = error
+        process.process.last_error = error
         raise
 
 
@@ -95,7 +95,7 @@ async def _open_runtime(stack: AsyncExitStack) -> Runtime:
     """Open the database and create the bus."""
     from langgraph_api import config
 
-    configuration = runtime.configuration()
+    configuration = process.configuration()
     settings, redis_url = configuration.options, options.redis_url()
     # The start of the database creates the store's tables as configured.
     store = configured_store(config.STORE_CONFIG)
@@ -113,7 +113,7 @@ async def _open_runtime(stack: AsyncExitStack) -> Runtime:
     opened = Runtime(
         database=database, bus=bus, store=store, options=settings, hooks=configuration.hooks
     )
-    stack.enter_context(runtime.running(opened))
+    stack.enter_context(process.running(opened))
     # Stop it before the runtime goes: the last commits are announced on the bus.
     stack.push_async_callback(database.stop)
     return opened

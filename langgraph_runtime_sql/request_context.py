@@ -7,16 +7,12 @@ this package take arguments instead.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langgraph_runtime_sql.claim import Claim
 
-if TYPE_CHECKING:
-    from langgraph_runtime_sql.database.connection import Connection
-    from langgraph_runtime_sql.ops.crons.firing import Firing
-    from langgraph_runtime_sql.ops.runs.batch import Batch
-    from langgraph_runtime_sql.tenancy.scope import Scope
-
+# Types that lie above this module are named in the docstrings: `Connection`, `Scope`, `Batch` and
+# `Firing`. Their owners annotate what they read.
 claim: ContextVar[Claim | None] = ContextVar("run_claim", default=None)
 """The attempt at a run that the current task executes.
 
@@ -25,30 +21,30 @@ store items, which fail if the attempt is superseded; published events; the guar
 `sys.exit`. `StateGuard` clears it, because a client's state update belongs to no run.
 """
 
-write_guard: "ContextVar[Callable[[Connection, str | None], None] | None]" = ContextVar(
+write_guard: ContextVar[Callable[[Any, str | None], None] | None] = ContextVar(
     "checkpoint_write_guard", default=None
 )
 """A check that runs first in the transaction of each checkpoint write. An exception aborts it.
 
-Its argument is the id of a new checkpoint, or None for writes onto an existing one. `StateGuard`
+Its arguments are the `Connection` and the id of a new checkpoint, or None for writes onto an existing one. `StateGuard`
 sets it around a client's state update. `checkpoint.admission` reads it.
 """
 
-scope: "ContextVar[Scope | None]" = ContextVar("scope", default=None)
-"""The rows that the task's transactions may touch; None means those of the authenticated user.
+scope: ContextVar[Any] = ContextVar("scope", default=None)
+"""The `Scope`: the rows that the task's transactions may touch. None means those of the authenticated user.
 
 `tenancy.scope.within` and `tenancy.scope.as_caller` set it. `tenancy.scope.current` reads it.
 """
 
-batch: "ContextVar[Batch | None]" = ContextVar("run_batch", default=None)
-"""The batch of runs that a request creates together.
+batch: ContextVar[Any] = ContextVar("run_batch", default=None)
+"""The `Batch` of runs that a request creates together.
 
 The HTTP layer sets it from the request's body. `Runs.put`, which the API calls once for each run,
 reads and clears it.
 """
 
-firing: "ContextVar[Firing | None]" = ContextVar("cron_firing", default=None)
-"""The slot of a cron whose run the API's scheduler is about to create.
+firing: ContextVar[Any] = ContextVar("cron_firing", default=None)
+"""The `Firing`: the slot of a cron whose run the API's scheduler is about to create.
 
 `Crons.next` sets it before it yields the cron. `Runs.put` and `Crons.set_next_run_date` read it.
 """

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from langgraph_runtime_sql import runtime
+from langgraph_runtime_sql import process
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.events.bus import LocalBus
 from langgraph_runtime_sql.runtime import Runtime
@@ -19,5 +19,5 @@ def without_platform(database: Database) -> Iterator[None]:
     Args:
         database: An open database. The caller closes it.
     """
-    with runtime.running(Runtime(database=database, bus=LocalBus(), store=SqlStore())):
+    with process.running(Runtime(database=database, bus=LocalBus(), store=SqlStore())):
         yield

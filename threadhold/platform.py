@@ -26,7 +26,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from langgraph_runtime_sql import hooks as hook_protocol
-from langgraph_runtime_sql import options, runtime
+from langgraph_runtime_sql import options, process
 from langgraph_runtime_sql.database.url import database_path, is_postgres, postgres_dsn
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
@@ -371,7 +371,7 @@ def _load(claim: _Claim) -> Starlette:
         hook_protocol.check(hooks)
     except TypeError as error:
         raise ConfigError(f"hooks: {error}") from error
-    runtime.configure(claim.options, hooks)
+    process.configure(claim.options, hooks)
     app: Starlette = server.app
     if claim.options.tenant_key is not None:
         app.add_middleware(UserScopeMiddleware)

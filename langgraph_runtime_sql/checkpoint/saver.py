@@ -22,7 +22,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from langgraph_runtime_sql import request_context, runtime
+from langgraph_runtime_sql import process, request_context
 from langgraph_runtime_sql.checkpoint import history, undo
 from langgraph_runtime_sql.checkpoint.admission import admission
 from langgraph_runtime_sql.checkpoint.metadata import checkpoint_metadata, matches
@@ -69,7 +69,8 @@ class Checkpointer(BaseCheckpointSaver[str]):
     @property
     def _database(self) -> Database:
         # Looked up at each call, because graphs keep their saver for longer than one lifespan.
-        return runtime.current().database
+        database: Database = process.current().database
+        return database
 
     # --- reading ---
 

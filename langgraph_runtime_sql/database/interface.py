@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from langgraph_runtime_sql import runtime
+from langgraph_runtime_sql import process
 
 
 class Handle:
@@ -54,7 +54,7 @@ async def start_pool() -> None:
     Raises:
         NotStarted: outside the lifespan.
     """
-    runtime.current()
+    process.current()
 
 
 async def stop_pool() -> None:
@@ -64,12 +64,12 @@ async def stop_pool() -> None:
 async def healthcheck(*, check_db: bool = True) -> None:
     """Raise unless the database answers."""
     if check_db:
-        await runtime.current().database.check()
+        await process.current().database.check()
 
 
 def dependency_checks() -> dict[str, Callable[[], Awaitable[None]]]:
     """Return the checks of `/ok?check_db=1` by name."""
-    return {"database": runtime.current().database.check}
+    return {"database": process.current().database.check}
 
 
 def pool_stats(*args: Any, **kwargs: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Every log and subscription has a key, so that events never reach another tenant,
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote
 
-from langgraph_runtime_sql import runtime
+from langgraph_runtime_sql import process
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.tenancy import scope
 
@@ -53,11 +53,11 @@ class StreamKey(NamedTuple):
     def here(cls, thread_id: Any, run_id: Any = THREAD) -> Self:
         """Return a key in the tenant of the calling task."""
         return cls(
-            scope.current(runtime.current().options.tenant_key).tenant, str(thread_id), str(run_id)
+            scope.current(process.current().options.tenant_key).tenant, str(thread_id), str(run_id)
         )
 
 
 def _tenant(row: Row) -> str | None:
     # Without a tenant key, the column may hold values of an earlier configuration.
-    tenant: str | None = row["tenant"] if runtime.current().options.tenant_key is not None else None
+    tenant: str | None = row["tenant"] if process.current().options.tenant_key is not None else None
     return tenant

@@ -12,7 +12,8 @@ from typing import Any
 import structlog
 from langgraph.store.base import BaseStore, Op, Result, TTLConfig
 
-from langgraph_runtime_sql import clock, runtime
+from langgraph_runtime_sql import clock, process
+from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.store import sqlite_rows
 from langgraph_runtime_sql.store.batch import Batch, expiry, tables_of
 from langgraph_runtime_sql.store.index import Index
@@ -53,7 +54,7 @@ class SqlStore(BaseStore):
         batch = Batch(ops, self.index, self.ttl_config)
         if self.index is not None:
             batch.vectors = self.index.embed(batch.documents, batch.queries)
-        database = runtime.current().database
+        database = _database()
         if batch.searches:
             results = database.search_sync(batch.read, ADVICE)
         elif batch.writes:
@@ -74,7 +75,7 @@ class SqlStore(BaseStore):
         batch = Batch(ops, self.index, self.ttl_config)
         if self.index is not None:
             batch.vectors = await self.index.aembed(batch.documents, batch.queries)
-        database = runtime.current().database
+        database = _database()
         if batch.searches:
             results = await database.search(batch.read, ADVICE)
         elif batch.writes:
@@ -110,7 +111,7 @@ class SqlStore(BaseStore):
     async def sweep_ttl(self) -> int:
         """Delete the expired items, a bounded number in each transaction; return how many."""
         deleted = 0
-        while count := await runtime.current().database.write(
+        while count := await _database().write(
             lambda conn: tables_of(conn).sweep(conn.raw, to_text(clock.now()))
         ):
             deleted += count
@@ -159,7 +160,13 @@ def Store(*args: Any, **kwargs: Any) -> SqlStore:
     Raises:
         NotStarted: outside the platform's lifespan.
     """
-    return runtime.current().store
+    store: SqlStore = process.current().store
+    return store
+
+
+def _database() -> Database:
+    database: Database = process.current().database
+    return database
 
 
 def _refuse_on_event_loop() -> None:

@@ -81,7 +81,7 @@ def current(tenant_key: str | None) -> Scope:
     """
     if tenant_key is None:
         return EVERYTHING
-    chosen = request_context.scope.get()
+    chosen: Scope | None = request_context.scope.get()
     return _of_caller(tenant_key) if chosen is None else chosen
 
 

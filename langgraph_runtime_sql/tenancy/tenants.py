@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from sqlalchemy import ColumnElement, Table, Text, bindparam, case, func, select, text
 
-from langgraph_runtime_sql import json_codec, runtime
+from langgraph_runtime_sql import json_codec, process
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     assistant_versions,
@@ -45,7 +45,7 @@ def of(document: Any) -> str | None:
 
     Only a text that is not empty is a name.
     """
-    key = runtime.current().options.tenant_key
+    key = process.current().options.tenant_key
     if key is None or not isinstance(document, Mapping):
         return None
     return _name(document.get(key))

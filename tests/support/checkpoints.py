@@ -19,7 +19,8 @@ from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs, threads
 from langgraph_runtime_sql.events.bus import LocalBus
-from langgraph_runtime_sql.runtime import Runtime, configuration, running
+from langgraph_runtime_sql.process import configuration, running
+from langgraph_runtime_sql.runtime import Runtime
 from langgraph_runtime_sql.store.store import SqlStore
 from tests.support import databases
 

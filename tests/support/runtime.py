@@ -20,8 +20,9 @@ from langgraph_runtime_sql.ops.assistants.assistants import Assistants
 from langgraph_runtime_sql.ops.assistants.rows import system_id
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.options import Options
+from langgraph_runtime_sql.process import configuration, process
 from langgraph_runtime_sql.queue import queue
-from langgraph_runtime_sql.runtime import configuration, current, process
+from langgraph_runtime_sql.runtime import current
 from langgraph_runtime_sql.statuses import IN_FLIGHT
 from tests.support import databases
 from tests.support.checkpoints import api_settings, as_runtime

@@ -292,7 +292,7 @@ class Crons:
         was changed meanwhile keeps its new date.
         """
         identifier = as_uuid(cron_id, "cron ID")
-        current = request_context.firing.get()
+        current: cron_firing.Firing | None = request_context.firing.get()
         slot = current.slot if current is not None and current.cron_id == identifier else None
         values = {"key": identifier, "slot": slot, "next_run_date": next_run_date}
         await runtime.current().database.write(lambda conn: conn.execute(_SET_NEXT, values))

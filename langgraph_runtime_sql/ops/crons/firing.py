@@ -56,7 +56,7 @@ def take_firing() -> Firing | None:
     Given out once: what starts in this context and outlives it (a worker, a
     graph that creates runs of its own) must not count as the cron.
     """
-    current = request_context.firing.get()
+    current: Firing | None = request_context.firing.get()
     if current is None or current.taken:
         return None
     current.taken = True

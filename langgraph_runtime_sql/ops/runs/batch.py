@@ -65,7 +65,7 @@ def take() -> Batch | None:
 
     Given to a task once: an authorization handler may create runs of its own.
     """
-    batch = request_context.batch.get()
+    batch: Batch | None = request_context.batch.get()
     if batch is not None:
         request_context.batch.set(None)
     return batch

@@ -30,7 +30,8 @@ from psycopg.conninfo import make_conninfo
 from langgraph_runtime_sql import clock, migrations
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.runtime import current, process
+from langgraph_runtime_sql.process import process
+from langgraph_runtime_sql.runtime import current
 from langgraph_runtime_sql.store.batch import Batch
 from langgraph_runtime_sql.store.index import Index
 from langgraph_runtime_sql.store.store import SqlStore, Store, configured

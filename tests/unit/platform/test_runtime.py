@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from langgraph_runtime_sql import database, hooks, runtime
+from langgraph_runtime_sql import database, hooks, process, runtime
 from langgraph_runtime_sql.errors import NotStarted
 from langgraph_runtime_sql.events.bus import LocalBus
 from langgraph_runtime_sql.options import Options
+from langgraph_runtime_sql.process import Configuration
 from langgraph_runtime_sql.queue.queue import drain
-from langgraph_runtime_sql.runtime import Configuration, Runtime
+from langgraph_runtime_sql.runtime import Runtime
 from langgraph_runtime_sql.store.store import SqlStore, Store
 
 
@@ -36,8 +37,8 @@ def test_draining_outside_the_lifespan_does_nothing() -> None:
 
 def test_a_runtime_is_the_processs_own_until_its_block_ends() -> None:
     outer, inner = made(), made()
-    with runtime.running(outer):
-        with pytest.raises(KeyError), runtime.running(inner):
+    with process.running(outer):
+        with pytest.raises(KeyError), process.running(inner):
             assert runtime.current() is inner
             raise KeyError
         assert runtime.current() is outer
@@ -47,13 +48,13 @@ def test_a_runtime_is_the_processs_own_until_its_block_ends() -> None:
 
 
 def test_what_the_host_decides_is_kept_for_the_next_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime.process, "configuration", Configuration())
+    monkeypatch.setattr(process.process, "configuration", Configuration())
     options, policy = Options(grace_seconds=3, tenant_key="org"), object()
-    runtime.configure(options, policy)
-    assert runtime.configuration() == Configuration(options=options, hooks=policy)
+    process.configure(options, policy)
+    assert process.configuration() == Configuration(options=options, hooks=policy)
     # Routes ask for the host's hooks before the start, too.
     assert hooks.configured() is policy
-    with runtime.running(made(options=Options())):
+    with process.running(made(options=Options())):
         assert runtime.current().options.tenant_key is None
 
 
@@ -61,8 +62,8 @@ def test_hooks_of_the_running_platform_are_called() -> None:
     class Policy:
         def before_state_update(self, tx: Any, thread: Any) -> None: ...
 
-    with runtime.running(made(hooks=Policy())):
+    with process.running(made(hooks=Policy())):
         assert hooks.active("before_state_update")
         assert not hooks.active("before_run_create")
-    with runtime.running(made()):
+    with process.running(made()):
         assert not hooks.active("before_state_update")

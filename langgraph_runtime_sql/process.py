@@ -1,0 +1,77 @@
+"""Process: the one place that holds the running platform, and the configuration of its next start.
+
+There is one, because `langgraph_api` can be configured only once in a process. Modules below
+`runtime` reach the running platform here. Modules above use the typed `runtime.current()`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from langgraph_runtime_sql.errors import NotStarted
+from langgraph_runtime_sql.options import Options
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """The host's settings for the next start.
+
+    Attributes:
+        options: The runtime's options.
+        hooks: The host's object with hooks, or None.
+    """
+
+    options: Options = field(default_factory=Options)
+    hooks: Any = None
+
+
+class _Process:
+    """The state of this process."""
+
+    def __init__(self) -> None:
+        self.configuration = Configuration()
+        # A `runtime.Runtime`, which lies above this module.
+        self.running: Any = None
+        self.last_error: BaseException | None = None
+
+
+process = _Process()
+
+
+def configure(options: Options, hooks: Any = None) -> None:
+    """Set the configuration of the next start.
+
+    Args:
+        options: The runtime's options.
+        hooks: The host's object with hooks, accepted by `hooks.check`, or None.
+    """
+    process.configuration = Configuration(options=options, hooks=hooks)
+
+
+def configuration() -> Configuration:
+    """Return the configuration of the next start."""
+    return process.configuration
+
+
+@contextmanager
+def running(runtime: T) -> Iterator[T]:
+    """Make `runtime` the current one within the block."""
+    before, process.running = process.running, runtime
+    try:
+        yield runtime
+    finally:
+        process.running = before
+
+
+def current() -> Any:
+    """Return the `runtime.Runtime` of this process.
+
+    Raises:
+        NotStarted: outside the platform's lifespan.
+    """
+    if process.running is None:
+        raise NotStarted
+    return process.running
