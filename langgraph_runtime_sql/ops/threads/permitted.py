@@ -1,4 +1,4 @@
-"""Permitted threads: the row of a thread, for a caller who may see it."""
+"""Permitted threads: find the row of a thread that the caller may use."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from langgraph_runtime_sql.ops.threads import rows as thread_rows
 
 
 async def permitted_thread(thread_id: Any, ctx: Any, action: str) -> Row:
-    """The stored row of a thread that the caller may `action`.
+    """Return the stored row of a thread if its handler permits `action`.
 
     Raises:
-        HTTPException: (404) it does not exist or the caller may not.
+        HTTPException: (404) it does not exist or a filter hides it.
     """
     identifier = as_uuid(thread_id, "thread ID")
     permitted = await authorize(ctx, "threads", action, {"thread_id": identifier})

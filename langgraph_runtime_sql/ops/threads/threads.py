@@ -1,4 +1,4 @@
-"""Threads: what the API does with them."""
+"""Threads: the operations that the API calls."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from langgraph_runtime_sql.search import filters
 
 
 class Threads:
-    """Operations on threads. `conn` is the interface's handle; each owns its transaction."""
+    """Operations on threads. Each has its own transaction; `conn` is only a handle of the API."""
 
     State = State
     Stream = Stream
@@ -39,10 +39,10 @@ class Threads:
         include_ttl: bool = False,
         read_mask_paths: Sequence[str] | None = None,
     ) -> Rows:
-        """One thread.
+        """Yield a thread.
 
         Raises:
-            HTTPException: (404) it does not exist or may not be seen.
+            HTTPException: (404) it does not exist or is hidden.
         """
         row = await permitted_thread(thread_id, ctx, "read")
         return rows([thread_rows.public(row, include_ttl=include_ttl)])
@@ -57,19 +57,19 @@ class Threads:
         ttl: dict[str, Any] | None = None,
         ctx: Any = None,
     ) -> Rows:
-        """Create a thread, or yield the one that is there with `if_exists="do_nothing"`.
+        """Create a thread, or yield the existing one if `if_exists` is `do_nothing`.
 
         Raises:
             HTTPException: (409) it exists.
         """
         identifier = as_uuid(thread_id, "thread ID")
-        asked: dict[str, Any] = {
+        value: Row = {
             "thread_id": identifier,
             "metadata": metadata or {},
             "if_exists": if_exists,
         }
-        permitted = await authorize(ctx, "threads", "create", asked)
-        metadata, who = dict(asked["metadata"] or {}), caller(ctx)
+        permitted = await authorize(ctx, "threads", "create", value)
+        metadata, who = dict(value["metadata"] or {}), caller(ctx)
 
         def fn(conn: Connection) -> Row:
             existing = thread_rows.find(conn, identifier)
@@ -94,11 +94,11 @@ class Threads:
         ctx: Any = None,
         read_mask_paths: Sequence[str] | None = None,
     ) -> Rows:
-        """Merge metadata into a thread; no row when it is missing or may not be changed."""
+        """Merge metadata into a thread. Yield nothing if it is missing or may not be changed."""
         identifier = as_uuid(thread_id, "thread ID")
-        asked: dict[str, Any] = {"thread_id": identifier, "metadata": metadata or {}}
-        permitted = await authorize(ctx, "threads", "update", asked)
-        changes, who = dict(asked["metadata"] or {}), caller(ctx)
+        value: Row = {"thread_id": identifier, "metadata": metadata or {}}
+        permitted = await authorize(ctx, "threads", "update", value)
+        changes, who = dict(value["metadata"] or {}), caller(ctx)
 
         def fn(conn: Connection) -> list[Row]:
             row = thread_rows.find_permitted(conn, identifier, permitted)
@@ -111,13 +111,13 @@ class Threads:
 
     @staticmethod
     async def copy(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
-        """A new thread with a copy of the metadata, values and checkpoints; none if missing."""
+        """Copy a thread with its metadata, values and checkpoints. Yield nothing if missing."""
         source = as_uuid(thread_id, "thread ID", 400)
         target = uuid4()
         permitted = await authorize(ctx, "threads", "read", {"thread_id": source})
-        asked: dict[str, Any] = {"thread_id": target, "metadata": {}, "if_exists": "raise"}
-        await authorize(ctx, "threads", "create", asked)
-        who, stamped = caller(ctx), dict(asked["metadata"] or {})
+        value: Row = {"thread_id": target, "metadata": {}, "if_exists": "raise"}
+        await authorize(ctx, "threads", "create", value)
+        who, changes = caller(ctx), dict(value["metadata"] or {})
 
         def fn(conn: Connection) -> list[Row]:
             row = thread_rows.find_permitted(conn, source, permitted)
@@ -126,10 +126,10 @@ class Threads:
             copied = thread_rows.insert(
                 conn,
                 target,
-                # Whose copy it is, handlers say: it need not be the owner of the source.
-                {**row["metadata"], **stamped},
+                # The handler names the copy's owner, who may not own the source.
+                {**row["metadata"], **changes},
                 who,
-                # A copy has no run of its own.
+                # The copy has no runs.
                 status=row["resting_status"],
                 values=row["values"],
                 interrupts=row["interrupts"],

@@ -69,7 +69,7 @@ async def count(status: str) -> int:
 async def test_a_backlog_is_freed_in_steps_between_which_others_write(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recovery, "TOGETHER", 5)
+    monkeypatch.setattr(recovery, "PAGE_SIZE", 5)
     sizes: list[int] = []
     free = run_claim.recover
 
