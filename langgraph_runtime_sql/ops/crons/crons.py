@@ -118,8 +118,8 @@ class Crons:
             assistant = get_assistant(conn, assistant_id)
             if assistant is None or not filters.allows(assistant_permitted, assistant["metadata"]):
                 raise HTTPException(404, f"Assistant '{assistant_id}' not found")
-            if thread and not thread_rows.find_permitted(conn, thread, thread_permitted):
-                raise HTTPException(404, f"Thread with ID {thread} not found")
+            if thread:
+                thread_rows.require(conn, thread, thread_permitted)
             if cron_rows.find(conn, identifier) is not None:
                 return cron_rows.find_permitted(conn, identifier, permitted)
             date = conn.now()

@@ -69,9 +69,7 @@ _ADVANCE = Prepared(
         crons.c.enabled.is_(True),
     )
     .values(
-        next_run_date=bindparam("next_run_date"),
-        enabled=bindparam("enabled"),
-        claimed_until=None,
+        next_run_date=bindparam("next_run_date"), enabled=bindparam("enabled"), claimed_until=None
     )
 )
 

@@ -250,12 +250,7 @@ def _attempts_before_last() -> int:
 
 
 def release(
-    conn: Connection,
-    run_id: Any,
-    attempt: int,
-    *,
-    counted: bool = True,
-    owner: str | None = None,
+    conn: Connection, run_id: Any, attempt: int, *, counted: bool = True, owner: str | None = None
 ) -> bool:
     """Return a claimed run to the queue, or cancel it if its cancellation was requested.
 

@@ -221,8 +221,7 @@ def end(
         statement = _ENDED_THREAD_WITH_VALUES
         columns |= {name: outcome[name] for name in _VALUES}
     conn.send(
-        statement,
-        {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}},
+        statement, {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}}
     )
     metadata_index.update(conn, thread["thread_id"], thread["metadata"], metadata, now)
     ended = {**run, "status": run_status, "updated_at": now}

@@ -7,12 +7,7 @@ from uuid import UUID
 from sqlalchemy import bindparam, or_, select
 
 from langgraph_runtime_sql.database.connection import Asked, Connection
-from langgraph_runtime_sql.database.schema import (
-    PENDING_LITERAL,
-    RUNNING_LITERAL,
-    runs,
-    threads,
-)
+from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.statuses import RunStatus
 

@@ -85,11 +85,7 @@ async def refresh(
 
 
 async def _store(
-    thread_id: UUID,
-    version: Version,
-    snapshot: StateSnapshot,
-    since: datetime | None,
-    undone: bool,
+    thread_id: UUID, version: Version, snapshot: StateSnapshot, since: datetime | None, undone: bool
 ) -> Row | None:
     from langgraph_api.state import patch_interrupt
 

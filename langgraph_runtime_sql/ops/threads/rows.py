@@ -65,6 +65,18 @@ def find_permitted(conn: Connection, thread_id: UUID, permitted: Any) -> Row | N
     return row if row is not None and filters.allows(permitted, row["metadata"]) else None
 
 
+def require(conn: Connection, thread_id: UUID, permitted: Any) -> Row:
+    """Return a thread as stored.
+
+    Raises:
+        HTTPException: (404) it is missing or the filter hides it.
+    """
+    row = find_permitted(conn, thread_id, permitted)
+    if row is None:
+        raise HTTPException(404, f"Thread with ID {thread_id} not found")
+    return row
+
+
 def ttl_columns(ttl: dict[str, Any] | None, now: datetime) -> Row:
     """Return the columns of a time to live, by default the configured one."""
     from langgraph_api import config

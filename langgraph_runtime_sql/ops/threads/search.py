@@ -101,11 +101,7 @@ def _value(
 
 
 def _query(
-    conn: Connection,
-    value: Document,
-    permitted: Filter,
-    who: Caller,
-    ids: list[Any] | None = None,
+    conn: Connection, value: Document, permitted: Filter, who: Caller, ids: list[Any] | None = None
 ) -> ThreadQuery:
     """Return the query, limited by the handler's filter and the hook's exclusions."""
     without: Document = {}

@@ -51,11 +51,7 @@ class State:
 
     @staticmethod
     async def post(
-        conn: Any,
-        config: dict[str, Any],
-        values: Any,
-        as_node: str | None = None,
-        ctx: Any = None,
+        conn: Any, config: dict[str, Any], values: Any, as_node: str | None = None, ctx: Any = None
     ) -> dict[str, Any]:
         """Write `values` as if `as_node` had returned them.
 

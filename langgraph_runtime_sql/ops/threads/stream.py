@@ -19,7 +19,7 @@ from langgraph_runtime_sql.ops import stream_access
 from langgraph_runtime_sql.ops.authorization import Filter, as_uuid, authorize
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.stream import final_event
-from langgraph_runtime_sql.ops.threads.permitted import permitted_thread
+from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.statuses import ENDED
 
 Delivered = tuple[bytes, bytes, bytes | None, str | None]
@@ -97,7 +97,9 @@ async def _permitted(thread_id: UUID, ctx: Any) -> Filter:
     """
     permitted = await authorize(ctx, "threads", "read", {"thread_id": thread_id})
     if permitted:
-        await permitted_thread(thread_id, ctx, "read")
+        await runtime.current().database.read(
+            lambda conn: thread_rows.require(conn, thread_id, permitted)
+        )
     return permitted
 
 

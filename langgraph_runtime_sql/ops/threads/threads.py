@@ -12,7 +12,6 @@ from langgraph_runtime_sql.ops.authorization import Rows, as_uuid, authorize, ca
 from langgraph_runtime_sql.ops.runs.end import set_joint_status
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.end import delete, prune, sweep_ttl
-from langgraph_runtime_sql.ops.threads.permitted import permitted_thread
 from langgraph_runtime_sql.ops.threads.search import count, search
 from langgraph_runtime_sql.ops.threads.state import State
 from langgraph_runtime_sql.ops.threads.stream import Stream
@@ -44,7 +43,11 @@ class Threads:
         Raises:
             HTTPException: (404) it does not exist or is hidden.
         """
-        row = await permitted_thread(thread_id, ctx, "read")
+        identifier = as_uuid(thread_id, "thread ID")
+        permitted = await authorize(ctx, "threads", "read", {"thread_id": identifier})
+        row = await runtime.current().database.read(
+            lambda conn: thread_rows.require(conn, identifier, permitted)
+        )
         return rows([thread_rows.public(row, include_ttl=include_ttl)])
 
     @staticmethod
@@ -63,11 +66,7 @@ class Threads:
             HTTPException: (409) it exists.
         """
         identifier = as_uuid(thread_id, "thread ID")
-        value: Row = {
-            "thread_id": identifier,
-            "metadata": metadata or {},
-            "if_exists": if_exists,
-        }
+        value: Row = {"thread_id": identifier, "metadata": metadata or {}, "if_exists": if_exists}
         permitted = await authorize(ctx, "threads", "create", value)
         metadata, who = dict(value["metadata"] or {}), caller(ctx)
 
