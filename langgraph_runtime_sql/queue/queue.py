@@ -317,14 +317,14 @@ class Queue:
             logger.warning("Ended transactions that got stuck", action="unstuck", count=ended)
         await self._sweep("ended")
 
-    async def _sweep(self, whose: run_claim.Whose, *, counted: bool = True) -> None:
+    async def _sweep(self, include: run_claim.Include, *, counted: bool = True) -> None:
         freed: list[str] = []
         after: int | None = 0
         while after is not None:
             # Not all the time, so that claims go on beside a backlog.
             async with self._claiming:
                 some, after = await recovery.free_some(
-                    self.working(), whose, after, counted=counted
+                    self.working(), include, after, counted=counted
                 )
             freed += some
         if freed:
@@ -347,8 +347,8 @@ class Queue:
                 # A claim that nobody waits for any more may still be on its way.
                 await self._here.database.settled()
                 # What others have lost is for those who go on.
-                whose: run_claim.Whose = "all" if self._here.database.alone else "ours"
-                await self._sweep(whose, counted=False)
+                include: run_claim.Include = "all" if self._here.database.alone else "own"
+                await self._sweep(include, counted=False)
         except Exception:
             # The next start will find them.
             logger.exception("Cannot hand back runs", action="hand_back_failed")

@@ -33,7 +33,7 @@ _BEGINNING = datetime.fromtimestamp(0, UTC)
 _END = datetime.max.replace(tzinfo=UTC)
 # The name under which this process claims; each start of the process has its own.
 OWNER = uuid.uuid4().hex
-Whose = Literal["ours", "ended", "all"]
+Include = Literal["own", "ended", "all"]
 Rows = Callable[[], list[Row]]
 
 
@@ -294,7 +294,7 @@ def _lease(conn: Connection) -> Params:
 
 
 def lost(
-    conn: Connection, working: Collection[str], whose: Whose, after: int, limit: int
+    conn: Connection, working: Collection[str], include: Include, after: int, limit: int
 ) -> tuple[list[int], int | None]:
     """Find a page of lost runs: marked as running, but without a worker.
 
@@ -302,7 +302,7 @@ def lost(
 
     Args:
         working: The ids of the runs that this process works on.
-        whose: `ours` finds only runs claimed by this process. `ended` adds runs whose lease
+        include: `own` finds only runs claimed by this process. `ended` adds runs whose lease
             has expired. `all` adds the runs of all other processes.
         after: The number of the last run of the previous page.
         limit: The page size.
@@ -310,7 +310,7 @@ def lost(
     Returns:
         The numbers of the lost runs, and the number to continue after, or None at the end.
     """
-    rows = conn.fetchall(_LOST, {**_given_up(conn, whose), "after": after, "limit": limit})
+    rows = conn.fetchall(_LOST, {**_given_up(conn, include), "after": after, "limit": limit})
     numbers = [row["seq"] for row in rows if str(row["run_id"]) not in working]
     return numbers, rows[-1]["seq"] if len(rows) == limit else None
 
@@ -318,7 +318,7 @@ def lost(
 def recover(
     conn: Connection,
     working: Collection[str],
-    whose: Whose,
+    include: Include,
     first: int,
     last: int,
     *,
@@ -327,13 +327,13 @@ def recover(
     """Release the lost runs from number `first` to `last`, except locked ones.
 
     Args:
-        working, whose: As for `lost`.
+        working, include: As for `lost`.
         counted: As for `release`.
 
     Returns:
         The ids of the released runs.
     """
-    rows = conn.fetchall(_TAKE_LOST, {**_given_up(conn, whose), "after": first - 1, "last": last})
+    rows = conn.fetchall(_TAKE_LOST, {**_given_up(conn, include), "after": first - 1, "last": last})
     return [
         str(row["run_id"])
         for row in rows
@@ -343,6 +343,6 @@ def recover(
     ]
 
 
-def _given_up(conn: Connection, whose: Whose) -> dict[str, Any]:
-    ended_before = {"ours": _BEGINNING, "all": _END}.get(whose) or conn.now()
+def _given_up(conn: Connection, include: Include) -> dict[str, Any]:
+    ended_before = {"own": _BEGINNING, "all": _END}.get(include) or conn.now()
     return {"owner": OWNER, "ended_before": ended_before}

@@ -18,29 +18,29 @@ async def recover() -> list[str]:
     """Recover the lost runs of earlier processes at start-up, and return their ids."""
     freed: list[str] = []
     after: int | None = 0
-    whose: run_claim.Whose = "all" if runtime.current().database.alone else "ended"
+    include: run_claim.Include = "all" if runtime.current().database.alone else "ended"
     while after is not None:
-        some, after = await free_some((), whose, after)
+        some, after = await free_some((), include, after)
         freed += some
     return freed
 
 
 async def free_some(
-    working: Collection[str], whose: run_claim.Whose, after: int, *, counted: bool = True
+    working: Collection[str], include: run_claim.Include, after: int, *, counted: bool = True
 ) -> tuple[list[str], int | None]:
     """Recover a page of lost runs.
 
     Args:
-        working, whose, after: As for `claim.lost`.
+        working, include, after: As for `claim.lost`.
         counted: As for `claim.release`.
 
     Returns:
         The ids of the recovered runs, and the number to continue after, or None at the end.
     """
     database = runtime.current().database
-    page = partial(run_claim.lost, working=working, whose=whose, after=after, limit=PAGE_SIZE)
+    page = partial(run_claim.lost, working=working, include=include, after=after, limit=PAGE_SIZE)
     numbers, last = await database.read(page)
-    free = partial(run_claim.recover, working=working, whose=whose, counted=counted)
+    free = partial(run_claim.recover, working=working, include=include, counted=counted)
     if not numbers:
         return [], last
     try:

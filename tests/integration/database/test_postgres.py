@@ -380,10 +380,10 @@ async def test_a_lease_that_ended_is_taken_by_whoever_sees_it(db: Database) -> N
     await change_run(db, ours.run_id, claimed_by=run_claim.OWNER, lease_until=now + minute)
     working = {ours.run_id}
     numbers, more = await db.read(
-        partial(run_claim.lost, working=working, whose="ended", after=0, limit=9)
+        partial(run_claim.lost, working=working, include="ended", after=0, limit=9)
     )
     assert (len(numbers), more) == (1, None)
-    free = partial(run_claim.recover, working=working, whose="ended", first=0, last=numbers[0])
+    free = partial(run_claim.recover, working=working, include="ended", first=0, last=numbers[0])
     assert await db.write(free) == [late.run_id]
     # Whoever holds a lease that another has taken may neither renew nor write.
     [taken] = await db.read(
