@@ -162,22 +162,22 @@ class Hooks(Protocol):
     """
 
     def before_thread_create(self, tx: Transaction, thread: Row) -> None:
-        """A thread is about to be created, by any route."""
+        """Called before any route creates a thread."""
 
     def before_thread_update(self, tx: Transaction, thread: Row, metadata: dict[str, Any]) -> None:
-        """`metadata` is about to be merged into an existing thread's."""
+        """Called before `metadata` is merged into that of an existing thread."""
 
     def before_run_create(self, tx: Transaction, thread: Row, run: Row) -> None:
-        """A run is about to be queued on `thread`."""
+        """Called before a run is queued on `thread`."""
 
     def before_state_update(self, tx: Transaction, thread: Row) -> None:
-        """A client is about to write a checkpoint of `thread`."""
+        """Called before a client writes a checkpoint of `thread`."""
 
     def after_run_end(self, tx: Transaction, thread: Row | None, run: Row, status: str) -> None:
-        """A run ends with `status`; `thread` is None if it goes too."""
+        """Called when a run ends with `status`; `thread` is None if it is deleted, too."""
 
     def before_thread_search(self, tx: Transaction, search: dict[str, Any]) -> None:
-        """Threads are searched or counted; those with an entry of `search["without"]` stay out."""
+        """Called before a search or count; `search["without"]` omits threads with its entries."""
 
 
 NAMES = tuple(name for name in vars(Hooks) if name.startswith(("before_", "after_")))

@@ -136,16 +136,9 @@ class Assistants:
         from langgraph_api.graph import assert_graph_exists
 
         identifier = as_uuid(assistant_id, "assistant ID")
-        asked: dict[str, Any] = {
-            "assistant_id": identifier,
-            "graph_id": graph_id,
-            "config": {} if config is None else config,
-            "context": context,
-            "metadata": {} if metadata is None else metadata,
-            "name": name,
-        }
-        permitted = None if system else await authorize(ctx, "assistants", "create", asked)
-        config, context = assistant_rows.mirrored(asked["config"], asked["context"])
+        value = _value(identifier, graph_id, config, context, metadata, name)
+        permitted = None if system else await authorize(ctx, "assistants", "create", value)
+        config, context = assistant_rows.mirrored(value["config"], value["context"])
         assert_graph_exists(graph_id)
         fields = {
             "graph_id": graph_id,
@@ -153,7 +146,7 @@ class Assistants:
             "description": description,
             "config": config,
             "context": context,
-            "metadata": asked["metadata"],
+            "metadata": value["metadata"],
         }
 
         def fn(conn: Connection) -> Row:
@@ -191,16 +184,9 @@ class Assistants:
         from langgraph_api.graph import assert_graph_exists
 
         identifier = as_uuid(assistant_id, "assistant ID")
-        asked: dict[str, Any] = {
-            "assistant_id": identifier,
-            "graph_id": graph_id,
-            "config": {} if config is None else config,
-            "context": context,
-            "metadata": {} if metadata is None else metadata,
-            "name": name,
-        }
-        permitted = await authorize(ctx, "assistants", "update", asked)
-        assistant_rows.refuse_both(asked["config"], asked["context"])
+        value = _value(identifier, graph_id, config, context, metadata, name)
+        permitted = await authorize(ctx, "assistants", "update", value)
+        assistant_rows.refuse_both(value["config"], value["context"])
         if graph_id is not None:
             assert_graph_exists(graph_id)
         given = {"graph_id": graph_id, "name": name, "description": description}
@@ -208,8 +194,8 @@ class Assistants:
         def fn(conn: Connection) -> Row:
             row = assistant_rows.require(conn, identifier, permitted)
             changes: Row = {key: value for key, value in given.items() if value is not None}
-            changes |= assistant_rows.mirrored_changes(row, asked["config"], asked["context"])
-            changes["metadata"] = {**row["metadata"], **asked["metadata"]}
+            changes |= assistant_rows.mirrored_changes(row, value["config"], value["context"])
+            changes["metadata"] = {**row["metadata"], **value["metadata"]}
             return assistant_rows.add_version(conn, row, changes)
 
         return rows([await runtime.current().database.write(fn)])
@@ -224,8 +210,8 @@ class Assistants:
             HTTPException: (404) it does not exist or may not be changed.
         """
         identifier = as_uuid(assistant_id, "assistant ID")
-        asked = {"assistant_id": identifier, "version": version}
-        permitted = await authorize(ctx, "assistants", "update", asked)
+        value = {"assistant_id": identifier, "version": version}
+        permitted = await authorize(ctx, "assistants", "update", value)
 
         def fn(conn: Connection) -> Row:
             assistant_rows.require(conn, identifier, permitted)
@@ -322,13 +308,32 @@ def _select() -> Any:
     return select(*assistant_rows.PUBLIC)
 
 
+def _value(
+    assistant_id: UUID,
+    graph_id: str | None,
+    config: Filter,
+    context: Filter,
+    metadata: Filter,
+    name: str | None,
+) -> Row:
+    """Return an assistant as the handler sees and may change it."""
+    return {
+        "assistant_id": assistant_id,
+        "graph_id": graph_id,
+        "config": config or {},
+        "context": context,
+        "metadata": metadata or {},
+        "name": name,
+    }
+
+
 async def _search_filters(
     ctx: Any, graph_id: str | None, metadata: Filter, limit: int, offset: int
 ) -> tuple[Filter, Filter]:
     """Authorize a search. Return the metadata to search for, and the handler's filter."""
     value: Row = {
         "graph_id": graph_id,
-        "metadata": {} if metadata is None else metadata,
+        "metadata": metadata or {},
         "limit": limit,
         "offset": offset,
     }

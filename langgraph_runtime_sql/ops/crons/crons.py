@@ -36,6 +36,7 @@ ADVICE = "Ask for fewer crons, by `assistant_id` or `thread_id`."
 IDS = ("cron_id", "assistant_id", "thread_id")
 SORTABLE = (*IDS, "next_run_date", "end_time", "created_at", "updated_at")
 
+_WITH_THREADS = crons.outerjoin(threads, threads.c.thread_id == crons.c.thread_id)
 _SET_NEXT = Prepared(
     crons.update()
     .where(
@@ -236,7 +237,7 @@ class Crons:
             conditions.append(crons.c.enabled.is_(enabled))
         statement = (
             select_columns(*cron_rows.PUBLIC)
-            .select_from(crons.outerjoin(threads, threads.c.thread_id == crons.c.thread_id))
+            .select_from(_WITH_THREADS)
             .where(*conditions)
             .order_by(*_order(sort_by, sort_order))
             .limit(limit + 1)
@@ -263,14 +264,10 @@ class Crons:
             HTTPException: (422) invalid id.
         """
         conditions = await _matching(ctx, assistant_id, thread_id, metadata, 0, 0)
-        statement = (
-            select_columns(func.count().label("n"))
-            .select_from(crons.outerjoin(threads, threads.c.thread_id == crons.c.thread_id))
-            .where(*conditions)
-        )
-        return int(
-            await runtime.current().database.search(lambda conn: conn.scalar(statement), ADVICE)
-        )
+        counted = select_columns(func.count().label("n")).select_from(_WITH_THREADS)
+        statement = counted.where(*conditions)
+        database = runtime.current().database
+        return int(await database.search(lambda conn: conn.scalar(statement), ADVICE))
 
     @staticmethod
     def next(conn: Any, ctx: Any = None) -> AsyncIterator[Row]:

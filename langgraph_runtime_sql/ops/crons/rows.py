@@ -87,5 +87,5 @@ def merged_payload(row: Row, changes: Mapping[str, Any]) -> Row:
         HTTPException: (400) the result has both configurable and context.
     """
     payload = row["payload"]
-    fixed = {key: payload[key] for key in ("assistant_id",) if key in payload}
+    fixed = {"assistant_id": payload["assistant_id"]} if "assistant_id" in payload else {}
     return payload_of({**payload, **changes, **fixed}, row["cron_id"])

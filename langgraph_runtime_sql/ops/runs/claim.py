@@ -310,7 +310,7 @@ def lost(
     Returns:
         The numbers of the lost runs, and the number to continue after, or None at the end.
     """
-    rows = conn.fetchall(_LOST, {**_given_up(conn, include), "after": after, "limit": limit})
+    rows = conn.fetchall(_LOST, {**_expiry(conn, include), "after": after, "limit": limit})
     numbers = [row["seq"] for row in rows if str(row["run_id"]) not in working]
     return numbers, rows[-1]["seq"] if len(rows) == limit else None
 
@@ -333,7 +333,7 @@ def recover(
     Returns:
         The ids of the released runs.
     """
-    rows = conn.fetchall(_TAKE_LOST, {**_given_up(conn, include), "after": first - 1, "last": last})
+    rows = conn.fetchall(_TAKE_LOST, {**_expiry(conn, include), "after": first - 1, "last": last})
     return [
         str(row["run_id"])
         for row in rows
@@ -343,6 +343,6 @@ def recover(
     ]
 
 
-def _given_up(conn: Connection, include: Include) -> dict[str, Any]:
+def _expiry(conn: Connection, include: Include) -> dict[str, Any]:
     ended_before = {"own": _BEGINNING, "all": _END}.get(include) or conn.now()
     return {"owner": OWNER, "ended_before": ended_before}

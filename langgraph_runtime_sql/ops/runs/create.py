@@ -114,12 +114,12 @@ def _new_thread(conn: Connection, request: RunRequest, assistant: Row) -> Row:
     )
     configurable = dict(_configurable(assistant["config"]))
     config = _merged(assistant["config"], request.config, {"configurable": configurable})
-    thread_id, who = request.thread_id, request.caller
+    thread_id, requester = request.thread_id, request.caller
     try:
         return thread_rows.insert(
-            conn, thread_id, metadata, who, config=config, status=ThreadStatus.BUSY
+            conn, thread_id, metadata, requester, config=config, status=ThreadStatus.BUSY
         )
-    except thread_rows.Taken as error:
+    except thread_rows.ThreadExists as error:
         # A hidden thread looks like a missing one.
         raise HTTPException(404, "Thread or assistant not found.") from error
 

@@ -150,7 +150,7 @@ class Runs:
         thread = as_uuid(thread_id, "thread ID")
         value = {"thread_id": thread, "metadata": {}}
         permitted = await authorize(ctx, "threads", "search", value)
-        statement = _of_thread(thread, status).limit(int(limit)).offset(int(offset))
+        statement = _of_thread(thread, status, int(limit), int(offset))
 
         def fn(conn: Connection) -> list[Row]:
             if permitted and thread_rows.find_permitted(conn, thread, permitted) is None:
@@ -340,11 +340,13 @@ async def _has_ended_here(run_id: UUID) -> bool:
     return status in ENDED and (claim is None or attempt == claim.attempt)
 
 
-def _of_thread(thread_id: Any, status: str | None) -> Any:
+def _of_thread(thread_id: Any, status: str | None, limit: int, offset: int) -> Any:
+    # In `search`, a parameter hides `select`.
     statement = select(*run_rows.PUBLIC).where(runs.c.thread_id == thread_id)
     if status is not None:
         statement = statement.where(runs.c.status == status)
-    return statement.order_by(runs.c.created_at.desc(), runs.c.seq.desc())
+    ordered = statement.order_by(runs.c.created_at.desc(), runs.c.seq.desc())
+    return ordered.limit(limit).offset(offset)
 
 
 def _delete(conn: Connection, row: Row) -> None:
@@ -358,6 +360,3 @@ def _delete(conn: Connection, row: Row) -> None:
     announce.deleted(conn, row, "the run was deleted")
     announce.dropped(conn, row)
     announce.wake(conn)
-
-
-__all__ = ["Runs"]

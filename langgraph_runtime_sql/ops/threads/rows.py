@@ -30,7 +30,7 @@ _LOCK = Prepared(
 _DELETE = Prepared(threads.delete().where(threads.c.thread_id == bindparam("thread_id")))
 
 
-class Taken(HTTPException):
+class ThreadExists(HTTPException):
     """A thread with this id exists."""
 
     def __init__(self, thread_id: UUID) -> None:
@@ -106,7 +106,7 @@ def insert(
     """Create a thread.
 
     Raises:
-        Taken: (409) a thread has this id, and the caller cannot see it.
+        ThreadExists: (409) a thread has this id, and the caller cannot see it.
     """
     now = conn.now()
     row: Row = {
@@ -130,7 +130,7 @@ def insert(
     if not conn.execute(_INSERT, row):
         if find(conn, thread_id) is not None:
             raise Collided
-        raise Taken(thread_id)
+        raise ThreadExists(thread_id)
     metadata_index.update(conn, thread_id, {}, row["metadata"], row["updated_at"])
     return row
 

@@ -53,10 +53,10 @@ async def search(
     value = _value(metadata, values, status, limit, offset)
     permitted = await authorize(ctx, "threads", "search", value)
     wanted = [as_uuid(each, "thread ID", 400) for each in ids] if ids else None
-    who = caller(ctx)
+    requester = caller(ctx)
 
     def fn(conn: Connection) -> list[Row]:
-        query = _query(conn, value, permitted, who, wanted)
+        query = _query(conn, value, permitted, requester, wanted)
         query = query.sorted_by(sort_by, ascending=(sort_order or "").upper() == "ASC")
         page = {**query.parameters, "most": limit + 1, "start": offset}
         return conn.fetchall(query.page(), page)
@@ -78,10 +78,10 @@ async def count(
     """Return the number of matching threads."""
     value = _value(metadata, values, status, 0, 0)
     permitted = await authorize(ctx, "threads", "search", value)
-    who = caller(ctx)
+    requester = caller(ctx)
 
     def fn(conn: Connection) -> int:
-        query = _query(conn, value, permitted, who)
+        query = _query(conn, value, permitted, requester)
         return int(conn.scalar(query.count(), query.parameters))
 
     return await runtime.current().database.search(fn, ADVICE)
@@ -101,11 +101,15 @@ def _value(
 
 
 def _query(
-    conn: Connection, value: Document, permitted: Filter, who: Caller, ids: list[Any] | None = None
+    conn: Connection,
+    value: Document,
+    permitted: Filter,
+    requester: Caller,
+    ids: list[Any] | None = None,
 ) -> ThreadQuery:
     """Return the query, limited by the handler's filter and the hook's exclusions."""
     without: Document = {}
-    hooks.call("before_thread_search", conn, who, {**value, "without": without})
+    hooks.call("before_thread_search", conn, requester, {**value, "without": without})
     query = thread_query.plan(conn, value["metadata"], permitted)
     return query.also(values=value["values"], status=value["status"], ids=ids).without(without)
 

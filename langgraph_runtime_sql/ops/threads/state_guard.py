@@ -37,9 +37,9 @@ class StateGuard:
         configurable: The target. A `checkpoint_id` writes onto that checkpoint, even an old one.
     """
 
-    def __init__(self, thread_id: UUID, who: Caller, configurable: Mapping[str, Any]) -> None:
+    def __init__(self, thread_id: UUID, requester: Caller, configurable: Mapping[str, Any]) -> None:
         self._thread_id = thread_id
-        self._caller = who
+        self._caller = requester
         self._namespace = str(configurable.get("checkpoint_ns") or "")
         self._onto_newest = not configurable.get("checkpoint_id")
         self._is_hook_called = False

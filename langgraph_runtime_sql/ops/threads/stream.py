@@ -26,7 +26,7 @@ Delivered = tuple[bytes, bytes, bytes | None, str | None]
 Modes = frozenset[str]
 
 # Time for the end of a run to arrive after the database has it.
-DOUBT_SECONDS = 2.0
+CONFIRM_SECONDS = 2.0
 # Additional time while Redis is unavailable, or is being filled again.
 LATE_SECONDS = 15.0
 
@@ -174,7 +174,7 @@ class _Ends:
         if time.monotonic() < self._due:
             return []
         if self._is_late(holds):
-            self._due = time.monotonic() + DOUBT_SECONDS
+            self._due = time.monotonic() + CONFIRM_SECONDS
             return []
         here = runtime.current()
         found = await here.database.read(self._read)
@@ -185,7 +185,7 @@ class _Ends:
         self._newest = max([self._newest or 0, *(row["seq"] for row in found)])
         self._open, self._suspected = in_flight | over, over
         self._announced.clear()
-        self._due = time.monotonic() + (DOUBT_SECONDS if over else here.bus.recheck_seconds)
+        self._due = time.monotonic() + (CONFIRM_SECONDS if over else here.bus.recheck_seconds)
         return missed
 
     def _is_late(self, holds: bool) -> bool:

@@ -68,15 +68,15 @@ class Threads:
         identifier = as_uuid(thread_id, "thread ID")
         value: Row = {"thread_id": identifier, "metadata": metadata or {}, "if_exists": if_exists}
         permitted = await authorize(ctx, "threads", "create", value)
-        metadata, who = dict(value["metadata"] or {}), caller(ctx)
+        metadata, requester = dict(value["metadata"] or {}), caller(ctx)
 
         def fn(conn: Connection) -> Row:
             existing = thread_rows.find(conn, identifier)
             if existing is None:
-                return thread_rows.insert(conn, identifier, metadata, who, ttl=ttl)
+                return thread_rows.insert(conn, identifier, metadata, requester, ttl=ttl)
             hidden = not filters.allows(permitted, existing["metadata"])
             if hidden or if_exists != "do_nothing":
-                raise thread_rows.Taken(identifier)
+                raise thread_rows.ThreadExists(identifier)
             return existing
 
         row = thread_rows.public(await runtime.current().database.write(fn))
@@ -97,14 +97,14 @@ class Threads:
         identifier = as_uuid(thread_id, "thread ID")
         value: Row = {"thread_id": identifier, "metadata": metadata or {}}
         permitted = await authorize(ctx, "threads", "update", value)
-        changes, who = dict(value["metadata"] or {}), caller(ctx)
+        changes, requester = dict(value["metadata"] or {}), caller(ctx)
 
         def fn(conn: Connection) -> list[Row]:
             row = thread_rows.find_permitted(conn, identifier, permitted)
             if row is None:
                 return []
             lifetime = thread_rows.ttl_columns(ttl, conn.now()) if ttl else {}
-            return [thread_rows.merge_metadata(conn, row, changes, who, **lifetime)]
+            return [thread_rows.merge_metadata(conn, row, changes, requester, **lifetime)]
 
         return rows([thread_rows.public(row) for row in await runtime.current().database.write(fn)])
 
@@ -116,7 +116,7 @@ class Threads:
         permitted = await authorize(ctx, "threads", "read", {"thread_id": source})
         value: Row = {"thread_id": target, "metadata": {}, "if_exists": "raise"}
         await authorize(ctx, "threads", "create", value)
-        who, changes = caller(ctx), dict(value["metadata"] or {})
+        requester, changes = caller(ctx), dict(value["metadata"] or {})
 
         def fn(conn: Connection) -> list[Row]:
             row = thread_rows.find_permitted(conn, source, permitted)
@@ -125,9 +125,9 @@ class Threads:
             copied = thread_rows.insert(
                 conn,
                 target,
-                # The handler names the copy's owner, who may not own the source.
+                # The handler names the copy's owner, requester may not own the source.
                 {**row["metadata"], **changes},
-                who,
+                requester,
                 # The copy has no runs.
                 status=row["resting_status"],
                 values=row["values"],

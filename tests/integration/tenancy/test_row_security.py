@@ -294,7 +294,7 @@ async def test_an_id_that_another_tenant_has_taken_is_taken(db: Database) -> Non
         )
     with scope.within(TenantScope("acm")):
         for if_exists in ("raise", "do_nothing"):
-            with pytest.raises(thread_rows.Taken):
+            with pytest.raises(thread_rows.ThreadExists):
                 await rows(Threads.put(None, theirs, metadata=dict(stamp), if_exists=if_exists))
             with pytest.raises(Exception, match="already exists") as refused:
                 await rows(
