@@ -342,11 +342,7 @@ async def _search_filters(
 
 
 def _graphs(graph_id: str | None) -> list[str]:
-    """Return the graphs to search: the given one, else all served graphs.
-
-    Raises:
-        HTTPException: (404) the given graph is not served.
-    """
+    """Return the graphs to search: the given one if it is served, else all served graphs."""
     from langgraph_api.graph import GRAPHS, assert_graph_exists
 
     if graph_id is None:
@@ -375,11 +371,7 @@ def _matching(
 
 
 def _order(sort_by: str | None, sort_order: str | None) -> list[ColumnElement[Any]]:
-    """Return the sort order, by default newest first.
-
-    Raises:
-        HTTPException: (422) invalid `sort_by`.
-    """
+    """Return the sort order, by default newest first."""
     if not sort_by:
         return [assistants.c.created_at.desc(), assistants.c.assistant_id]
     column = sort_column(assistants.c, sort_by, SORTABLE)
@@ -391,6 +383,8 @@ def _order(sort_by: str | None, sort_order: str | None) -> list[ColumnElement[An
 
 
 async def _delete_threads(assistant_id: UUID, ctx: Any) -> None:
+    """Delete the threads that last used an assistant, if the caller may delete them."""
+
     def used(conn: Connection) -> list[UUID]:
         return thread_query.plan(conn, {"assistant_id": str(assistant_id)}, None).ids(conn)
 

@@ -353,11 +353,7 @@ async def _matching(
 
 
 def _order(sort_by: str | None, sort_order: str | None) -> list[ColumnElement[Any]]:
-    """Return the sort order, by default newest first. Missing ids come last, missing ends first.
-
-    Raises:
-        HTTPException: (422) invalid `sort_by`.
-    """
+    """Return the sort order, by default newest first. Missing ids come last, missing ends first."""
     if not sort_by:
         return [crons.c.created_at.desc(), crons.c.cron_id]
     column = sort_column(crons.c, sort_by, SORTABLE)

@@ -158,7 +158,7 @@ def _following(row: Row, now: datetime) -> datetime | None:
     try:
         return cron_schedule.next_date(row["schedule"], now, row["timezone"])
     except HTTPException as error:
-        logger.warning("A cron has no further date", cron_id=str(row["cron_id"]), why=error.detail)
+        logger.warning("Cron has ended", cron_id=str(row["cron_id"]), why=error.detail)
         return None
 
 

@@ -130,11 +130,7 @@ class Stream:
 async def _admitted(
     run_id: UUID, thread_id: UUID, live: Subscription, ctx: Any, *, may_be_gone: bool
 ) -> StreamKey | None:
-    """Return the key of a run's stream, or None if the caller neither sees nor made the run.
-
-    Raises:
-        HTTPException: (404) a handler's filter hides the thread.
-    """
+    """Return the key of a run's stream, or None if the caller neither sees nor made the run."""
     permitted = await authorize(ctx, "threads", "read", {"thread_id": thread_id})
     if not stream_access.is_restricted(permitted) or (live.by_maker and not permitted):
         return live.key

@@ -125,16 +125,12 @@ class State:
 
 @contextmanager
 def _applying() -> Iterator[None]:
-    """Report an error of the graph's reducers and branches as an invalid request.
-
-    Raises:
-        HTTPException: (422) with the error's first line.
-    """
+    """Report an error of the graph's reducers and branches as an invalid request (422)."""
     try:
         yield
     except _UPDATE_ERRORS as error:
         # With the traceback, because it may be an error of the graph or of this code.
-        logger.warning("A graph cannot apply a state update", exc_info=error)
+        logger.warning("State update failed in the graph", exc_info=error)
         message = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise HTTPException(422, f"The graph cannot apply this update: {message}") from error
 
@@ -196,13 +192,9 @@ async def _writable(config: dict[str, Any], ctx: Any) -> Row:
 
 
 async def _write(row: Row, config: dict[str, Any], ctx: Any, update: Update) -> dict[str, Any]:
-    """Write a thread's state through its graph. Retry if another writer was faster.
+    """Write a thread's state by `update`, and return the `configurable` of its checkpoint.
 
-    Args:
-        update: Writes through the graph, and returns the config of the new checkpoint.
-
-    Returns:
-        The `configurable` of the new checkpoint.
+    Retries if another writer was faster.
     """
     configurable = config["configurable"]
     async with StateGuard(row["thread_id"], caller(ctx), configurable) as guard:

@@ -90,11 +90,7 @@ class Stream:
 
 
 async def _permitted(thread_id: UUID, ctx: Any) -> Filter:
-    """Return the filter of the host's handler.
-
-    Raises:
-        HTTPException: (404) the filter hides the thread, or the thread does not exist.
-    """
+    """Return the filter of the host's handler, if it does not hide the thread."""
     permitted = await authorize(ctx, "threads", "read", {"thread_id": thread_id})
     if permitted:
         await runtime.current().database.read(

@@ -114,7 +114,7 @@ async def test_several_supersteps_are_written_again_only_where_none_was(
     assert await _log(thread) == ["other", "one", "two"]
     meanwhile += [nothing, lambda: _write(thread, "between")]
     steps = deepcopy(supersteps("three", "four"))
-    with pytest.raises(HTTPException, match="read it and send") as refused:
+    with pytest.raises(HTTPException, match="send the missing supersteps") as refused:
         await Threads.State.bulk(None, config=_at(thread), supersteps=steps)
     assert refused.value.status_code == 409
     assert await _log(thread) == ["other", "one", "two", "three", "between"]
