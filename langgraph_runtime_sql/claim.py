@@ -1,4 +1,4 @@
-"""Claim: the attempt at a run that a task works for."""
+"""Claims: the attempt at a run on whose behalf a task writes."""
 
 from dataclasses import dataclass, field
 
@@ -7,15 +7,15 @@ from langgraph_runtime_sql.clock import elapsed
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The attempt at a run on whose behalf the current task writes.
+    """An attempt at a run.
 
     Attributes:
         run_id: The run.
-        attempt: How many times the run has been started, this one included.
+        attempt: The number of the attempt, from 1.
         temporary_thread_id: The run's thread, if the thread is deleted with the run.
-        since: When the claim that gave the attempt its lease began, by `clock.elapsed`.
-        owner: The process that claimed the run. Where attempts are not counted, another
-            process may make one with the same number.
+        since: The start of the attempt's lease, by `clock.elapsed`.
+        owner: The process that claimed the run. After an uncounted attempt, another process may
+            make one with the same number.
     """
 
     run_id: str

@@ -1,9 +1,8 @@
-"""Hooks: how a host takes part in the runtime's transactions.
+"""Hooks: let a host take part in the runtime's transactions.
 
-A host gives one object with any of the methods of `Hooks`. Each is called
-inside the transaction it is about, whichever route asked for it, and before
-it commits: raising `Reject` undoes the whole write and answers the request.
-Hooks are plain functions and must not wait for anything.
+A host passes an object with any of the methods of `Hooks`. The runtime calls them inside the
+transaction, before its commit, for every route. A `Reject` rolls the transaction back and answers
+the request. Hooks are plain functions and must not wait.
 """
 
 import hashlib
@@ -18,12 +17,7 @@ from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import json_codec, process, runtime
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.schema import (
-    PENDING_LITERAL,
-    RUNNING_LITERAL,
-    runs,
-    threads,
-)
+from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.request_context import request_note
 from langgraph_runtime_sql.search import metadata_index, thread_query
@@ -40,7 +34,7 @@ _IN_FLIGHT = Prepared(
 _thread = select(threads).where(threads.c.thread_id == bindparam("thread_id"))
 _THREAD = Prepared(_thread)
 _LOCK_THREAD = Prepared(_thread.with_for_update(key_share=True))
-# Selected from, because what it returns is nothing that has a type.
+# In the FROM clause, because the function returns `void`, which has no Python type.
 _LOCK_NAME = Prepared(
     select(literal(1).label("one")).select_from(
         func.pg_advisory_xact_lock(bindparam("key", type_=BigInteger))
@@ -65,30 +59,30 @@ label = scope.label
 
 
 class Reject(HTTPException):
-    """A hook's refusal. The request is answered with `status_code` and `body` as JSON.
+    """A hook's refusal of a request.
 
     Args:
-        status: An HTTP status from 400 to 499.
-        body: What the client gets.
+        status: The HTTP status of the answer, from 400 to 499.
+        body: The JSON body of the answer.
     """
 
     def __init__(self, status: int, body: Mapping[str, Any]) -> None:
         if not 400 <= status <= 499:
-            raise ValueError(f"A refusal's status is from 400 to 499, not {status}")
+            raise ValueError(f"The status of a Reject must be from 400 to 499, not {status}")
         self.body = dict(body)
-        # Routes that format errors themselves (MCP, A2A, event streams) show this text.
+        # MCP, A2A and event streams format errors themselves, and show only this text.
         detail = self.body.get("detail") or self.body.get("error") or "Refused"
         super().__init__(status, str(detail))
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asked, as authentication knows them.
+    """The authenticated caller of a request.
 
     Attributes:
         identity: The user's identity, or None without authentication.
         user: The authenticated user object, or None.
-        note: What the host's middleware passed with `request_note`.
+        note: The note of the host's middleware about the request, set with `request_note`.
     """
 
     identity: str | None = None
@@ -97,10 +91,10 @@ class Caller:
 
 
 class Transaction:
-    """What a hook may do: look at threads, change their metadata, take a lock, note the commit.
+    """The operations of a hook: read threads, change their metadata, lock, and await the commit.
 
     Attributes:
-        caller: Who asked for the write.
+        caller: The caller of the request.
     """
 
     def __init__(self, conn: Connection, caller: Caller) -> None:
@@ -110,24 +104,25 @@ class Transaction:
     def find_threads(
         self, metadata: Mapping[str, Any], *, limit: int = 100, oldest_first: bool = False
     ) -> list[Row]:
-        """Threads whose metadata contains `metadata`, last updated first unless `oldest_first`."""
+        """Return threads whose metadata contains `metadata`, sorted by `updated_at`."""
         query = thread_query.plan(self._conn, metadata, None)
         query = query.sorted_by("updated_at", ascending=oldest_first)
         return self._conn.fetchall(query.page(), {**query.parameters, "limit": limit, "start": 0})
 
     def get_thread(self, thread_id: UUID) -> Row | None:
-        """A thread by id, or None."""
+        """Return a thread, or None, and lock it."""
         statement = _LOCK_THREAD if self._conn.locks else _THREAD
         return self._conn.fetchone(statement, {"thread_id": thread_id})
 
     def patch_thread(self, thread_id: UUID, metadata: Mapping[str, Any]) -> None:
-        """Set top-level keys of a thread's metadata.
+        """Set top-level keys of a thread's metadata, without other hooks or changes of its dates.
 
-        That is no use of the thread: its dates stay, and no other hook is called.
+        Raises:
+            LookupError: the thread does not exist.
         """
         thread = self.get_thread(thread_id)
         if thread is None:
-            raise LookupError(f"There is no thread {thread_id}")
+            raise LookupError(f"Thread {thread_id} not found")
         merged = {**thread["metadata"], **json_codec.plain(dict(metadata))}
         self._conn.execute(
             threads.update()
@@ -139,19 +134,19 @@ class Transaction:
         )
 
     def in_flight(self, thread_id: UUID) -> bool:
-        """Whether a thread has runs that have not ended; none begins or ends until the commit."""
+        """Return whether a thread has runs that have not ended, and lock it."""
         if self._conn.locks:
             self._conn.fetchone(_LOCK_THREAD, {"thread_id": thread_id})
         return self._conn.fetchone(_IN_FLIGHT, {"thread_id": thread_id}) is not None
 
     def after_commit(self, fn: Callable[[], None]) -> None:
-        """Call `fn`, which must neither fail nor wait, once this write is committed."""
+        """Call `fn` after the commit. It must neither fail nor wait."""
         self._conn.after_commit(fn)
 
     def lock(self, name: str) -> None:
-        """Hold `name` until the transaction ends, against every other process.
+        """Lock `name` until the transaction ends, in all processes.
 
-        SQLite has one writer, so a transaction there already holds everything.
+        SQLite has a single writer, so it needs no lock.
         """
         if self._conn.locks:
             digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
@@ -160,63 +155,61 @@ class Transaction:
 
 
 class Hooks(Protocol):
-    """Every hook there is; implement those you need.
+    """All hooks; a host implements those that it needs.
 
-    The dicts are the rows as they will be written. `metadata` of a new thread
-    and of a new run, what is merged into a thread's, and `without` of a search
-    may be changed in place; anything else is for reading.
+    The dicts are the rows to be written. A hook may change in place: the `metadata` of a new
+    thread or run, the `metadata` to be merged into a thread, and `without` of a search.
     """
 
     def before_thread_create(self, tx: Transaction, thread: Row) -> None:
-        """A thread is about to be created, by any route."""
+        """Called before any route creates a thread."""
 
     def before_thread_update(self, tx: Transaction, thread: Row, metadata: dict[str, Any]) -> None:
-        """`metadata` is about to be merged into an existing thread's."""
+        """Called before `metadata` is merged into that of an existing thread."""
 
     def before_run_create(self, tx: Transaction, thread: Row, run: Row) -> None:
-        """A run is about to be queued on `thread`."""
+        """Called before a run is queued on `thread`."""
 
     def before_state_update(self, tx: Transaction, thread: Row) -> None:
-        """A client is about to write a checkpoint of `thread`."""
+        """Called before a client writes a checkpoint of `thread`."""
 
     def after_run_end(self, tx: Transaction, thread: Row | None, run: Row, status: str) -> None:
-        """A run ends with `status`; `thread` is None if it goes too."""
+        """Called when a run ends with `status`; `thread` is None if it is deleted, too."""
 
     def before_thread_search(self, tx: Transaction, search: dict[str, Any]) -> None:
-        """Threads are searched or counted; those with an entry of `search["without"]` stay out."""
+        """Called before a search or count; `search["without"]` omits threads with its entries."""
 
 
 NAMES = tuple(name for name in vars(Hooks) if name.startswith(("before_", "after_")))
 
 
 def check(hooks: Any) -> None:
-    """Refuse an object that cannot serve as hooks; None serves as none.
+    """Check that an object, unless it is None, can serve as hooks.
 
     Raises:
-        TypeError: it has a hook-like method that does not exist here, or a
-            hook that cannot run inside a transaction.
+        TypeError: it has an unknown hook, or a hook that is a coroutine function.
     """
     for name in dir(hooks) if hooks is not None else ():
         if not name.startswith(("before_", "after_")):
             continue
         if name not in NAMES:
-            raise TypeError(f"Unknown hook {name!r}; there are: {', '.join(NAMES)}")
+            raise TypeError(f"Unknown hook {name!r}. Known hooks: {', '.join(NAMES)}")
         if inspect.iscoroutinefunction(getattr(hooks, name)):
-            raise TypeError(f"Hook {name!r} is a coroutine function; hooks run in a transaction")
+            raise TypeError(f"Hook {name!r} must be a plain function, not a coroutine function")
 
 
 def call(name: str, conn: Connection, caller: Caller, *arguments: Any) -> None:
-    """Call hook `name` if the host has it."""
+    """Call the host's hook `name`, if it exists."""
     hook = getattr(runtime.current().hooks, name, None)
     if hook is not None:
         hook(Transaction(conn, caller), *arguments)
 
 
 def configured() -> Any:
-    """The host's object with hooks, or None, also before the start."""
+    """Return the host's object with hooks, or None, even before the start."""
     return process.configuration().hooks
 
 
 def active(name: str) -> bool:
-    """Whether the host has hook `name`."""
+    """Return whether the host has hook `name`."""
     return getattr(runtime.current().hooks, name, None) is not None

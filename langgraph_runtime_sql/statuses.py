@@ -1,4 +1,4 @@
-"""The statuses of runs and threads, and the changes of them that the runtime makes.
+"""The statuses of runs and threads, and their transitions.
 
 A run:
 
@@ -8,9 +8,9 @@ A run:
                  |       lost or stopping           |
                  '---------- cancelled -------------+--> INTERRUPTED
 
-The four on the right are final. A run that is rolled back or deleted has no status: its row goes.
+The four on the right are final. A rollback or deletion removes the run's row.
 
-A thread is BUSY while a run of it is in flight, and rests otherwise:
+A thread is BUSY while one of its runs is in flight:
 
     created with a run --> BUSY -- last run in flight ends --> IDLE | INTERRUPTED | ERROR
                             ^                                            |
@@ -27,7 +27,7 @@ from typing import Final
 
 
 class RunStatus(StrEnum):
-    """The status of a run, as it is stored and as the API shows it."""
+    """The status of a run, as stored and as the API shows it."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -38,7 +38,7 @@ class RunStatus(StrEnum):
 
 
 class ThreadStatus(StrEnum):
-    """The status of a thread, as it is stored and as the API shows it."""
+    """The status of a thread, as stored and as the API shows it."""
 
     IDLE = "idle"
     BUSY = "busy"
@@ -52,20 +52,20 @@ ENDED: Final = frozenset(
 """The final statuses of a run."""
 
 IN_FLIGHT: Final = frozenset({RunStatus.PENDING, RunStatus.RUNNING})
-"""The statuses of a run that waits for a worker or has one."""
+"""The statuses of a run that has not ended."""
 
 AT_REST: Final = frozenset({ThreadStatus.IDLE, ThreadStatus.INTERRUPTED, ThreadStatus.ERROR})
 """The statuses of a thread without a run in flight."""
 
 ROLLBACK: Final = "rollback"
-"""The end of a run that is undone. Workers and hooks name it in place of a status."""
+"""Used by workers and hooks in place of the status of a run that is rolled back."""
 
 RUN_TRANSITIONS: Final[Mapping[RunStatus, frozenset[RunStatus]]] = {
     RunStatus.PENDING: frozenset({RunStatus.RUNNING, RunStatus.INTERRUPTED}),
     RunStatus.RUNNING: ENDED | {RunStatus.PENDING},
     **dict.fromkeys(ENDED, frozenset[RunStatus]()),
 }
-"""The diagram of a run. A status may also be written again."""
+"""The transitions of a run. Writing the same status again is allowed, too."""
 
 THREAD_TRANSITIONS: Final[Mapping[ThreadStatus, frozenset[ThreadStatus]]] = {
     ThreadStatus.BUSY: AT_REST,
@@ -73,4 +73,4 @@ THREAD_TRANSITIONS: Final[Mapping[ThreadStatus, frozenset[ThreadStatus]]] = {
     ThreadStatus.INTERRUPTED: frozenset({ThreadStatus.BUSY, ThreadStatus.IDLE}),
     ThreadStatus.ERROR: frozenset({ThreadStatus.BUSY, ThreadStatus.IDLE, ThreadStatus.INTERRUPTED}),
 }
-"""The diagram of a thread. A status may also be written again."""
+"""The transitions of a thread. Writing the same status again is allowed, too."""

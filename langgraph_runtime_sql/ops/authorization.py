@@ -1,9 +1,10 @@
-"""Access: what the host's authorization handlers say of an operation."""
+"""Authorization: call the host's handlers, and helpers that all operations share."""
 
 import uuid
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
+from sqlalchemy import ColumnElement
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import request_context
@@ -16,13 +17,16 @@ Rows = AsyncIterator[Row]
 
 
 async def authorize(ctx: Any, resource: str, action: str, value: dict[str, Any]) -> Filter:
-    """Ask the handler for `resource.action`; it may change `value["metadata"]` in place.
+    """Call the host's handler for `resource.action`.
+
+    Args:
+        value: The request. The handler may change `value["metadata"]` in place.
 
     Returns:
-        A filter on the metadata of the rows that the caller may touch, or None.
+        A filter on the metadata of the rows that the caller may use, or None.
 
     Raises:
-        HTTPException: the handler refused, or its filter is not valid.
+        HTTPException: the handler refused, or its filter is invalid.
     """
     from langgraph_api.auth.custom import handle_event
     from langgraph_api.utils import get_auth_ctx
@@ -31,19 +35,19 @@ async def authorize(ctx: Any, resource: str, action: str, value: dict[str, Any])
     base = ctx or get_auth_ctx()
     if base is None:
         return None
-    asked = Auth.types.AuthContext(
+    context = Auth.types.AuthContext(
         user=base.user,
         permissions=base.permissions,
         resource=resource,  # type: ignore[arg-type]  # the SDK lists them all
         action=action,  # type: ignore[arg-type]
     )
-    found = await handle_event(asked, value)
-    filters.validate(found)
-    return dict(found) if found else None
+    permitted = await handle_event(context, value)
+    filters.validate(permitted)
+    return dict(permitted) if permitted else None
 
 
 def caller(ctx: Any = None) -> Caller:
-    """Who asks, for hooks."""
+    """Return the caller of the request, for hooks."""
     from langgraph_api.utils import get_auth_ctx, get_user_id
 
     base = ctx or get_auth_ctx()
@@ -53,13 +57,13 @@ def caller(ctx: Any = None) -> Caller:
 
 
 async def rows(found: Iterable[Row]) -> Rows:
-    """Rows that are already here, in the shape the interface wants."""
+    """Yield rows that were already read, as the interface expects."""
     for row in found:
         yield row
 
 
 def as_uuid(value: Any, what: str, status: int = 422) -> uuid.UUID:
-    """`value` as a UUID.
+    """Return `value` as a UUID.
 
     Raises:
         HTTPException: (`status`) it is not one.
@@ -73,15 +77,34 @@ def as_uuid(value: Any, what: str, status: int = 422) -> uuid.UUID:
 
 
 def pick(row: Row, select: Iterable[str] | None) -> Row:
-    """The fields of `row` that were asked for; all without `select`."""
+    """Return the selected fields of `row`, by default all."""
     if not select:
         return row
     wanted = set(select)
     return {key: value for key, value in row.items() if key in wanted}
 
 
+def page_of(found: list[Row], limit: int, offset: int) -> tuple[list[Row], int | None]:
+    """Split up to `limit + 1` rows into a page and the offset of the next page, or None."""
+    return found[:limit], offset + limit if len(found) > limit else None
+
+
+def sort_column(columns: Any, sort_by: str, sortable: tuple[str, ...]) -> ColumnElement[Any]:
+    """Return the column to sort by.
+
+    Raises:
+        HTTPException: (422) `sort_by` is not in `sortable`.
+    """
+    if sort_by.lower() not in sortable:
+        raise HTTPException(
+            422, f"Invalid sort_by field: {sort_by!r}. Expected one of: {', '.join(sortable)}"
+        )
+    column: ColumnElement[Any] = columns[sort_by.lower()]
+    return column
+
+
 def user_fields(user: Any) -> Row:
-    """An authenticated user as data: stored as it is, a plain user object would become null."""
+    """Return an authenticated user as a dict, because a user object is not stored as JSON."""
     for name in ("model_dump", "dict"):
         export = getattr(user, name, None)
         if callable(export):

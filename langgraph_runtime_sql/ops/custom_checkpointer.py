@@ -1,4 +1,4 @@
-"""A host's own checkpointer keeps its checkpoints elsewhere: tell it what happens to threads."""
+"""The host's own checkpointer, if configured: apply deletions and copies to it, too."""
 
 from typing import Any
 from uuid import UUID
@@ -12,24 +12,24 @@ async def _get() -> Any | None:
 
 
 async def delete_thread(thread_id: UUID) -> None:
-    """A thread is gone."""
+    """Delete the checkpoints of a thread."""
     if (checkpointer := await _get()) is not None:
         await checkpointer.adelete_thread(str(thread_id))
 
 
 async def copy_thread(source: UUID, target: UUID) -> None:
-    """A thread was copied."""
+    """Copy the checkpoints of a thread."""
     if (checkpointer := await _get()) is not None:
         await checkpointer.acopy_thread(str(source), str(target))
 
 
 async def prune_thread(thread_id: UUID) -> None:
-    """A thread keeps only its newest checkpoint."""
+    """Delete all checkpoints of a thread but the newest."""
     if (checkpointer := await _get()) is not None:
         await checkpointer.aprune([str(thread_id)], strategy="keep_latest")
 
 
 async def delete_run(run_id: UUID) -> None:
-    """A run was rolled back or deleted."""
+    """Delete the checkpoints of a run."""
     if (checkpointer := await _get()) is not None:
         await checkpointer.adelete_for_runs([str(run_id)])

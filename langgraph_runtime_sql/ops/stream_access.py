@@ -1,7 +1,7 @@
-"""Access to streams: which of them a caller may follow, as the database says.
+"""Access to streams: decide by the database which streams a caller may follow.
 
-The bus has events of runs that are gone, and does not know what a caller may see. So a stream is
-followed by the run's row, which the caller must be able to see.
+The bus knows no permissions and still has events of deleted runs. So a caller may follow only the
+streams of runs whose rows it can see.
 """
 
 from typing import Any
@@ -19,11 +19,7 @@ from langgraph_runtime_sql.tenancy import scope
 
 
 def is_restricted(permitted: Filter) -> bool:
-    """Whether there is anything that the caller may not see.
-
-    Args:
-        permitted: The filter of the host's handler.
-    """
+    """Return whether a filter or the tenant hides anything from the caller."""
     return bool(permitted) or not sees_everything()
 
 
@@ -33,11 +29,10 @@ def sees_everything() -> bool:
 
 
 async def key_of(thread_id: UUID, run_id: Any = THREAD) -> StreamKey:
-    """The key by which the caller follows a thread, or a run in it, which need not exist yet."""
-    if runtime.current().options.tenant_key is not None:
-        thread = await runtime.current().database.read(
-            lambda conn: thread_rows.find(conn, thread_id)
-        )
+    """Return the caller's stream key for a thread, or for a run, which need not exist yet."""
+    here = runtime.current()
+    if here.options.tenant_key is not None:
+        thread = await here.database.read(lambda conn: thread_rows.find(conn, thread_id))
         if thread is not None:
             return StreamKey.of_thread(thread)._replace(run_id=str(run_id))
     return StreamKey.here(thread_id, run_id)
@@ -46,11 +41,11 @@ async def key_of(thread_id: UUID, run_id: Any = THREAD) -> StreamKey:
 async def find_run(
     thread_id: UUID, run_id: UUID, permitted: Filter, *, may_be_gone: bool = False
 ) -> StreamKey | None:
-    """The key of a run that the caller can see in a thread, or None.
+    """Return the stream key of a run that the caller can see in a thread, or None.
 
     Args:
         permitted: The filter of the host's handler.
-        may_be_gone: Whether the thread may be missing.
+        may_be_gone: Whether to return None if the thread is missing.
 
     Raises:
         HTTPException: (404) the filter hides the thread, or it is missing.
@@ -61,16 +56,16 @@ async def find_run(
             if may_be_gone and thread_rows.find(conn, thread_id) is None:
                 return None
             raise HTTPException(404, "Thread not found")
-        row = run_rows.find(conn, run_id)
-        return None if row is None or row["thread_id"] != thread_id else StreamKey.of_run(row)
+        row = run_rows.find_in_thread(conn, run_id, thread_id)
+        return None if row is None else StreamKey.of_run(row)
 
     return await runtime.current().database.read(fn)
 
 
 class Admission:
-    """Says which events of a thread its follower may be told.
+    """Decides which events of a thread its subscriber may see.
 
-    A thread with the same id may have been deleted, and made again by another user.
+    The thread may be deleted meanwhile, and another user may create one with the same id.
 
     Args:
         thread_id: The thread.
@@ -83,11 +78,11 @@ class Admission:
         self._admitted: set[str] = set()
 
     async def admits(self, run_id: str, *, is_last: bool = False) -> bool:
-        """Whether the follower can see a run of the thread, or with `THREAD` the thread itself.
+        """Return whether the subscriber can see a run of the thread.
 
         Args:
-            run_id: The run; it is looked up once.
-            is_last: Whether this is its last event.
+            run_id: The run, looked up once, or `THREAD` for the thread itself.
+            is_last: Whether this is the run's last event.
         """
         if self._admits_all or run_id in self._admitted:
             if is_last:
@@ -107,7 +102,6 @@ class Admission:
         try:
             run = UUID(run_id)
         except ValueError:
-            # Anybody who reaches Redis may have written it.
+            # Any client of Redis may have written it.
             return False
-        row = run_rows.find(conn, run)
-        return row is not None and row["thread_id"] == self._thread_id
+        return run_rows.find_in_thread(conn, run, self._thread_id) is not None

@@ -312,14 +312,14 @@ class Queue:
             logger.warning("Ended stuck transactions", action="unstuck", count=ended)
         await self._sweep("ended")
 
-    async def _sweep(self, owners: run_claim.Whose, *, counted: bool = True) -> None:
+    async def _sweep(self, include: run_claim.Include, *, counted: bool = True) -> None:
         freed: list[str] = []
         after: int | None = 0
         while after is not None:
             # Released between pages, so that claims go on during a long sweep.
             async with self._claiming:
                 some, after = await recovery.free_some(
-                    self.working(), owners, after, counted=counted
+                    self.working(), include, after, counted=counted
                 )
             freed += some
         if freed:
@@ -342,8 +342,8 @@ class Queue:
                 # A cancelled claim may still commit.
                 await self._runtime.database.wait_for_writes()
                 # Lost runs of other processes are left to those that stay.
-                owners: run_claim.Whose = "all" if self._runtime.database.alone else "ours"
-                await self._sweep(owners, counted=False)
+                include: run_claim.Include = "all" if self._runtime.database.alone else "own"
+                await self._sweep(include, counted=False)
         except Exception:
             # The next start finds the runs.
             logger.exception("Hand-back failed", action="hand_back_failed")

@@ -1,4 +1,4 @@
-"""Assistants: what the API does with them."""
+"""Assistants: the operations that the API calls."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,8 +20,10 @@ from langgraph_runtime_sql.ops.authorization import (
     Rows,
     as_uuid,
     authorize,
+    page_of,
     pick,
     rows,
+    sort_column,
 )
 from langgraph_runtime_sql.ops.runs.cancel import cancel
 from langgraph_runtime_sql.ops.threads.end import delete as delete_thread
@@ -36,7 +38,7 @@ SORTABLE = ("assistant_id", "graph_id", "name", "created_at", "updated_at")
 
 
 class Assistants:
-    """Operations on assistants. `conn` is the interface's handle; each owns its transaction."""
+    """Operations on assistants. Each has its own transaction; `conn` is a handle of the API."""
 
     @staticmethod
     async def search(
@@ -52,30 +54,27 @@ class Assistants:
         select: Sequence[str] | None = None,
         ctx: Any = None,
     ) -> tuple[Rows, int | None]:
-        """Assistants of the graphs served here that match, and the offset of the next page.
+        """Return a page of matching assistants of the served graphs.
+
+        Returns:
+            The assistants, and the offset of the next page or None.
 
         Raises:
-            HTTPException: (404) there is no such graph; (422) unknown `sort_by`.
+            HTTPException: (404) the graph is not served; (422) invalid `sort_by`.
         """
         limit, offset = int(limit), int(offset)
-        asked: dict[str, Any] = {
-            "graph_id": graph_id,
-            "metadata": {} if metadata is None else metadata,
-            "limit": limit,
-            "offset": offset,
-        }
-        permitted = await authorize(ctx, "assistants", "search", asked)
+        metadata, permitted = await _search_filters(ctx, graph_id, metadata, limit, offset)
         order = _order(sort_by, sort_order)
         graphs = _graphs(graph_id)
 
         def fn(conn: Connection) -> list[Row]:
-            conditions = _matching(conn, graphs, name, asked["metadata"], permitted)
+            conditions = _matching(conn, graphs, name, metadata, permitted)
             statement = _select().where(*conditions).order_by(*order)
             return conn.fetchall(statement.limit(limit + 1).offset(offset))
 
         found = await runtime.current().database.search(fn, ADVICE)
-        cursor = offset + limit if len(found) > limit else None
-        return rows([pick(row, select) for row in found[:limit]]), cursor
+        page, following = page_of(found, limit, offset)
+        return rows([pick(row, select) for row in page]), following
 
     @staticmethod
     async def count(
@@ -86,22 +85,16 @@ class Assistants:
         metadata: dict[str, Any] | None = None,
         ctx: Any = None,
     ) -> int:
-        """How many assistants match.
+        """Return the number of matching assistants.
 
         Raises:
-            HTTPException: (404) there is no such graph.
+            HTTPException: (404) the graph is not served.
         """
-        asked: dict[str, Any] = {
-            "graph_id": graph_id,
-            "metadata": {} if metadata is None else metadata,
-            "limit": 0,
-            "offset": 0,
-        }
-        permitted = await authorize(ctx, "assistants", "search", asked)
+        metadata, permitted = await _search_filters(ctx, graph_id, metadata, 0, 0)
         graphs = _graphs(graph_id)
 
         def fn(conn: Connection) -> int:
-            conditions = _matching(conn, graphs, name, asked["metadata"], permitted)
+            conditions = _matching(conn, graphs, name, metadata, permitted)
             counted = select(func.count().label("n")).select_from(assistants).where(*conditions)
             return int(conn.scalar(counted))
 
@@ -109,7 +102,7 @@ class Assistants:
 
     @staticmethod
     async def get(conn: Any, assistant_id: Any, ctx: Any = None) -> Rows:
-        """One assistant; no row when it is missing or hidden."""
+        """Yield an assistant, if it exists and is visible."""
         identifier = as_uuid(assistant_id, "assistant ID")
         permitted = await authorize(ctx, "assistants", "read", {"assistant_id": identifier})
         row = await runtime.current().database.read(lambda conn: get_assistant(conn, identifier))
@@ -131,28 +124,21 @@ class Assistants:
         description: str | None = None,
         system: bool = False,
     ) -> Rows:
-        """Create an assistant, or yield the one that is there with `if_exists="do_nothing"`.
+        """Create an assistant, or yield the existing one if `if_exists` is `do_nothing`.
 
         Args:
-            system: The server registers its own graph: no handler is asked.
+            system: Whether the server registers one of its graphs, without authorization.
 
         Raises:
-            HTTPException: (400) both configurable and context; (404) there is no such
-                graph; (409) it exists.
+            HTTPException: (400) both configurable and context; (404) the graph is not served;
+                (409) the assistant exists.
         """
         from langgraph_api.graph import assert_graph_exists
 
         identifier = as_uuid(assistant_id, "assistant ID")
-        asked: dict[str, Any] = {
-            "assistant_id": identifier,
-            "graph_id": graph_id,
-            "config": {} if config is None else config,
-            "context": context,
-            "metadata": {} if metadata is None else metadata,
-            "name": name,
-        }
-        permitted = None if system else await authorize(ctx, "assistants", "create", asked)
-        config, context = assistant_rows.mirrored(asked["config"], asked["context"])
+        value = _value(identifier, graph_id, config, context, metadata, name)
+        permitted = None if system else await authorize(ctx, "assistants", "create", value)
+        config, context = assistant_rows.mirrored(value["config"], value["context"])
         assert_graph_exists(graph_id)
         fields = {
             "graph_id": graph_id,
@@ -160,7 +146,7 @@ class Assistants:
             "description": description,
             "config": config,
             "context": context,
-            "metadata": asked["metadata"],
+            "metadata": value["metadata"],
         }
 
         def fn(conn: Connection) -> Row:
@@ -189,25 +175,18 @@ class Assistants:
         description: str | None = None,
         ctx: Any = None,
     ) -> Rows:
-        """Give an assistant a new version; None leaves a field as it is, metadata is merged.
+        """Add a version to an assistant. None leaves a field unchanged; metadata is merged.
 
         Raises:
-            HTTPException: (400) both configurable and context; (404) there is no such
-                graph or assistant, or it may not be changed.
+            HTTPException: (400) both configurable and context; (404) the graph is not served,
+                or the assistant does not exist or may not be changed.
         """
         from langgraph_api.graph import assert_graph_exists
 
         identifier = as_uuid(assistant_id, "assistant ID")
-        asked: dict[str, Any] = {
-            "assistant_id": identifier,
-            "graph_id": graph_id,
-            "config": {} if config is None else config,
-            "context": context,
-            "metadata": {} if metadata is None else metadata,
-            "name": name,
-        }
-        permitted = await authorize(ctx, "assistants", "update", asked)
-        assistant_rows.refuse_both(asked["config"], asked["context"])
+        value = _value(identifier, graph_id, config, context, metadata, name)
+        permitted = await authorize(ctx, "assistants", "update", value)
+        assistant_rows.refuse_both(value["config"], value["context"])
         if graph_id is not None:
             assert_graph_exists(graph_id)
         given = {"graph_id": graph_id, "name": name, "description": description}
@@ -215,8 +194,8 @@ class Assistants:
         def fn(conn: Connection) -> Row:
             row = assistant_rows.require(conn, identifier, permitted)
             changes: Row = {key: value for key, value in given.items() if value is not None}
-            changes |= assistant_rows.mirrored_changes(row, asked["config"], asked["context"])
-            changes["metadata"] = {**row["metadata"], **asked["metadata"]}
+            changes |= assistant_rows.mirrored_changes(row, value["config"], value["context"])
+            changes["metadata"] = {**row["metadata"], **value["metadata"]}
             return assistant_rows.add_version(conn, row, changes)
 
         return rows([await runtime.current().database.write(fn)])
@@ -225,14 +204,14 @@ class Assistants:
     async def set_latest(
         conn: Any, assistant_id: Any, version: int | None, ctx: Any = None
     ) -> Rows:
-        """Make a version current: every field as that version had it.
+        """Make a version of an assistant the current one.
 
         Raises:
-            HTTPException: (404) there is no such assistant or version, or it may not be changed.
+            HTTPException: (404) it does not exist or may not be changed.
         """
         identifier = as_uuid(assistant_id, "assistant ID")
-        asked = {"assistant_id": identifier, "version": version}
-        permitted = await authorize(ctx, "assistants", "update", asked)
+        value = {"assistant_id": identifier, "version": version}
+        permitted = await authorize(ctx, "assistants", "update", value)
 
         def fn(conn: Connection) -> Row:
             assistant_rows.require(conn, identifier, permitted)
@@ -252,10 +231,10 @@ class Assistants:
         offset: int,
         ctx: Any = None,
     ) -> Rows:
-        """The versions of an assistant whose own metadata match, newest first.
+        """Yield the versions of an assistant whose own metadata match, newest first.
 
         Raises:
-            HTTPException: (404) there is no such assistant.
+            HTTPException: (404) the assistant does not exist.
         """
         identifier = as_uuid(assistant_id, "assistant ID")
         permitted = await authorize(ctx, "assistants", "read", {"assistant_id": identifier})
@@ -282,11 +261,11 @@ class Assistants:
     async def delete(
         conn: Any, assistant_id: Any, ctx: Any = None, *, delete_threads: bool = False
     ) -> Rows:
-        """Delete an assistant with its versions and crons; its runs in flight are interrupted.
+        """Delete an assistant with its versions and crons, and interrupt its runs.
 
         Args:
-            delete_threads: Delete the threads last used with it too, but for
-                those that the caller may not delete.
+            delete_threads: Whether to delete the threads that last used it, except those that
+                the caller may not delete.
 
         Raises:
             HTTPException: (404) it does not exist or may not be deleted.
@@ -309,7 +288,7 @@ class Assistants:
         )
 
         def fn(conn: Connection) -> None:
-            # Again: it may have gone, or changed hands, meanwhile.
+            # It may have been deleted or changed meanwhile.
             check(conn)
             assistant_rows.delete(conn, identifier)
 
@@ -318,23 +297,52 @@ class Assistants:
 
 
 def is_system(assistant_id: Any) -> bool:
-    """Whether this is the assistant that the server made for one of its graphs."""
+    """Return whether this is the system assistant of a served graph."""
     from langgraph_api.graph import SYSTEM_ASSISTANT_IDS
 
     return str(assistant_id) in SYSTEM_ASSISTANT_IDS
 
 
 def _select() -> Any:
-    # `search` has a parameter of that name.
+    # In `search`, a parameter hides `select`.
     return select(*assistant_rows.PUBLIC)
 
 
-def _graphs(graph_id: str | None) -> list[str]:
-    """The graphs to look among: the one asked for, else all that are served here.
+def _value(
+    assistant_id: UUID,
+    graph_id: str | None,
+    config: Filter,
+    context: Filter,
+    metadata: Filter,
+    name: str | None,
+) -> Row:
+    """Return an assistant as the handler sees and may change it."""
+    return {
+        "assistant_id": assistant_id,
+        "graph_id": graph_id,
+        "config": config or {},
+        "context": context,
+        "metadata": metadata or {},
+        "name": name,
+    }
 
-    Raises:
-        HTTPException: (404) the one asked for is not served.
-    """
+
+async def _search_filters(
+    ctx: Any, graph_id: str | None, metadata: Filter, limit: int, offset: int
+) -> tuple[Filter, Filter]:
+    """Authorize a search. Return the metadata to search for, and the handler's filter."""
+    value: Row = {
+        "graph_id": graph_id,
+        "metadata": metadata or {},
+        "limit": limit,
+        "offset": offset,
+    }
+    permitted = await authorize(ctx, "assistants", "search", value)
+    return value["metadata"], permitted
+
+
+def _graphs(graph_id: str | None) -> list[str]:
+    """Return the graphs to search: the given one if it is served, else all served graphs."""
     from langgraph_api.graph import GRAPHS, assert_graph_exists
 
     if graph_id is None:
@@ -352,7 +360,7 @@ def _matching(
 ) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = [assistants.c.graph_id.in_(graphs)]
     if name:
-        # Not LIKE: it has wildcards, and a limit on its pattern.
+        # LIKE has wildcards, and limits the length of its pattern.
         position = func.instr if conn.dialect_name == "sqlite" else func.strpos
         conditions.append(position(func.lower(assistants.c.name), func.lower(name)) > 0)
     if metadata:
@@ -363,30 +371,20 @@ def _matching(
 
 
 def _order(sort_by: str | None, sort_order: str | None) -> list[ColumnElement[Any]]:
-    """Newest first unless asked otherwise; equal names in the order of creation.
-
-    Raises:
-        HTTPException: (422) nothing can be sorted by `sort_by`.
-    """
+    """Return the sort order, by default newest first."""
     if not sort_by:
         return [assistants.c.created_at.desc(), assistants.c.assistant_id]
-    wanted = sort_by.lower()
-    if wanted not in SORTABLE:
-        raise HTTPException(
-            422, f"Invalid sort_by field: {sort_by!r}. Expected one of: {', '.join(SORTABLE)}"
-        )
-    column: ColumnElement[Any] = assistants.c[wanted]
-    if wanted in ("name", "graph_id"):
+    column = sort_column(assistants.c, sort_by, SORTABLE)
+    if sort_by.lower() in ("name", "graph_id"):
         column = func.lower(column)
     ascending = (sort_order or "").lower() == "asc"
-    return [
-        column.asc() if ascending else column.desc(),
-        assistants.c.created_at,
-        assistants.c.assistant_id,
-    ]
+    first = column.asc() if ascending else column.desc()
+    return [first, assistants.c.created_at, assistants.c.assistant_id]
 
 
 async def _delete_threads(assistant_id: UUID, ctx: Any) -> None:
+    """Delete the threads that last used an assistant, if the caller may delete them."""
+
     def used(conn: Connection) -> list[UUID]:
         return thread_query.plan(conn, {"assistant_id": str(assistant_id)}, None).ids(conn)
 
@@ -397,7 +395,7 @@ async def _delete_threads(assistant_id: UUID, ctx: Any) -> None:
             if error.status_code >= 500:
                 raise
             await logger.awarning(
-                "A thread of a deleted assistant stays: its deletion was refused",
+                "Deletion of an assistant's thread was refused",
                 thread_id=str(thread_id),
                 assistant_id=str(assistant_id),
                 reason=error.detail,

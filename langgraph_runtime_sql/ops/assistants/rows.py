@@ -1,4 +1,4 @@
-"""Assistant rows: the statements and shapes that operations on assistants share."""
+"""Rows of assistants: the statements and shapes that operations share."""
 
 import uuid
 from collections.abc import Collection
@@ -16,14 +16,13 @@ from langgraph_runtime_sql.errors import Collided
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tenancy import tenants
 
-# What a version remembers, and what making it the current one restores.
+# The columns that each version stores.
 VERSIONED = ("graph_id", "name", "description", "config", "context", "metadata")
 
 _INSERT = Prepared(InsertNew(assistants).values({c.name: bindparam(c.name) for c in assistants.c}))
 _INSERT_VERSION = Prepared(
     assistant_versions.insert().values({c.name: bindparam(c.name) for c in assistant_versions.c})
 )
-# What the API shows.
 PUBLIC = [column for column in assistants.c if column.name != "tenant"]
 VERSION_PUBLIC = [column for column in assistant_versions.c if column.name != "tenant"]
 _BY_ID = Prepared(select(*PUBLIC).where(assistants.c.assistant_id == bindparam("assistant_id")))
@@ -53,39 +52,39 @@ _DELETE_CRONS = Prepared(crons.delete().where(crons.c.assistant_id == bindparam(
 
 
 def find(conn: Connection, assistant_id: UUID) -> Row | None:
-    """An assistant, or None."""
+    """Return an assistant, or None."""
     return ask(conn, assistant_id).one()
 
 
 def ask(conn: Connection, assistant_id: UUID) -> Asked:
-    """`find`, as `conn.ask` does it."""
+    """Find an assistant by `conn.ask`."""
     return conn.ask(_BY_ID, {"assistant_id": assistant_id})
 
 
-def _find_to_change(conn: Connection, assistant_id: UUID) -> Row | None:
-    """The same; in a write, nobody else gives it a version until the end."""
+def _find_for_update(conn: Connection, assistant_id: UUID) -> Row | None:
+    """Return an assistant, or None. A write locks it."""
     return conn.fetchone(_LOCK if conn.locks else _BY_ID, {"assistant_id": assistant_id})
 
 
 def require(
     conn: Connection, assistant_id: UUID, permitted: Any, *, called: str = "Assistant"
 ) -> Row:
-    """An assistant that the filter admits.
+    """Return an assistant that the filter admits.
 
     Args:
-        called: How the error names it; the API's words differ between routes.
+        called: Its name in the error, which differs between routes.
 
     Raises:
         HTTPException: (404) it is missing or hidden.
     """
-    row = _find_to_change(conn, assistant_id)
+    row = _find_for_update(conn, assistant_id)
     if row is None or not filters.allows(permitted, row["metadata"]):
         raise HTTPException(404, f"{called} {assistant_id} not found")
     return row
 
 
 def find_version(conn: Connection, assistant_id: UUID, version: int | None) -> Row | None:
-    """One version of an assistant, or None."""
+    """Return a version of an assistant, or None."""
     return conn.fetchone(_VERSION, {"assistant_id": assistant_id, "version": version})
 
 
@@ -93,12 +92,12 @@ def insert(conn: Connection, assistant_id: UUID, fields: Row) -> Row:
     """Create an assistant at version 1; `fields` are those of `VERSIONED`.
 
     Raises:
-        HTTPException: (409) there is one of this id, which the caller may not see.
+        HTTPException: (409) an assistant has this id, and the caller cannot see it.
     """
-    moment = now()
-    first = {"assistant_id": assistant_id, "version": 1, "created_at": moment, **fields}
+    date = now()
+    first = {"assistant_id": assistant_id, "version": 1, "created_at": date, **fields}
     first["tenant"] = tenants.of(first["metadata"])
-    if not conn.execute(_INSERT, {**first, "updated_at": moment}):
+    if not conn.execute(_INSERT, {**first, "updated_at": date}):
         if find(conn, assistant_id) is not None:
             raise Collided
         raise HTTPException(409, f"Assistant {assistant_id} already exists")
@@ -107,34 +106,34 @@ def insert(conn: Connection, assistant_id: UUID, fields: Row) -> Row:
 
 
 def add_version(conn: Connection, row: Row, changes: Row) -> Row:
-    """Give an assistant a version with `changes`, numbered after the last, and make it current."""
+    """Add a version with `changes` to an assistant, and make it current."""
     assistant_id = row["assistant_id"]
     last = conn.scalar(_LAST_VERSION, {"assistant_id": assistant_id}) or 0
     version = {name: row[name] for name in VERSIONED} | changes | {"version": last + 1}
-    whose = {"assistant_id": assistant_id, "tenant": tenants.of(version["metadata"])}
-    conn.execute(_INSERT_VERSION, {"created_at": now(), **whose, **version})
+    key = {"assistant_id": assistant_id, "tenant": tenants.of(version["metadata"])}
+    conn.execute(_INSERT_VERSION, {"created_at": now(), **key, **version})
     return make_current(conn, assistant_id, version)
 
 
 def make_current(conn: Connection, assistant_id: UUID, version: Row) -> Row:
-    """Bring an assistant to the fields of one of its versions."""
+    """Set an assistant's fields to those of one of its versions."""
     fields = {name: version[name] for name in (*VERSIONED, "version")}
-    whose = {"key": assistant_id, "tenant": tenants.of(fields["metadata"])}
-    conn.execute(_MAKE_CURRENT, {"updated_at": now(), **whose, **fields})
+    key = {"key": assistant_id, "tenant": tenants.of(fields["metadata"])}
+    conn.execute(_MAKE_CURRENT, {"updated_at": now(), **key, **fields})
     return _stored(conn, assistant_id)
 
 
 def delete(conn: Connection, assistant_id: UUID) -> None:
-    """Delete an assistant with its versions and crons; its runs stay with their threads."""
+    """Delete an assistant with its versions and crons. Its runs stay."""
     conn.execute(_DELETE_CRONS, {"key": assistant_id})
     conn.execute(_DELETE, {"key": assistant_id})
 
 
 def _stored(conn: Connection, assistant_id: UUID) -> Row:
-    # Read back, so that the answer is what every later one will be.
+    # Read it, so that the answer has the same form as later ones.
     row = find(conn, assistant_id)
     if row is None:
-        raise LookupError(f"Assistant {assistant_id} was just written and is not there")
+        raise LookupError(f"Assistant {assistant_id} was written but cannot be read")
     return row
 
 
@@ -142,10 +141,10 @@ def _stored(conn: Connection, assistant_id: UUID) -> Row:
 
 
 def mirrored(config: Row | None, context: Row | None) -> tuple[Row, Row]:
-    """Config and context of a new assistant: whichever was given also fills the other.
+    """Return config and context of a new assistant. The given one also fills the other.
 
     Raises:
-        HTTPException: (400) both say something.
+        HTTPException: (400) both are given.
     """
     config, context = config or {}, context or {}
     refuse_both(config, context)
@@ -155,26 +154,24 @@ def mirrored(config: Row | None, context: Row | None) -> tuple[Row, Row]:
 
 
 def mirrored_changes(row: Row, config: Row | None, context: Row | None) -> Row:
-    """What a patch with this config and context makes of an assistant's two.
-
-    The one that is given fills the other; other keys of the config stay.
+    """Return an assistant's new config and context. The given one also fills the other.
 
     Raises:
-        HTTPException: (400) both say something.
+        HTTPException: (400) both are given.
     """
     refuse_both(config, context)
     changes: Row = {"config": config} if config else {}
     if config and config.get("configurable"):
         changes["context"] = config["configurable"]
     elif context is not None:
-        kept = {k: v for k, v in (config or row["config"]).items() if k != "configurable"}
+        rest = {k: v for k, v in (config or row["config"]).items() if k != "configurable"}
         changes["context"] = context
-        changes["config"] = {**kept, "configurable": context} if context else kept
+        changes["config"] = {**rest, "configurable": context} if context else rest
     return changes
 
 
 def refuse_both(config: Row | None, context: Row | None) -> None:
-    """Refuse a request that gives both.
+    """Check that a request does not give both configurable and context.
 
     Raises:
         HTTPException: (400) it does.
@@ -191,21 +188,19 @@ def refuse_both(config: Row | None, context: Row | None) -> None:
 
 
 def system_id(graph_id: str) -> UUID:
-    """The id of the assistant that every server makes for a graph."""
+    """Return the id of the system assistant of a graph, the same on every server."""
     from langgraph_api.graph import NAMESPACE_GRAPH
 
     return uuid.uuid5(NAMESPACE_GRAPH, graph_id)
 
 
 def register(conn: Connection, assistant_id: UUID, fields: Row) -> Row:
-    """Bring a graph's own assistant to what the server's configuration says.
+    """Create or update the system assistant of a graph from the server's configuration.
 
-    Nothing is written when it says what it said at the last start, so that
-    versions do not grow with restarts. What clients changed stays, but for the
-    name and description. A row of another graph is replaced wholly: somebody
-    took the id before there was such a graph.
+    Only a changed name or description writes a new version. Other changes of clients stay. If
+    a client has created an assistant of another graph with this id, all fields are replaced.
     """
-    row = _find_to_change(conn, assistant_id)
+    row = _find_for_update(conn, assistant_id)
     if row is None:
         return insert(conn, assistant_id, fields)
     synced = VERSIONED if row["graph_id"] != fields["graph_id"] else ("name", "description")
@@ -223,23 +218,22 @@ _UNUSED = Prepared(
 
 
 def retire_system_assistants(conn: Connection, live_ids: Collection[Any]) -> list[UUID]:
-    """Delete the assistants of graphs that are gone, where nothing and nobody used them.
+    """Delete unused system assistants of graphs that are no longer served.
 
-    Those that were changed, or that runs or crons refer to, stay: `search` and
-    `count` do not show them while their graph is not served. For a process that
-    has the database to itself; others may serve the graphs that this one does not.
+    Assistants with changes, runs or crons stay; `search` and `count` hide them. Call it only if
+    no other process uses the database, because others may serve other graphs.
 
     Args:
-        live_ids: Ids of the system assistants of this server.
+        live_ids: The ids of this server's system assistants.
 
     Returns:
-        The ids of those deleted.
+        The deleted ids.
     """
     live = {str(each) for each in live_ids}
     gone = [
         row["assistant_id"]
         for row in conn.fetchall(_UNUSED)
-        # Their id is made of the graph's: metadata could be anybody's claim.
+        # The id proves a system assistant. Metadata does not: clients write it.
         if row["assistant_id"] == system_id(row["graph_id"])
         and str(row["assistant_id"]) not in live
     ]

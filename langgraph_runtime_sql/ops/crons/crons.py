@@ -1,4 +1,4 @@
-"""Crons: what the API does with them. How they fire is in `cron_firing`."""
+"""Crons: the operations that the API and the scheduler call."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
@@ -21,18 +21,14 @@ from langgraph_runtime_sql.ops.authorization import (
     as_uuid,
     authorize,
     caller,
+    page_of,
     pick,
     rows,
+    sort_column,
 )
-from langgraph_runtime_sql.ops.crons import (
-    firing as cron_firing,
-)
-from langgraph_runtime_sql.ops.crons import (
-    rows as cron_rows,
-)
-from langgraph_runtime_sql.ops.crons import (
-    schedule as cron_schedule,
-)
+from langgraph_runtime_sql.ops.crons import firing as cron_firing
+from langgraph_runtime_sql.ops.crons import rows as cron_rows
+from langgraph_runtime_sql.ops.crons import schedule as cron_schedule
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import filters
 
@@ -40,6 +36,7 @@ ADVICE = "Ask for fewer crons, by `assistant_id` or `thread_id`."
 IDS = ("cron_id", "assistant_id", "thread_id")
 SORTABLE = (*IDS, "next_run_date", "end_time", "created_at", "updated_at")
 
+_WITH_THREADS = crons.outerjoin(threads, threads.c.thread_id == crons.c.thread_id)
 _SET_NEXT = Prepared(
     crons.update()
     .where(
@@ -53,7 +50,7 @@ _SET_NEXT = Prepared(
 
 
 class Crons:
-    """Operations on crons. `conn` is the interface's handle; each owns its transaction."""
+    """Operations on crons. Each has its own transaction; `conn` is only a handle of the API."""
 
     @staticmethod
     async def put(
@@ -70,19 +67,19 @@ class Crons:
         timezone: str | None = None,
         ctx: Any = None,
     ) -> Rows:
-        """Create a cron, or yield the one that has this id; no row when that one is hidden.
+        """Create a cron, or yield the existing one with this id, unless it is hidden.
 
         Raises:
-            HTTPException: (400) both configurable and context; (404) there is no such
-                assistant or thread, or they may not be used; (422) bad schedule, time
-                zone, end time or thread id.
+            HTTPException: (400) both configurable and context; (404) the assistant or thread
+                does not exist or may not be used; (422) invalid schedule, time zone, end time
+                or id.
         """
         from langgraph_api.graph import get_assistant_id
         from langgraph_api.utils import uuid7
 
         identifier = as_uuid(cron_id, "cron ID") if cron_id else uuid7()
         thread = as_uuid(thread_id, "thread ID") if thread_id else None
-        asked: dict[str, Any] = {
+        value: Row = {
             "payload": cron_rows.payload_of(payload, identifier),
             "schedule": schedule,
             "cron_id": identifier,
@@ -91,44 +88,44 @@ class Crons:
             "end_time": cron_schedule.end_date(end_time),
             "metadata": {} if metadata is None else metadata,
         }
-        permitted = await authorize(ctx, "crons", "create", asked)
-        # Refused first of all if it cannot be read.
+        permitted = await authorize(ctx, "crons", "create", value)
+        # Refuse an invalid schedule before anything is looked up.
         cron_schedule.next_date(schedule, now(), timezone)
-        named = str(asked["payload"].get("assistant_id"))
+        named = str(value["payload"].get("assistant_id"))
         assistant_id = as_uuid(get_assistant_id(named), f"assistant {named!r}", 404)
-        # Without the cron's metadata: what a client says of it must not decide this.
+        # Without the cron's metadata, which the client has chosen.
         assistant_permitted = await _may_use_assistant(ctx, assistant_id)
         thread_permitted = None
         if thread is not None:
             thread_permitted = await authorize(
-                ctx, "threads", "read", {"thread_id": thread, "metadata": asked["metadata"]}
+                ctx, "threads", "read", {"thread_id": thread, "metadata": value["metadata"]}
             )
         row = {
             "cron_id": identifier,
             "assistant_id": assistant_id,
             "thread_id": thread,
-            "user_id": asked["user_id"],
+            "user_id": value["user_id"],
             "creator": cron_firing.creator(ctx),
             "on_run_completed": None if thread else on_run_completed or "delete",
             "schedule": schedule,
             "timezone": timezone,
-            "end_time": asked["end_time"],
+            "end_time": value["end_time"],
             "enabled": enabled,
-            "payload": {**asked["payload"], "assistant_id": str(assistant_id)},
-            "metadata": asked["metadata"],
+            "payload": {**value["payload"], "assistant_id": str(assistant_id)},
+            "metadata": value["metadata"],
         }
 
         def fn(conn: Connection) -> Row | None:
             assistant = get_assistant(conn, assistant_id)
             if assistant is None or not filters.allows(assistant_permitted, assistant["metadata"]):
                 raise HTTPException(404, f"Assistant '{assistant_id}' not found")
-            if thread and not thread_rows.find_permitted(conn, thread, thread_permitted):
-                raise HTTPException(404, f"Thread with ID {thread} not found")
+            if thread:
+                thread_rows.require(conn, thread, thread_permitted)
             if cron_rows.find(conn, identifier) is not None:
                 return cron_rows.find_permitted(conn, identifier, permitted)
-            moment = conn.now()
-            due = cron_schedule.next_date(schedule, moment, timezone)
-            dates = {"created_at": moment, "updated_at": moment, "next_run_date": due}
+            date = conn.now()
+            due = cron_schedule.next_date(schedule, date, timezone)
+            dates = {"created_at": date, "updated_at": date, "next_run_date": due}
             return cron_rows.insert(conn, {**row, **dates})
 
         return _shown(await runtime.current().database.write(fn))
@@ -148,12 +145,12 @@ class Crons:
         timezone: str | None = None,
         ctx: Any = None,
     ) -> Rows:
-        """Change a cron; None leaves a field as it is, metadata and payload are merged.
+        """Change a cron. None leaves a field unchanged; metadata and payload are merged.
 
         Raises:
-            HTTPException: (400) nothing to change, or both configurable and context;
-                (404) it does not exist or may not be changed; (422) bad schedule, time
-                zone or end time.
+            HTTPException: (400) nothing to change, or both configurable and context; (404) it
+                does not exist or may not be changed; (422) invalid schedule, time zone or end
+                time.
         """
         identifier = as_uuid(cron_id, "cron ID")
         given: Row = {
@@ -163,17 +160,17 @@ class Crons:
             "on_run_completed": on_run_completed,
             "end_time": cron_schedule.end_date(end_time),
         }
-        asked: dict[str, Any] = {
+        value: Row = {
             "cron_id": identifier,
-            **{key: value for key, value in given.items() if key != "timezone"},
+            **{key: each for key, each in given.items() if key != "timezone"},
             "payload": payload,
             **({} if metadata is None else {"metadata": metadata}),
         }
-        permitted = await authorize(ctx, "crons", "update", asked)
-        columns: Row = {key: value for key, value in given.items() if value is not None}
+        permitted = await authorize(ctx, "crons", "update", value)
+        columns: Row = {key: each for key, each in given.items() if each is not None}
         if clear_end_time:
             columns["end_time"] = None
-        merged = asked.get("metadata")
+        merged = value.get("metadata")
         if not columns and payload is None and merged is None:
             raise HTTPException(400, "No fields to update")
 
@@ -181,8 +178,8 @@ class Crons:
             row = cron_rows.find_permitted(conn, identifier, permitted)
             if row is None:
                 raise HTTPException(404, f"Cron '{identifier}' not found")
-            moment = conn.now()
-            changes = {**columns, "updated_at": moment, **_rescheduled(row, columns, moment)}
+            date = conn.now()
+            changes = {**columns, "updated_at": date, **_rescheduled(row, columns, date)}
             if merged is not None:
                 changes["metadata"] = {**row["metadata"], **merged}
             if payload is not None:
@@ -193,18 +190,17 @@ class Crons:
 
     @staticmethod
     async def get(conn: Any, cron_id: Any, ctx: Any = None) -> Rows:
-        """One cron; no row when it is missing or hidden."""
+        """Yield a cron, if it exists and is visible."""
         identifier = as_uuid(cron_id, "cron ID")
         permitted = await authorize(ctx, "crons", "read", {"cron_id": identifier})
-        return _shown(
-            await runtime.current().database.read(
-                lambda conn: cron_rows.find_permitted(conn, identifier, permitted)
-            )
+        row = await runtime.current().database.read(
+            lambda conn: cron_rows.find_permitted(conn, identifier, permitted)
         )
+        return _shown(row)
 
     @staticmethod
     async def delete(conn: Any, cron_id: Any, ctx: Any = None) -> Rows:
-        """Delete a cron; no row when it is missing or may not be deleted."""
+        """Delete a cron and yield its id. Yield nothing if it is missing or may not be deleted."""
         identifier = as_uuid(cron_id, "cron ID")
         permitted = await authorize(ctx, "crons", "delete", {"cron_id": identifier})
 
@@ -230,10 +226,10 @@ class Crons:
         sort_order: str | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> tuple[Rows, int | None]:
-        """Crons that match, and the offset of the next page or None.
+        """Return a page of matching crons, and the offset of the next page or None.
 
         Raises:
-            HTTPException: (422) unknown `sort_by`, or an id that is none.
+            HTTPException: (422) invalid `sort_by` or id.
         """
         limit, offset = int(limit), int(offset)
         conditions = await _matching(ctx, assistant_id, thread_id, metadata, limit, offset)
@@ -241,7 +237,7 @@ class Crons:
             conditions.append(crons.c.enabled.is_(enabled))
         statement = (
             select_columns(*cron_rows.PUBLIC)
-            .select_from(crons.outerjoin(threads, threads.c.thread_id == crons.c.thread_id))
+            .select_from(_WITH_THREADS)
             .where(*conditions)
             .order_by(*_order(sort_by, sort_order))
             .limit(limit + 1)
@@ -250,8 +246,8 @@ class Crons:
         found = await runtime.current().database.search(
             lambda conn: conn.fetchall(statement), ADVICE
         )
-        cursor = offset + limit if len(found) > limit else None
-        return rows([pick(row, select) for row in found[:limit]]), cursor
+        page, following = page_of(found, limit, offset)
+        return rows([pick(row, select) for row in page]), following
 
     @staticmethod
     async def count(
@@ -262,34 +258,29 @@ class Crons:
         ctx: Any = None,
         metadata: dict[str, Any] | None = None,
     ) -> int:
-        """How many crons match.
+        """Return the number of matching crons.
 
         Raises:
-            HTTPException: (422) an id that is none.
+            HTTPException: (422) invalid id.
         """
         conditions = await _matching(ctx, assistant_id, thread_id, metadata, 0, 0)
-        statement = (
-            select_columns(func.count().label("n"))
-            .select_from(crons.outerjoin(threads, threads.c.thread_id == crons.c.thread_id))
-            .where(*conditions)
-        )
-        return int(
-            await runtime.current().database.search(lambda conn: conn.scalar(statement), ADVICE)
-        )
+        counted = select_columns(func.count().label("n")).select_from(_WITH_THREADS)
+        statement = counted.where(*conditions)
+        database = runtime.current().database
+        return int(await database.search(lambda conn: conn.scalar(statement), ADVICE))
 
     @staticmethod
     def next(conn: Any, ctx: Any = None) -> AsyncIterator[Row]:
-        """Crons that are due, each claimed before it is yielded; see `cron_firing.due`."""
+        """Claim due crons, and yield each for its run to be created."""
         return cron_firing.due()
 
     @staticmethod
     async def set_next_run_date(
         conn: Any, cron_id: Any, next_run_date: datetime, ctx: Any = None
     ) -> None:
-        """Give up a slot for which no run could be created, and the claim with it.
+        """Skip a slot for which no run could be created, and end its claim.
 
-        Where the run was created the cron has moved on already, and a cron that
-        was changed meanwhile keeps its new date.
+        Changes nothing if the run was created or the cron was changed meanwhile.
         """
         identifier = as_uuid(cron_id, "cron ID")
         current: cron_firing.Firing | None = request_context.firing.get()
@@ -308,17 +299,17 @@ async def _may_use_assistant(ctx: Any, assistant_id: UUID) -> Filter:
     return await authorize(ctx, "assistants", "read", {"assistant_id": str(assistant_id)})
 
 
-def _rescheduled(row: Row, columns: Row, moment: datetime) -> Row:
-    """The next date of a cron that gets these columns, where they move it.
+def _rescheduled(row: Row, columns: Row, date: datetime) -> Row:
+    """Return the next date of a changed cron, if the change affects it.
 
-    One that was switched off has missed nothing, so it starts again from now.
+    A cron that is enabled again continues after `date`, without its missed slots.
     """
     switched_on = bool(columns.get("enabled")) and not row["enabled"]
     if not switched_on and not columns.keys() & {"schedule", "timezone"}:
         return {}
     schedule, timezone = ({**row, **columns}[key] for key in ("schedule", "timezone"))
     return {
-        "next_run_date": cron_schedule.next_date(schedule, moment, timezone),
+        "next_run_date": cron_schedule.next_date(schedule, date, timezone),
         "claimed_until": None,
     }
 
@@ -331,17 +322,17 @@ async def _matching(
     limit: int,
     offset: int,
 ) -> list[ColumnElement[bool]]:
-    """Conditions on crons joined to their threads, after asking both handlers."""
+    """Return the conditions on crons joined to their threads, with both handlers' filters."""
     assistant = as_uuid(assistant_id, "assistant ID") if assistant_id else None
     thread = as_uuid(thread_id, "thread ID") if thread_id else None
-    asked: dict[str, Any] = {
+    value: Row = {
         "assistant_id": assistant,
         "thread_id": thread,
         "limit": limit,
         "offset": offset,
         "metadata": {} if metadata is None else metadata,
     }
-    permitted = await authorize(ctx, "crons", "search", asked)
+    permitted = await authorize(ctx, "crons", "search", value)
     if thread is None:
         threads_permitted = await authorize(ctx, "threads", "search", {})
     else:
@@ -351,35 +342,23 @@ async def _matching(
         conditions.append(crons.c.assistant_id == assistant)
     if thread is not None:
         conditions.append(crons.c.thread_id == thread)
-    if asked["metadata"]:
-        conditions.append(filters.has(crons.c.metadata, asked["metadata"]))
+    if value["metadata"]:
+        conditions.append(filters.has(crons.c.metadata, value["metadata"]))
     if permitted:
         conditions.append(filters.permits(permitted, crons.c.metadata))
     if threads_permitted:
-        conditions.append(
-            or_(
-                crons.c.thread_id.is_(None),
-                filters.permits(threads_permitted, threads.c.metadata),
-            )
-        )
+        visible = filters.permits(threads_permitted, threads.c.metadata)
+        conditions.append(or_(crons.c.thread_id.is_(None), visible))
     return conditions
 
 
 def _order(sort_by: str | None, sort_order: str | None) -> list[ColumnElement[Any]]:
-    """Newest first unless asked otherwise; what has no thread sorts last, no end first.
-
-    Raises:
-        HTTPException: (422) nothing can be sorted by `sort_by`.
-    """
+    """Return the sort order, by default newest first. Missing ids come last, missing ends first."""
     if not sort_by:
         return [crons.c.created_at.desc(), crons.c.cron_id]
-    wanted = sort_by.lower()
-    if wanted not in SORTABLE:
-        raise HTTPException(
-            422, f"Invalid sort_by field: {sort_by!r}. Expected one of: {', '.join(SORTABLE)}"
-        )
+    column = sort_column(crons.c, sort_by, SORTABLE)
     ascending = (sort_order or "").lower() == "asc"
-    column: ColumnElement[Any] = crons.c[wanted]
     ordered = column.asc() if ascending else column.desc()
-    ordered = ordered.nulls_last() if ascending == (wanted in IDS) else ordered.nulls_first()
+    is_id = sort_by.lower() in IDS
+    ordered = ordered.nulls_last() if ascending == is_id else ordered.nulls_first()
     return [ordered, crons.c.created_at, crons.c.cron_id]

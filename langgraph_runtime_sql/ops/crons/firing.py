@@ -1,10 +1,9 @@
-"""Firing: how a cron that is due gets exactly one run for each of its slots.
+"""Firing: create exactly one run for each due slot of a cron.
 
-A scheduler claims the cron for a minute, the stock loop creates the run, and
-the transaction that writes the run also moves the cron past the slot. So a
-scheduler that dies in between leaves a claim that ends and a cron that is
-still due; a second one that was slow finds the slot gone and creates nothing.
-Slots that nobody was there for are not caught up: one firing stands for them.
+A scheduler claims a due cron for a minute. Then `langgraph_api` creates the run, and the same
+transaction moves the cron to its next slot. If the scheduler dies in between, its claim expires
+and the cron is still due. A slow second scheduler finds another slot and creates nothing.
+Slots missed while no server ran are not caught up: the cron fires once for all of them.
 """
 
 from collections.abc import AsyncIterator
@@ -28,20 +27,20 @@ from langgraph_runtime_sql.ops.crons import schedule as cron_schedule
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# How long a scheduler may take to create the run before another one tries.
+# The time in which a scheduler must create the run. Then another one may claim the cron.
 CLAIM = timedelta(seconds=60)
-# How many due crons one poll takes on; the others are due at the next.
+# The maximum number of crons in each poll.
 BATCH = 1000
 
 
 @dataclass(slots=True)
 class Firing:
-    """One slot of one cron, while its run is being created.
+    """A due slot of a cron, while its run is being created.
 
     Attributes:
-        slot: The date that is due.
+        slot: The due date.
         following: The date after it, or None if the schedule has no more.
-        taken: A run creation has taken this firing on.
+        taken: Whether a run uses this firing.
     """
 
     cron_id: UUID
@@ -51,10 +50,9 @@ class Firing:
 
 
 def take_firing() -> Firing | None:
-    """The firing that the run about to be created is for, or None.
+    """Return the firing of the run to be created, or None.
 
-    Given out once: what starts in this context and outlives it (a worker, a
-    graph that creates runs of its own) must not count as the cron.
+    Returned only once: a worker started in this context may create other runs.
     """
     current: Firing | None = request_context.firing.get()
     if current is None or current.taken:
@@ -71,9 +69,7 @@ _ADVANCE = Prepared(
         crons.c.enabled.is_(True),
     )
     .values(
-        next_run_date=bindparam("next_run_date"),
-        enabled=bindparam("enabled"),
-        claimed_until=None,
+        next_run_date=bindparam("next_run_date"), enabled=bindparam("enabled"), claimed_until=None
     )
 )
 
@@ -82,8 +78,8 @@ def note_fired(conn: Connection, fired: Firing) -> None:
     """Move the cron past its slot, in the transaction that writes its run.
 
     Raises:
-        HTTPException: (409) the slot has been fired, or the cron was changed,
-            disabled or deleted since it was claimed: there must be no run.
+        HTTPException: (409) the slot was already fired, or the cron was changed, disabled or
+            deleted after the claim.
     """
     moved = conn.execute(
         _ADVANCE,
@@ -91,7 +87,7 @@ def note_fired(conn: Connection, fired: Firing) -> None:
             "key": fired.cron_id,
             "slot": fired.slot,
             "next_run_date": fired.following or fired.slot,
-            # A schedule that names years ends by itself.
+            # A schedule with years may have no next date.
             "enabled": fired.following is not None,
         },
     )
@@ -122,70 +118,69 @@ _CLAIM = Prepared(
 
 
 def _claim(conn: Connection, cron_id: UUID) -> tuple[Row | None, datetime]:
-    moment = conn.now()
-    claimed = conn.execute(_CLAIM, {"key": cron_id, "now": moment, "claimed_until": moment + CLAIM})
-    return cron_rows.find(conn, cron_id) if claimed else None, moment
+    now = conn.now()
+    claimed = conn.execute(_CLAIM, {"key": cron_id, "now": now, "claimed_until": now + CLAIM})
+    return cron_rows.find(conn, cron_id) if claimed else None, now
 
 
 async def due() -> AsyncIterator[Row]:
-    """Claim the crons that are due, one at a time, and yield each for its run to be created.
+    """Claim due crons one at a time, and yield each for its run to be created.
 
-    One at a time, so that an error over one leaves the others for the next poll.
-    While a cron is out, `request_context.firing` and the authentication context are its own.
+    After an error, the remaining crons are unclaimed and due at the next poll. Until the next
+    iteration, `request_context.firing` and the authentication context are those of the cron.
     """
     from langgraph_api.config import CRON_SCHEDULER_BATCH_SIZE
     from langgraph_api.utils import AuthContext
 
     request_context.firing.set(None)
     limit = CRON_SCHEDULER_BATCH_SIZE if CRON_SCHEDULER_BATCH_SIZE > 0 else BATCH
-    waiting = await runtime.current().database.read(
+    database = runtime.current().database
+    candidates = await database.read(
         lambda conn: conn.fetchall(_DUE, {"now": conn.now(), "limit": limit})
     )
     try:
-        for candidate in waiting:
+        for candidate in candidates:
             cron_id = candidate["cron_id"]
-            row, moment = await runtime.current().database.write(partial(_claim, cron_id=cron_id))
+            row, now = await database.write(partial(_claim, cron_id=cron_id))
             if row is None:
-                # Another scheduler was quicker, or it was changed.
+                # Another scheduler was faster, or the cron was changed.
                 continue
-            request_context.firing.set(
-                Firing(cron_id, row["next_run_date"], _following(row, moment))
-            )
-            # The scheduler leaves the last cron's user in place where the next has none.
+            request_context.firing.set(Firing(cron_id, row["next_run_date"], _following(row, now)))
+            # The scheduler does not remove the previous cron's user.
             AuthContext.set(_context(row["creator"]))
-            yield _handed_out(row, moment)
+            yield _for_scheduler(row, now)
     finally:
         request_context.firing.set(None)
         AuthContext.set(None)
 
 
-def _following(row: Row, moment: datetime) -> datetime | None:
+def _following(row: Row, now: datetime) -> datetime | None:
     try:
-        return cron_schedule.next_date(row["schedule"], moment, row["timezone"])
+        return cron_schedule.next_date(row["schedule"], now, row["timezone"])
     except HTTPException as error:
-        logger.warning("A cron has no further date", cron_id=str(row["cron_id"]), why=error.detail)
+        logger.warning("Cron has ended", cron_id=str(row["cron_id"]), why=error.detail)
         return None
 
 
-def _handed_out(row: Row, moment: datetime) -> Row:
-    """A private copy with all that the scheduler reads; it changes the payload."""
+def _for_scheduler(row: Row, now: datetime) -> Row:
+    """Return a cron as the scheduler reads it, with a copy of the payload, which it changes."""
     payload = cron_rows.payload_of(row["payload"], row["cron_id"])
     payload["metadata"] = payload.get("metadata") or {}
-    # The scheduler believes what a payload says of its user.
+    # The scheduler would trust a user in the payload, which a client has written.
     configurable = payload["config"]["configurable"]
     for name in [name for name in configurable if name.startswith("langgraph_auth_")]:
         del configurable[name]
     payload.setdefault("assistant_id", str(row["assistant_id"]))
-    # Of a creator that is known whole, the scheduler must not make a user with a name only.
+    # With a user id, the scheduler would replace the creator by a user with only an identity.
     user_id = row["user_id"] if row["creator"] is None else None
-    return {**cron_rows.public(row), "payload": payload, "user_id": user_id, "now": moment}
+    return {**cron_rows.public(row), "payload": payload, "user_id": user_id, "now": now}
 
 
 # --- the creator ------------------------------------------------------------
 
 
 def creator(ctx: Any) -> Row | None:
-    """Who creates a cron, so that its runs can be theirs; None without authentication."""
+    """Return the creator of a cron, for the authentication of its runs, or None."""
     from langgraph_api.auth.noop import UnauthenticatedUser
     from langgraph_api.utils import get_auth_ctx
 

@@ -1,4 +1,4 @@
-"""Cron rows: the statements and shapes that operations on crons share."""
+"""Rows of crons: the statements and shapes that operations share."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,6 @@ from langgraph_runtime_sql.errors import Collided
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tenancy import tenants
 
-# What the schedulers and the database keep to themselves.
 _PRIVATE = ("claimed_until", "creator", "tenant")
 PUBLIC = [column for column in crons.c if column.name not in _PRIVATE]
 
@@ -27,23 +26,23 @@ _DELETE = Prepared(crons.delete().where(crons.c.cron_id == bindparam("key")))
 
 
 def public(row: Row) -> Row:
-    """A cron as the API shows it."""
+    """Return a cron as the API shows it."""
     return {name: value for name, value in row.items() if name not in _PRIVATE}
 
 
 def find(conn: Connection, cron_id: UUID) -> Row | None:
-    """A cron as stored, or None; in a write, nobody else changes it until the end."""
+    """Return a cron as stored, or None. A write locks it."""
     return conn.fetchone(_LOCK if conn.locks else _BY_ID, {"cron_id": cron_id})
 
 
 def find_permitted(conn: Connection, cron_id: UUID, permitted: Any) -> Row | None:
-    """A cron as stored, or None where it is missing or the filter hides it."""
+    """Return a cron as stored, or None if it is missing or hidden."""
     row = find(conn, cron_id)
     return row if row is not None and filters.allows(permitted, row["metadata"]) else None
 
 
 def insert(conn: Connection, row: Row) -> Row | None:
-    """Create a cron; the row as stored, or None where a hidden one has its id."""
+    """Create a cron. Return the stored row, or None if a hidden cron has its id."""
     columns = {"claimed_until": None, "tenant": tenants.of(row["metadata"]), **row}
     created = conn.execute(_INSERT, columns)
     found = find(conn, row["cron_id"])
@@ -53,7 +52,7 @@ def insert(conn: Connection, row: Row) -> Row | None:
 
 
 def update(conn: Connection, cron_id: UUID, changes: Row) -> Row | None:
-    """Set columns of a cron; the row as stored."""
+    """Set columns of a cron, and return the stored row."""
     if "metadata" in changes:
         changes = {**changes, "tenant": tenants.of(changes["metadata"])}
     conn.execute(crons.update().where(crons.c.cron_id == cron_id).values(**changes))
@@ -61,16 +60,15 @@ def update(conn: Connection, cron_id: UUID, changes: Row) -> Row | None:
 
 
 def delete(conn: Connection, cron_id: UUID) -> bool:
-    """Delete a cron; False if it was not there."""
+    """Delete a cron. Return False if it was missing."""
     return conn.execute(_DELETE, {"key": cron_id}) > 0
 
 
 def payload_of(payload: Mapping[str, Any] | None, cron_id: UUID) -> Row:
-    """The payload of a cron's runs, which always names the cron.
+    """Return the payload of a cron's runs, with the cron's id.
 
     Raises:
-        HTTPException: (400) it has both configurable and context, so no run
-            could ever be created from it.
+        HTTPException: (400) it has both configurable and context.
     """
     payload = payload or {}
     config = payload.get("config") or {}
@@ -83,10 +81,11 @@ def payload_of(payload: Mapping[str, Any] | None, cron_id: UUID) -> Row:
 
 
 def merged_payload(row: Row, changes: Mapping[str, Any]) -> Row:
-    """A cron's payload with `changes`, key by key; its assistant and its own id stay.
+    """Merge `changes` into a cron's payload, except its assistant and id.
 
     Raises:
-        HTTPException: (400) no run could be created from the result.
+        HTTPException: (400) the result has both configurable and context.
     """
-    kept = {key: row["payload"][key] for key in ("assistant_id",) if key in row["payload"]}
-    return payload_of({**row["payload"], **changes, **kept}, row["cron_id"])
+    payload = row["payload"]
+    fixed = {"assistant_id": payload["assistant_id"]} if "assistant_id" in payload else {}
+    return payload_of({**payload, **changes, **fixed}, row["cron_id"])

@@ -1,4 +1,4 @@
-"""Cron schedules: when they come round, in which time zone, until when."""
+"""The schedules of crons: next dates, time zones and end times."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,16 +6,15 @@ from zoneinfo import ZoneInfo
 
 from starlette.exceptions import HTTPException
 
-# Reading a schedule takes time that grows with its length; a full list of every field is shorter.
+# Limits the time to parse a schedule. A schedule that lists all values of each field is shorter.
 SCHEDULE_LENGTH = 1000
 
 
 def next_date(schedule: Any, base: datetime, timezone: str | None) -> datetime:
-    """When a schedule comes round next after `base`.
+    """Return the first date of a schedule after `base`.
 
     Raises:
-        HTTPException: (422) it is no schedule, never comes round, or the time
-            zone is not known.
+        HTTPException: (422) invalid schedule or time zone, or no further date.
     """
     from langgraph_api.utils import next_cron_date
 
@@ -37,7 +36,7 @@ def next_date(schedule: Any, base: datetime, timezone: str | None) -> datetime:
 
 
 def check_timezone(timezone: str) -> None:
-    """Refuse a time zone that is not known.
+    """Check that a time zone is known.
 
     Raises:
         HTTPException: (422) it is not.
@@ -45,7 +44,7 @@ def check_timezone(timezone: str) -> None:
     try:
         ZoneInfo(timezone)
     except (ValueError, LookupError, OSError) as error:
-        # Time zones are files: a name that is a folder or too long is an OSError.
+        # Time zones are files: the name of a folder, or too long a name, raises OSError.
         raise HTTPException(
             422,
             f"Invalid timezone: {timezone!r}. Expected an IANA name, such as 'America/New_York'.",
@@ -53,7 +52,7 @@ def check_timezone(timezone: str) -> None:
 
 
 def end_date(value: Any) -> datetime | None:
-    """An end time, which routes hand on as text; without a time zone it is UTC.
+    """Return an end time, parsed if it is text, in UTC unless it names a time zone.
 
     Raises:
         HTTPException: (422) it is not a date.

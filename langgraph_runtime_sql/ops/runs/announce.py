@@ -1,7 +1,4 @@
-"""Announcements: events of a run's life that operations publish after their commit.
-
-Operations use `UUID` ids and events use text ids. This module converts them.
-"""
+"""Announcements: what operations publish about a run after their commit."""
 
 from uuid import UUID
 
@@ -10,10 +7,11 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.statuses import ROLLBACK, RunStatus
 
 
 def made(conn: Connection, run: Row) -> None:
-    """Announce that a run was queued, to subscribers that wait for it."""
+    """Announce to subscribers that a run was queued."""
     key, resumable = StreamKey.of_run(run), _is_resumable(run)
     conn.after_commit(lambda: runtime.current().bus.run_created(key, resumable=resumable))
 
@@ -25,9 +23,17 @@ def started(conn: Connection, run: Row) -> None:
 
 
 def ended(conn: Connection, run: Row) -> None:
-    """Announce to the followers of a run that no event follows."""
+    """Announce the end of a run to its subscribers."""
     key, resumable = StreamKey.of_run(run), _is_resumable(run)
     conn.after_commit(lambda: runtime.current().bus.run_ended(key, resumable=resumable))
+
+
+def deleted(conn: Connection, run: Row, reason: str) -> None:
+    """Stop the worker of a deleted run; without a worker, announce its end."""
+    if run["status"] == RunStatus.RUNNING:
+        stop(conn, run["run_id"], Control(ROLLBACK, reason))
+    else:
+        ended(conn, run)
 
 
 def dropped(conn: Connection, run: Row) -> None:
@@ -43,7 +49,7 @@ def stop(conn: Connection, run_id: UUID, control: Control) -> None:
 
 
 def wake(conn: Connection) -> None:
-    """Have the queue look for runs that may start."""
+    """Tell the queues to look for runs that may start."""
     conn.after_commit(lambda: runtime.current().bus.wake())
 
 

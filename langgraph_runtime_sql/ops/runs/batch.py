@@ -1,7 +1,7 @@
-"""A batch of runs: all of them are created, or none.
+"""Batches: create several runs in one transaction.
 
-The API creates each run of a batch in a task of its own. Those tasks meet here,
-and the last one to come creates them all, in one transaction.
+The API creates each run of a batch in a task of its own. The last task to arrive here creates
+the runs of all.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ Create = Callable[[Connection], list[Row]]
 
 
 class Batch:
-    """The creations of `size` runs, each awaited by its task."""
+    """The pending creations of `size` runs."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -26,9 +26,9 @@ class Batch:
         self._created: asyncio.Future[list[list[Row]]] = asyncio.get_running_loop().create_future()
 
     async def write(self, create: Create) -> list[Row]:
-        """Create this run with all the others. Until they have come, it waits.
+        """Wait for the other runs of the batch, and create all of them.
 
-        Where one fails before it comes, the API's handle cancels those that wait.
+        If another task fails before it arrives, the API's handle cancels the waiting tasks.
 
         Raises:
             HTTPException: (404) there is no such assistant for one of them.
@@ -41,7 +41,7 @@ class Batch:
             created = await runtime.current().database.write(self._create_all)
         except Exception as error:
             self._created.set_exception(error)
-            # Nobody may be left to hear it.
+            # Mark it as retrieved: all waiting tasks may have been cancelled.
             self._created.exception()
             raise
         self._created.set_result(created)
@@ -55,15 +55,15 @@ class Batch:
 
 
 def begin(bodies: list[Any]) -> None:
-    """What is created from here, one run for each of `bodies`, is one batch."""
+    """Create the following runs of this context, one for each of `bodies`, as a batch."""
     if bodies:
         request_context.batch.set(Batch(len(bodies)))
 
 
 def take() -> Batch | None:
-    """The batch that the run about to be created belongs to, or None.
+    """Return the batch of the run to be created, or None.
 
-    Given to a task once: an authorization handler may create runs of its own.
+    Returned once in each task, because an authorization handler may create other runs.
     """
     batch: Batch | None = request_context.batch.get()
     if batch is not None:

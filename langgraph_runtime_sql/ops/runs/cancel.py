@@ -1,6 +1,6 @@
-"""Cancelling runs: those that wait end at once, those that run are told to.
+"""Cancellation: end pending runs, and ask the workers of running ones to stop.
 
-However many there are: a page of them is a transaction, so that others write in between.
+Each page of runs is a transaction of its own, so that other writers are not blocked for long.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,7 @@ from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, hooks, runtime
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.schema import (
-    PENDING_LITERAL,
-    RUNNING_LITERAL,
-    runs,
-    threads,
-)
+from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.hooks import Caller
@@ -33,14 +28,14 @@ from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.statuses import ROLLBACK, RunStatus
 from langgraph_runtime_sql.tenancy import scope
 
-ACTIONS = ("interrupt", "rollback")
+ACTIONS = ("interrupt", ROLLBACK)
 ALL = "all"
 STATUSES = (RunStatus.PENDING, RunStatus.RUNNING, ALL)
-# So many in a transaction.
+# Runs per transaction.
 PAGE = 200
-# The date and number of the last run of a page: the next goes on behind it.
-_Place = tuple[datetime, int]
-_BEGINNING: _Place = datetime.fromtimestamp(0, UTC), 0
+# The creation date and number of the last run of a page.
+_Cursor = tuple[datetime, int]
+_START: _Cursor = datetime.fromtimestamp(0, UTC), 0
 
 
 async def cancel(
@@ -54,28 +49,28 @@ async def cancel(
     ctx: Any = None,
     reason: str | None = None,
 ) -> None:
-    """Cancel runs: by `thread_id` and `run_ids`, by `status`, or by `assistant_id`.
+    """Cancel runs by `thread_id` and `run_ids`, by `status`, or by `assistant_id`.
 
-    A running run stays running until its worker has stopped it, so that the
-    next run of its thread cannot start beside it.
+    A running run keeps its status until its worker has stopped it, so that the next run of its
+    thread does not start early.
 
     Raises:
-        HTTPException: (422) not exactly one of those ways, (404) nothing to cancel.
+        HTTPException: (422) invalid combination of arguments; (404) nothing to cancel.
     """
     _check_arguments(run_ids, thread_id, status, assistant_id, action)
     wanted = [as_uuid(each, "run ID") for each in run_ids or ()]
     thread = None if thread_id is None else as_uuid(thread_id, "thread ID")
-    asked = {
+    value = {
         "thread_id": thread,
         "action": action,
         "metadata": {"run_ids": wanted or None, "status": status},
     }
-    permitted = await authorize(ctx, "threads", "update", asked)
+    permitted = await authorize(ctx, "threads", "update", value)
     if thread is None:
         assistant = None if assistant_id is None else as_uuid(assistant_id, "assistant ID")
-        parts = await _of_status(status or ALL, assistant)
+        conditions = await _of_status(status or ALL, assistant)
     else:
-        parts = [
+        conditions = [
             and_(
                 runs.c.thread_id == thread,
                 runs.c.run_id.in_(wanted[start : start + PAGE]),
@@ -83,10 +78,10 @@ async def cancel(
             )
             for start in range(0, len(wanted), PAGE)
         ]
-    stopped = 0
-    for part in parts:
-        stopped += await _cancel_all(part, permitted, Control(action, reason))
-    if not stopped and assistant_id is None:
+    cancelled = 0
+    for condition in conditions:
+        cancelled += await _cancel_all(condition, permitted, Control(action, reason))
+    if not cancelled and assistant_id is None:
         raise HTTPException(
             404, "No runs to cancel: check the ids, and that the runs have not ended."
         )
@@ -108,91 +103,91 @@ def _check_arguments(
 
 
 async def _of_status(status: str, assistant_id: UUID | None) -> list[ColumnElement[bool]]:
-    """The runs that have a status now, in the order in which they are to be cancelled.
+    """Return conditions on the runs that have a status now, in the order of their cancellation.
 
-    Those that are made from now on are not among them, or there might be no end of it. Those that
-    wait now, and have started before it is their turn, are.
+    They exclude runs created later, so that the cancellation ends. They include pending runs
+    that start before the cancellation reaches them.
     """
 
     def now_and_newest(conn: Connection) -> tuple[datetime, int]:
         newest = conn.scalar(select(func.coalesce(func.max(runs.c.seq), 0).label("newest")))
         return conn.now(), newest
 
-    # Whoever they are of: what is not the caller's is passed over below.
+    # Runs of other tenants do no harm here. The cancellation skips them.
     with scope.within(scope.EVERYTHING):
-        moment, newest = await runtime.current().database.read(now_and_newest)
+        now, newest = await runtime.current().database.read(now_and_newest)
     these = runs.c.seq <= newest
     if assistant_id is not None:
         these = and_(these, runs.c.assistant_id == assistant_id)
     waiting = and_(these, runs.c.status == PENDING_LITERAL)
     running = and_(these, runs.c.status == RUNNING_LITERAL)
-    started = and_(running, runs.c.updated_at >= moment, runs.c.cancel_action.is_(None))
+    started = and_(running, runs.c.updated_at >= now, runs.c.cancel_action.is_(None))
     return {
         RunStatus.PENDING: [waiting, started],
         RunStatus.RUNNING: [running],
-        # Who waits is first: what is behind a run that is told to stop would be started.
+        # Pending runs first: they could start as soon as the running ones stop.
         ALL: [waiting, running],
     }[status]
 
 
-async def _cancel_all(part: ColumnElement[bool], permitted: Filter, control: Control) -> int:
-    """Cancel the runs of which `part` is true, and that may be touched; how many."""
-    count, place = 0, _BEGINNING
+async def _cancel_all(condition: ColumnElement[bool], permitted: Filter, control: Control) -> int:
+    """Cancel the permitted runs that satisfy `condition`, and return their number."""
+    count, cursor = 0, _START
     while True:
-        page = partial(_cancel_page, part=part, place=place, permitted=permitted, control=control)
-        stopped, last = await runtime.current().database.write(page)
-        count += len(stopped)
-        if control.action == "rollback":
-            for row in stopped:
+        page = partial(
+            _cancel_page, condition=condition, cursor=cursor, permitted=permitted, control=control
+        )
+        cancelled, following = await runtime.current().database.write(page)
+        count += len(cancelled)
+        if control.action == ROLLBACK:
+            for row in cancelled:
                 if row["status"] == RunStatus.PENDING:
                     await custom_checkpointer.delete_run(row["run_id"])
-        for thread_id in {row["thread_id"] for row in stopped if _was_begun(row)}:
+        for thread_id in {row["thread_id"] for row in cancelled if _has_old_attempt(row)}:
             await newest_state.refresh_at_rest(thread_id)
-        if last is None:
+        if following is None:
             return count
-        place = last
+        cursor = following
 
 
-def _was_begun(row: Row) -> bool:
-    """Whether a run that waited has been worked on, and its thread does not show it yet."""
-    is_waiting = row["status"] == RunStatus.PENDING and row["attempt"] > 0
-    return is_waiting and not row["kwargs"].get("temporary")
+def _has_old_attempt(row: Row) -> bool:
+    """Return whether a pending run may have checkpoints that its thread's row does not show."""
+    is_retried = row["status"] == RunStatus.PENDING and row["attempt"] > 0
+    return is_retried and not row["kwargs"].get("temporary")
 
 
 def _cancel_page(
     conn: Connection,
-    part: ColumnElement[bool],
-    place: _Place,
+    condition: ColumnElement[bool],
+    cursor: _Cursor,
     permitted: Filter,
     control: Control,
-) -> tuple[list[Row], _Place | None]:
-    """Cancel a page of runs: them, and the place of the last one looked at if there may be more."""
-    date, seq = place
+) -> tuple[list[Row], _Cursor | None]:
+    """Cancel a page of runs. Return them, and the cursor of the next page or None."""
+    date, seq = cursor
     found = conn.fetchall(
         select(runs.c.run_id, runs.c.thread_id, runs.c.created_at, runs.c.seq)
         .where(
-            part,
-            runs.c.created_at >= date,
-            (runs.c.created_at > date) | (runs.c.seq > seq),
+            condition, runs.c.created_at >= date, (runs.c.created_at > date) | (runs.c.seq > seq)
         )
         .order_by(runs.c.created_at, runs.c.seq)
         .limit(PAGE)
     )
-    stopped = _still_in_flight(
-        conn, [row for row in found if _touchable(conn, row["thread_id"], permitted)]
+    cancelled = _still_in_flight(
+        conn, [row for row in found if _is_permitted(conn, row["thread_id"], permitted)]
     )
-    for row in stopped:
+    for row in cancelled:
         if row["status"] == RunStatus.PENDING:
             cancel_pending(conn, row, control.action)
         else:
-            _tell_worker(conn, row, control)
+            _request_stop(conn, row, control)
     if len(found) < PAGE:
-        return stopped, None
-    return stopped, (found[-1]["created_at"], found[-1]["seq"])
+        return cancelled, None
+    return cancelled, (found[-1]["created_at"], found[-1]["seq"])
 
 
 def _still_in_flight(conn: Connection, found: list[Row]) -> list[Row]:
-    """Those of `found`, as they are once others can no longer start or end them."""
+    """Lock the runs of `found`, and return those that are still in flight."""
     for thread_id in sorted({row["thread_id"] for row in found}) if conn.locks else ():
         thread_rows.find(conn, thread_id)
     return conn.fetchall(
@@ -203,7 +198,7 @@ def _still_in_flight(conn: Connection, found: list[Row]) -> list[Row]:
     )
 
 
-def _touchable(conn: Connection, thread_id: UUID, permitted: Filter) -> bool:
+def _is_permitted(conn: Connection, thread_id: UUID, permitted: Filter) -> bool:
     if not permitted:
         return True
     metadata = conn.scalar(select(threads.c.metadata).where(threads.c.thread_id == thread_id))
@@ -211,34 +206,25 @@ def _touchable(conn: Connection, thread_id: UUID, permitted: Filter) -> bool:
 
 
 def cancel_pending(conn: Connection, row: Row, action: str) -> None:
-    """End a run that nobody works on, with or without a trace."""
+    """End a run without a worker; delete it if `action` is `rollback`."""
     run_id = row["run_id"]
     run = run_rows.find(conn, run_id) or row
     if row["kwargs"].get("temporary"):
-        # A stateless run takes its thread with it, however it ends.
+        # The thread of a stateless run goes with it.
         thread_rows.delete(conn, row["thread_id"])
-    elif action == "rollback":
-        # An earlier attempt may have written some.
+    elif action == ROLLBACK:
+        # An earlier attempt may have written checkpoints.
         checkpoint.delete_for_runs(conn, [run_id], row["thread_id"])
         run_rows.delete(conn, run_id)
     else:
-        conn.execute(
-            runs.update()
-            .where(runs.c.run_id == run_id)
-            .values(
-                status=RunStatus.INTERRUPTED,
-                updated_at=conn.now(),
-                claimed_by=None,
-                lease_until=None,
-            )
-        )
+        run_rows.end(conn, run_id, RunStatus.INTERRUPTED, conn.now())
     thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))
-    tell_hooks(conn, run, ROLLBACK if action == ROLLBACK else RunStatus.INTERRUPTED)
+    call_end_hook(conn, run, ROLLBACK if action == ROLLBACK else RunStatus.INTERRUPTED)
     announce_end(conn, row)
 
 
-def tell_hooks(conn: Connection, run: Row, status: str) -> None:
-    """Tell the host of a run that ends without a worker."""
+def call_end_hook(conn: Connection, run: Row, status: str) -> None:
+    """Call the host's hook for a run that ends without a worker."""
     if not hooks.active("after_run_end"):
         return
     thread = thread_rows.find(conn, run["thread_id"])
@@ -247,13 +233,12 @@ def tell_hooks(conn: Connection, run: Row, status: str) -> None:
 
 
 def announce_end(conn: Connection, row: Row) -> None:
-    """Tell the run's followers, once this is committed, that it has ended."""
+    """Announce the end of a run, and wake the queue for the next run of its thread."""
     announce.ended(conn, row)
-    # What waited behind it may go now.
     announce.wake(conn)
 
 
-def _tell_worker(conn: Connection, row: Row, control: Control) -> None:
+def _request_stop(conn: Connection, row: Row, control: Control) -> None:
     conn.execute(
         runs.update()
         .where(runs.c.run_id == row["run_id"])

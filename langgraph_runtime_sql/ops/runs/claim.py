@@ -1,4 +1,4 @@
-"""Claiming runs: which may start, who works on them, and what becomes of those that lost him."""
+"""Claims and leases of runs: claim due runs, renew their leases, recover runs without a worker."""
 
 import uuid
 from collections.abc import Callable, Collection
@@ -27,23 +27,23 @@ from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
 from langgraph_runtime_sql.statuses import RunStatus
 
 LEASE_SECONDS = 15.0
-# How long a run on its last attempt must have lived before the next such may start.
+# Between the starts of two runs on their last attempt.
 APART_SECONDS = 30.0
 _BEGINNING = datetime.fromtimestamp(0, UTC)
 _END = datetime.max.replace(tzinfo=UTC)
-# Who claims: one name for each start of the process.
+# The name under which this process claims; each start of the process has its own.
 OWNER = uuid.uuid4().hex
-Whose = Literal["ours", "ended", "all"]
+Include = Literal["own", "ended", "all"]
 Rows = Callable[[], list[Row]]
 
 
 class Claimed(NamedTuple):
-    """Runs to start now with their attempts, when the next becomes due, and whether some wait.
-
-    Those that wait are due, but for another run to end or for a free slot.
+    """The runs that a claim has started, and what remains in the queue.
 
     Attributes:
-        due_in: Seconds until the next run becomes due; None where there is none to come.
+        runs: Each run with its attempt.
+        due_in: Seconds until the next run becomes due, or None.
+        waiting: Whether due runs remain. They wait for a free slot or for another run to end.
     """
 
     runs: list[tuple[Row, int]]
@@ -53,10 +53,10 @@ class Claimed(NamedTuple):
 
 @dataclass(slots=True)
 class Turns:
-    """How far the claims of a process have come, where many tenants wait.
+    """The position of a process in the rotation of tenants.
 
     Attributes:
-        reached: The last tenant whose turn it might have been, by name.
+        reached: The name of the last tenant that a claim considered.
     """
 
     reached: str = ""
@@ -67,12 +67,12 @@ _STARTED: dict[str, Any] = {
     "attempt": runs.c.attempt + 1,
     "claimed_by": bindparam("owner"),
     "lease_until": bindparam("lease"),
-    "updated_at": bindparam("moment"),
+    "updated_at": bindparam("now"),
 }
 
 
 def _claiming(first: Select[Any]) -> ReturningUpdate[Any]:
-    """The statement that claims the runs with these numbers."""
+    """Return the statement that claims the runs with the numbers in `first`."""
     return (
         runs.update()
         .where(runs.c.seq.in_(first))
@@ -82,37 +82,37 @@ def _claiming(first: Select[Any]) -> ReturningUpdate[Any]:
 
 
 def _locked(first: Select[Any]) -> Select[Any]:
-    """These runs, found and locked once, however often the rest of the statement asks for them."""
+    # The CTE finds and locks the runs once, however often the statement refers to them.
     return select(first.cte("claimable").c.seq)
 
 
 def _oldest_together() -> Select[Any]:
-    return run_order.oldest().limit(bindparam("most")).with_for_update(skip_locked=True, of=runs)
+    return run_order.oldest().limit(bindparam("limit")).with_for_update(skip_locked=True, of=runs)
 
 
 _CLAIM = Prepared(lambda: _claiming(run_order.oldest().limit(1)))
 _TENANTS = Prepared(run_order.tenants)
 _CLAIM_FAIRLY = Prepared(lambda: _claiming(run_order.fairest()))
-# Postgres: several at once, passing over those that another process is about to take.
+# On Postgres, one statement claims several runs and skips rows that another process has locked.
 _CLAIM_TOGETHER = Prepared(lambda: _claiming(_locked(_oldest_together())))
 _CLAIM_FAIRLY_TOGETHER = Prepared(lambda: _claiming(_locked(run_order.fairest_together())))
 
 
-def _counting(moment: ColumnElement[Any]) -> Prepared:
-    """The statement that counts the runs that are due, as far as there is `room`."""
-    due = select(runs.c.seq).where(runs.c.status == PENDING_LITERAL, runs.c.created_at <= moment)
+def _counting(now: ColumnElement[Any]) -> Prepared:
+    """Return the statement that counts due runs, up to `room`."""
+    due = select(runs.c.seq).where(runs.c.status == PENDING_LITERAL, runs.c.created_at <= now)
     due = due.limit(bindparam("room"))
     return Prepared(select(func.count().label("due")).select_from(due.subquery()))
 
 
-_COUNT_DUE = _counting(bindparam("moment"))
-# Postgres: by its own clock, so that it can be asked for together with the time.
+_COUNT_DUE = _counting(bindparam("now"))
+# On Postgres, the server's clock lets the count go out together with the question for the time.
 _COUNT_DUE_NOW = _counting(func.statement_timestamp())
 _next_due = select(func.min(runs.c.created_at)).where(
-    runs.c.status == PENDING_LITERAL, runs.c.created_at > bindparam("moment")
+    runs.c.status == PENDING_LITERAL, runs.c.created_at > bindparam("now")
 )
 _waits = select(runs.c.seq).where(
-    runs.c.status == PENDING_LITERAL, runs.c.created_at <= bindparam("moment")
+    runs.c.status == PENDING_LITERAL, runs.c.created_at <= bindparam("now")
 )
 _LEFT = Prepared(select(_next_due.scalar_subquery().label("due"), _waits.exists().label("waits")))
 _RELEASE = Prepared(
@@ -127,20 +127,18 @@ _RELEASE = Prepared(
         attempt=runs.c.attempt - bindparam("uncounted"),
         claimed_by=None,
         lease_until=None,
-        updated_at=bindparam("moment"),
+        updated_at=bindparam("now"),
     )
     .returning(runs.c.run_id, runs.c.thread_id, runs.c.kwargs, runs.c.cancel_action)
 )
-_RENEW = Prepared(
+_renew = (
     runs.update()
     .where(runs.c.claimed_by == bindparam("owner"), runs.c.status == RUNNING_LITERAL)
     .values(lease_until=bindparam("lease"))
 )
+_RENEW = Prepared(_renew)
 _RENEW_HELD = Prepared(
-    runs.update()
-    .where(runs.c.claimed_by == bindparam("owner"), runs.c.status == RUNNING_LITERAL)
-    .values(lease_until=bindparam("lease"))
-    .returning(runs.c.run_id, runs.c.attempt, runs.c.cancel_action, runs.c.cancel_reason)
+    _renew.returning(runs.c.run_id, runs.c.attempt, runs.c.cancel_action, runs.c.cancel_reason)
 )
 _IS_LOST = (
     runs.c.status == RUNNING_LITERAL,
@@ -152,10 +150,13 @@ _IS_LOST = (
     ),
 )
 _LOST = Prepared(
-    select(runs.c.seq, runs.c.run_id).where(*_IS_LOST).order_by(runs.c.seq).limit(bindparam("most"))
+    select(runs.c.seq, runs.c.run_id)
+    .where(*_IS_LOST)
+    .order_by(runs.c.seq)
+    .limit(bindparam("limit"))
 )
-# Nobody is waited for: who holds one of them is at it, or will be found by a later sweep. So
-# runs may be locked together with their threads, in any order.
+# Skip locked rows: another transaction is changing them, or a later sweep finds them. Since it
+# never waits, this statement may lock runs and their threads in any order.
 _TAKE_LOST = Prepared(
     select(runs)
     .join(threads)
@@ -166,48 +167,48 @@ _TAKE_LOST = Prepared(
 
 
 def claim(conn: Connection, limit: int, turns: Turns | None = None) -> Claimed:
-    """Mark up to `limit` due runs as running by us; which come first says `run_order`.
+    """Claim up to `limit` due runs for this process, in the order of `run_order`.
 
     Args:
-        turns: Those of the queue. Without them the first tenants by name are chosen among.
+        turns: The queue's position among the tenants. Default: before the first tenant.
     """
     conn.ask_now()
     fairly = _has_turns(conn, limit)
-    moment = conn.now()
+    now = conn.now()
     values: Params = {
-        "moment": moment,
+        "now": now,
         "since": _BEGINNING,
         "owner": OWNER,
-        "lease": moment + timedelta(seconds=LEASE_SECONDS),
+        "lease": now + timedelta(seconds=LEASE_SECONDS),
         "last": _attempts_before_last(),
-        "apart": moment - timedelta(seconds=APART_SECONDS),
+        "apart": now - timedelta(seconds=APART_SECONDS),
     }
     if fairly:
         values = {**values, **_turns(conn, limit, turns or Turns())}
     take = (_claim_together if conn.locks else _claim_each)(conn, limit, values, fairly)
-    asked = conn.ask(_LEFT, {"moment": moment})
+    remaining = conn.ask(_LEFT, {"now": now})
     found = take()
     for row in found:
         announce.started(conn, row)
-    left = asked.one() or {"due": None, "waits": False}
-    due_in = None if left["due"] is None else (left["due"] - moment).total_seconds()
+    left = remaining.one() or {"due": None, "waits": False}
+    due_in = None if left["due"] is None else (left["due"] - now).total_seconds()
     claimed = [(run_rows.claimed(row), row["attempt"]) for row in found]
     return Claimed(claimed, due_in, bool(left["waits"]))
 
 
 def _has_turns(conn: Connection, limit: int) -> bool:
-    """Whether more runs are due than there is room for, and tenants are told apart."""
+    """Return whether tenants are configured, and more than `limit` runs are due."""
     if runtime.current().options.tenant_key is None:
         return False
     if conn.locks:
         due: int = conn.scalar(_COUNT_DUE_NOW, {"room": limit + 1})
     else:
-        due = conn.scalar(_COUNT_DUE, {"moment": conn.now(), "room": limit + 1})
+        due = conn.scalar(_COUNT_DUE, {"now": conn.now(), "room": limit + 1})
     return due > limit
 
 
 def _turns(conn: Connection, limit: int, turns: Turns) -> Params:
-    """Which tenants `run_order` has to choose among, and go on behind them next time."""
+    """Return the parameters that select the tenants of this claim, and advance `turns`."""
     among = max(run_order.TENANTS_AT_LEAST, run_order.TENANTS_EACH * limit)
     values = {"reached": turns.reached, "among": among}
     found = conn.fetchall(_TENANTS, values)
@@ -225,7 +226,7 @@ def _claim_each(conn: Connection, limit: int, values: Params, fairly: bool) -> R
             if not fairly:
                 values = {**values, "since": row["created_at"]}
         elif fairly:
-            # Of these tenants nobody has one that may start: no room is left unused.
+            # These tenants have no run that may start. Fill the free slots with any run.
             fairly = False
         else:
             break
@@ -235,43 +236,39 @@ def _claim_each(conn: Connection, limit: int, values: Params, fairly: bool) -> R
 def _claim_together(conn: Connection, limit: int, values: Params, fairly: bool) -> Rows:
     found: list[Row] = []
     if fairly:
-        found = conn.fetchall(_CLAIM_FAIRLY_TOGETHER, {**values, "most": limit})
-    # Some of those whose turn it was may be another process's by now: no room is left unused.
-    rest = conn.ask(_CLAIM_TOGETHER, {**values, "most": limit - len(found)})
+        found = conn.fetchall(_CLAIM_FAIRLY_TOGETHER, {**values, "limit": limit})
+    # Other processes may have claimed some of these runs. Fill the free slots with any run.
+    rest = conn.ask(_CLAIM_TOGETHER, {**values, "limit": limit - len(found)})
     return lambda: sorted([*found, *rest.all()], key=lambda row: (row["created_at"], row["seq"]))
 
 
 def _attempts_before_last() -> int:
     from langgraph_api.config import BG_JOB_MAX_RETRIES
 
-    # With a single attempt there is none that tells a danger from a victim.
+    # With a single attempt, no earlier attempt shows which run ends its process.
     return BG_JOB_MAX_RETRIES - 1 if BG_JOB_MAX_RETRIES > 1 else -1
 
 
 def release(
-    conn: Connection,
-    run_id: Any,
-    attempt: int,
-    *,
-    counted: bool = True,
-    owner: str | None = None,
+    conn: Connection, run_id: Any, attempt: int, *, counted: bool = True, owner: str | None = None
 ) -> bool:
-    """Put a run that we hold back into the queue; False if we no longer hold it.
-
-    One that was told to stop, before its worker was lost or stopped, stops now.
+    """Return a claimed run to the queue, or cancel it if its cancellation was requested.
 
     Args:
-        counted: Whether this attempt counts towards the most a run may have.
-            One that a shutdown cut short does not.
-        owner: Whose attempt it is. Another process may have taken one with the same
-            number, where the last was not counted.
+        counted: Whether this attempt counts towards the maximum. An attempt that a shutdown
+            cut short does not count.
+        owner: The process that made the attempt. After an uncounted attempt, another process
+            may make one with the same number.
+
+    Returns:
+        False if the attempt no longer holds the run.
     """
     run_rows.lock_thread(conn, run_id)
     if conn.locks and not run_rows.is_held(conn, run_id, attempt, owner):
         return False
     released = conn.fetchone(
         _RELEASE,
-        {"id": run_id, "held": attempt, "uncounted": 0 if counted else 1, "moment": conn.now()},
+        {"id": run_id, "held": attempt, "uncounted": 0 if counted else 1, "now": conn.now()},
     )
     if released is None:
         return False
@@ -283,35 +280,37 @@ def release(
 
 
 def renew(conn: Connection) -> None:
-    """Extend the leases of everything we hold."""
-    conn.execute(_RENEW, {"owner": OWNER, "lease": conn.now() + timedelta(seconds=LEASE_SECONDS)})
+    """Renew the leases of all runs of this process."""
+    conn.execute(_RENEW, _lease(conn))
 
 
 def renew_held(conn: Connection) -> list[Row]:
-    """The same, where others might have taken some over: what is still ours, and told to stop."""
-    return conn.fetchall(
-        _RENEW_HELD, {"owner": OWNER, "lease": conn.now() + timedelta(seconds=LEASE_SECONDS)}
-    )
+    """Renew the leases of this process, and return its runs with their stop requests."""
+    return conn.fetchall(_RENEW_HELD, _lease(conn))
+
+
+def _lease(conn: Connection) -> Params:
+    return {"owner": OWNER, "lease": conn.now() + timedelta(seconds=LEASE_SECONDS)}
 
 
 def lost(
-    conn: Connection, working: Collection[str], whose: Whose, after: int, limit: int
+    conn: Connection, working: Collection[str], include: Include, after: int, limit: int
 ) -> tuple[list[int], int | None]:
-    """Runs that are marked as running and that nobody works on, a page of those there are.
+    """Find a page of lost runs: marked as running, but without a worker.
 
-    No claim of this process may be under way meanwhile: its runs would look lost.
+    This process must not claim meanwhile, because a newly claimed run would look lost.
 
     Args:
         working: The ids of the runs that this process works on.
-        whose: Beside runs that this process has claimed: those of others whose lease has
-            `ended`, `all` where no other process works with the database, or `ours` alone.
-        after: The last run of the page before, by its number.
-        limit: How many runs to look at.
+        include: `own` finds only runs claimed by this process. `ended` adds runs whose lease
+            has expired. `all` adds the runs of all other processes.
+        after: The number of the last run of the previous page.
+        limit: The page size.
 
     Returns:
-        The numbers of the runs, and of the last one looked at if there may be more.
+        The numbers of the lost runs, and the number to continue after, or None at the end.
     """
-    rows = conn.fetchall(_LOST, {**_given_up(conn, whose), "after": after, "most": limit})
+    rows = conn.fetchall(_LOST, {**_expiry(conn, include), "after": after, "limit": limit})
     numbers = [row["seq"] for row in rows if str(row["run_id"]) not in working]
     return numbers, rows[-1]["seq"] if len(rows) == limit else None
 
@@ -319,30 +318,31 @@ def lost(
 def recover(
     conn: Connection,
     working: Collection[str],
-    whose: Whose,
+    include: Include,
     first: int,
     last: int,
     *,
     counted: bool = True,
 ) -> list[str]:
-    """Free the lost runs with these numbers, but for those that somebody holds; their ids.
+    """Release the lost runs from number `first` to `last`, except locked ones.
 
     Args:
-        working, whose: As for `lost`.
-        first, last: Numbers of runs.
+        working, include: As for `lost`.
         counted: As for `release`.
+
+    Returns:
+        The ids of the released runs.
     """
-    rows = conn.fetchall(_TAKE_LOST, {**_given_up(conn, whose), "after": first - 1, "last": last})
+    rows = conn.fetchall(_TAKE_LOST, {**_expiry(conn, include), "after": first - 1, "last": last})
     return [
         str(row["run_id"])
         for row in rows
         if str(row["run_id"]) not in working
-        # The end of another of them may have deleted its thread.
+        # False if the release of another run of the page has deleted the thread.
         and release(conn, row["run_id"], row["attempt"], counted=counted, owner=row["claimed_by"])
     ]
 
 
-def _given_up(conn: Connection, whose: Whose) -> dict[str, Any]:
-    """Before when a lease must have ended for its run to be taken from another process."""
-    moment = {"ours": _BEGINNING, "all": _END}.get(whose) or conn.now()
-    return {"owner": OWNER, "ended_before": moment}
+def _expiry(conn: Connection, include: Include) -> dict[str, Any]:
+    ended_before = {"own": _BEGINNING, "all": _END}.get(include) or conn.now()
+    return {"owner": OWNER, "ended_before": ended_before}

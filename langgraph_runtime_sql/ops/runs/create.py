@@ -1,4 +1,4 @@
-"""The creation of a run: what is merged into it, and what becomes of its thread."""
+"""The creation of a run: its merged documents, and the changes of its thread."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _INSERT = Prepared(
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """What `Runs.put` was asked, once the handlers have had their say."""
+    """The arguments of `Runs.put` after authorization."""
 
     assistant_id: UUID
     run_id: UUID
@@ -54,20 +54,20 @@ class RunRequest:
 
     @property
     def config(self) -> Document:
-        """The run's own config."""
+        """Return the run's own config."""
         return self.kwargs.get("config") or {}
 
 
 def create(conn: Connection, request: RunRequest) -> list[Row]:
-    """Queue the run and return it before the others in flight on its thread.
+    """Queue the run. Return it, followed by the other runs in flight on its thread.
 
-    Without room for it (`reject_if_in_flight`) only the others are returned, and
-    without a thread or assistant nothing; then nothing was changed either.
+    If `reject_if_in_flight` prevents the run, return only the others. If the thread or the
+    assistant is missing or hidden, return nothing. Both change nothing.
     """
-    asked = assistant_rows.ask(conn, request.assistant_id)
+    asked_assistant = assistant_rows.ask(conn, request.assistant_id)
     asked_thread = thread_rows.ask(conn, request.thread_id)
     conn.ask_now()
-    assistant, thread = asked.one(), asked_thread.one()
+    assistant, thread = asked_assistant.one(), asked_thread.one()
     if assistant is None or not filters.allows(request.assistant_filter, assistant["metadata"]):
         return []
     if thread is None and not request.create_thread:
@@ -78,36 +78,32 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     row = _row(request, assistant, thread, conn.now())
     if thread is not None and others and request.reject_if_in_flight:
         with conn.rolled_back():
-            # A hook may know a better reason to refuse than that the thread is busy.
-            _ask(conn, request, thread, row)
+            # The hook's own refusal comes first.
+            _call_hook(conn, request, thread, row)
         return [run_rows.public(other) for other in others]
     if thread is None:
         thread = _new_thread(conn, request, assistant)
-    _ask(conn, request, thread, row)
+    _call_hook(conn, request, thread, row)
     if thread["status"] != ThreadStatus.BUSY:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
         note_fired(conn, request.firing)
     stored = {**row, "tenant": thread["tenant"]}
     conn.send(_INSERT, stored)
-    _announce(conn, stored)
+    announce.made(conn, stored)
+    announce.wake(conn)
     return [row, *(run_rows.public(other) for other in others)]
 
 
 def _others(conn: Connection, request: RunRequest) -> list[Row]:
     if request.multitask_strategy == "enqueue" and not request.reject_if_in_flight:
-        # A run that waits its turn does nothing about those before it, and they may be many.
+        # An enqueued run does not affect the runs before it, which may be many.
         return []
     return run_rows.in_flight(conn, request.thread_id)
 
 
-def _ask(conn: Connection, request: RunRequest, thread: Row, run: Row) -> None:
+def _call_hook(conn: Connection, request: RunRequest, thread: Row, run: Row) -> None:
     hooks.call("before_run_create", conn, request.caller, thread_rows.public(thread), run)
-
-
-def _announce(conn: Connection, row: Row) -> None:
-    announce.made(conn, row)
-    announce.wake(conn)
 
 
 def _new_thread(conn: Connection, request: RunRequest, assistant: Row) -> Row:
@@ -116,74 +112,50 @@ def _new_thread(conn: Connection, request: RunRequest, assistant: Row) -> Row:
         request.config.get("metadata"),
         request.metadata,
     )
-    config = _merged(
-        assistant["config"],
-        request.config,
-        {"configurable": _merged(_configurable(assistant["config"]))},
-    )
+    configurable = dict(_configurable(assistant["config"]))
+    config = _merged(assistant["config"], request.config, {"configurable": configurable})
+    thread_id, requester = request.thread_id, request.caller
     try:
         return thread_rows.insert(
-            conn,
-            request.thread_id,
-            metadata,
-            request.caller,
-            config=config,
-            status=ThreadStatus.BUSY,
+            conn, thread_id, metadata, requester, config=config, status=ThreadStatus.BUSY
         )
-    except thread_rows.Taken as error:
-        # To whoever may not see it, a thread that is there is one that is missing.
+    except thread_rows.ThreadExists as error:
+        # A hidden thread looks like a missing one.
         raise HTTPException(404, "Thread or assistant not found.") from error
 
 
 def _occupy(conn: Connection, request: RunRequest, assistant: Row, thread: Row) -> None:
     """Make an existing thread busy with this assistant."""
     if hooks.active("before_run_create"):
-        # It may have patched the thread.
+        # The hook may have patched the thread.
         thread = thread_rows.find(conn, request.thread_id) or thread
     changes = {"graph_id": assistant["graph_id"], "assistant_id": str(request.assistant_id)}
-    thread_rows.occupy(
-        conn,
-        thread,
-        metadata=_merged(thread["metadata"], changes),
-        config=_merged(
-            assistant["config"],
-            thread["config"],
-            request.config,
-            {
-                "configurable": _merged(
-                    _configurable(assistant["config"]), _configurable(thread["config"])
-                )
-            },
-        ),
-    )
+    metadata = _merged(thread["metadata"], changes)
+    configs = assistant["config"], thread["config"]
+    configurable = _merged(*map(_configurable, configs))
+    config = _merged(*configs, request.config, {"configurable": configurable})
+    thread_rows.occupy(conn, thread, metadata=metadata, config=config)
 
 
-def _row(request: RunRequest, assistant: Row, thread: Row | None, moment: datetime) -> Row:
-    """The run as it will be stored; later documents win, key by key."""
+def _row(request: RunRequest, assistant: Row, thread: Row | None, now: datetime) -> Row:
+    """Return the run as it is stored. Later documents win, key by key."""
     config = request.config
     thread_config = thread["config"] if thread else {}
     metadata = _merged(
         assistant["metadata"],
         thread["metadata"] if thread else None,
-        # What an idle thread is told by `_occupy` counts as the thread's own.
+        # The metadata that `_occupy` gives to an idle thread.
         {"graph_id": assistant["graph_id"]}
         if thread and thread["status"] != ThreadStatus.BUSY
         else None,
         config.get("metadata"),
         request.metadata,
-        # A client cannot pass its run off as another assistant's.
+        # Last, so that a client cannot name another assistant.
         {"assistant_id": str(request.assistant_id)},
     )
-    user_id = next(
-        filter(
-            None,
-            (
-                _configurable(each).get("user_id")
-                for each in (config, thread_config, assistant["config"])
-            ),
-        ),
-        request.user_id,
-    )
+    configs = config, thread_config, assistant["config"]
+    user_ids = (_configurable(each).get("user_id") for each in configs)
+    user_id = next(filter(None, user_ids), request.user_id)
     configurable = _merged(
         _configurable(assistant["config"]),
         _configurable(thread_config),
@@ -197,18 +169,17 @@ def _row(request: RunRequest, assistant: Row, thread: Row | None, moment: dateti
         },
         run_result.mark(request.run_id, request.kwargs),
     )
-    _store_user(configurable)
-    kwargs = _merged(
-        request.kwargs,
-        {
-            "config": _merged(
-                assistant["config"], config, {"configurable": configurable, "metadata": metadata}
-            ),
-            "context": _merged(assistant["context"], request.kwargs.get("context")),
-        },
-    )
+    user = configurable.get("langgraph_auth_user")
+    if user is not None and not isinstance(user, dict):
+        configurable["langgraph_auth_user"] = user_fields(user)
+    own = {"configurable": configurable, "metadata": metadata}
+    kwargs = {
+        **request.kwargs,
+        "config": _merged(assistant["config"], config, own),
+        "context": _merged(assistant["context"], request.kwargs.get("context")),
+    }
     try:
-        due = moment + timedelta(seconds=float(request.after_seconds or 0))
+        due = now + timedelta(seconds=float(request.after_seconds or 0))
     except OverflowError as error:
         raise HTTPException(422, "`after_seconds` is too far in the future") from error
     return {
@@ -216,7 +187,7 @@ def _row(request: RunRequest, assistant: Row, thread: Row | None, moment: dateti
         "thread_id": request.thread_id,
         "assistant_id": request.assistant_id,
         "created_at": due,
-        "updated_at": moment,
+        "updated_at": now,
         "status": request.status,
         "metadata": metadata,
         "kwargs": kwargs,
@@ -234,9 +205,3 @@ def _merged(*documents: Mapping[str, Any] | None) -> Document:
 
 def _configurable(config: Mapping[str, Any]) -> Document:
     return config.get("configurable") or {}
-
-
-def _store_user(configurable: Document) -> None:
-    user = configurable.get("langgraph_auth_user")
-    if user is not None and not isinstance(user, dict):
-        configurable["langgraph_auth_user"] = user_fields(user)

@@ -1,4 +1,4 @@
-"""The end of a run: its status, its thread's, and who is told."""
+"""The end of a run: its status, its thread's row, and the host's hook."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import checkpoint, hooks, json_codec, request_context, runtime
 from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.schema import runs, threads
+from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.errors import Outdated, SupersededAttempt
 from langgraph_runtime_sql.hooks import Caller
@@ -32,16 +32,6 @@ logger = structlog.stdlib.get_logger(__name__)
 
 Check = Callable[[Connection], None]
 
-_END = Prepared(
-    runs.update()
-    .where(runs.c.run_id == bindparam("ended_run"))
-    .values(
-        status=bindparam("new_status"),
-        updated_at=bindparam("moment"),
-        claimed_by=None,
-        lease_until=None,
-    )
-)
 _THREAD = {
     "updated_at",
     "state_updated_at",
@@ -75,32 +65,27 @@ async def set_joint_status(
     checkpoint: Mapping[str, Any] | None = None,
     exception: BaseException | None = None,
 ) -> None:
-    """End a run (or delete it, for `rollback`) and bring its thread up to date, as one step.
+    """End a run, or delete it for `rollback`, and update its thread in the same transaction.
 
     Raises:
-        HTTPException: (404) the run or its thread is gone.
-        SupersededAttempt: another attempt owns the run by now.
+        HTTPException: (404) the run or its thread does not exist.
+        SupersededAttempt: another attempt owns the run.
     """
     from langgraph_api.errors import UserInterrupt
 
-    thread_uuid = as_uuid(thread_id, "thread ID")
-    ending = _Ending(thread_uuid, as_uuid(run_id, "run ID"), run_status, graph_id, _claim())
-    if run_status == ROLLBACK:
-        await ending.write(_outcome(checkpoint, exception))
-        await newest_state.refresh_after_rollback(thread_uuid, graph_id)
-    elif isinstance(exception, UserInterrupt | TimeoutError):
-        await _cut_off(ending, checkpoint, exception)
+    thread, run = as_uuid(thread_id, "thread ID"), as_uuid(run_id, "run ID")
+    ending = _Ending(thread, run, run_status, graph_id, request_context.claim.get())
+    if run_status != ROLLBACK and isinstance(exception, UserInterrupt | TimeoutError):
+        await _end_early(ending, checkpoint, exception)
     else:
         await ending.write(_outcome(checkpoint, exception))
-
-
-def _claim() -> Claim | None:
-    return request_context.claim.get()
+    if run_status == ROLLBACK:
+        await newest_state.refresh_after_rollback(thread, graph_id)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """That a run has ended, and how; `claim` is its worker's."""
+    """The end of a run by the worker with this claim."""
 
     thread_id: UUID
     run_id: UUID
@@ -109,7 +94,7 @@ class _Ending:
     claim: Claim | None
 
     async def write(self, outcome: dict[str, Any], check: Check | None = None) -> None:
-        """Store it with what it leaves behind, if `check` has nothing against it."""
+        """Write the end of the run and its outcome, unless `check` raises."""
 
         def fn(conn: Connection) -> None:
             asked_thread = thread_rows.ask(conn, self.thread_id)
@@ -123,51 +108,49 @@ class _Ending:
             check_owned(run, self.claim)
             if check is not None:
                 check(conn)
-            left = {**outcome, "graph_id": self.graph_id}
-            end(conn, thread, run, self.status, left, busy=others.one() is not None)
+            changes = {**outcome, "graph_id": self.graph_id}
+            end(conn, thread, run, self.status, changes, busy=others.one() is not None)
 
-        await runtime.current().bus.flushing(runtime.current().database.write(fn))
+        here = runtime.current()
+        await here.bus.flushing(here.database.write(fn))
 
 
-async def _cut_off(
+async def _end_early(
     ending: _Ending, reported: Mapping[str, Any] | None, exception: BaseException
 ) -> None:
-    """End a run that was stopped in its middle, by what is stored of it.
-
-    What it has told of itself may be ahead of that, or behind it.
-    """
+    """End an interrupted or timed-out run with its stored state, which may not be the reported."""
     while True:
         try:
             version, state = await newest_state.find(ending.thread_id, ending.graph_id)
         except Exception:
-            # The graph's own code failed. The run ends all the same.
-            logger.exception("Cannot read a thread's state", action="refresh_failed")
+            # The graph's own code has failed. The run ends anyway.
+            logger.exception("Reading a thread's state failed", action="refresh_failed")
             await ending.write(_outcome(reported, exception))
             return
         check = partial(newest_state.refuse_outdated, thread_id=ending.thread_id, version=version)
-        # Again if what was still on its way has been stored meanwhile.
+        # Read again if a late checkpoint of the run has arrived meanwhile.
         with suppress(Outdated):
             await ending.write(_outcome(state, exception), check)
             return
 
 
 def check_owned(run: Row, claim: Claim | None) -> None:
-    """Refuse what an attempt does to its run once that is no longer its own.
+    """Check that the attempt of `claim` still owns its run.
 
     Raises:
-        SupersededAttempt: another attempt has taken the run over, or it has ended.
+        SupersededAttempt: another attempt owns the run, or it has ended.
     """
     if claim is None or claim.run_id != str(run["run_id"]):
         return
-    ours = run["attempt"] == claim.attempt and claim.owner in (None, run["claimed_by"])
-    if run["status"] != RunStatus.RUNNING or not ours:
+    is_owner = run["attempt"] == claim.attempt and claim.owner in (None, run["claimed_by"])
+    if run["status"] != RunStatus.RUNNING or not is_owner:
         raise SupersededAttempt(
             f"Attempt {claim.attempt} of run {claim.run_id} no longer owns the run"
         )
 
 
 def _outcome(state: Mapping[str, Any] | None, exception: BaseException | None) -> dict[str, Any]:
-    """What a run leaves behind, as the thread's columns, already plain JSON."""
+    """Return the thread's new columns after a run, as plain JSON."""
     from langgraph_api.errors import UserInterrupt, UserRollback
     from langgraph_api.state import patch_interrupt
 
@@ -179,7 +162,7 @@ def _outcome(state: Mapping[str, Any] | None, exception: BaseException | None) -
     elif state is not None and state["next"]:
         outcome["status"] = ThreadStatus.INTERRUPTED
     if state is None:
-        # Nothing was written that could replace what the thread has.
+        # Without a new state, the thread keeps its values and interrupts.
         return outcome
     try:
         outcome["values"] = json_codec.plain(state["values"])
@@ -191,7 +174,7 @@ def _outcome(state: Mapping[str, Any] | None, exception: BaseException | None) -
             }
         )
     except Unstorable as error:
-        # The state is in the checkpoints; only this view of it cannot be shown.
+        # The checkpoints have the state. Only this copy of it cannot be stored.
         outcome["status"] = ThreadStatus.ERROR
         outcome["error"] = {"error": "Unstorable", "message": error.detail}
     return outcome
@@ -212,44 +195,43 @@ def end(
         outcome: The thread's new columns and graph id.
         busy: Whether other runs of the thread are in flight.
     """
-    moment = conn.now()
+    now = conn.now()
     if run_status == ROLLBACK:
         checkpoint.delete_for_runs(conn, [run["run_id"]], thread["thread_id"])
         run_rows.delete(conn, run["run_id"])
     else:
-        conn.send(_END, {"ended_run": run["run_id"], "new_status": run_status, "moment": moment})
-    # A run that is undone leaves its thread as it was.
+        run_rows.end(conn, run["run_id"], run_status, now)
+    # A rollback leaves the thread's status as it was before the run.
     resting = thread["resting_status"] if run_status == ROLLBACK else outcome["status"]
     metadata = dict(thread["metadata"])
     if outcome.get("graph_id"):
         metadata["graph_id"] = outcome["graph_id"]
     columns = {
-        "updated_at": moment,
-        "state_updated_at": moment,
+        "updated_at": now,
+        "state_updated_at": now,
         "metadata": metadata,
         "status": ThreadStatus.BUSY if busy else resting,
         "resting_status": resting,
         "error": outcome["error"],
         "expires_at": thread["expires_at"],
-        **thread_rows.renewed(thread, moment),
+        **thread_rows.renewed(thread, now),
     }
     statement = _ENDED_THREAD
     if "values" in outcome and "interrupts" in outcome:
         statement = _ENDED_THREAD_WITH_VALUES
         columns |= {name: outcome[name] for name in _VALUES}
     conn.send(
-        statement,
-        {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}},
+        statement, {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}}
     )
-    metadata_index.update(conn, thread["thread_id"], thread["metadata"], metadata, moment)
-    ended = {**run, "status": run_status, "updated_at": moment}
+    metadata_index.update(conn, thread["thread_id"], thread["metadata"], metadata, now)
+    ended = {**run, "status": run_status, "updated_at": now}
     hooks.call(
         "after_run_end", conn, Caller(), {**thread, **columns}, run_rows.public(ended), run_status
     )
 
 
 def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception, owner: str) -> None:
-    """End as an error a run that `owner` holds with this attempt and that nobody can work on."""
+    """End with an error a run that no worker can start, if this attempt still holds it."""
     run = run_rows.find(conn, run_id)
     if run is None or not run_rows.is_held(conn, run_id, attempt, owner):
         return

@@ -1,8 +1,7 @@
-"""Leases: whether an attempt at a run still has it.
+"""Leases: check that an attempt still owns its run before it publishes.
 
-A process that was stopped for a while goes on where it was, and its runs may have been
-taken over meanwhile. The database refuses its writes; what it publishes is checked here,
-and only where its lease may have ended.
+After a pause, the leases of a process may have expired and other processes may have claimed its
+runs. The database refuses its writes. This module refuses its events.
 """
 
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ class Renewal:
     """The last renewal of leases that succeeded.
 
     Attributes:
-        began: When the write began that did it, by `clock.elapsed`.
+        began: When its write began, by `clock.elapsed`.
         held: The runs and attempts whose leases it renewed.
     """
 
@@ -30,21 +29,21 @@ class Renewal:
 
 
 def is_sure(claim: Claim) -> bool:
-    """Whether nobody can have taken over yet what an attempt had."""
-    here = runtime.current()
-    if here.database.alone:
+    """Return whether the lease of an attempt is certainly valid, without a query."""
+    current = runtime.current()
+    if current.database.alone:
         return True
-    renewal = Renewal() if here.queue is None else here.queue.renewal
+    renewal = Renewal() if current.queue is None else current.queue.renewal
     is_renewed = (claim.run_id, claim.attempt) in renewal.held
     since = max(claim.since, renewal.began if is_renewed else 0.0)
     return elapsed() - since < run_claim.LEASE_SECONDS
 
 
 async def check(claim: Claim) -> None:
-    """Raise unless an attempt still has its run.
+    """Check that an attempt still owns its run.
 
     Raises:
-        SupersededAttempt: it has not.
+        SupersededAttempt: another attempt owns it, or the run has ended.
     """
     if is_sure(claim):
         return

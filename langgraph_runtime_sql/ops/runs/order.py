@@ -1,13 +1,13 @@
-"""Order: which runs may start, and which of them are first.
+"""Order: which runs may start, and in which order.
 
-The oldest are, of those whose thread has none before them. Where more are due than there is
-room for, tenants take turns: first comes whoever has the fewest in flight, so that nobody
-waits for the whole backlog of somebody else. A tenant alone has all the room there is.
+On each thread, only the oldest pending run may start, and only while no run is in progress.
+Runs start in the order of their creation. If more runs are due than slots are free, tenants take
+turns: the tenant with the fewest running runs comes first. So no tenant waits for the backlog of
+another, and a single tenant may use all slots.
 
-A claim chooses among so many tenants and no more, however many are waiting; the next one among
-those that come after them by name, and after the last come the first again. Nobody is passed
-over for ever: each is among them time and again, and loses only to who has fewer runs in flight
-or an older one, and of older ones there are no new ones.
+To bound the cost, a claim considers a limited number of tenants. The next claim continues after
+them by name, and wraps around after the last. No tenant starves: the rotation reaches each of
+them again, and new runs are never older than waiting ones.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from sqlalchemy.sql import ColumnElement, FromClause, Select
 
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs
 
-# Tenants that a claim chooses among: so many for each run, and no fewer than these.
+# A claim considers this many tenants for each free slot, and at least this many.
 TENANTS_EACH = 4
 TENANTS_AT_LEAST = 32
 
@@ -38,22 +38,22 @@ _Condition = Callable[[ColumnElement[Any]], ColumnElement[bool]]
 
 
 def _tenant(of: FromClause) -> ColumnElement[Any]:
-    """As the indexes have it: `tables.TENANT`."""
+    """Return the expression of the indexes: `tables.TENANT`."""
     return case((of.c.tenant.is_(None), literal_column("''", Text)), else_=of.c.tenant)
 
 
 def _may_start(candidate: FromClause) -> ColumnElement[bool]:
-    """Conditions on a run that is due since a date: its thread has none before it.
+    """Return the condition for a due run that may start.
 
-    One at a time, or in one statement: as soon as it runs, those behind it on its thread are
-    passed over without a look at each other, of which there would be thousands.
+    Checks for running threads first: a thread with a long backlog and a running run is skipped
+    without a comparison of its pending runs.
     """
     running, earlier = runs.alias("running"), runs.alias("earlier")
     return and_(
         candidate.c.status == PENDING_LITERAL,
-        candidate.c.created_at <= bindparam("moment"),
+        candidate.c.created_at <= bindparam("now"),
         candidate.c.created_at >= bindparam("since"),
-        # A list, not a correlated query: it is made once, however many runs are waiting.
+        # Not correlated, so that the database evaluates it once.
         candidate.c.thread_id.not_in(
             select(running.c.thread_id).where(running.c.status == RUNNING_LITERAL)
         ),
@@ -75,15 +75,15 @@ def _is_before(one: FromClause, other: FromClause) -> ColumnElement[bool]:
 
 
 def _not_suspect(candidate: FromClause) -> ColumnElement[bool]:
-    """Runs with more than one attempt left: none of them is known to be a danger to others."""
+    """Return the condition for a run with more than one attempt left."""
     return candidate.c.attempt != bindparam("last")
 
 
 def _first_suspect(candidate: FromClause) -> ColumnElement[bool]:
-    """The oldest run on its last attempt, unless another has just begun its own.
+    """Return the condition for the oldest run on its last attempt, while no other one has begun.
 
-    A run that kills its process takes the others down with it. Were all of them
-    started together each time, they would all use up their attempts.
+    A run that ends its process also ends the attempts of the runs beside it. If they always
+    started together, all of them would use up their attempts.
     """
     running, older = runs.alias("other"), runs.alias("older")
     return and_(
@@ -105,12 +105,12 @@ def _first_suspect(candidate: FromClause) -> ColumnElement[bool]:
 
 
 def oldest() -> Select[Any]:
-    """The runs that may start, by their numbers, in the order they were made."""
+    """Select the numbers of the runs that may start, oldest first."""
     return select(runs.c.seq).where(_may_start(runs)).order_by(runs.c.created_at, runs.c.seq)
 
 
 def fairest() -> Select[Any]:
-    """The run that may start first where tenants take turns, by its number."""
+    """Select the number of the run that starts next if tenants take turns."""
     waiting, busy = _waiting(), _busy()
     candidate, head = runs.alias("candidate"), runs.alias("head")
     first = (
@@ -134,9 +134,9 @@ def fairest() -> Select[Any]:
 
 
 def fairest_together() -> Select[Any]:
-    """The `most` runs that may start first where tenants take turns, locked, by their numbers.
+    """Select and lock the numbers of the `limit` runs that start next if tenants take turns.
 
-    What another process is about to take is passed over, so they may be fewer.
+    Skips rows that another process has locked, so the result may be shorter.
     """
     waiting, busy = _waiting(), _busy()
     candidate = runs.alias("candidate")
@@ -145,7 +145,7 @@ def fairest_together() -> Select[Any]:
         select(*order, func.row_number().over(order_by=order).label("turn"))
         .where(_tenant(candidate) == waiting.c.tenant, _may_start(candidate))
         .order_by(*order)
-        .limit(bindparam("most"))
+        .limit(bindparam("limit"))
         .lateral("each")
     )
     turn = func.coalesce(busy.c.runs, 0) + each.c.turn
@@ -153,7 +153,7 @@ def fairest_together() -> Select[Any]:
         select(each.c.seq)
         .select_from(waiting.join(each, true()).outerjoin(busy, busy.c.tenant == waiting.c.tenant))
         .order_by(turn, each.c.created_at, each.c.seq)
-        .limit(bindparam("most"))
+        .limit(bindparam("limit"))
         .cte("first")
     )
     return (
@@ -164,13 +164,13 @@ def fairest_together() -> Select[Any]:
 
 
 def tenants() -> Select[Any]:
-    """The tenants of a claim, in their order: up to `among`, from behind the one named `reached`."""
+    """Select the `among` tenants of a claim, in their order, after the tenant `reached`."""
     waiting = _waiting()
     return select(waiting.c.tenant).order_by(waiting.c.place)
 
 
 def _waiting() -> CTE:
-    """These tenants, at the price of one look into an index for each."""
+    """Select these tenants, with one index lookup for each."""
     reached, among = bindparam("reached", type_=Text), bindparam("among", type_=Integer)
     ahead = _walk("ahead", lambda tenant: tenant > reached, 0)
     behind = _walk("behind", lambda tenant: tenant <= reached, among)
@@ -184,7 +184,7 @@ def _waiting() -> CTE:
 
 
 def _walk(name: str, where: _Condition, start: ColumnElement[int] | int) -> CTE:
-    """Up to `among` tenants with waiting runs, and None at the end, from the first that fits on."""
+    """Select up to `among` tenants with pending runs that satisfy `where`, then None."""
     first = select(func.min(_tenant(runs))).where(
         runs.c.status == PENDING_LITERAL, where(_tenant(runs))
     )
@@ -210,7 +210,7 @@ def _walk(name: str, where: _Condition, start: ColumnElement[int] | int) -> CTE:
 
 
 def _busy() -> CTE:
-    """How many runs each tenant has in flight."""
+    """Select the number of running runs of each tenant."""
     tenant = _tenant(runs)
     return (
         select(tenant.label("tenant"), func.count().label("runs"))

@@ -1,4 +1,4 @@
-"""Lost runs: those whose worker is gone, freed a page at a time so that another may claim them."""
+"""Recovery: return runs without a worker to the queue, a page at a time."""
 
 from collections.abc import Collection
 from functools import partial
@@ -10,40 +10,48 @@ from langgraph_runtime_sql.ops.runs import claim as run_claim
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# So many in a transaction.
-TOGETHER = 50
+# Runs per transaction.
+PAGE_SIZE = 50
 
 
 async def recover() -> list[str]:
-    """At start-up: take back the runs that the last process was working on; their ids."""
+    """Recover the lost runs of earlier processes at start-up, and return their ids."""
     freed: list[str] = []
     after: int | None = 0
-    whose: run_claim.Whose = "all" if runtime.current().database.alone else "ended"
+    include: run_claim.Include = "all" if runtime.current().database.alone else "ended"
     while after is not None:
-        some, after = await free_some((), whose, after)
+        some, after = await free_some((), include, after)
         freed += some
     return freed
 
 
 async def free_some(
-    working: Collection[str], whose: run_claim.Whose, after: int, *, counted: bool = True
+    working: Collection[str], include: run_claim.Include, after: int, *, counted: bool = True
 ) -> tuple[list[str], int | None]:
-    """Free a page of lost runs: their ids, and the last one looked at if there may be more."""
-    here = runtime.current().database
-    page = partial(run_claim.lost, working=working, whose=whose, after=after, limit=TOGETHER)
-    numbers, last = await here.read(page)
-    free = partial(run_claim.recover, working=working, whose=whose, counted=counted)
+    """Recover a page of lost runs.
+
+    Args:
+        working, include, after: As for `claim.lost`.
+        counted: As for `claim.release`.
+
+    Returns:
+        The ids of the recovered runs, and the number to continue after, or None at the end.
+    """
+    database = runtime.current().database
+    page = partial(run_claim.lost, working=working, include=include, after=after, limit=PAGE_SIZE)
+    numbers, last = await database.read(page)
+    free = partial(run_claim.recover, working=working, include=include, counted=counted)
     if not numbers:
         return [], last
     try:
         together = partial(free, first=numbers[0], last=numbers[-1])
-        return await here.write(together, urgent=True), last
-    except Exception as error:  # noqa: BLE001  # said in full for whichever it is, below
-        logger.warning("Freeing lost runs one by one", why=str(error))
+        return await database.write(together, urgent=True), last
+    except Exception as error:  # noqa: BLE001  # the loop below logs the failing run
+        logger.warning("Recovery of a page failed, recovering each run", why=str(error))
     freed: list[str] = []
     for number in numbers:
         try:
-            freed += await here.write(partial(free, first=number, last=number), urgent=True)
+            freed += await database.write(partial(free, first=number, last=number), urgent=True)
         except Exception:
-            logger.exception("Cannot free a lost run", action="recovery_failed", number=number)
+            logger.exception("Recovery of a run failed", action="recovery_failed", number=number)
     return freed, last

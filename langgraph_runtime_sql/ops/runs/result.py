@@ -1,8 +1,9 @@
-"""The result of a run whose thread goes with it: kept until its maker, elsewhere, has it.
+"""Results of stateless runs: stored until the process that waits for them has read them.
 
-What he is sent on the way from the process that works on it may be lost, and the database
-knows nothing of such a run once it has ended. So where another process waits for it, both
-rows stay with the result, without checkpoints, until it was read, or for `KEEP`.
+A stateless run is deleted with its thread when it ends. If its client waits at another process
+and Redis loses the last events, the result would be lost. So if another process waits, the rows
+of the run and its thread stay with the result, without checkpoints, until it was read, or for
+`KEEP`.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from uuid import UUID
 from langgraph_runtime_sql import checkpoint, json_codec, runtime
 from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.schema import runs, threads
+from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.stream_key import StreamKey
@@ -26,70 +27,63 @@ from langgraph_runtime_sql.statuses import ENDED, RunStatus, ThreadStatus
 logger = logging.getLogger(__name__)
 
 KEEP = timedelta(minutes=2)
-# In a run's `configurable`: the process in which somebody waits for it.
+# The key in a run's `configurable` of the process that waits for the result.
 AWAITED_BY = "__awaited_by__"
 
-# The last that each run worked on here has said about its state.
-_said: dict[str, tuple[str, bytes]] = {}
+# The last event with the state or error of each run of this process.
+_last_output: dict[str, tuple[str, bytes]] = {}
 _discarding: set[asyncio.Task[None]] = set()
 
 
 def mark(run_id: UUID, kwargs: Row) -> Row:
-    """What goes into the `configurable` of a run that is being made."""
-    here = runtime.current().bus
-    awaited = here.shared and kwargs.get("temporary") and here.follows(str(run_id))
-    return {AWAITED_BY: here.name} if awaited else {}
+    """Return the entry for the `configurable` of a new run, if this process waits for it."""
+    bus = runtime.current().bus
+    is_awaited = bus.shared and kwargs.get("temporary") and bus.follows(str(run_id))
+    return {AWAITED_BY: bus.name} if is_awaited else {}
 
 
-def note(claim: Claim, name: str, data: bytes) -> None:
-    """Remember an event of a run that is worked on here, if its result may be in it."""
+def record(claim: Claim, name: str, data: bytes) -> None:
+    """Record an event of a run of this process, if it may contain the result."""
     if claim.temporary_thread_id is None or not runtime.current().bus.shared:
         return
     if name in ("values", "error") or (name == "updates" and b"__interrupt__" in data):
-        _said[claim.run_id] = name, data
+        _last_output[claim.run_id] = name, data
 
 
 def forget(run_id: str) -> None:
-    """An attempt at the run is over. Repeatable."""
-    _said.pop(run_id, None)
+    """Forget the recorded event of a run. Repeatable."""
+    _last_output.pop(run_id, None)
 
 
 def keep(conn: Connection, run: Row, failure: Exception | None = None) -> bool:
-    """End a run with its result in place of deleting it, if somebody elsewhere waits for it.
+    """End a run and store its result, if another process waits for it.
 
     Args:
-        failure: Why nobody can work on it.
+        failure: Why no worker could start the run.
+
+    Returns:
+        False if no other process waits. The caller then deletes the run.
     """
     if _awaited_by(run) in (None, runtime.current().bus.name):
         return False
-    failed, said = _outcome(run, failure)
-    # The clock of whoever sweeps what has had its time.
-    moment = conn.now()
+    failed, result = _outcome(run, failure)
+    now = conn.now()
     checkpoint.delete_thread(conn, run["thread_id"])
-    conn.execute(
-        runs.update()
-        .where(runs.c.run_id == run["run_id"])
-        .values(
-            status=RunStatus.ERROR if failed else RunStatus.SUCCESS,
-            updated_at=moment,
-            claimed_by=None,
-            lease_until=None,
-        )
-    )
+    run_rows.end(conn, run["run_id"], RunStatus.ERROR if failed else RunStatus.SUCCESS, now)
     status = ThreadStatus.ERROR if failed else ThreadStatus.IDLE
     conn.execute(
         threads.update()
         .where(threads.c.thread_id == run["thread_id"])
         .values(
             {
-                "values": None if failed else said,
-                "error": said if failed else None,
+                "values": None if failed else result,
+                "error": result if failed else None,
                 "status": status,
                 "resting_status": status,
-                "updated_at": moment,
+                "updated_at": now,
                 "ttl_strategy": "delete",
                 "ttl_minutes": KEEP.total_seconds() / 60,
-                "expires_at": moment + KEEP,
+                "expires_at": now + KEEP,
             }
         )
     )
@@ -97,12 +91,12 @@ def keep(conn: Connection, run: Row, failure: Exception | None = None) -> bool:
 
 
 def _outcome(run: Row, failure: Exception | None) -> tuple[bool, Any]:
-    """Whether the run has failed, and its error or values."""
+    """Return whether the run has failed, and its error or values."""
     if failure is not None:
         return True, json_codec.plain(failure)
-    name, data = _said.get(str(run["run_id"]), ("", b"null"))
+    name, data = _last_output.get(str(run["run_id"]), ("", b"null"))
     if b"\\u0000" in data:
-        # Postgres cannot hold it. Its maker gets it on the way, unless that fails.
+        # Postgres cannot store it. The client has it only from the stream.
         return name == "error", None
     try:
         return name == "error", json_codec.plain(json_codec.loads(data))
@@ -111,8 +105,9 @@ def _outcome(run: Row, failure: Exception | None) -> tuple[bool, Any]:
 
 
 def discard_soon(run_id: UUID, thread_id: UUID) -> None:
-    """Delete what was kept for a maker who has read it, without waiting for that."""
-    if not runtime.current().bus.shared or runtime.current().bus.ended_here(str(run_id)):
+    """Start to delete a stored result that was read."""
+    here = runtime.current()
+    if not here.bus.shared or here.bus.ended_here(str(run_id)):
         return
 
     def fn(conn: Connection) -> None:
@@ -120,14 +115,14 @@ def discard_soon(run_id: UUID, thread_id: UUID) -> None:
         if run is not None and run["status"] in ENDED and _awaited_by(run):
             thread_rows.delete(conn, thread_id)
             stream = StreamKey.of_run(run).thread
-            conn.after_commit(lambda: runtime.current().bus.drop(stream))
+            conn.after_commit(lambda: here.bus.drop(stream))
 
     async def discard() -> None:
         try:
-            await runtime.current().database.write(fn)
+            await here.database.write(fn)
         except RuntimeSqlError as error:
-            # It goes when its time is over.
-            logger.info("Cannot delete thread %s yet: %s", thread_id, error)
+            # The thread is deleted when it expires.
+            logger.info("Deletion of thread %s failed: %s", thread_id, error)
 
     task = asyncio.get_running_loop().create_task(discard())
     _discarding.add(task)

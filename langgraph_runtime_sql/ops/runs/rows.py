@@ -1,17 +1,13 @@
-"""Run rows: the statements and shapes that operations on runs share."""
+"""Rows of runs: the statements and shapes that operations share."""
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import bindparam, or_, select
 
 from langgraph_runtime_sql.database.connection import Asked, Connection
-from langgraph_runtime_sql.database.schema import (
-    PENDING_LITERAL,
-    RUNNING_LITERAL,
-    runs,
-    threads,
-)
+from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.statuses import RunStatus
 
@@ -64,51 +60,71 @@ _OTHER = Prepared(
     )
     .limit(1)
 )
+_LAST = Prepared(
+    select(runs.c.run_id)
+    .where(runs.c.thread_id == bindparam("id"))
+    .order_by(runs.c.created_at.desc(), runs.c.seq.desc())
+    .limit(1)
+)
+_END = Prepared(
+    runs.update()
+    .where(runs.c.run_id == bindparam("ended_run"))
+    .values(
+        status=bindparam("new_status"),
+        updated_at=bindparam("now"),
+        claimed_by=None,
+        lease_until=None,
+    )
+)
 _DELETE = Prepared(runs.delete().where(runs.c.run_id == bindparam("run_id")))
 
 
 def public(row: Row) -> Row:
-    """A run as the API shows it."""
+    """Return a run as the API shows it."""
     return {name: row[name] for name in FIELDS}
 
 
 def claimed(row: Row) -> Row:
-    """A run as its worker gets it, with its tenant."""
+    """Return a run as its worker gets it, with its tenant."""
     return {name: row[name] for name in (*FIELDS, "tenant")}
 
 
 def find(conn: Connection, run_id: UUID, *, thread_locked: bool = False) -> Row | None:
-    """A run as stored, or None; in a write, nobody else changes it or its thread until the end.
+    """Return a run as stored, or None. A write locks it and its thread.
 
     Args:
-        conn: The transaction.
-        run_id: The run.
-        thread_locked: Its thread was found in this write already.
+        thread_locked: Whether this write has locked the thread already.
     """
     if not thread_locked:
         lock_thread(conn, run_id)
     return ask(conn, run_id).one()
 
 
+def find_in_thread(conn: Connection, run_id: UUID, thread_id: UUID) -> Row | None:
+    """Return a run as stored, or None if the thread has no such run."""
+    row = find(conn, run_id)
+    return None if row is None or row["thread_id"] != thread_id else row
+
+
 def ask(conn: Connection, run_id: UUID) -> Asked:
-    """`find` of a run whose thread was found, or asked for, as `conn.ask` does it."""
+    """Find a run by `conn.ask`, after its thread."""
     return conn.ask(_LOCK if conn.locks else _BY_ID, {"run_id": run_id})
 
 
 def lock_thread(conn: Connection, run_id: Any) -> None:
-    """In a write, lock a run's thread; always before the run, so that nobody waits in a circle."""
+    """In a write, lock a run's thread. Lock it before the run, to prevent deadlocks."""
     if conn.locks:
         conn.send(_LOCK_THREAD, {"run_id": run_id})
 
 
 def attempt(conn: Connection, run_id: Any) -> tuple[str, int] | None:
-    """A run's status and how often it was started, or None where there is no such run."""
+    """Return a run's status and number of attempts, or None if it is missing."""
     row = conn.fetchone(_HELD, {"run_id": run_id})
     return None if row is None else (row["status"], row["attempt"])
 
 
 def is_held(conn: Connection, run_id: Any, attempt: int, owner: str | None) -> bool:
-    """Whether an attempt at a run, of this owner if one is given, is the one that works on it."""
+    """Return whether an attempt holds its run; with `owner`, whether this process does."""
     row = conn.fetchone(_HELD, {"run_id": run_id})
     return (
         row is not None
@@ -119,26 +135,37 @@ def is_held(conn: Connection, run_id: Any, attempt: int, owner: str | None) -> b
 
 
 def in_flight(conn: Connection, thread_id: UUID) -> list[Row]:
-    """The thread's runs that have not ended, in the order they will run."""
+    """Return the thread's runs that have not ended, in the order in which they run."""
     statement = _LOCK_OF_THREAD if conn.locks else _OF_THREAD
     return conn.fetchall(statement, {"thread_id": thread_id})
 
 
 def any_in_flight(conn: Connection, thread_id: UUID) -> bool:
-    """Whether the thread has runs that have not ended."""
+    """Return whether the thread has runs that have not ended."""
     return conn.fetchone(_ANY, {"thread_id": thread_id}) is not None
 
 
 def any_running(conn: Connection, thread_id: UUID) -> bool:
-    """Whether somebody works on a run of the thread."""
+    """Return whether a run of the thread has a worker."""
     return conn.fetchone(_ANY_RUNNING, {"thread_id": thread_id}) is not None
 
 
 def ask_others(conn: Connection, run_id: UUID, thread_id: UUID) -> Asked:
-    """Ask for a run of the thread that has not ended and is not this one."""
+    """Ask for another run of the thread that has not ended."""
     return conn.ask(_OTHER, {"thread_id": thread_id, "run_id": run_id})
 
 
-def delete(conn: Connection, run_id: UUID) -> bool:
-    """Delete the row of a run; False if it was not there."""
-    return conn.execute(_DELETE, {"run_id": run_id}) > 0
+def last(conn: Connection, thread_id: UUID) -> UUID | None:
+    """Return the id of the thread's newest run, or None."""
+    found: UUID | None = conn.scalar(_LAST, {"id": thread_id})
+    return found
+
+
+def end(conn: Connection, run_id: UUID, status: str, now: datetime) -> None:
+    """Give a run its final status, and end its lease."""
+    conn.send(_END, {"ended_run": run_id, "new_status": status, "now": now})
+
+
+def delete(conn: Connection, run_id: UUID) -> None:
+    """Delete the row of a run."""
+    conn.execute(_DELETE, {"run_id": run_id})

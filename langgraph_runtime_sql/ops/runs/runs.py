@@ -1,4 +1,4 @@
-"""Runs: what the API and its worker do with them."""
+"""Runs: the operations that the API and the worker call."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, request_context, runtime
@@ -16,33 +16,18 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.interface import Handle
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
-from langgraph_runtime_sql.events import bus
+from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops import custom_checkpointer
 from langgraph_runtime_sql.ops.assistants.assistants import is_system
-from langgraph_runtime_sql.ops.authorization import (
-    Rows,
-    as_uuid,
-    authorize,
-    caller,
-    pick,
-    rows,
-)
+from langgraph_runtime_sql.ops.authorization import Rows, as_uuid, authorize, caller, pick, rows
 from langgraph_runtime_sql.ops.crons.firing import take_firing
 from langgraph_runtime_sql.ops.runs import announce, leases, recovery
-from langgraph_runtime_sql.ops.runs import (
-    batch as run_batch,
-)
-from langgraph_runtime_sql.ops.runs import (
-    claim as run_claim,
-)
-from langgraph_runtime_sql.ops.runs import (
-    result as run_result,
-)
-from langgraph_runtime_sql.ops.runs import (
-    rows as run_rows,
-)
-from langgraph_runtime_sql.ops.runs.cancel import cancel, tell_hooks
+from langgraph_runtime_sql.ops.runs import batch as run_batch
+from langgraph_runtime_sql.ops.runs import claim as run_claim
+from langgraph_runtime_sql.ops.runs import result as run_result
+from langgraph_runtime_sql.ops.runs import rows as run_rows
+from langgraph_runtime_sql.ops.runs.cancel import call_end_hook, cancel
 from langgraph_runtime_sql.ops.runs.create import RunRequest, create
 from langgraph_runtime_sql.ops.runs.end import set_joint_status
 from langgraph_runtime_sql.ops.runs.stream import Stream
@@ -55,21 +40,10 @@ _PENDING = Prepared(
     select(runs.c.thread_id, runs.c.created_at).where(runs.c.status == PENDING_LITERAL)
 )
 _RUNNING = Prepared(select(runs.c.thread_id).where(runs.c.status == RUNNING_LITERAL))
-_LAST = Prepared(
-    select(runs.c.run_id)
-    .where(runs.c.thread_id == bindparam("id"))
-    .order_by(runs.c.created_at.desc(), runs.c.seq.desc())
-    .limit(1)
-)
-_SET_STATUS = Prepared(
-    runs.update()
-    .where(runs.c.run_id == bindparam("id"))
-    .values(status=bindparam("new_status"), updated_at=bindparam("moment"))
-)
 
 
 class Runs:
-    """Operations on runs. `conn` is the interface's handle; each owns its transaction."""
+    """Operations on runs. Each has its own transaction; `conn` is only a handle of the API."""
 
     Stream = Stream
     cancel = staticmethod(cancel)
@@ -92,21 +66,21 @@ class Runs:
         ctx: Any = None,
         langsmith_session_name: str | None = None,
     ) -> Rows:
-        """Queue a run: it comes first, the others in flight on its thread after it.
+        """Queue a run. Return it, followed by the other runs in flight on its thread.
 
-        Only those others come when they prevent it; nothing when the thread or
-        the assistant is missing or hidden.
+        Without the new run, if the others prevent it. Empty, if the thread or the assistant is
+        missing or hidden.
         """
         from langgraph_api.utils.uuids import uuid7
 
         if isinstance(conn, Handle):
             conn.enlist()
-        # First of all: handlers may create runs of their own, which are not the cron's.
-        fired, batch = take_firing(), run_batch.take()
+        # Before the handlers, which may create other runs.
+        firing, batch = take_firing(), run_batch.take()
         assistant = as_uuid(assistant_id, "assistant ID")
         thread = None if thread_id is None else as_uuid(thread_id, "thread ID")
         run = uuid7() if run_id is None else as_uuid(run_id, "run ID")
-        asked: dict[str, Any] = {
+        value: dict[str, Any] = {
             "thread_id": None if kwargs.get("temporary") else thread,
             "assistant_id": assistant,
             "run_id": run,
@@ -118,7 +92,7 @@ class Runs:
             "after_seconds": after_seconds,
             "kwargs": kwargs,
         }
-        thread_filter = await authorize(ctx, "threads", "create_run", asked)
+        thread_filter = await authorize(ctx, "threads", "create_run", value)
         assistant_filter = None
         if not is_system(assistant):
             assistant_filter = await authorize(
@@ -129,7 +103,7 @@ class Runs:
             run_id=run,
             thread_id=thread or uuid7(),
             kwargs=kwargs,
-            metadata=dict(asked["metadata"] or {}),
+            metadata=dict(value["metadata"] or {}),
             status=status or RunStatus.PENDING,
             multitask_strategy=multitask_strategy,
             reject_if_in_flight=prevent_insert_if_inflight,
@@ -140,20 +114,20 @@ class Runs:
             thread_filter=thread_filter,
             assistant_filter=assistant_filter,
             caller=caller(ctx),
-            firing=fired,
+            firing=firing,
         )
         write = runtime.current().database.write if batch is None else batch.write
         return rows(await write(lambda conn: create(conn, request)))
 
     @staticmethod
     async def get(conn: Any, run_id: Any, *, thread_id: Any, ctx: Any = None) -> Rows:
-        """One run of a thread; none when it is missing or hidden."""
+        """Yield a run of a thread, if it exists and is visible."""
         run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
         permitted = await authorize(ctx, "threads", "read", {"thread_id": thread})
 
         def fn(conn: Connection) -> list[Row]:
-            row = run_rows.find(conn, run)
-            if row is None or row["thread_id"] != thread:
+            row = run_rows.find_in_thread(conn, run, thread)
+            if row is None:
                 return []
             if permitted and thread_rows.find_permitted(conn, thread, permitted) is None:
                 return []
@@ -172,11 +146,11 @@ class Runs:
         select: Sequence[str] | None = None,
         ctx: Any = None,
     ) -> Rows:
-        """The runs of a thread, newest first."""
+        """Yield the runs of a thread, newest first."""
         thread = as_uuid(thread_id, "thread ID")
-        asked = {"thread_id": thread, "metadata": {}}
-        permitted = await authorize(ctx, "threads", "search", asked)
-        statement = _of_thread(thread, status).limit(int(limit)).offset(int(offset))
+        value = {"thread_id": thread, "metadata": {}}
+        permitted = await authorize(ctx, "threads", "search", value)
+        statement = _of_thread(thread, status, int(limit), int(offset))
 
         def fn(conn: Connection) -> list[Row]:
             if permitted and thread_rows.find_permitted(conn, thread, permitted) is None:
@@ -187,7 +161,7 @@ class Runs:
 
     @staticmethod
     async def delete(conn: Any, run_id: Any, *, thread_id: Any, ctx: Any = None) -> Rows:
-        """Delete a run with the checkpoints it wrote; its worker, if any, is told to stop.
+        """Delete a run with its checkpoints, and stop its worker.
 
         Raises:
             HTTPException: (404) there is no such run in the thread.
@@ -198,39 +172,39 @@ class Runs:
         def fn(conn: Connection) -> bool | None:
             if permitted and thread_rows.find_permitted(conn, thread, permitted) is None:
                 return None
-            row = run_rows.find(conn, run)
-            if row is None or row["thread_id"] != thread:
+            row = run_rows.find_in_thread(conn, run, thread)
+            if row is None:
                 raise HTTPException(404, "Run not found")
-            was_last = conn.scalar(_LAST, {"id": thread}) == run
+            was_last = run_rows.last(conn, thread) == run
             before = checkpoint.latest_version(conn, thread)
             _delete(conn, row)
             is_changed = checkpoint.latest_version(conn, thread) != before
             return is_changed or (was_last and row["status"] in ENDED)
 
-        left_its_state = await runtime.current().database.write(fn)
-        if left_its_state is None:
+        is_stale = await runtime.current().database.write(fn)
+        if is_stale is None:
             return rows([])
         await custom_checkpointer.delete_run(run)
-        if left_its_state:
+        if is_stale:
             await refresh_at_rest(thread)
         return rows([run])  # type: ignore[list-item]  # the bare id
 
     @staticmethod
     async def stats(conn: Any) -> dict[str, Any]:
-        """How many runs wait and run, and how long the waiting have waited, in seconds."""
+        """Return the numbers of pending and running runs, and the waiting times in seconds."""
 
         def fn(conn: Connection) -> tuple[list[Row], list[Row], datetime]:
             return conn.fetchall(_PENDING), conn.fetchall(_RUNNING), conn.now()
 
-        # The process's own figures, whoever asks for them.
+        # The figures are those of all tenants, for any caller.
         with scope.within(scope.EVERYTHING):
-            pending, running, moment = await runtime.current().database.read(fn)
-        taken = {row["thread_id"] for row in running}
-        waits = [(moment - row["created_at"]).total_seconds() for row in pending]
+            pending, running, now = await runtime.current().database.read(fn)
+        busy = {row["thread_id"] for row in running}
+        waits = [(now - row["created_at"]).total_seconds() for row in pending]
         unblocked = [
             wait
             for wait, row in zip(waits, pending, strict=True)
-            if wait > 0 and row["thread_id"] not in taken
+            if wait > 0 and row["thread_id"] not in busy
         ]
         return {
             "n_pending": len(pending),
@@ -242,39 +216,38 @@ class Runs:
 
     @staticmethod
     async def pool_stats() -> dict[str, Any]:
-        """Pool figures of a client-server database; SQLite has none."""
+        """Return no pool figures: the interface asks for them, and this runtime has none."""
         return {}
 
     @staticmethod
     async def set_status(conn: Any, run_id: Any, status: str) -> None:
-        """Set a run's status; `pending` is the worker's way to ask for another attempt."""
+        """Set a run's status. A worker requests another attempt with `pending`."""
         identifier = as_uuid(run_id, "run ID")
-        owner = request_context.claim.get()
-        queue = runtime.current().queue
-        # What a queue that stops hands back was not the run's fault.
-        counted = queue is None or not queue.stopping
+        claim = request_context.claim.get()
+        here = runtime.current()
+        # An attempt that the queue's shutdown cuts short does not count.
+        counted = here.queue is None or not here.queue.stopping
 
         def fn(conn: Connection) -> bool:
-            if status != RunStatus.PENDING or owner is None:
-                conn.execute(
-                    _SET_STATUS, {"id": identifier, "new_status": status, "moment": conn.now()}
-                )
-            elif _is_asked_to_stop(run_rows.find(conn, identifier)):
+            if status != RunStatus.PENDING or claim is None:
+                changes = {"status": status, "updated_at": conn.now()}
+                conn.execute(runs.update().where(runs.c.run_id == identifier).values(changes))
+            elif _is_cancelled(run_rows.find(conn, identifier)):
                 return False
             else:
                 run_claim.release(
-                    conn, identifier, owner.attempt, counted=counted, owner=owner.owner
+                    conn, identifier, claim.attempt, counted=counted, owner=claim.owner
                 )
             return True
 
-        # The next attempt's events come after this one's.
-        await runtime.current().bus.flush()
-        while not await runtime.current().database.write(fn):
+        # Publish this attempt's events before those of the next one.
+        await here.bus.flush()
+        while not await here.database.write(fn):
             await _stop(identifier)
 
     @staticmethod
     async def next(wait: bool, limit: int = 1) -> AsyncIterator[tuple[Row, int]]:
-        """Claim runs that are due; (run, attempt) each, the first attempt being 1."""
+        """Claim due runs, and yield each with its attempt, counted from 1."""
         claimed = await runtime.current().database.write(lambda conn: run_claim.claim(conn, limit))
         for run, attempt in claimed.runs:
             yield run_rows.public(run), attempt
@@ -284,30 +257,29 @@ class Runs:
     async def enter(
         run_id: Any, thread_id: Any, loop: asyncio.AbstractEventLoop, resumable: bool
     ) -> AsyncIterator[Any]:
-        """Work on a run: the event that is yielded is set when somebody wants it stopped.
+        """Enter the work on a run. Yield an event that is set when the run is to stop.
 
-        Leaving without an exception means that the run has ended, and its
-        followers are told. Leaving with one means another attempt will come, unless the
-        run is gone, or has ended and the answer to that was lost.
+        A normal exit means that the run has ended. An exception means another attempt, unless
+        the run was deleted, or the database has ended it but its answer was lost.
         """
         from langgraph_api.asyncio import ValueEvent
         from langgraph_api.errors import UserInterrupt, UserRollback
 
-        our_loop = asyncio.get_running_loop()
-        # To the end the runtime of the beginning: a worker may be left behind when it stops.
+        worker_loop = asyncio.get_running_loop()
+        # A worker that outlives its runtime must not use the next one.
         here = runtime.current()
         stop: Any = ValueEvent()
 
-        def hear(control: bus.Control) -> None:
+        def receive(control: Control) -> None:
             kind = UserRollback if control.action == "rollback" else UserInterrupt
             error = kind(control.reason) if control.reason else kind()
-            our_loop.call_soon_threadsafe(stop.set, error)
+            worker_loop.call_soon_threadsafe(stop.set, error)
             if (queue := here.queue) is not None:
                 queue.note_stop_request(key)
 
         run, key = as_uuid(run_id, "run ID"), str(run_id)
         stream = StreamKey.here(thread_id or run_id, run_id)
-        forget = here.bus.listen(key, hear)
+        stop_listening = here.bus.listen(key, receive)
         try:
             yield stop
         except BaseException:
@@ -319,18 +291,18 @@ class Runs:
         else:
             here.bus.run_ended(stream, resumable=resumable)
         finally:
-            forget()
+            stop_listening()
             run_result.forget(key)
 
     @staticmethod
     async def sweep() -> None:
-        """Free the runs that lost their worker."""
+        """Return the runs that have lost their worker to the queue."""
         queue = runtime.current().queue
         await (recovery.recover() if queue is None else queue.sweep())
 
 
-def _is_asked_to_stop(run: Row | None) -> bool:
-    """Whether a run is to end, and leaves a thread behind to be brought up to date."""
+def _is_cancelled(run: Row | None) -> bool:
+    """Return whether a running run has a cancellation request, and its thread outlives it."""
     return bool(
         run is not None
         and run["status"] == RunStatus.RUNNING
@@ -340,26 +312,25 @@ def _is_asked_to_stop(run: Row | None) -> bool:
 
 
 async def _stop(run_id: UUID) -> None:
-    """End a run that was told to stop, and whose worker failed of that, or before he heard of it."""
+    """End a cancelled run whose worker has failed before it could stop."""
     from langgraph_api.errors import UserInterrupt, UserRollback
 
     run = await runtime.current().database.read(lambda conn: run_rows.find(conn, run_id))
-    if run is None or not _is_asked_to_stop(run):
+    if run is None or not _is_cancelled(run):
         return
+    is_rollback = run["cancel_action"] == ROLLBACK
+    status = ROLLBACK if is_rollback else RunStatus.INTERRUPTED
+    error = UserRollback() if is_rollback else UserInterrupt()
     graph_id = run["kwargs"]["config"]["configurable"]["graph_id"]
-    if run["cancel_action"] == "rollback":
-        ending = ROLLBACK, graph_id, None, UserRollback()
-    else:
-        ending = RunStatus.INTERRUPTED, graph_id, None, UserInterrupt()
-    await set_joint_status(None, run["thread_id"], run_id, *ending)
-    if run["cancel_action"] == "rollback":
+    await set_joint_status(None, run["thread_id"], run_id, status, graph_id, None, error)
+    if is_rollback:
         await custom_checkpointer.delete_run(run_id)
 
 
 async def _has_ended_here(run_id: UUID) -> bool:
-    """Whether a run is over, and not by another attempt, which says so itself.
+    """Return whether this attempt must announce the end of its run.
 
-    What that one has sent may come later than the word of an end from here.
+    If another attempt has ended the run, that attempt announces it after its last event.
     """
     claim = request_context.claim.get()
     found = await runtime.current().database.read(lambda conn: run_rows.attempt(conn, run_id))
@@ -369,28 +340,23 @@ async def _has_ended_here(run_id: UUID) -> bool:
     return status in ENDED and (claim is None or attempt == claim.attempt)
 
 
-def _of_thread(thread_id: Any, status: str | None) -> Any:
+def _of_thread(thread_id: Any, status: str | None, limit: int, offset: int) -> Any:
+    # In `search`, a parameter hides `select`.
     statement = select(*run_rows.PUBLIC).where(runs.c.thread_id == thread_id)
     if status is not None:
         statement = statement.where(runs.c.status == status)
-    return statement.order_by(runs.c.created_at.desc(), runs.c.seq.desc())
+    ordered = statement.order_by(runs.c.created_at.desc(), runs.c.seq.desc())
+    return ordered.limit(limit).offset(offset)
 
 
 def _delete(conn: Connection, row: Row) -> None:
-    """Delete a run in any status."""
     checkpoint.delete_for_runs(conn, [row["run_id"]], row["thread_id"])
     run_rows.delete(conn, row["run_id"])
     if row["status"] in ENDED:
         announce.dropped(conn, row)
         return
     thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))
-    tell_hooks(conn, row, ROLLBACK)
-    if row["status"] == RunStatus.RUNNING:
-        announce.stop(conn, row["run_id"], bus.Control("rollback", "the run was deleted"))
-    else:
-        announce.ended(conn, row)
+    call_end_hook(conn, row, ROLLBACK)
+    announce.deleted(conn, row, "the run was deleted")
     announce.dropped(conn, row)
     announce.wake(conn)
-
-
-__all__ = ["Runs"]

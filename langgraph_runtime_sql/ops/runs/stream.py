@@ -1,4 +1,4 @@
-"""The stream of a run: from before it exists until nothing more comes."""
+"""The stream of a run: subscribe before it exists, and follow it to its end."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -24,7 +24,7 @@ from langgraph_runtime_sql.ops.runs.cancel import cancel
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.statuses import ENDED, RunStatus
 
-# Of a run that ended in this time, all processes can still find all events.
+# After the end of a run, its events remain available to all processes for at least this time.
 RECENT = timedelta(seconds=45)
 
 Delivered = tuple[bytes, bytes, bytes | None]
@@ -36,14 +36,14 @@ class Stream:
 
     @staticmethod
     async def subscribe(run_id: Any, thread_id: Any = None) -> Subscription:
-        """Start to collect a run's events, even before it exists."""
+        """Subscribe to a run's events, even before it exists."""
         run = as_uuid(run_id, "run ID")
         thread = run if thread_id is None else as_uuid(thread_id, "thread ID")
-        here = runtime.current()
+        here, key = runtime.current(), StreamKey.here(thread, run)
         if here.options.tenant_key is not None and stream_access.sees_everything():
-            # The caller's own scope names no tenant, so the key comes from the thread's row.
-            return await here.bus.follow_run(await stream_access.key_of(thread, run))
-        return await here.bus.follow_run(StreamKey.here(thread, run))
+            # The caller's scope names no tenant. Take it from the thread's row.
+            key = await stream_access.key_of(thread, run)
+        return await here.bus.follow_run(key)
 
     @staticmethod
     async def join(
@@ -57,11 +57,11 @@ class Stream:
         last_event_id: str | None = None,
         ctx: Any = None,
     ) -> AsyncIterator[Delivered]:
-        """A run's events until it ends; those kept after `last_event_id` first, if given.
+        """Yield a run's events until it ends, starting after `last_event_id` if given.
 
         Args:
-            ignore_404: The caller has made the run, whose thread goes when it ends: both may be
-                gone already.
+            ignore_404: Whether this caller has created the run and its temporary thread. Both
+                may be deleted already.
 
         Raises:
             HTTPException: (404) a handler's filter hides the thread.
@@ -76,11 +76,10 @@ class Stream:
                 stream_channel.close()
                 stream_channel = await runtime.current().bus.follow_run(key)
             after = parse_order(last_event_id)
-            events = (
-                _follow(run, thread, stream_channel, after, ignore_404)
-                if is_admitted
-                else _end_of(run, thread, stream_channel, ignore_404)
-            )
+            if is_admitted:
+                events = _follow(run, thread, stream_channel, after, ignore_404)
+            else:
+                events = _end_of(run, thread, stream_channel, ignore_404)
             async for event, with_id in events:
                 if _wanted(event.name, modes):
                     yield event.name.encode(), event.data, event.id if with_id else None
@@ -95,7 +94,11 @@ class Stream:
 
     @staticmethod
     async def check_run_stream_auth(run_id: Any, thread_id: Any, ctx: Any = None) -> None:
-        """Raise 404 where a filter hides the run's thread."""
+        """Check that no filter hides the run's thread.
+
+        Raises:
+            HTTPException: (404) a handler's filter hides it.
+        """
         run, thread = as_uuid(run_id, "run ID"), as_uuid(thread_id, "thread ID")
         if permitted := await authorize(ctx, "threads", "read", {"thread_id": thread}):
             await stream_access.find_run(thread, run, permitted)
@@ -104,17 +107,17 @@ class Stream:
     async def publish(
         run_id: Any, event: str, message: bytes, *, thread_id: Any = None, resumable: bool = False
     ) -> None:
-        """Send an event of a run.
+        """Publish an event of a run.
 
         Raises:
-            SupersededAttempt: the caller works on the run, and another has taken it over.
+            SupersededAttempt: the caller's attempt no longer owns the run.
         """
         key, attempt = str(run_id), 0
         claim = request_context.claim.get()
         if claim is not None and claim.run_id == key:
             await leases.check(claim)
             attempt = claim.attempt
-            run_result.note(claim, event, message)
+            run_result.record(claim, event, message)
         runtime.current().bus.publish(
             StreamKey.here(thread_id or run_id, run_id),
             event,
@@ -127,11 +130,7 @@ class Stream:
 async def _admitted(
     run_id: UUID, thread_id: UUID, live: Subscription, ctx: Any, *, may_be_gone: bool
 ) -> StreamKey | None:
-    """The key of a run's stream; None for a run that the caller cannot see, nor has made.
-
-    Raises:
-        HTTPException: (404) a handler's filter hides the thread.
-    """
+    """Return the key of a run's stream, or None if the caller neither sees nor made the run."""
     permitted = await authorize(ctx, "threads", "read", {"thread_id": thread_id})
     if not stream_access.is_restricted(permitted) or (live.by_creator and not permitted):
         return live.key
@@ -142,9 +141,9 @@ async def _admitted(
 async def _end_of(
     run_id: UUID, thread_id: UUID, live: Subscription, ignore_404: bool
 ) -> AsyncIterator[tuple[Event, bool]]:
-    """What is told of a run that is not there: that it is not, unless its end was just told.
+    """Yield "not found" for a missing run, unless its end has just been announced.
 
-    It was perhaps undone, at this caller's wish.
+    The caller may have just cancelled the run with a rollback.
     """
     reader = _Reader(run_id, thread_id, live, None, is_ours=ignore_404, is_live=False)
     async for _ in reader.events():
@@ -156,12 +155,12 @@ async def _end_of(
 async def _follow(
     run_id: UUID, thread_id: UUID, live: Subscription, after: Order | None, ignore_404: bool
 ) -> AsyncIterator[tuple[Event, bool]]:
-    """Events in order, and whether each is shown with its number."""
-    key, here = str(run_id), runtime.current().bus
+    """Yield events in order, each with whether it is shown with its id."""
+    bus = runtime.current().bus
     if after is not None:
-        # One subscription that starts in the log has neither a gap nor a repeat.
-        whole = here.shared and await _is_kept(run_id, thread_id)
-        resumed = await here.follow_run(live.key, after, live, whole=whole)
+        # A single subscription that starts in the log has neither gaps nor repeats.
+        whole = bus.shared and await _has_full_log(run_id, thread_id)
+        resumed = await bus.follow_run(live.key, after, live, whole=whole)
         live.close()
         live = resumed
     reader = _Reader(run_id, thread_id, live, after, is_ours=ignore_404)
@@ -174,17 +173,17 @@ async def _follow(
         yield _not_found(run_id), False
     elif reader.lost:
         if not live.broken:
-            yield _error(key, EventsLost()), False
-        # Whoever waits for the result only needs this one.
+            yield _error(run_id, EventsLost()), False
+        # A client that waits only for the result needs only this event.
         if (final := await final_event(run_id)) is not None:
             yield final, False
 
 
 class _Reader:
-    """Reads a subscription until the run has ended, as its stream or the database says.
+    """Reads a subscription until the stream or the database says that the run has ended.
 
     Attributes:
-        over: Why nothing more will come: the run has `ended` or is `missing`.
+        over: Why no more events come: the run has `ended` or is `missing`.
         lost: Whether events are missing before the end.
     """
 
@@ -202,23 +201,22 @@ class _Reader:
         self.lost = False
         self._run_id, self._thread_id = run_id, thread_id
         self._live = live
-        # Somebody goes on after an event that he has seen.
+        # The client has seen earlier events.
         self._resumes = after is not None and after > START
         self._is_ours = is_ours
-        here, key = runtime.current().bus, str(run_id)
-        # Of a run that is not the caller's it is not asked whether it goes on.
-        self._is_live = here.is_live(key) if is_live is None else is_live
-        self._is_resumable = here.is_resumable(key)
-        self._told = False
+        self._bus, key = runtime.current().bus, str(run_id)
+        # `is_live` is False for a run of somebody else, whose progress must not show.
+        self._is_live = self._bus.is_live(key) if is_live is None else is_live
+        self._is_resumable = self._bus.is_resumable(key)
+        self._has_yielded = False
 
     async def events(self) -> AsyncIterator[tuple[Event, bool]]:
-        """The events, and whether each is shown with its number."""
-        here, key, live = runtime.current().bus, str(self._run_id), self._live
-        resumable = self._is_resumable
+        """Yield the events, each with whether it is shown with its id."""
+        live = self._live
         if not self._is_live:
-            await self._look(first=True)
+            await self._check(first=True)
         while True:
-            event = await live.get(0 if self.over else here.recheck_seconds)
+            event = await live.get(0 if self.over else self._bus.recheck_seconds)
             if event is None and self.over:
                 self.lost = self.lost or live.broken
                 return
@@ -226,66 +224,64 @@ class _Reader:
                 self.over = await self._ended()
                 return
             if event is None:
-                await self._look()
+                await self._check()
             elif event.is_end:
                 self.over, self.lost = await self._ended(), live.broken
                 return
             elif event.is_loss:
-                yield _error(key, EventsLost()), False
+                yield _error(self._run_id, EventsLost()), False
             elif not live.broken:
-                self._told = True
-                yield event, resumable or event.resumable
+                self._has_yielded = True
+                yield event, self._is_resumable or event.resumable
 
     async def _ended(self) -> str:
-        """Why the stream has ended.
-
-        Who has heard nothing of a run would look at its thread, and so must hear if that is gone.
-        """
-        if self._told or self._resumes:
+        """Return `missing` if a client without any event would find no thread, else `ended`."""
+        if self._has_yielded or self._resumes:
             return "ended"
         thread = await runtime.current().database.read(
             lambda conn: thread_rows.find(conn, self._thread_id)
         )
         return "missing" if thread is None else "ended"
 
-    async def _look(self, *, first: bool = False) -> None:
-        """Ask the database whether anything more will come, and have what was sent before here."""
-        here, live = runtime.current().bus, self._live
+    async def _check(self, *, first: bool = False) -> None:
+        """Look in the database whether the run has ended; if so, wait for its last events."""
+        bus, live = self._bus, self._live
         row = await _find(self._run_id, self._thread_id)
         if row is not None and row["status"] not in ENDED:
             return
         self.over = "missing" if row is None else "ended"
-        if not here.shared:
+        if not bus.shared:
             return
         recent = self._is_ours if row is None else row["recent"]
         if not first or recent:
-            # Its last event must have been sent by now, and all others before.
-            self.lost = not await here.settle(live, str(self._run_id))
+            # The run's process has sent the last event by now.
+            self.lost = not await bus.settle(live, str(self._run_id))
             return
-        settled = await here.settle(live)
-        kept = row is not None and row["kwargs"].get("resumable")
+        settled = await bus.settle(live)
+        resumable = row is not None and row["kwargs"].get("resumable")
         waiting = live.waiting()
-        # The end is kept with the rest. Who begins, and finds nothing at all, comes too late.
-        broken_off = bool(waiting) and not any(event.is_end for event in waiting)
-        self.lost = not settled or bool(kept and (broken_off or (self._resumes and not waiting)))
+        # The log contains the end. Without any event, the log has expired: a client that begins
+        # has come too late, but a client that resumes has lost events.
+        is_cut = not any(event.is_end for event in waiting) if waiting else self._resumes
+        self.lost = not settled or bool(resumable and is_cut)
 
 
-async def _is_kept(run_id: UUID, thread_id: UUID) -> bool:
-    """Whether all that a run has sent must still be known to some process."""
+async def _has_full_log(run_id: UUID, thread_id: UUID) -> bool:
+    """Return whether some process must still have all events of the run."""
     row = await _find(run_id, thread_id)
     return row is not None and bool(row["kwargs"].get("resumable")) and row["recent"]
 
 
 def _not_found(run_id: UUID) -> Event:
-    return _error(str(run_id), HTTPException(404, "Run not found"))
+    return _error(run_id, HTTPException(404, "Run not found"))
 
 
-def _error(run_id: str, error: Exception) -> Event:
-    return Event((0, 0), run_id, "error", json_codec.dumps(error).encode(), False)
+def _error(run_id: UUID, error: Exception) -> Event:
+    return Event((0, 0), str(run_id), "error", json_codec.dumps(error).encode(), False)
 
 
 async def final_event(run_id: UUID) -> Event | None:
-    """What a run that has ended came to, as its stream would have said it last."""
+    """Return the result of an ended run as the last event of its stream, or None."""
 
     def fn(conn: Connection) -> Event | None:
         row = run_rows.find(conn, run_id)
@@ -299,7 +295,7 @@ async def final_event(run_id: UUID) -> Event | None:
             name, data = "error", thread["error"]
         elif thread["interrupts"]:
             pending = [each for group in thread["interrupts"].values() for each in group]
-            # The state of a function is whatever it has returned: langgraph leaves it out, too.
+            # Like langgraph, leave out a function's return value that is not a dict.
             data = {**(data if isinstance(data, dict) else {}), "__interrupt__": pending}
         return Event((0, 0), str(run_id), name, json_codec.dumps(data).encode(), False)
 
@@ -307,17 +303,16 @@ async def final_event(run_id: UUID) -> Event | None:
 
 
 async def _find(run_id: UUID, thread_id: UUID) -> Row | None:
-    """A run of a thread as stored, or None.
+    """Return a run of a thread as stored, or None.
 
-    Its `recent` says whether it is in flight, or ended so lately that its events are still to be
-    found.
+    Its extra key `recent` says whether its events must still be available.
     """
 
     def fn(conn: Connection) -> Row | None:
-        row = run_rows.find(conn, run_id)
-        if row is None or row["thread_id"] != thread_id:
+        row = run_rows.find_in_thread(conn, run_id, thread_id)
+        if row is None:
             return None
-        # What is in flight is not asked about the time, which is a question to the server.
+        # Only an ended run needs the database's time, which may cost a round trip.
         in_flight = row["status"] not in ENDED
         return {**row, "recent": in_flight or row["updated_at"] > conn.now() - RECENT}
 
@@ -325,7 +320,7 @@ async def _find(run_id: UUID, thread_id: UUID) -> Row | None:
 
 
 def _cancel_soon(run_id: Any, thread_id: Any) -> None:
-    """Cancel a run whose client has left, without waiting for it."""
+    """Start to cancel a run whose client has disconnected."""
 
     async def cancel_run() -> None:
         try:
@@ -336,7 +331,7 @@ def _cancel_soon(run_id: Any, thread_id: Any) -> None:
                 reason="client disconnected from the run stream (on_disconnect=cancel)",
             )
         except HTTPException:
-            return  # It has ended by itself.
+            return  # The run has ended meanwhile.
 
     task = asyncio.get_running_loop().create_task(cancel_run())
     _cancelling.add(task)

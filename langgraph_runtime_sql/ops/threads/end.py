@@ -1,4 +1,4 @@
-"""The end of threads: deleted, pruned, or expired."""
+"""The end of threads: delete, prune and expire them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -12,59 +12,51 @@ from langgraph_runtime_sql import checkpoint, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops import custom_checkpointer
 from langgraph_runtime_sql.ops.authorization import Filter, Rows, as_uuid, authorize, rows
 from langgraph_runtime_sql.ops.runs import announce
-from langgraph_runtime_sql.ops.runs import (
-    end as run_end,
-)
-from langgraph_runtime_sql.ops.runs import (
-    result as run_result,
-)
-from langgraph_runtime_sql.ops.runs import (
-    rows as run_rows,
-)
-from langgraph_runtime_sql.ops.runs.cancel import tell_hooks
+from langgraph_runtime_sql.ops.runs import end as run_end
+from langgraph_runtime_sql.ops.runs import result as run_result
+from langgraph_runtime_sql.ops.runs import rows as run_rows
+from langgraph_runtime_sql.ops.runs.cancel import call_end_hook
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
-from langgraph_runtime_sql.statuses import ROLLBACK, RunStatus, ThreadStatus
+from langgraph_runtime_sql.statuses import ROLLBACK, ThreadStatus
 
 
 async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
-    """Delete a thread with all it holds; a run in flight is told to stop.
+    """Delete a thread with its runs and checkpoints, and stop its workers.
 
     Raises:
         HTTPException: (404) it does not exist or may not be deleted.
-        SupersededAttempt: the caller works on the thread's run, and another has taken it over.
+        SupersededAttempt: the calling worker's attempt no longer owns the thread's run.
     """
     identifier = as_uuid(thread_id, "thread ID")
-    claim = request_context.claim.get()
-    # A temporary thread goes with its run, whatever its user's handlers say.
-    internal = claim is not None and claim.temporary_thread_id == str(identifier)
-    asked = {"thread_id": identifier}
-    permitted = None if internal else await authorize(ctx, "threads", "delete", asked)
-    worker = claim if internal else None
-    spare = UUID(worker.run_id) if worker else None
+    here, claim = runtime.current(), request_context.claim.get()
+    # A worker deletes the temporary thread of its run without authorization.
+    is_worker = claim is not None and claim.temporary_thread_id == str(identifier)
+    own_run, permitted = None, None
+    if claim is not None and is_worker:
+        own_run = UUID(claim.run_id)
+    else:
+        permitted = await authorize(ctx, "threads", "delete", {"thread_id": identifier})
 
     def fn(conn: Connection) -> None:
-        if worker is not None and spare is not None:
-            # The end of a stateless run: only whoever has the run may bring it.
-            run = run_rows.find(conn, spare)
-            if run is not None:
-                run_end.check_owned(run, worker)
-                if runtime.current().bus.shared and run_result.keep(conn, run):
-                    return
-        if not _delete(conn, identifier, permitted, spare=spare):
+        run = None if own_run is None else run_rows.find(conn, own_run)
+        if run is not None:
+            run_end.check_owned(run, claim)
+            if here.bus.shared and run_result.keep(conn, run):
+                return
+        if not _delete(conn, identifier, permitted, own_run=own_run):
             raise HTTPException(404, f"Thread with ID {identifier} not found")
 
-    written = runtime.current().database.write(fn)
-    if internal:
-        await runtime.current().bus.flushing(written)
+    written = here.database.write(fn)
+    if is_worker:
+        await here.bus.flushing(written)
     else:
         await written
-        # Whoever is answered may make a thread with the same id.
-        await runtime.current().bus.flush()
+        # Before the answer: the client may create a thread with the same id.
+        await here.bus.flush()
     await custom_checkpointer.delete_thread(identifier)
     return rows([identifier])  # type: ignore[list-item]  # the interface yields the bare id
 
@@ -72,10 +64,13 @@ async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
 async def prune(
     thread_ids: Sequence[Any], strategy: str = "delete", batch_size: int = 100, ctx: Any = None
 ) -> int:
-    """Delete threads, or all but their newest checkpoint with `keep_latest`; how many.
+    """Delete threads, or with `keep_latest` all but their newest checkpoint.
+
+    Returns:
+        The number of threads deleted or pruned.
 
     Raises:
-        HTTPException: (404) a handler's filter applies and hides any of them.
+        HTTPException: (404) a handler's filter hides any of them.
     """
     wanted = [as_uuid(each, "thread ID") for each in thread_ids]
     if not wanted:
@@ -92,12 +87,13 @@ async def prune(
         one = _keep_latest if strategy == "keep_latest" else _delete
         return [each for each in batch if one(conn, each, permitted)]
 
-    await runtime.current().database.read(check)
+    here = runtime.current()
+    await here.database.read(check)
     pruned: list[UUID] = []
     for start in range(0, len(wanted), batch_size):
         batch = wanted[start : start + batch_size]
-        pruned += await runtime.current().database.write(partial(prune_some, batch))
-    await runtime.current().bus.flush()
+        pruned += await here.database.write(partial(prune_some, batch))
+    await here.bus.flush()
     for each in pruned:
         await _end_elsewhere(each, strategy)
     return len(pruned)
@@ -106,10 +102,14 @@ async def prune(
 async def sweep_ttl(
     conn: Any = None, *, limit: int | None = None, batch_size: int = 100
 ) -> tuple[int, int]:
-    """End the life of threads whose time has come.
+    """Delete or prune expired threads.
+
+    Args:
+        limit: The maximum number of threads. Default: all.
+        batch_size: Threads per transaction.
 
     Returns:
-        How many were due, and how many were deleted or pruned.
+        The number of expired threads, and the number of threads deleted or pruned.
     """
     done = 0
     while limit is None or done < limit:
@@ -124,25 +124,21 @@ async def sweep_ttl(
 
 
 def _delete(
-    conn: Connection, thread_id: UUID, permitted: Filter = None, *, spare: UUID | None = None
+    conn: Connection, thread_id: UUID, permitted: Filter = None, *, own_run: UUID | None = None
 ) -> bool:
-    """Delete a thread, if it is there and permitted; its runs, but for `spare`, are told."""
+    """Delete a permitted thread, and stop its runs except the caller's own."""
     thread = thread_rows.find_permitted(conn, thread_id, permitted)
     if thread is None:
         return False
-    stop = bus.Control("rollback", f"thread {thread_id} was deleted")
-    lost = [row for row in run_rows.in_flight(conn, thread_id) if row["run_id"] != spare]
-    for row in lost:
-        if row["status"] == RunStatus.RUNNING:
-            announce.stop(conn, row["run_id"], stop)
-        else:
-            announce.ended(conn, row)
+    stopped = [row for row in run_rows.in_flight(conn, thread_id) if row["run_id"] != own_run]
+    for row in stopped:
+        announce.deleted(conn, row, f"thread {thread_id} was deleted")
     thread_rows.delete(conn, thread_id)
-    if spare is None:
-        # What a stateless run has told is still on its way to its maker.
+    if own_run is None:
+        # The client of a stateless run may still read its events.
         conn.after_commit(partial(runtime.current().bus.drop, StreamKey.of_thread(thread)))
-    for row in lost:
-        tell_hooks(conn, row, ROLLBACK)
+    for row in stopped:
+        call_end_hook(conn, row, ROLLBACK)
     return True
 
 
@@ -166,7 +162,7 @@ def _sweep(size: int, conn: Connection) -> list[Row]:
         .where(threads.c.expires_at <= conn.now(), threads.c.status != ThreadStatus.BUSY)
         .order_by(threads.c.expires_at)
         .limit(size)
-        # Whoever holds one of them is using it.
+        # A locked thread is in use.
         .with_for_update(key_share=True, skip_locked=True)
     )
     for row in due:
@@ -174,7 +170,7 @@ def _sweep(size: int, conn: Connection) -> list[Row]:
             _delete(conn, row["thread_id"])
             continue
         _keep_latest(conn, row["thread_id"])
-        # Until it is used again there is nothing more to prune.
+        # Nothing remains to prune until the thread is used again.
         conn.execute(
             threads.update().where(threads.c.thread_id == row["thread_id"]).values(expires_at=None)
         )

@@ -1,4 +1,4 @@
-"""The graph of a thread: which one it is, and the graph itself on the thread's checkpoints."""
+"""The graph of a thread: find its id, and open it on the thread's checkpoints."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +21,7 @@ _LAST_KWARGS = Prepared(
 
 
 def id_of(conn: Connection, row: Row) -> str | None:
-    """The id of a thread's graph: the one its metadata name, else that of its last run."""
+    """Return the id of a thread's graph from its metadata, else from its last run."""
     if graph_id := row["metadata"].get("graph_id"):
         return str(graph_id)
     kwargs = conn.scalar(_LAST_KWARGS, {"thread_id": row["thread_id"]})
@@ -32,7 +32,7 @@ def id_of(conn: Connection, row: Row) -> str | None:
 async def opened(
     row: Row, graph_id: str, config: dict[str, Any], access: str
 ) -> AsyncIterator[Any]:
-    """The thread's graph on our checkpointer, as the API builds it for `access`."""
+    """Open the thread's graph on its checkpointer, as the API builds it for `access`."""
     from langgraph_api import config as api_config
     from langgraph_api._checkpointer import get_checkpointer
     from langgraph_api.graph import get_graph
@@ -56,7 +56,7 @@ async def opened(
 
 
 def _json_hook() -> Any:
-    # Reading a state for a client makes JSON of it: no class of the user's is imported.
+    # Clients get JSON, so that no class of the graph is imported.
     from langgraph.checkpoint.serde.jsonplus import _msgpack_ext_hook_to_json
 
     return _msgpack_ext_hook_to_json
@@ -65,7 +65,7 @@ def _json_hook() -> Any:
 async def snapshot(
     row: Row, graph_id: str, config: dict[str, Any], *, subgraphs: bool = False
 ) -> StateSnapshot:
-    """The thread's state at the checkpoint that `config` names, the newest without one."""
+    """Return the thread's state at the checkpoint that `config` names, by default the newest."""
     async with opened(row, graph_id, config, "threads.read") as graph:
         found: StateSnapshot = await graph.aget_state(config, subgraphs=subgraphs)
     shown: dict[str, Any] | None = found.metadata  # type: ignore[assignment]

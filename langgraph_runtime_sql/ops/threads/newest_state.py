@@ -1,4 +1,4 @@
-"""The newest state of a thread: read through its graph, and shown in the thread's row."""
+"""The newest state of a thread: read it through the graph, and copy it into the thread's row."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -23,9 +23,9 @@ logger = structlog.stdlib.get_logger(__name__)
 
 
 async def find(thread_id: UUID, graph_id: str) -> tuple[Version, dict[str, Any] | None]:
-    """A thread's newest state as a run tells of its own, and by what it is known to be the newest.
+    """Return the version of a thread's newest state, and the state as a run reports its own.
 
-    None where there is none, or no such thread.
+    The state is None if the thread has none, or does not exist.
     """
     row = await runtime.current().database.read(lambda conn: thread_rows.find(conn, thread_id))
     if row is None:
@@ -49,7 +49,11 @@ async def _newest(
 
 
 def refuse_outdated(conn: Connection, thread_id: UUID, version: Version) -> None:
-    """Raise Outdated unless this is still what a thread's state is made of."""
+    """Check that `version` is still the newest state of a thread.
+
+    Raises:
+        Outdated: it is not.
+    """
     if checkpoint.latest_version(conn, thread_id) != version:
         raise Outdated
 
@@ -62,35 +66,27 @@ async def refresh(
     since: datetime | None = None,
     undone: bool = False,
 ) -> tuple[StateSnapshot, Row | None]:
-    """Bring a thread's row to its newest state; that state, and the row unless it is gone.
+    """Copy a thread's newest state into its row.
 
     Args:
-        configurable: What the graph is to be built with.
-        since, undone: As in `_show`.
+        configurable: The `configurable` for the graph.
+        since: The `state_updated_at` of the row. If it has changed, the row stays as it is.
+        undone: Whether a run was rolled back. The row then keeps its error, and the status
+            `error` if it had that before the run.
+
+    Returns:
+        The state, and the row or None if the thread is gone.
     """
     while True:
         version, snapshot = await _newest(row, graph_id, configurable)
-        # Again if somebody has written a newer one meanwhile.
+        # Read again if a newer checkpoint was written meanwhile.
         with suppress(Outdated):
-            return snapshot, await _show(row["thread_id"], version, snapshot, since, undone)
+            return snapshot, await _store(row["thread_id"], version, snapshot, since, undone)
 
 
-async def _show(
-    thread_id: UUID,
-    version: Version,
-    snapshot: StateSnapshot,
-    since: datetime | None,
-    undone: bool,
+async def _store(
+    thread_id: UUID, version: Version, snapshot: StateSnapshot, since: datetime | None, undone: bool
 ) -> Row | None:
-    """Write a state into its thread's row.
-
-    Args:
-        since: Only if nobody else has brought the row to a state after this.
-        undone: A run was, which leaves its error, and its thread failed if it was before.
-
-    Raises:
-        Outdated: it is no longer the newest.
-    """
     from langgraph_api.state import patch_interrupt
 
     interrupts = {
@@ -100,7 +96,7 @@ async def _show(
     }
 
     def fn(conn: Connection) -> Row | None:
-        moment = conn.now()
+        now = conn.now()
         row = thread_rows.find(conn, thread_id)
         if row is None or since not in (None, row["state_updated_at"]):
             return row
@@ -112,15 +108,15 @@ async def _show(
             threads.update()
             .where(threads.c.thread_id == thread_id)
             .values(
-                # A run queued since the checkpoint was written keeps the thread busy.
+                # A run queued after the checkpoint keeps the thread busy.
                 status=row["status"] if run_rows.any_in_flight(conn, thread_id) else status,
                 resting_status=status,
                 values=snapshot.values if snapshot.metadata is not None else None,
                 interrupts=interrupts,
                 error=row["error"] if undone else None,
-                updated_at=moment,
-                state_updated_at=moment,
-                **thread_rows.renewed(row, moment),
+                updated_at=now,
+                state_updated_at=now,
+                **thread_rows.renewed(row, now),
             )
         )
         return thread_rows.find(conn, thread_id)
@@ -129,7 +125,7 @@ async def _show(
 
 
 async def refresh_at_rest(thread_id: UUID) -> None:
-    """Bring a thread's row to what is left of its checkpoints, unless a run will do so."""
+    """Copy a thread's newest state into its row, unless a running run will do so."""
 
     def fn(conn: Connection) -> tuple[Row, str] | None:
         row = thread_rows.find(conn, thread_id)
@@ -144,7 +140,7 @@ async def refresh_at_rest(thread_id: UUID) -> None:
 
 
 async def refresh_after_rollback(thread_id: UUID, graph_id: str) -> None:
-    """The same once a run was undone. What it came upon may have been deleted meanwhile."""
+    """Copy a thread's newest state into its row, if it still exists, after a rollback."""
     row = await runtime.current().database.read(lambda conn: thread_rows.find(conn, thread_id))
     if row is not None:
         await _refresh_if_readable(row, graph_id, undone=True)
@@ -158,7 +154,8 @@ async def _refresh_if_readable(row: Row, graph_id: str, *, undone: bool = False)
     try:
         await refresh(row, graph_id, {}, since=row["state_updated_at"], undone=undone)
     except Exception:
-        # The graph's own code failed. The deletion is done all the same.
+        # The graph's own code has failed. The deletion has happened anyway.
+        thread_id = str(row["thread_id"])
         logger.exception(
-            "Cannot read a thread's state", action="refresh_failed", thread_id=str(row["thread_id"])
+            "Reading a thread's state failed", action="refresh_failed", thread_id=thread_id
         )

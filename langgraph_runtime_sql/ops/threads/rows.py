@@ -1,4 +1,4 @@
-"""Thread rows: the statements and shapes that operations on threads share."""
+"""Rows of threads: the statements and shapes that operations share."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -30,15 +30,15 @@ _LOCK = Prepared(
 _DELETE = Prepared(threads.delete().where(threads.c.thread_id == bindparam("thread_id")))
 
 
-class Taken(HTTPException):
-    """A thread has this id."""
+class ThreadExists(HTTPException):
+    """A thread with this id exists."""
 
     def __init__(self, thread_id: UUID) -> None:
         super().__init__(409, f"Thread with ID {thread_id} already exists")
 
 
 def public(row: Row, *, include_ttl: bool = False) -> Row:
-    """A thread as the API shows it."""
+    """Return a thread as the API shows it."""
     shown = {key: value for key, value in row.items() if key not in _PRIVATE}
     if include_ttl and row["ttl_strategy"] is not None:
         shown["ttl"] = {
@@ -50,23 +50,35 @@ def public(row: Row, *, include_ttl: bool = False) -> Row:
 
 
 def find(conn: Connection, thread_id: UUID) -> Row | None:
-    """A thread as stored, or None; in a write, nobody else changes it or its runs until the end."""
+    """Return a thread as stored, or None. A write locks it, and thereby its runs."""
     return ask(conn, thread_id).one()
 
 
 def ask(conn: Connection, thread_id: UUID) -> Asked:
-    """`find`, as `conn.ask` does it."""
+    """Find a thread by `conn.ask`."""
     return conn.ask(_LOCK if conn.locks else _BY_ID, {"thread_id": thread_id})
 
 
 def find_permitted(conn: Connection, thread_id: UUID, permitted: Any) -> Row | None:
-    """A thread as stored, or None where it is missing or the filter hides it."""
+    """Return a thread as stored, or None if it is missing or hidden."""
     row = find(conn, thread_id)
     return row if row is not None and filters.allows(permitted, row["metadata"]) else None
 
 
-def ttl_columns(ttl: dict[str, Any] | None, moment: datetime) -> Row:
-    """The columns for a time to live: the one given, else the configured default."""
+def require(conn: Connection, thread_id: UUID, permitted: Any) -> Row:
+    """Return a thread as stored.
+
+    Raises:
+        HTTPException: (404) it is missing or the filter hides it.
+    """
+    row = find_permitted(conn, thread_id, permitted)
+    if row is None:
+        raise HTTPException(404, f"Thread with ID {thread_id} not found")
+    return row
+
+
+def ttl_columns(ttl: dict[str, Any] | None, now: datetime) -> Row:
+    """Return the columns of a time to live, by default the configured one."""
     from langgraph_api import config
 
     wanted = dict(ttl or config.THREAD_TTL or {})
@@ -76,7 +88,7 @@ def ttl_columns(ttl: dict[str, Any] | None, moment: datetime) -> Row:
     return {
         "ttl_strategy": wanted.get("strategy") or "delete",
         "ttl_minutes": float(minutes),
-        "expires_at": moment + timedelta(minutes=float(minutes)),
+        "expires_at": now + timedelta(minutes=float(minutes)),
     }
 
 
@@ -91,18 +103,18 @@ def insert(
     ttl: dict[str, Any] | None = None,
     **columns: Any,
 ) -> Row:
-    """Create a thread; every route that creates one ends here.
+    """Create a thread.
 
     Raises:
-        Taken: (409) there is one of this id, which the caller may not see.
+        ThreadExists: (409) a thread has this id, and the caller cannot see it.
     """
-    moment = conn.now()
+    now = conn.now()
     row: Row = {
         "thread_id": thread_id,
-        "created_at": moment,
-        "updated_at": moment,
-        "state_updated_at": moment,
-        # A copy: hooks change it, and where Postgres undoes the write they are asked again.
+        "created_at": now,
+        "updated_at": now,
+        "state_updated_at": now,
+        # A copy, because hooks change it and run again if Postgres repeats the transaction.
         "metadata": dict(metadata),
         "config": config or {},
         "status": status,
@@ -110,7 +122,7 @@ def insert(
         "values": None,
         "interrupts": {},
         "error": None,
-        **ttl_columns(ttl, moment),
+        **ttl_columns(ttl, now),
         **columns,
     }
     hooks.call("before_thread_create", conn, caller, row)
@@ -118,7 +130,7 @@ def insert(
     if not conn.execute(_INSERT, row):
         if find(conn, thread_id) is not None:
             raise Collided
-        raise Taken(thread_id)
+        raise ThreadExists(thread_id)
     metadata_index.update(conn, thread_id, {}, row["metadata"], row["updated_at"])
     return row
 
@@ -129,7 +141,7 @@ def merge_metadata(
     """Merge `changes` into a thread's metadata, key by key, and set other columns."""
     changes = dict(changes)
     hooks.call("before_thread_update", conn, caller, row, changes)
-    # Read again: a hook may have patched this very thread.
+    # The hook may have patched this thread.
     row = find(conn, row["thread_id"]) or row
     merged = {**row["metadata"], **changes}
     columns = {
@@ -144,16 +156,16 @@ def merge_metadata(
 
 
 def delete(conn: Connection, thread_id: UUID) -> bool:
-    """Delete a thread with its runs, crons and checkpoints; False if it was not there."""
+    """Delete a thread with its runs, crons and checkpoints. Return False if it was missing."""
     checkpoint.delete_thread(conn, thread_id)
     return conn.execute(_DELETE, {"thread_id": thread_id}) > 0
 
 
-def renewed(row: Row, moment: datetime) -> Row:
-    """The new end of a thread's life: activity renews it."""
+def renewed(row: Row, now: datetime) -> Row:
+    """Return the new expiry of a thread after activity."""
     if row["ttl_minutes"] is None:
         return {}
-    return {"expires_at": moment + timedelta(minutes=row["ttl_minutes"])}
+    return {"expires_at": now + timedelta(minutes=row["ttl_minutes"])}
 
 
 _OCCUPY = Prepared(
@@ -163,34 +175,27 @@ _OCCUPY = Prepared(
         status=ThreadStatus.BUSY,
         metadata=bindparam("new_metadata"),
         config=bindparam("new_config"),
-        updated_at=bindparam("moment"),
+        updated_at=bindparam("now"),
     )
 )
 _SET_STATUS = Prepared(
     threads.update()
     .where(threads.c.thread_id == bindparam("id"))
-    .values(status=bindparam("new_status"), updated_at=bindparam("moment"))
+    .values(status=bindparam("new_status"), updated_at=bindparam("now"))
 )
 
 
 def occupy(conn: Connection, row: Row, *, metadata: Row, config: Row) -> None:
-    """A run is about to use the thread: it is busy, and knows with what."""
-    moment = conn.now()
-    conn.send(
-        _OCCUPY,
-        {
-            "id": row["thread_id"],
-            "new_metadata": metadata,
-            "new_config": config,
-            "moment": moment,
-        },
-    )
-    metadata_index.update(conn, row["thread_id"], row["metadata"], metadata, moment)
+    """Make a thread busy, with the metadata and config of the run that will use it."""
+    now, thread_id = conn.now(), row["thread_id"]
+    values = {"id": thread_id, "new_metadata": metadata, "new_config": config, "now": now}
+    conn.send(_OCCUPY, values)
+    metadata_index.update(conn, thread_id, row["metadata"], metadata, now)
 
 
 def rest(conn: Connection, thread_id: UUID, *, busy: bool) -> None:
-    """Give a thread the status it has now that one of its runs is gone."""
+    """Set a thread's status after one of its runs is gone."""
     row = find(conn, thread_id)
     if row is not None:
         status = ThreadStatus.BUSY if busy else row["resting_status"]
-        conn.send(_SET_STATUS, {"id": thread_id, "new_status": status, "moment": conn.now()})
+        conn.send(_SET_STATUS, {"id": thread_id, "new_status": status, "now": conn.now()})

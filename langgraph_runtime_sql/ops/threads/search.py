@@ -1,4 +1,4 @@
-"""Finding threads: by ids, metadata, values and status, in an order, a page at a time."""
+"""The search for threads: by ids, metadata, values and status."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +13,7 @@ from langgraph_runtime_sql.ops.authorization import (
     as_uuid,
     authorize,
     caller,
+    page_of,
     pick,
     rows,
 )
@@ -43,27 +44,27 @@ async def search(
     extract: dict[str, str] | None = None,
     ctx: Any = None,
 ) -> tuple[Rows, int | None]:
-    """Threads that match, and the offset of the next page or None.
+    """Return a page of matching threads, and the offset of the next page or None.
 
     Raises:
         HTTPException: (400) an id is not a UUID.
     """
     limit, offset = int(limit), int(offset)
-    asked = _asked(metadata, values, status, limit, offset)
-    permitted = await authorize(ctx, "threads", "search", asked)
+    value = _value(metadata, values, status, limit, offset)
+    permitted = await authorize(ctx, "threads", "search", value)
     wanted = [as_uuid(each, "thread ID", 400) for each in ids] if ids else None
-    who = caller(ctx)
+    requester = caller(ctx)
 
     def fn(conn: Connection) -> list[Row]:
-        query = _query(conn, asked, permitted, who, wanted)
+        query = _query(conn, value, permitted, requester, wanted)
         query = query.sorted_by(sort_by, ascending=(sort_order or "").upper() == "ASC")
         page = {**query.parameters, "limit": limit + 1, "start": offset}
         return conn.fetchall(query.page(), page)
 
     found = await runtime.current().database.search(fn, ADVICE)
-    cursor = offset + limit if len(found) > limit else None
-    page = [thread_rows.public(row) for row in found[:limit]]
-    return rows([_project(row, select, extract) for row in page]), cursor
+    page, following = page_of(found, limit, offset)
+    shown = [_project(thread_rows.public(row), select, extract) for row in page]
+    return rows(shown), following
 
 
 async def count(
@@ -74,22 +75,22 @@ async def count(
     status: str | None = None,
     ctx: Any = None,
 ) -> int:
-    """How many threads match."""
-    asked = _asked(metadata, values, status, 0, 0)
-    permitted = await authorize(ctx, "threads", "search", asked)
-    who = caller(ctx)
+    """Return the number of matching threads."""
+    value = _value(metadata, values, status, 0, 0)
+    permitted = await authorize(ctx, "threads", "search", value)
+    requester = caller(ctx)
 
     def fn(conn: Connection) -> int:
-        query = _query(conn, asked, permitted, who)
+        query = _query(conn, value, permitted, requester)
         return int(conn.scalar(query.count(), query.parameters))
 
     return await runtime.current().database.search(fn, ADVICE)
 
 
-def _asked(
+def _value(
     metadata: Document | None, values: Document | None, status: str | None, limit: int, offset: int
 ) -> Document:
-    """What the handler sees, and may change."""
+    """Return the search as the handler sees and may change it."""
     return {
         "metadata": metadata or {},
         "values": values or {},
@@ -101,16 +102,16 @@ def _asked(
 
 def _query(
     conn: Connection,
-    asked: Document,
+    value: Document,
     permitted: Filter,
-    who: Caller,
+    requester: Caller,
     ids: list[Any] | None = None,
 ) -> ThreadQuery:
-    """The query for what is asked, within the handler's filter and what a hook leaves out."""
+    """Return the query, limited by the handler's filter and the hook's exclusions."""
     without: Document = {}
-    hooks.call("before_thread_search", conn, who, {**asked, "without": without})
-    query = thread_query.plan(conn, asked["metadata"], permitted)
-    return query.also(values=asked["values"], status=asked["status"], ids=ids).without(without)
+    hooks.call("before_thread_search", conn, requester, {**value, "without": without})
+    query = thread_query.plan(conn, value["metadata"], permitted)
+    return query.also(values=value["values"], status=value["status"], ids=ids).without(without)
 
 
 def _project(row: Row, select: Sequence[str] | None, extract: dict[str, str] | None) -> Row:

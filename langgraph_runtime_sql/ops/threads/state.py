@@ -1,4 +1,4 @@
-"""The state of a thread: its checkpoints, seen and written through its graph."""
+"""The state of a thread: read and write its checkpoints through its graph."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,15 +15,9 @@ from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import Outdated
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops.authorization import as_uuid, authorize, caller
-from langgraph_runtime_sql.ops.threads import (
-    graph as thread_graph,
-)
-from langgraph_runtime_sql.ops.threads import (
-    newest_state,
-)
-from langgraph_runtime_sql.ops.threads import (
-    rows as thread_rows,
-)
+from langgraph_runtime_sql.ops.threads import graph as thread_graph
+from langgraph_runtime_sql.ops.threads import newest_state
+from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.state_guard import StateGuard
 from langgraph_runtime_sql.search import filters
 
@@ -32,8 +26,8 @@ logger = structlog.stdlib.get_logger(__name__)
 Update = Callable[[Any], Awaitable[Any]]
 
 NO_GRAPH = (
-    "Thread {} has no graph yet: no run has been made on it. Make a run first, or set "
-    "`graph_id` in the thread's metadata."
+    "Thread {} has no graph yet, because it has no run. Create a run first, or set `graph_id` "
+    "in the thread's metadata."
 )
 
 
@@ -44,10 +38,10 @@ class State:
     async def get(
         conn: Any, config: dict[str, Any], subgraphs: bool = False, ctx: Any = None
     ) -> StateSnapshot:
-        """The state at the checkpoint that `config` names, the newest without one.
+        """Return the state at the checkpoint that `config` names, by default the newest.
 
         Raises:
-            HTTPException: (404) the thread does not exist or may not be seen.
+            HTTPException: (404) the thread does not exist or is hidden.
         """
         row, graph_id = await _permitted(config, ctx, "read")
         if graph_id is None:
@@ -57,16 +51,14 @@ class State:
 
     @staticmethod
     async def post(
-        conn: Any,
-        config: dict[str, Any],
-        values: Any,
-        as_node: str | None = None,
-        ctx: Any = None,
+        conn: Any, config: dict[str, Any], values: Any, as_node: str | None = None, ctx: Any = None
     ) -> dict[str, Any]:
         """Write `values` as if `as_node` had returned them.
 
         Raises:
-            HTTPException: (404) no such thread, (409) a run is in flight, (400) no graph yet.
+            HTTPException: (400) the thread has no graph yet; (403) the caller may not change it;
+                (404) it does not exist or is hidden; (409) a run is in flight; (422) the graph
+                cannot apply the values.
         """
         row = await _writable(config, ctx)
 
@@ -90,7 +82,7 @@ class State:
         """Write several supersteps, each a list of updates.
 
         Raises:
-            HTTPException: as `post`, and (409) somebody else has written in between.
+            HTTPException: as `post`, and (409) another writer has written in between.
         """
         row = await _writable(config, ctx)
         config["configurable"].setdefault("checkpoint_ns", "")
@@ -114,10 +106,10 @@ class State:
         metadata: dict[str, Any] | None = None,
         ctx: Any = None,
     ) -> list[StateSnapshot]:
-        """Past states, newest first, of checkpoints older than `before`.
+        """Return the states of checkpoints older than `before`, newest first.
 
         Raises:
-            HTTPException: (404) the thread does not exist or may not be seen.
+            HTTPException: (404) the thread does not exist or is hidden.
         """
         row, graph_id = await _permitted(config, ctx, "read")
         if graph_id is None:
@@ -133,21 +125,17 @@ class State:
 
 @contextmanager
 def _applying() -> Iterator[None]:
-    """A value that the graph's reducers and branches cannot take is its sender's mistake.
-
-    Raises:
-        HTTPException: (422) with what they say.
-    """
+    """Report an error of the graph's reducers and branches as an invalid request (422)."""
     try:
         yield
-    except _UNFIT as error:
-        # In full, because it may be a mistake of the graph's, or ours.
-        logger.warning("A graph cannot apply a state update", exc_info=error)
-        said = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise HTTPException(422, f"The graph cannot apply this update: {said}") from error
+    except _UPDATE_ERRORS as error:
+        # With the traceback, because it may be an error of the graph or of this code.
+        logger.warning("State update failed in the graph", exc_info=error)
+        message = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise HTTPException(422, f"The graph cannot apply this update: {message}") from error
 
 
-_UNFIT = (
+_UPDATE_ERRORS = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -173,13 +161,13 @@ def _state_update(update: dict[str, Any]) -> StateUpdate:
     command, values = update.get("command"), update.get("values")
     if command:
         values = map_cmd(command)
-        # The API writes null where no node is named, which langgraph cannot iterate over.
+        # The API passes null if no node is named, but langgraph iterates over `goto`.
         values = replace(values, goto=values.goto or ())
     return StateUpdate(values, update.get("as_node"))
 
 
 async def _permitted(config: dict[str, Any], ctx: Any, action: str) -> tuple[Row, str | None]:
-    """The thread that `config` names, if the caller may, and the id of its graph."""
+    """Return the permitted thread that `config` names, and the id of its graph."""
     thread_id = as_uuid(config["configurable"]["thread_id"], "thread ID")
     permitted = await authorize(ctx, "threads", action, {"thread_id": thread_id})
 
@@ -194,7 +182,7 @@ async def _permitted(config: dict[str, Any], ctx: Any, action: str) -> tuple[Row
 
 
 async def _writable(config: dict[str, Any], ctx: Any) -> Row:
-    """The thread that `config` names, if the caller may change it."""
+    """Return the thread that `config` names, if the caller may change it."""
     row, _ = await _permitted(config, ctx, "read")
     thread_id = row["thread_id"]
     permitted = await authorize(ctx, "threads", "update", {"thread_id": thread_id})
@@ -204,15 +192,14 @@ async def _writable(config: dict[str, Any], ctx: Any) -> Row:
 
 
 async def _write(row: Row, config: dict[str, Any], ctx: Any, update: Update) -> dict[str, Any]:
-    """Have a graph write a thread's state, again where somebody else was quicker.
+    """Write a thread's state by `update`, and return the `configurable` of its checkpoint.
 
-    Args:
-        update: Has the graph do it; the configuration of the checkpoint it has written.
+    Retries if another writer was faster.
     """
     configurable = config["configurable"]
     async with StateGuard(row["thread_id"], caller(ctx), configurable) as guard:
         while True:
-            graph_id = await guard.look(lambda conn: thread_graph.id_of(conn, row))
+            graph_id = await guard.begin(lambda conn: thread_graph.id_of(conn, row))
             if graph_id is None:
                 raise HTTPException(400, NO_GRAPH.format(row["thread_id"]))
             configurable.setdefault("graph_id", graph_id)
@@ -228,13 +215,13 @@ async def _write(row: Row, config: dict[str, Any], ctx: Any, update: Update) -> 
 
 
 async def _publish(row: Row, graph_id: str, config: dict[str, Any]) -> None:
-    """Bring the thread's row to the state just written, and tell its followers."""
+    """Copy the thread's new state into its row, and publish it to its subscribers."""
     from langgraph_api.state import state_snapshot_to_thread_state
 
     thread_id = row["thread_id"]
-    # Whichever checkpoint or subgraph was written to: the row shows the thread as a whole.
-    asked = {k: v for k, v in config["configurable"].items() if not k.startswith("checkpoint_")}
-    snapshot, written = await newest_state.refresh(row, graph_id, asked)
+    # The row shows the newest state of the whole thread, not of a subgraph or older checkpoint.
+    place = {k: v for k, v in config["configurable"].items() if not k.startswith("checkpoint_")}
+    snapshot, written = await newest_state.refresh(row, graph_id, place)
     created = request_context.unanswered.get()
     if created is not None and written is not None and created["thread_id"] == thread_id:
         created.update(thread_rows.public(written))

@@ -1,4 +1,4 @@
-"""Guard of a thread's state: who may write onto it, and onto which checkpoint."""
+"""The guard of a thread's state: check each checkpoint that a client writes."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -18,43 +18,40 @@ from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 
 _IN_FLIGHT = Prepared(
-    select(runs.c.run_id).where(
-        runs.c.thread_id == bindparam("thread_id"),
-        run_rows.IN_FLIGHT,
-    )
+    select(runs.c.run_id).where(runs.c.thread_id == bindparam("thread_id"), run_rows.IN_FLIGHT)
 )
 
 T = TypeVar("T")
 
 
 class StateGuard:
-    """While this is entered, each checkpoint written asks it, in its transaction.
+    """A context that checks each written checkpoint in its transaction.
 
-    The first one asks the hook. Where nothing is written because something else is wrong, the
-    hook is asked all the same: it may know a better reason to refuse.
+    The first checkpoint calls the hook. If another error prevents it, the exit calls the hook, so
+    that the hook's own refusal comes first.
 
-    A graph reads the newest checkpoint before it writes the next one. What others have written
-    in between, a run that has ended meanwhile included, would not be in it, and be lost.
+    A graph reads the newest checkpoint before it writes the next. The guard refuses a checkpoint
+    that would overwrite the work of another writer in between.
 
     Args:
-        configurable: Says where is written; with a `checkpoint_id` it is meant as it is.
+        configurable: The target. A `checkpoint_id` writes onto that checkpoint, even an old one.
     """
 
-    def __init__(self, thread_id: UUID, who: Caller, configurable: Mapping[str, Any]) -> None:
+    def __init__(self, thread_id: UUID, requester: Caller, configurable: Mapping[str, Any]) -> None:
         self._thread_id = thread_id
-        self._caller = who
+        self._caller = requester
         self._namespace = str(configurable.get("checkpoint_ns") or "")
         self._onto_newest = not configurable.get("checkpoint_id")
-        self._asked = False
+        self._is_hook_called = False
         self._newest: str | None = None
-        # The checkpoints that were written here.
+        # The checkpoints that this context has written.
         self._written: set[str] = set()
 
-    async def look(self, read: Callable[[Connection], T]) -> T:
-        """What `read` says of the thread, onto whose newest checkpoint is written from now on.
+    async def begin(self, read: Callable[[Connection], T]) -> T:
+        """Note the newest checkpoint, and return the result of `read`.
 
         Raises:
-            HTTPException: (409) it has runs in flight.
+            HTTPException: (409) the thread has runs in flight.
         """
 
         def fn(conn: Connection) -> tuple[str | None, T]:
@@ -65,23 +62,23 @@ class StateGuard:
         return found
 
     async def __aenter__(self) -> Self:
-        self._guard = request_context.write_guard.set(self._ask)
-        # A graph may write another thread's state: that is its client's doing, not its run's.
+        self._guard = request_context.write_guard.set(self._check)
+        # A run may write another thread's state: the fence of its own thread does not apply.
         self._claim = request_context.claim.set(None)
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         request_context.write_guard.reset(self._guard)
         request_context.claim.reset(self._claim)
-        by_us = isinstance(error, HTTPException) and not isinstance(error, Reject)
-        if by_us and not self._asked and hooks.active("before_state_update"):
-            await runtime.current().database.write(self._ask_in_vain)
+        is_own_refusal = isinstance(error, HTTPException) and not isinstance(error, Reject)
+        if is_own_refusal and not self._is_hook_called and hooks.active("before_state_update"):
+            await runtime.current().database.write(self._call_hook_only)
 
-    def _ask(self, conn: Connection, written: str | None) -> None:
-        row = self._row(conn)
-        if not self._asked:
-            hooks.call("before_state_update", conn, self._caller, row)
-            conn.after_commit(self._note_asked)
+    def _check(self, conn: Connection, written: str | None) -> None:
+        row = self._locked_row(conn)
+        if not self._is_hook_called:
+            self._call_hook(conn, row)
+            conn.after_commit(self._note_hook_call)
         self._refuse_in_flight(conn)
         self._refuse_outdated(conn)
         if written is not None:
@@ -98,7 +95,7 @@ class StateGuard:
             )
 
     def _refuse_outdated(self, conn: Connection) -> None:
-        """The thread is locked by now: nobody else is about to write."""
+        # The caller has locked the thread, so the newest checkpoint cannot change any more.
         if not self._onto_newest:
             return
         newest = checkpoint.latest_id(conn, self._thread_id, self._namespace)
@@ -107,20 +104,23 @@ class StateGuard:
         if self._written:
             raise HTTPException(
                 409,
-                f"The state of thread {self._thread_id} was written by somebody else after "
-                "the first of these supersteps: read it and send what is missing.",
+                f"Another client has written the state of thread {self._thread_id} after the "
+                "first of these supersteps. Read the state and send the missing supersteps.",
             )
         raise Outdated
 
-    def _ask_in_vain(self, conn: Connection) -> None:
-        with conn.rolled_back():
-            hooks.call("before_state_update", conn, self._caller, self._row(conn))
+    def _call_hook(self, conn: Connection, row: Row) -> None:
+        hooks.call("before_state_update", conn, self._caller, row)
 
-    def _row(self, conn: Connection) -> Row:
+    def _call_hook_only(self, conn: Connection) -> None:
+        with conn.rolled_back():
+            self._call_hook(conn, self._locked_row(conn))
+
+    def _locked_row(self, conn: Connection) -> Row:
         row = thread_rows.find(conn, self._thread_id)
         if row is None:
             raise HTTPException(404, f"Thread {self._thread_id} not found.")
         return thread_rows.public(row)
 
-    def _note_asked(self) -> None:
-        self._asked = True
+    def _note_hook_call(self) -> None:
+        self._is_hook_called = True

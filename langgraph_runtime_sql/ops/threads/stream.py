@@ -1,4 +1,4 @@
-"""The stream of a thread: every run of it, the future ones too."""
+"""The stream of a thread: the events of its current and future runs."""
 
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -19,15 +19,15 @@ from langgraph_runtime_sql.ops import stream_access
 from langgraph_runtime_sql.ops.authorization import Filter, as_uuid, authorize
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.stream import final_event
-from langgraph_runtime_sql.ops.threads.permitted import permitted_thread
+from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.statuses import ENDED
 
 Delivered = tuple[bytes, bytes, bytes | None, str | None]
 Modes = frozenset[str]
 
-# A run that the database says has ended may be heard of for so long.
-DOUBT_SECONDS = 2.0
-# And for so long while Redis is away, or is told again what it knew.
+# Time for the end of a run to arrive after the database has it.
+CONFIRM_SECONDS = 2.0
+# Additional time while Redis is unavailable, or is being filled again.
 LATE_SECONDS = 15.0
 
 _NEWEST = Prepared(select(func.max(runs.c.seq)).where(runs.c.thread_id == bindparam("id")))
@@ -36,12 +36,6 @@ _OPEN_OR_NEW = Prepared(
         runs.c.thread_id == bindparam("id"),
         or_(run_rows.IN_FLIGHT, runs.c.seq > bindparam("newest")),
     )
-)
-_LAST = Prepared(
-    select(runs.c.run_id)
-    .where(runs.c.thread_id == bindparam("id"))
-    .order_by(runs.c.created_at.desc(), runs.c.seq.desc())
-    .limit(1)
 )
 
 
@@ -56,7 +50,7 @@ class Stream:
         stream_modes: Sequence[str],
         ctx: Any = None,
     ) -> AsyncIterator[tuple[bytes, bytes, bytes | None]]:
-        """Follow a thread until the client leaves; (event, data, id) each."""
+        """Yield the (event, data, id) tuples of a thread until the client disconnects."""
         events = Stream.join_event_streaming(
             thread_id, last_event_id=last_event_id, stream_modes=stream_modes, ctx=ctx
         )
@@ -70,13 +64,13 @@ class Stream:
         stream_modes: Sequence[str],
         ctx: Any = None,
     ) -> AsyncIterator[Delivered]:
-        """The same with the run's id as fourth item.
+        """Yield the (event, data, id, run id) tuples of a thread until the client disconnects.
 
-        Where events were lost on their way from another process it ends: with what the runs
-        came to, and an error.
+        If events from another process were lost, the stream ends with an error and the results
+        of the affected runs.
         """
-        # What comes of it is read only once the response has begun, and whoever sees it begin
-        # may start a run anywhere.
+        # The iteration starts after the response. The client may create a run in between, so
+        # the stream starts at this time.
         return _follow(
             as_uuid(thread_id, "thread ID"),
             parse_order(last_event_id),
@@ -87,38 +81,36 @@ class Stream:
 
     @staticmethod
     async def check_thread_stream_auth(thread_id: Any, ctx: Any = None) -> None:
-        """Raise 404 where a filter hides the thread.
+        """Check that no filter hides the thread. Without a filter, it need not exist yet.
 
-        Without a filter a thread that does not exist yet may be followed: its
-        events arrive once it does.
+        Raises:
+            HTTPException: (404) the filter hides the thread, or the thread does not exist.
         """
         await _permitted(as_uuid(thread_id, "thread ID"), ctx)
 
 
 async def _permitted(thread_id: UUID, ctx: Any) -> Filter:
-    """Return the filter of the host's handler.
-
-    Raises:
-        HTTPException: (404) the filter hides the thread, or the thread does not exist.
-    """
+    """Return the filter of the host's handler, if it does not hide the thread."""
     permitted = await authorize(ctx, "threads", "read", {"thread_id": thread_id})
     if permitted:
-        await permitted_thread(thread_id, ctx, "read")
+        await runtime.current().database.read(
+            lambda conn: thread_rows.require(conn, thread_id, permitted)
+        )
     return permitted
 
 
 async def _follow(
     thread_id: UUID, after: Order | None, modes: Modes, ctx: Any, *, asked_at: int
 ) -> AsyncIterator[Delivered]:
-    here, key = runtime.current().bus, await stream_access.key_of(thread_id)
-    ends = _Ends(key) if here.shared else None
+    bus, key = runtime.current().bus, await stream_access.key_of(thread_id)
+    ends = _Ends(key) if bus.shared else None
     if ends is not None:
-        # Before what takes its time where Redis says nothing: a run may begin and end meanwhile.
+        # Before the subscription, which may wait for Redis while runs begin and end.
         await ends.begin()
-    async with await here.follow_thread(key, after, asked_at) as subscription:
+    async with await bus.follow_thread(key, after, asked_at) as subscription:
         admission = stream_access.Admission(thread_id, await _permitted(thread_id, ctx))
         while True:
-            if ends is not None and (lost := await ends.unheard(holds=subscription.holds)):
+            if ends is not None and (lost := await ends.find_missed(holds=subscription.holds)):
                 break
             event = await subscription.get(None if ends is None else ends.seconds)
             if event is not None and event.is_loss:
@@ -129,14 +121,10 @@ async def _follow(
             if event is None:
                 continue
             is_admitted = await admission.admits(event.run_id, is_last=event.is_end)
-            if ends is not None and event.is_end:
-                # Also of a run that is gone with it.
-                ends.hear(event)
-            if not is_admitted:
-                continue
-            if ends is not None and not event.is_end:
-                ends.hear(event)
-            if (shown := _shown(event, modes)) is not None:
+            # Record each end, because the run's row may be gone already.
+            if ends is not None and (is_admitted or event.is_end):
+                ends.record(event)
+            if is_admitted and (shown := _shown(event, modes)) is not None:
                 yield shown
     seen = [run_id for run_id in lost if await admission.admits(run_id)]
     async for shown in _rest(seen, modes):
@@ -144,7 +132,7 @@ async def _follow(
 
 
 class _Ends:
-    """Finds runs of a thread that have ended in another process without a word of it here."""
+    """Finds runs of a thread whose end in another process was not received here."""
 
     def __init__(self, key: StreamKey) -> None:
         self._key, self._thread_id = key, UUID(key.thread_id)
@@ -152,75 +140,72 @@ class _Ends:
         self._newest: int | None = None
         self._open: set[str] = set()
         self._announced: set[str] = set()
-        self._doubted: set[str] = set()
+        self._suspected: set[str] = set()
         self._due = time.monotonic()
 
     @property
     def seconds(self) -> float:
-        """How long the next event may be waited for."""
+        """Return the seconds until the next check."""
         return max(0.0, self._due - time.monotonic())
 
     async def begin(self) -> None:
-        """Look which runs there are. Of those that are made from now on none is passed over."""
-        found = await runtime.current().database.read(self._look)
+        """Read the runs in flight, and start to track new ones."""
+        found = await runtime.current().database.read(self._read)
         self._open = {str(row["run_id"]) for row in found}
 
-    def hear(self, event: Event) -> None:
-        """Note what has begun and what has ended."""
+    def record(self, event: Event) -> None:
+        """Record the begin or end of a run from one of its events."""
         if event.is_end:
             self._announced.add(event.run_id)
             self._open.discard(event.run_id)
         elif event.run_id != "*":
             self._open.add(event.run_id)
 
-    async def unheard(self, *, holds: bool) -> list[str]:
-        """Runs that have ended unheard. Asks the database now and then, and twice to be sure.
+    async def find_missed(self, *, holds: bool) -> list[str]:
+        """Return runs whose end was missed in two checks. Between checks, return nothing.
 
         Args:
-            holds: The subscription has events that wait for others before them.
+            holds: Whether the subscription holds events back until earlier ones arrive.
         """
         if time.monotonic() < self._due:
             return []
         if self._is_late(holds):
-            self._due = time.monotonic() + DOUBT_SECONDS
+            self._due = time.monotonic() + CONFIRM_SECONDS
             return []
-        found = await runtime.current().database.read(self._look)
+        here = runtime.current()
+        found = await here.database.read(self._read)
         in_flight = {str(row["run_id"]) for row in found if row["status"] not in ENDED}
         ended = {str(row["run_id"]) for row in found} - in_flight
         over = ((self._open - in_flight) | ended) - self._announced
-        unheard = sorted(over & self._doubted)
+        missed = sorted(over & self._suspected)
         self._newest = max([self._newest or 0, *(row["seq"] for row in found)])
-        self._open, self._doubted = in_flight | over, over
+        self._open, self._suspected = in_flight | over, over
         self._announced.clear()
-        seconds = DOUBT_SECONDS if over else runtime.current().bus.recheck_seconds
-        self._due = time.monotonic() + seconds
-        return unheard
+        self._due = time.monotonic() + (CONFIRM_SECONDS if over else here.bus.recheck_seconds)
+        return missed
 
     def _is_late(self, holds: bool) -> bool:
-        """Whether the word of an end may be on its way, as is known here, and not for too long."""
+        """Return whether events are known to be delayed, for less than `LATE_SECONDS`."""
         late = runtime.current().bus.is_behind(self._key) or holds
         self._late_since = (self._late_since or time.monotonic()) if late else None
         return self._late_since is not None and time.monotonic() - self._late_since < LATE_SECONDS
 
-    def _look(self, conn: Connection) -> list[Row]:
-        """The thread's runs that are in flight or were made since the last look."""
+    def _read(self, conn: Connection) -> list[Row]:
+        """Return the thread's runs that are in flight or new since the last check."""
         if self._newest is None:
             self._newest = conn.scalar(_NEWEST, {"id": self._thread_id}) or 0
         return conn.fetchall(_OPEN_OR_NEW, {"id": self._thread_id, "newest": self._newest})
 
 
 async def _last(thread_id: UUID) -> list[str]:
-    """The last run of a thread, if there is one."""
-    found = await runtime.current().database.read(
-        lambda conn: conn.scalar(_LAST, {"id": thread_id})
-    )
+    found = await runtime.current().database.read(lambda conn: run_rows.last(conn, thread_id))
     return [] if found is None else [str(found)]
 
 
 async def _rest(lost: list[str], modes: Modes) -> AsyncIterator[Delivered]:
-    """What stands in the place of lost events: an error, and what their runs came to.
+    """Yield an error and the results of runs in place of their lost events.
 
-    The v2 protocol knows an error only as a run's own, so it is one of a run in flight.
+    In the v2 protocol, each error belongs to a run. Use one that is still in flight.
     """
     finals = {run_id: await final_event(UUID(run_id)) for run_id in lost}
     in_flight = next((run_id for run_id, final in finals.items() if final is None), None)
@@ -235,7 +220,7 @@ async def _rest(lost: list[str], modes: Modes) -> AsyncIterator[Delivered]:
 
 
 def _shown(event: Event, modes: Modes) -> Delivered | None:
-    """What a follower with these modes gets of an event, if anything."""
+    """Return the tuple of an event for a subscriber with these modes, or None."""
     name, data = event.name, event.data
     if event.is_end:
         name = "metadata"

@@ -1,4 +1,4 @@
-"""Threads: what the API does with them."""
+"""Threads: the operations that the API calls."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,6 @@ from langgraph_runtime_sql.ops.authorization import Rows, as_uuid, authorize, ca
 from langgraph_runtime_sql.ops.runs.end import set_joint_status
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.ops.threads.end import delete, prune, sweep_ttl
-from langgraph_runtime_sql.ops.threads.permitted import permitted_thread
 from langgraph_runtime_sql.ops.threads.search import count, search
 from langgraph_runtime_sql.ops.threads.state import State
 from langgraph_runtime_sql.ops.threads.stream import Stream
@@ -20,7 +19,7 @@ from langgraph_runtime_sql.search import filters
 
 
 class Threads:
-    """Operations on threads. `conn` is the interface's handle; each owns its transaction."""
+    """Operations on threads. Each has its own transaction; `conn` is only a handle of the API."""
 
     State = State
     Stream = Stream
@@ -39,12 +38,16 @@ class Threads:
         include_ttl: bool = False,
         read_mask_paths: Sequence[str] | None = None,
     ) -> Rows:
-        """One thread.
+        """Yield a thread.
 
         Raises:
-            HTTPException: (404) it does not exist or may not be seen.
+            HTTPException: (404) it does not exist or is hidden.
         """
-        row = await permitted_thread(thread_id, ctx, "read")
+        identifier = as_uuid(thread_id, "thread ID")
+        permitted = await authorize(ctx, "threads", "read", {"thread_id": identifier})
+        row = await runtime.current().database.read(
+            lambda conn: thread_rows.require(conn, identifier, permitted)
+        )
         return rows([thread_rows.public(row, include_ttl=include_ttl)])
 
     @staticmethod
@@ -57,27 +60,23 @@ class Threads:
         ttl: dict[str, Any] | None = None,
         ctx: Any = None,
     ) -> Rows:
-        """Create a thread, or yield the one that is there with `if_exists="do_nothing"`.
+        """Create a thread, or yield the existing one if `if_exists` is `do_nothing`.
 
         Raises:
             HTTPException: (409) it exists.
         """
         identifier = as_uuid(thread_id, "thread ID")
-        asked: dict[str, Any] = {
-            "thread_id": identifier,
-            "metadata": metadata or {},
-            "if_exists": if_exists,
-        }
-        permitted = await authorize(ctx, "threads", "create", asked)
-        metadata, who = dict(asked["metadata"] or {}), caller(ctx)
+        value: Row = {"thread_id": identifier, "metadata": metadata or {}, "if_exists": if_exists}
+        permitted = await authorize(ctx, "threads", "create", value)
+        metadata, requester = dict(value["metadata"] or {}), caller(ctx)
 
         def fn(conn: Connection) -> Row:
             existing = thread_rows.find(conn, identifier)
             if existing is None:
-                return thread_rows.insert(conn, identifier, metadata, who, ttl=ttl)
+                return thread_rows.insert(conn, identifier, metadata, requester, ttl=ttl)
             hidden = not filters.allows(permitted, existing["metadata"])
             if hidden or if_exists != "do_nothing":
-                raise thread_rows.Taken(identifier)
+                raise thread_rows.ThreadExists(identifier)
             return existing
 
         row = thread_rows.public(await runtime.current().database.write(fn))
@@ -94,30 +93,30 @@ class Threads:
         ctx: Any = None,
         read_mask_paths: Sequence[str] | None = None,
     ) -> Rows:
-        """Merge metadata into a thread; no row when it is missing or may not be changed."""
+        """Merge metadata into a thread. Yield nothing if it is missing or may not be changed."""
         identifier = as_uuid(thread_id, "thread ID")
-        asked: dict[str, Any] = {"thread_id": identifier, "metadata": metadata or {}}
-        permitted = await authorize(ctx, "threads", "update", asked)
-        changes, who = dict(asked["metadata"] or {}), caller(ctx)
+        value: Row = {"thread_id": identifier, "metadata": metadata or {}}
+        permitted = await authorize(ctx, "threads", "update", value)
+        changes, requester = dict(value["metadata"] or {}), caller(ctx)
 
         def fn(conn: Connection) -> list[Row]:
             row = thread_rows.find_permitted(conn, identifier, permitted)
             if row is None:
                 return []
             lifetime = thread_rows.ttl_columns(ttl, conn.now()) if ttl else {}
-            return [thread_rows.merge_metadata(conn, row, changes, who, **lifetime)]
+            return [thread_rows.merge_metadata(conn, row, changes, requester, **lifetime)]
 
         return rows([thread_rows.public(row) for row in await runtime.current().database.write(fn)])
 
     @staticmethod
     async def copy(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
-        """A new thread with a copy of the metadata, values and checkpoints; none if missing."""
+        """Copy a thread with its metadata, values and checkpoints. Yield nothing if missing."""
         source = as_uuid(thread_id, "thread ID", 400)
         target = uuid4()
         permitted = await authorize(ctx, "threads", "read", {"thread_id": source})
-        asked: dict[str, Any] = {"thread_id": target, "metadata": {}, "if_exists": "raise"}
-        await authorize(ctx, "threads", "create", asked)
-        who, stamped = caller(ctx), dict(asked["metadata"] or {})
+        value: Row = {"thread_id": target, "metadata": {}, "if_exists": "raise"}
+        await authorize(ctx, "threads", "create", value)
+        requester, changes = caller(ctx), dict(value["metadata"] or {})
 
         def fn(conn: Connection) -> list[Row]:
             row = thread_rows.find_permitted(conn, source, permitted)
@@ -126,10 +125,10 @@ class Threads:
             copied = thread_rows.insert(
                 conn,
                 target,
-                # Whose copy it is, handlers say: it need not be the owner of the source.
-                {**row["metadata"], **stamped},
-                who,
-                # A copy has no run of its own.
+                # The handler names the copy's owner, requester may not own the source.
+                {**row["metadata"], **changes},
+                requester,
+                # The copy has no runs.
                 status=row["resting_status"],
                 values=row["values"],
                 interrupts=row["interrupts"],

@@ -380,10 +380,10 @@ async def test_run_with_an_expired_lease_is_recovered(db: Database) -> None:
     await change_run(db, ours.run_id, claimed_by=run_claim.OWNER, lease_until=now + minute)
     working = {ours.run_id}
     numbers, more = await db.read(
-        partial(run_claim.lost, working=working, whose="ended", after=0, limit=9)
+        partial(run_claim.lost, working=working, include="ended", after=0, limit=9)
     )
     assert (len(numbers), more) == (1, None)
-    free = partial(run_claim.recover, working=working, whose="ended", first=0, last=numbers[0])
+    free = partial(run_claim.recover, working=working, include="ended", first=0, last=numbers[0])
     assert await db.write(free) == [late.run_id]
     # A worker that lost its lease can neither renew it nor write.
     [taken] = await db.read(

@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from langgraph_runtime_sql.events.redis.bus import WELL_RECHECK_SECONDS
-from langgraph_runtime_sql.ops.threads.stream import DOUBT_SECONDS
+from langgraph_runtime_sql.ops.threads.stream import CONFIRM_SECONDS
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.processes import GRAPHS, Running
 from tests.support.redis import started
@@ -305,7 +305,7 @@ async def test_a_thread_is_followed_on_when_a_run_goes_without_a_trace(ada: list
         thread = await api.thread()
         run = await api.run(thread, "echo", {"value": 1}, after_seconds=3600)
         # Longer than a run that has ended unheard is waited for.
-        seconds = WELL_RECHECK_SECONDS + 2 * DOUBT_SECONDS
+        seconds = WELL_RECHECK_SECONDS + 2 * CONFIRM_SECONDS
         path = f"/threads/{thread}/stream"
         follower = asyncio.create_task(heard(api, path, {}, seconds=seconds))
         await asyncio.sleep(SILENCE)

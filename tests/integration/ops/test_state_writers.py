@@ -110,7 +110,7 @@ async def test_supersteps_are_retried_only_before_the_first_is_written(
     assert await _log(thread) == ["other", "one", "two"]
     meanwhile += [nothing, lambda: _write(thread, "between")]
     steps = deepcopy(supersteps("three", "four"))
-    with pytest.raises(HTTPException, match="read it and send") as refused:
+    with pytest.raises(HTTPException, match="send the missing supersteps") as refused:
         await Threads.State.bulk(None, config=_at(thread), supersteps=steps)
     assert refused.value.status_code == 409
     assert await _log(thread) == ["other", "one", "two", "three", "between"]

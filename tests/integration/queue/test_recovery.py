@@ -69,7 +69,7 @@ async def count(status: str) -> int:
 async def test_backlog_of_lost_runs_is_freed_in_steps_between_other_writes(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recovery, "TOGETHER", 5)
+    monkeypatch.setattr(recovery, "PAGE_SIZE", 5)
     sizes: list[int] = []
     free = run_claim.recover
 

@@ -295,7 +295,7 @@ async def test_id_of_another_tenant_counts_as_taken(db: Database) -> None:
         )
     with scope.within(TenantScope("acm")):
         for if_exists in ("raise", "do_nothing"):
-            with pytest.raises(thread_rows.Taken):
+            with pytest.raises(thread_rows.ThreadExists):
                 await rows(Threads.put(None, theirs, metadata=dict(stamp), if_exists=if_exists))
             with pytest.raises(Exception, match="already exists") as refused:
                 await rows(
