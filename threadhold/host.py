@@ -16,8 +16,8 @@ from starlette.routing import Mount, Route
 from langgraph_runtime_sql import database, runtime
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from threadhold.config_file import ConfigFile, read_config
+from threadhold.http.error_boundary import ErrorBoundary
 from threadhold.http.json_limits import Limits, find_problem, too_large
-from threadhold.http.limits import ErrorBoundary
 from threadhold.platform import LangGraphPlatform
 from threadhold.serving.logs import AccessLog
 from threadhold.settings import Settings

@@ -35,7 +35,7 @@ from threadhold import graph_schemas, start_errors, stream_codec
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require
-from threadhold.http import authentication, json_limits, limits, openapi
+from threadhold.http import authentication, guards, json_limits, openapi
 from threadhold.http.json_limits import Limits
 
 logger = logging.getLogger(__name__)
@@ -375,7 +375,7 @@ def _load(claim: _Claim) -> Starlette:
     app: Starlette = server.app
     if claim.options.tenant_key is not None:
         app.add_middleware(OfCaller)
-    limits.install(
+    guards.install(
         app,
         max_body_bytes=claim.max_body_bytes,
         limits=claim.json_limits,
