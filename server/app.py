@@ -39,7 +39,7 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
         limits=Limits(settings.max_json_nodes, settings.max_json_depth),
         products=offered(platform.config.graphs),
     )
-    return host.host(platform, around=[products], close=product_database.close)
+    return host.host(platform, middleware=[products], close=product_database.close)
 
 
 def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPlatform:

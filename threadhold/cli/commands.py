@@ -51,7 +51,7 @@ def serve(
     given = {"langgraph_json": langgraph_json, "database_url": database_url, "redis_url": redis_url}
     settings = load_settings(program.settings, **given)
     if inherited is not None:
-        server.serve(program, settings, host, port, inherited=supervisor.inherited(inherited))
+        server.serve(program, settings, host, port, inherited=supervisor.inherit(inherited))
     elif workers == 1:
         server.serve(program, settings, host, port)
     else:

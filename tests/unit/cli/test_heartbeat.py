@@ -16,7 +16,7 @@ async def test_it_beats_while_the_loop_turns(
 ) -> None:
     monkeypatch.setattr(heartbeat, "SECONDS", 0.01)
     path = tmp_path / "heartbeat"
-    Heartbeat(path).begin()
+    Heartbeat(path).start()
     async with asyncio.timeout(PATIENCE):
         for _ in range(3):
             os.utime(path, (0, 0))

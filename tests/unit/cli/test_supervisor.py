@@ -18,7 +18,7 @@ WAITS = "import signal; signal.sigwait({signal.SIGTERM})"
 @pytest.fixture(autouse=True)
 def unharmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The signals of the process that tests run in are its own again afterwards."""
-    monkeypatch.setattr(processes, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(processes, "RESTART_SECONDS", 0.0)
     numbers = (signal.SIGINT, signal.SIGTERM)
     handlers = [signal.getsignal(number) for number in numbers]
     yield
@@ -30,14 +30,14 @@ class Scripted(Supervisor):
     """Its processes do what is written, one after the other; when the last starts, all shall end.
 
     Attributes:
-        patience: Seconds that they have to end in.
+        stop_seconds: Seconds that they have to end in.
         started: How many it has started.
     """
 
-    patience = 600.0
+    stop_seconds = 600.0
 
     def __init__(self, count: int, *scripts: str) -> None:
-        super().__init__([], "127.0.0.1", 0, count, self.patience)
+        super().__init__([], "127.0.0.1", 0, count, self.stop_seconds)
         self._scripts = scripts
         self.started = 0
 
@@ -71,7 +71,7 @@ def test_what_cannot_start_is_the_end_of_all(caplog: pytest.LogCaptureFixture) -
 
 def test_one_that_has_served_is_replaced_whatever_it_exits_with() -> None:
     """A graph may call `os._exit(1)`."""
-    exits = [f"{SERVES}os._exit({code})" for code in processes.HOPELESS]
+    exits = [f"{SERVES}os._exit({code})" for code in processes.START_FAILURES]
     supervisor = Scripted(2, WAITS, *exits, WAITS)
     assert supervisor.run() == 0
     assert supervisor.started == 5
@@ -94,8 +94,8 @@ class Deaf(Scripted):
         super().__init__(count, *[script] * count)
         self._heard = heard
 
-    def _tell(self) -> None:
-        super()._tell()
+    def _stop_children(self) -> None:
+        super()._stop_children()
         if self._heard.exists() and len(self._heard.read_text()) == self._count:
             signal.raise_signal(signal.SIGINT)
 
@@ -107,5 +107,5 @@ def test_told_again_it_ends_all_at_once(tmp_path: Path) -> None:
 
 def test_what_does_not_end_in_time_is_ended(tmp_path: Path) -> None:
     supervisor = Scripted(1, "import signal; signal.sigwait({signal.SIGUSR1})")
-    supervisor._patience = 0.0
+    supervisor._stop_seconds = 0.0
     assert supervisor.run() == 1
