@@ -51,11 +51,11 @@ class Moved:
 
     Attributes:
         rows: Number of rows of each table in the target.
-        left: Tables of the source that are not ours, and stay there.
+        unknown: Tables of the source that were not moved, because no schema has them.
     """
 
     rows: dict[str, int]
-    left: list[str]
+    unknown: list[str]
 
 
 def move(

@@ -134,7 +134,7 @@ async def test_none_where_several_processes_share_one(url: str, address: str) ->
         served = migrations.open_database(url, shared=shared)
         await served.start()
         try:
-            assert ("was not looked at" in await examine()) is told
+            assert ("was not examined" in await examine()) is told
             assert "not looked at" not in await examine(f"redis://:{PASSWORD}@{address}/0")
         finally:
             await served.stop()

@@ -380,7 +380,7 @@ def test_a_target_with_tables_of_somebody_else(source: Path, target: str) -> Non
 
 def test_tables_that_are_not_ours_stay_and_are_named(source: Path, target: str) -> None:
     change(source, "CREATE TABLE customers (name TEXT)")
-    assert moved(source, target).left == ["customers"]
+    assert moved(source, target).unknown == ["customers"]
 
 
 # --- what Postgres cannot hold ---
