@@ -374,7 +374,7 @@ def test_a_target_with_data_of_its_own(source: Path, target: str) -> None:
 def test_a_target_with_tables_of_somebody_else(source: Path, target: str) -> None:
     with psycopg.connect(target, options=databases.EVERYTHING) as raw:
         raw.execute("CREATE TABLE runs (distance REAL)")
-    with pytest.raises(MoveRefused, match=r"somebody else \(runs\)"):
+    with pytest.raises(MoveRefused, match=r"another program \(runs\)"):
         moved(source, target)
 
 
@@ -422,7 +422,7 @@ def test_all_that_cannot_be_held_is_named_before_anything_is_moved(
         f"threads {ids[0]}: column metadata holds the character NUL",
         f"threads {ids[1]}: column status holds the character NUL",
         f"threads {ids[2]}: column created_at holds",
-        f"threads {ids[3]}: column config holds what is no JSON",
+        f"threads {ids[3]}: column config holds invalid JSON",
         f"threads {ids[4]}: column status holds half a character",
         "threads word: column thread_id holds 'word'",
         "belongs to a row of threads that does not exist",
