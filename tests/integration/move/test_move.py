@@ -431,7 +431,7 @@ def test_the_command_says_what_it_does(moved: Moved) -> None:
     # Checked before it was killed.
     assert "Checking" not in moved.output
     assert "companies: " in moved.output
-    assert "is as it was" in moved.output
+    assert "is unchanged" in moved.output
     # Every table that there was is ours, and none is forgotten.
     assert "Not moved" not in moved.output
 

@@ -133,7 +133,7 @@ def has_nothing(target: str) -> bool:
 def test_it_goes_on_from_wherever_it_was_interrupted(
     source: Path, target: str, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mover, "ROWS", 2)
+    monkeypatch.setattr(mover, "BATCH_ROWS", 2)
     interruptions = 0
     for _ in range(100):
         left = rng.randrange(1, 12)
@@ -163,7 +163,7 @@ def test_it_goes_on_from_wherever_it_was_interrupted(
 def test_a_batch_is_no_larger_than_its_bytes(
     source: Path, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mover, "BYTES", 1)
+    monkeypatch.setattr(mover, "BATCH_BYTES", 1)
     reported: list[Progress] = []
     rows = sum(moved(source, target, reported.append).rows.values())
     for phase in ("Checking", "Moving", "Comparing"):
