@@ -1,10 +1,10 @@
-# Everything runs from the project's own virtual environment, which these
-# targets make and refresh by themselves whenever a lock file changes.
+# All targets run in the project's virtual environment. They create it, and update it when a lock
+# file changes.
 #
 #   make serve                        start the server on http://127.0.0.1:8123
-#   make serve ARGS="--port 9000"     ARGS goes to the command behind a target
-#   make test PYTHON=python3.12       PYTHON makes the environment (3.11 or newer)
-#   make test SEED=7                  draws other random numbers than every day
+#   make serve ARGS="--port 9000"     pass ARGS to the command of a target
+#   make test PYTHON=python3.12       create the environment with PYTHON (3.11 or newer)
+#   make test SEED=7                  draw other random numbers than by default
 
 # For `pipefail`.
 SHELL := /bin/bash
@@ -15,18 +15,17 @@ SEED ?= 1
 
 VENV := .venv
 PY := $(VENV)/bin/python
-# The lock files hold setuptools too, so the project itself is installed by what
-# they pinned: no isolated build that would fetch something unpinned.
-# A name for each package while it comes: the first time takes most of a minute.
+# The lock files pin setuptools too. An isolated build would fetch an unpinned version.
+# Print the name of each package, because the first installation takes most of a minute.
 NAMES = awk '/^Collecting / { printf "  %s\n", $$2; fflush() } /^(ERROR|WARNING)/ { print; fflush() }'
 PIP = $(PY) -m pip install --disable-pip-version-check --progress-bar off
 INSTALL_LOCK = set -o pipefail; $(PIP) --require-hashes -r
 INSTALL_SELF = $(PIP) --quiet --no-deps --no-build-isolation -e .
-# Tests of a file share servers, so they stay in one process. Four of them also on two cores:
-# half of what tests do is to wait.
+# Tests of a file share servers, so they stay in one process. Four processes suit two cores too,
+# because tests wait half of the time.
 SPREAD = -n 4 --dist loadfile
 PACKAGES = $(wildcard contexts threadhold langgraph_runtime_sql hooks my_agent server tools)
-# The app's: the library with every extra, and what `server`, `hooks` and `my_agent` need beside it.
+# The lock has the library with every extra, and the packages of `server`, `hooks` and `my_agent`.
 LOCK = $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--all-extras --group app --generate-hashes --no-emit-index-url --no-header $(ARGS)
 
@@ -36,7 +35,7 @@ LOCK = $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-ve
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-setup: $(VENV)/.dev-stamp ## make the environment with everything: runtime, tests, linters
+setup: $(VENV)/.dev-stamp ## create the environment: runtime, tests, linters
 
 serve: $(VENV)/.runtime-stamp ## start the server (make serve ARGS="--port 9000")
 	$(PY) -m server serve $(ARGS)
@@ -53,7 +52,7 @@ lint: $(VENV)/.dev-stamp ## check style, formatting, types and the import rules
 	$(PY) -m mypy $(PACKAGES)
 	$(VENV)/bin/lint-imports --no-logo
 
-format: $(VENV)/.dev-stamp ## rewrite the code the way `make lint` wants it
+format: $(VENV)/.dev-stamp ## fix style and formatting
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
@@ -65,17 +64,17 @@ docs: $(VENV)/.dev-stamp ## check the documentation and build it as a site in si
 bench: $(VENV)/.dev-stamp ## measure side by side with stock `langgraph dev`
 	$(PY) -m bench $(ARGS)
 
-history: $(VENV)/.dev-stamp ## hurt several servers at work and check what they promise
+history: $(VENV)/.dev-stamp ## inject faults into several servers and check their guarantees
 	$(PY) -m tests.history $(ARGS)
 
 wheel: $(VENV)/.dev-stamp ## build the wheel, install it in a clean environment and serve with it
 	$(PY) -m tests.package $(ARGS)
 
-lock: $(VENV)/.dev-stamp ## write the lock files anew (make lock ARGS=--upgrade)
+lock: $(VENV)/.dev-stamp ## update the lock files (make lock ARGS=--upgrade)
 	$(LOCK) -o requirements.lock
 	$(LOCK) --group dev -c requirements.lock -o requirements-dev.lock
 
-clean: ## remove the environment and every cache; data/ stays
+clean: ## remove the environment and all caches; keep data/
 	rm -rf $(VENV) build dist site *.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

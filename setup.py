@@ -1,7 +1,7 @@
-"""The long description: README.md with links that work on a package index.
+"""Set the long description: README.md with absolute links, for a package index.
 
-Everything else is in pyproject.toml. Links to files of the repository are relative in README.md,
-so that they work in a checkout; an index has no files beside it.
+Links in README.md are relative, so that they work in a checkout. All other metadata is in
+pyproject.toml.
 """
 
 import re
@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 
 def long_description() -> str:
-    """README.md with every relative link made absolute."""
+    """Return README.md with each relative link made absolute."""
     project = tomllib.loads((HERE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     source = project["urls"]["Source"]
 

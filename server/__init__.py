@@ -1,1 +1,1 @@
-"""The Starlette host: settings, app, logs and the command line."""
+"""The example application: settings, host app, product routes and command line."""

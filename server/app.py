@@ -1,4 +1,4 @@
-"""The host app of our project: product routes first, then the platform."""
+"""Host app of the example project: product routes around the platform."""
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -15,7 +15,7 @@ from threadhold.host import AuthenticationMissing, Limits
 
 
 def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
-    """The app that `python -m server serve` runs.
+    """Make the app that `python -m server serve` runs.
 
     Args:
         settings: The server's settings.
@@ -28,7 +28,7 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
         ConfigError: the project cannot be served.
         AuthenticationMissing: outside `local_dev`, without `auth` in the project
             or without a key for it.
-        BadSetting: a setting of one of our graphs has a value it cannot have.
+        BadSetting: a setting of one of our graphs has an invalid value.
     """
     platform = create_platform(settings, studio=studio)
     check_graphs(platform.config.graphs)
@@ -39,11 +39,11 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
         limits=Limits(settings.max_json_nodes, settings.max_json_depth),
         products=offered(platform.config.graphs),
     )
-    return host.host(platform, around=[products], close=product_database.close)
+    return host.host(platform, middleware=[products], close=product_database.close)
 
 
 def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPlatform:
-    """The platform that the settings describe. Raises as `create_app` does."""
+    """Make the platform of the settings. Raises the same errors as `create_app`."""
     project = read_config(settings.langgraph_json)
     ours = has_our_identity(project.sections["auth"])
     if ours:
@@ -52,19 +52,19 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
         settings,
         project=project,
         studio=studio,
-        # They are of all tenants.
+        # Metrics cover all tenants.
         metrics_permission=auth_settings.OPERATOR if ours else None,
         env={**(settings.environment() if ours else {}), **ThreadSettings.environment(settings)},
     )
 
 
 def check_identity(settings: Settings) -> None:
-    """Refuse to start where nobody's token could be verified.
+    """Check that tokens can be verified.
 
     Raises:
         AuthenticationMissing: there is no key, or it cannot be read.
     """
-    # Here, because it brings all of cryptography, which other projects never need.
+    # Imported late, because it imports cryptography, which other projects do not need.
     from hooks.identity import Authenticator
 
     try:

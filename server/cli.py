@@ -1,4 +1,4 @@
-"""The command `python -m server`: Threadhold's commands for our app, with those of the app."""
+"""Command line: `python -m server`, Threadhold's commands and those of the example app."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -24,7 +24,7 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
 
 
 def migrate(url: str) -> None:
-    """Bring the tables of the runtime and of the graphs in the database of a URL up to date."""
+    """Migrate the tables of the runtime and of the graphs in the database of `url`."""
     from my_agent.database import ProductDatabase
 
     cli.THREADHOLD.migrate(url)
@@ -32,7 +32,7 @@ def migrate(url: str) -> None:
 
 
 def schemas() -> Sequence[Schema]:
-    """Every table that this app migrates: the runtime's, and those of the graphs."""
+    """Return the schemas of the runtime's tables and of the graphs' tables."""
     from server.tables import product_schema
     from threadhold.move import runtime_schema
 
@@ -40,12 +40,16 @@ def schemas() -> Sequence[Schema]:
 
 
 @click.command()
-@click.option("--tenant", required=True, help="Tenant that the token is for.")
-@click.option("--user", required=True, help="User that the token is for.")
-@click.option("--role", "roles", multiple=True, help="Such as tenant_admin; may be repeated.")
-@click.option("--ttl", default="8h", show_default=True, help="How long it is good: 90, 15m, 7d.")
+@click.option("--tenant", required=True, help="Tenant of the user.")
+@click.option("--user", required=True, help="User id.")
+@click.option(
+    "--role", "roles", multiple=True, help="Role of the user, such as tenant_admin; repeatable."
+)
+@click.option(
+    "--ttl", default="8h", show_default=True, help="Lifetime of the token, such as 90, 15m or 7d."
+)
 def token(tenant: str, user: str, roles: tuple[str, ...], ttl: str) -> None:
-    """Print a token for development, signed with JWT_SECRET."""
+    """Print a development token, signed with JWT_SECRET."""
     from server.token import seconds, sign
 
     try:
@@ -58,20 +62,20 @@ def token(tenant: str, user: str, roles: tuple[str, ...], ttl: str) -> None:
 @click.command()
 @database_option
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
-@click.option("--tenant", help="Whose it is to be.  [default: shared by all tenants]")
+@click.option("--tenant", help="Tenant that owns the data.  [default: shared by all tenants]")
 def ingest(path: Path, tenant: str | None, database_url: str | None) -> None:
-    """Bring PATH into the database: a folder of documents, or one file.
+    """Load PATH into the database: a folder of documents, or one file.
 
-    Documents are Markdown, text, HTML and PDF. Doing it again updates what has changed.
+    Documents are Markdown, text, HTML and PDF. Running it again updates changed documents.
     """
     from my_agent import database
-    from server.ingest import ingest as bring_in
+    from server.ingest import ingest as load
     from threadhold.admin import shared_lock
 
     url = load_settings(database_url=database_url).database_url
     with shared_lock(url):
         database.use(url)
-        bring_in(path, tenant)
+        load(path, tenant)
 
 
 PROGRAM = Program(
@@ -80,7 +84,7 @@ PROGRAM = Program(
     create_app=create_app,
     migrate=migrate,
     schemas=schemas,
-    # By its file: no folder `server` where it is started takes its place.
+    # By file, so that a folder `server` in the working directory cannot shadow it.
     launch=("-P", str(Path(__file__).with_name("__main__.py"))),
     errors=(ProductDatabaseError,),
 )

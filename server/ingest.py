@@ -1,19 +1,20 @@
-"""Ingest: what `python -m server ingest` brings into the database, by the kind of path it is given."""
+"""Ingest: load documents or a company register into the database (`python -m server ingest`)."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-# Lines about what was skipped, before the rest is only counted.
-SHOWN = 50
+# Skipped entries to print; the rest is only counted.
+MAX_SKIPPED_LINES = 50
 
 
 def documents(path: Path, tenant: str | None) -> None:
-    """A folder of documents, or one document, for the graph `chat`.
+    """Load a document or a folder of documents for the graph `chat`.
 
     Args:
-        tenant: whose they are to be; None: shared by all tenants.
+        path: The file or folder.
+        tenant: The owner; None shares the documents with all tenants.
     """
     from my_agent.chat.documents.ingestion import ingest
 
@@ -24,34 +25,35 @@ def documents(path: Path, tenant: str | None) -> None:
             bar.update(done - bar.pos)
 
         report = ingest(path, tenant or "", show)
-    for name, why in report.skipped[:SHOWN]:
+    for name, why in report.skipped[:MAX_SKIPPED_LINES]:
         click.echo(f"skipped {name}: {why}", err=True)
-    if (more := len(report.skipped) - SHOWN) > 0:
+    if (more := len(report.skipped) - MAX_SKIPPED_LINES) > 0:
         click.echo(f"and {more} more were skipped", err=True)
     click.echo(str(report))
 
 
 def register(path: Path, tenant: str | None) -> None:
-    """A CSV file of companies in the format of Singapore's register, for the graph `icp_finder`.
+    """Load a CSV file in the format of Singapore's company register for the graph `icp_finder`.
 
     Args:
-        tenant: whose they are to be; None: shared by all tenants.
+        path: The file.
+        tenant: The owner; None shares the companies with all tenants.
 
     Raises:
-        click.ClickException: it is no such file.
+        click.ClickException: the file has another format.
     """
     from my_agent.icp_finder.register import BadRow, RegisterError
-    from my_agent.icp_finder.register import ingest as bring_in
+    from my_agent.icp_finder.register import ingest as load
 
     skipped: list[BadRow] = []
 
     def note(row: BadRow) -> None:
-        if len(skipped) < SHOWN:
+        if len(skipped) < MAX_SKIPPED_LINES:
             skipped.append(row)
 
     try:
         with click.progressbar(length=path.stat().st_size, label="Reading") as bar:
-            done = bring_in(path, tenant or "", report=note, progress=bar.update)
+            done = load(path, tenant or "", report=note, progress=bar.update)
     except RegisterError as error:
         raise click.ClickException(str(error)) from error
     for row in skipped:
@@ -64,10 +66,10 @@ def register(path: Path, tenant: str | None) -> None:
 Reader = Callable[[Path, str | None], None]
 
 READERS: dict[str, Reader] = {".csv": register}
-"""What reads a file by its suffix, if it is no document."""
+"""File suffix to reader, for files that are not documents."""
 
 
 def ingest(path: Path, tenant: str | None) -> None:
-    """Bring a folder or a file into the database in use, and print what came of it."""
+    """Load a folder or a file into the database in use, and print a report."""
     reader = READERS.get(path.suffix.lower(), documents) if path.is_file() else documents
     reader(path, tenant)

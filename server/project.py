@@ -1,4 +1,4 @@
-"""What the project that is served says of itself in its langgraph.json."""
+"""Project: detect our identity and graphs in a served langgraph.json, and check their settings."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -16,27 +16,21 @@ IDENTITY = (
     "hooks.auth:auth",
     f"{Path(auth_settings.__file__).resolve().with_name('auth.py')}:auth",
 )
-
-
-# The settings of our graphs, each in the graph's `settings.py`.
+# Settings class of each graph, in the graph's `settings.py`.
 SETTINGS = {"chat": "ChatSettings", "icp_finder": "IcpSettings", "tutor": "TutorSettings"}
 
 
 class BadSetting(RuntimeSqlError):
-    """A setting of a graph has a value that it cannot have."""
+    """A setting of a graph has an invalid value."""
 
 
 def has_our_identity(auth: Mapping[str, Any]) -> bool:
-    """Whether users are told apart as `hooks` does it.
-
-    Args:
-        auth: the section of that name.
-    """
+    """Return whether the `auth` section names the authentication of `hooks`."""
     return auth.get("path") in IDENTITY
 
 
 def is_our_graph(graph: str, spec: Any) -> bool:
-    """Whether `spec`, such as `/path/graph.py:graph`, is the graph of that id in `my_agent`."""
+    """Return whether `spec`, such as `/path/graph.py:graph`, is `my_agent`'s graph of that id."""
     target = str(spec["path"] if isinstance(spec, dict) else spec).rpartition(":")[0]
     package = Path(my_agent.__file__).resolve().parent / graph
     files = {str(package / name) for name in ("graph.py", "__init__.py")}
@@ -44,17 +38,17 @@ def is_our_graph(graph: str, spec: Any) -> bool:
 
 
 def check_graphs(graphs: Mapping[str, Any]) -> None:
-    """Refuse to start with settings of our graphs that would fail each of their runs.
+    """Refuse settings of our graphs with which each of their runs would fail.
 
     Args:
-        graphs: those that the project serves, as its configuration names them.
+        graphs: The section `graphs` of the project's configuration.
 
     Raises:
-        BadSetting: a variable does not parse; the message names it.
+        BadSetting: a variable is invalid; the message names it.
     """
     for graph, name in SETTINGS.items():
         if is_our_graph(graph, graphs.get(graph)):
-            # Only then, because the graph comes with it.
+            # Only for served graphs, because this imports the graph.
             _check(getattr(import_module(f"my_agent.{graph}.settings"), name))
 
 

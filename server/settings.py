@@ -1,4 +1,4 @@
-"""Every setting of the app: those of a Threadhold server, of identity and of the thread policy."""
+"""Settings of the example application: of the server, of identity and of the thread policy."""
 
 from pydantic_settings import SettingsConfigDict
 

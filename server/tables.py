@@ -1,4 +1,4 @@
-"""The tables of the graphs, as a move from a file to Postgres needs to know them."""
+"""Tables of the graphs, for a move from SQLite to Postgres."""
 
 from my_agent import migrations
 from my_agent.database import ProductDatabase, metadata
@@ -6,8 +6,8 @@ from threadhold.move import Schema
 
 
 def product_schema() -> Schema:
-    """Every table of the graphs."""
-    # Their tables are known once they have been imported.
+    """Return the schema of all tables of the graphs."""
+    # Each import registers the tables of a graph.
     from my_agent.chat import tables as _chat  # noqa: F401
     from my_agent.icp_finder import tables as _icp_finder  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""Development tokens: signed with the server's own secret, for trying things out."""
+"""Development tokens, signed with the server's own secret."""
 
 import re
 import time
@@ -14,42 +14,42 @@ UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class CannotSign(RuntimeSqlError):
-    """No token can be signed that this server would take."""
+    """A token that this server accepts cannot be signed."""
 
 
 def sign(
     settings: IdentitySettings, tenant: str, user: str, roles: Sequence[str], ttl: float
 ) -> str:
-    """A token that this server takes.
+    """Sign a token that this server accepts.
 
     Args:
-        settings: With the secret, and what tokens must say.
+        settings: The secret, and the names of the claims.
         tenant: The tenant's name.
         user: The user's name.
         roles: Such as `tenant_admin`.
         ttl: Seconds until it expires.
 
     Raises:
-        CannotSign: there is no JWT_SECRET, or nobody may have these names.
+        CannotSign: there is no JWT_SECRET, or a name is invalid.
     """
     if not is_name(tenant) or not is_name(user):
         raise CannotSign(
-            "Names of tenants and users have 1 to 200 printable characters, none of them `*` "
+            "--tenant and --user must have 1 to 200 printable characters, none of them `*`, "
             "and no blanks at the ends"
         )
     if settings.jwt_secret is None:
         raise CannotSign(
-            "JWT_SECRET is not set, so there is nothing to sign a token with. Where JWT_JWKS_URL "
-            "or JWT_JWKS_FILE is set, tokens come from the issuer of those keys; in local_dev "
-            "without any of the three no token is needed."
+            "JWT_SECRET is not set, so no token can be signed. With JWT_JWKS_URL or "
+            "JWT_JWKS_FILE, the issuer of those keys signs tokens. In local_dev without any of "
+            "the three, no token is needed."
         )
-    moment = int(time.time())
+    now = int(time.time())
     claims = {
         settings.jwt_claim_user: user,
         settings.jwt_claim_tenant: tenant,
         settings.jwt_claim_roles: list(roles),
-        "iat": moment,
-        "exp": moment + int(ttl),
+        "iat": now,
+        "exp": now + int(ttl),
         "aud": settings.jwt_audience,
         "iss": settings.jwt_issuer,
     }
@@ -58,10 +58,10 @@ def sign(
 
 
 def seconds(text: str) -> int:
-    """A duration such as `90`, `15m`, `8h` or `7d`, in seconds.
+    """Convert a duration such as `90`, `15m`, `8h` or `7d` to seconds.
 
     Raises:
-        ValueError: it is none, or nothing at all.
+        ValueError: the text is no duration, or the duration is 0.
     """
     found = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
     if found is None or int(found[1]) == 0:

@@ -1,7 +1,6 @@
-"""A `langgraph.json`, read and made independent of where it lies and who reads it.
+"""Config file: read a `langgraph.json` and make its paths absolute.
 
-Relative paths count from the file, not from the working directory, so that any
-project can be served from anywhere.
+Relative paths count from the file, so a project can be served from any working directory.
 """
 
 import json
@@ -29,19 +28,19 @@ class ConfigError(RuntimeSqlError, ValueError):
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """What a `langgraph.json` says, with every path absolute.
+    """Content of a `langgraph.json`, with absolute paths.
 
     Attributes:
-        source: Where it came from, for messages.
-        folder: What relative paths count from.
+        source: Its path, for messages.
+        folder: Folder that relative paths count from.
         graphs: Graph id to `file.py:variable`, `module:variable` or an object
             with `path` and `description`.
-        sections: The objects `langgraph_api` reads as they are, by their key
+        sections: Sections that `langgraph_api` reads unchanged, by key
             (`auth`, `http`, `store`, `checkpointer`, `webhooks`, `ui`, `ui_config`).
         env: Environment variables of the project.
         import_paths: Folders that graphs import from.
-        hooks: `file.py:object` or `module:object` from the `sql` section.
-        tenant_key: The key that names a tenant, from the same.
+        hooks: `sql.hooks`: `file.py:object` or `module:object`.
+        tenant_key: `sql.tenant_key`: metadata key of the tenant.
     """
 
     source: str
@@ -55,17 +54,17 @@ class ConfigFile:
 
 
 Config = str | PathLike[str] | Mapping[str, Any] | ConfigFile
-"""Where a configuration is, or what it says."""
+"""Path of a configuration, or its content."""
 
 
 def read_config(config: Config) -> ConfigFile:
-    """Read a `langgraph.json`, or a mapping of the same shape, unless it has been read.
+    """Read a `langgraph.json` or a mapping of the same shape; return a `ConfigFile` unchanged.
 
     Relative paths of a mapping count from the working directory.
 
     Raises:
         ConfigError: the file is missing or not JSON, a path in it does not
-            exist, or a value has the wrong shape.
+            exist, or a value has the wrong type.
     """
     if isinstance(config, ConfigFile):
         return config
@@ -96,7 +95,7 @@ def _kind(value: Any) -> str:
 
 
 class _Reader:
-    """Turns the raw content into a `ConfigFile`, naming file and key in each refusal."""
+    """Turn the raw content into a `ConfigFile`; each error names file and key."""
 
     def __init__(self, content: dict[str, Any], source: str, folder: Path) -> None:
         self._content = content
@@ -167,7 +166,7 @@ class _Reader:
         return sections
 
     def _object_path(self, key: str, spec: Any) -> str:
-        """`./file.py:name` with the file absolute; `module:name` as it is."""
+        """Make the file of `./file.py:name` absolute, and return `module:name` unchanged."""
         if not isinstance(spec, str):
             raise self._error(
                 key, f"must be a string such as './graph.py:graph', not {_kind(spec)}"
@@ -197,7 +196,7 @@ class _Reader:
         return {name: self._env_value(name, value) for name, value in env.items()}
 
     def _env_file(self, path: Path) -> dict[str, str]:
-        # Projects are shared without their .env; their graphs may still do without.
+        # Projects are often shared without their .env, and may work without it.
         if not path.is_file():
             logger.info("%s: env: no such file: %s", self._source, path)
             return {}
@@ -216,7 +215,7 @@ class _Reader:
             isinstance(dependency, str) for dependency in dependencies
         ):
             raise self._error("dependencies", "must be a list of strings")
-        # What is not a folder is a requirement that the environment must hold already.
+        # Other entries are requirements that are already installed.
         folders = [(self._folder / dependency).resolve() for dependency in dependencies]
         return tuple(dict.fromkeys([self._folder, *filter(Path.is_dir, folders)]))
 

@@ -1,8 +1,7 @@
-"""The environment that `langgraph_api` is configured by, worked out from a `ConfigFile`.
+"""Environment: compute the variables that configure `langgraph_api`, from a `ConfigFile`.
 
-`langgraph_api` reads its settings from environment variables, once, at import.
-Nothing here sets one; `embed` does. Where its defaults suit a development
-server only (any origin, pickle, private webhooks), ours are the closed ones.
+`langgraph_api` reads them once, at import; `platform.py` sets them. Some of its defaults suit
+only a development server (any origin, pickle, private webhooks). Ours are closed.
 """
 
 import json
@@ -14,7 +13,7 @@ from threadhold.config_file import ConfigError, ConfigFile
 
 STUDIO_ORIGINS = ("https://smith.langchain.com", "https://eu.smith.langchain.com")
 
-# What the published clients read from answers, and browsers hide unless told.
+# Headers that the published clients read; browsers hide them unless CORS exposes them.
 EXPOSED_HEADERS = [
     "content-location",
     "location",
@@ -23,7 +22,7 @@ EXPOSED_HEADERS = [
 ]
 
 Environment = dict[str, str | None]
-"""Variable to value; None means that it must not be set."""
+"""Variable to value; None means unset."""
 
 
 def environment(
@@ -37,16 +36,16 @@ def environment(
     allow_private_webhooks: bool,
     studio: bool,
 ) -> Environment:
-    """Every variable that the platform decides. Arguments as in `LangGraphPlatform`.
+    """Return every variable that the platform sets. Arguments as in `LangGraphPlatform`.
 
     Raises:
-        ConfigError: a section asks for something that is unsafe or not supported.
+        ConfigError: a section has a value that is unsafe or not supported.
     """
     sections = config.sections
     owned: Environment = {
         "LANGGRAPH_RUNTIME_EDITION": "sql",
         "DATABASE_URI": database_url,
-        # Required by langgraph_api and never read by it.
+        # langgraph_api requires it, but does not use it.
         "REDIS_URI": redis_url or options.NO_REDIS,
         "LANGSERVE_GRAPHS": json.dumps(config.graphs),
         "LANGGRAPH_AUTH": _auth(sections["auth"]),
@@ -59,9 +58,9 @@ def environment(
         "LANGGRAPH_UI_BUNDLER": "true" if sections["ui"] else None,
         "HTTP_MAX_REQUEST_BODY_BYTES": str(max_body_bytes),
         "LANGGRAPH_STRICT_MSGPACK": "true",
-        # The histograms of the higher tiers never reach `/metrics` and cost a tenth of a run.
+        # Histograms of higher tiers take a tenth of a run's time and never reach `/metrics`.
         "METRIC_MAX_EMITTING_TIER": "1",
-        # `guard` lets Studio in, in the way that current versions of Starlette ask for.
+        # `http.guards` lets Studio in, by the current option of Starlette.
         "ALLOW_PRIVATE_NETWORK": None,
     }
     if n_jobs is not None:
@@ -69,8 +68,8 @@ def environment(
     return owned | dict.fromkeys(_NEVER) | {"MIGRATIONS_PATH": "langgraph_runtime_sql/migrations"}
 
 
-# Left over from a shell or a container image, each of these would undo the above:
-# the first opens a way around authentication, the rest choose parts of other editions.
+# A shell or container image may set these. The first bypasses authentication, the others select
+# parts of other editions.
 _NEVER = (
     "LANGSMITH_LANGGRAPH_API_VARIANT",
     "REDIS_URI_CUSTOM",
@@ -88,7 +87,7 @@ def _json(section: dict[str, Any]) -> str | None:
 
 
 def _auth(auth: dict[str, Any]) -> str | None:
-    """Studio's way around the project's own authentication stays shut."""
+    """Disable Studio's own authentication, which bypasses the project's."""
     return json.dumps({**auth, "disable_studio_auth": True}) if auth else None
 
 
@@ -97,7 +96,7 @@ def _http(config: ConfigFile, cors: Mapping[str, Any] | None, studio: bool) -> d
     http = {key: value for key, value in config.sections["http"].items() if key != "mount_prefix"}
     given = _object(config, "http.cors", cors if cors is not None else http.get("cors"))
     http["cors"] = _cors(config, given, STUDIO_ORIGINS if studio else ())
-    # Without a `ui` section its routes serve nothing, and they are the ones without authentication.
+    # Without a `ui` section these routes serve nothing, and they need no authentication.
     http.setdefault("disable_ui", not config.sections["ui"])
     return http
 
@@ -127,19 +126,19 @@ def _checkpointer(config: ConfigFile) -> dict[str, Any]:
     serde = _object(config, "checkpointer.serde", checkpointer.get("serde"))
     if serde.get("pickle_fallback"):
         raise ConfigError(
-            f"{config.source}: checkpointer.serde.pickle_fallback: refused, because whoever "
-            "can write a row of the database could then run code in this process"
+            f"{config.source}: checkpointer.serde.pickle_fallback: not supported, because a "
+            "writer of the database could then run code in this process; remove it"
         )
     return {**checkpointer, "serde": {**serde, "pickle_fallback": False}}
 
 
 def _webhooks(config: ConfigFile, allow_private: bool) -> dict[str, Any]:
-    """What `webhooks.url` says, and where it says nothing: https to public addresses only."""
+    """Allow webhooks only by https to public addresses, unless `webhooks.url` says otherwise."""
     webhooks = config.sections["webhooks"]
     closed = {
         "require_https": not allow_private,
         "disable_private_ips": not allow_private,
-        # Not opened by `allow_private`: a loopback webhook skips authentication (GHSA-2c9q-c2q9-qgqv).
+        # Even with `allow_private`: a loopback webhook skips authentication (GHSA-2c9q-c2q9-qgqv).
         "disable_loopback": True,
     }
     url = _object(config, "webhooks.url", webhooks.get("url"))

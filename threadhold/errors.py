@@ -1,8 +1,4 @@
-"""The errors of the library that a host may meet, in one place.
-
-All of them descend from `RuntimeSqlError`. Those of a start carry one sentence that says what is
-wrong and what to do.
-"""
+"""Errors: the exceptions that a host may catch, all subclasses of `RuntimeSqlError`."""
 
 from langgraph_runtime_sql.errors import (
     BadDatabaseUrl,

@@ -10,27 +10,27 @@ MODULES = {
     "vectors": ("numpy",),
     "jwt": ("jwt", "cryptography"),
 }
-"""Extra to the modules that it installs and the library imports."""
+"""Extra to the modules that it installs for the library."""
 
 
 class MissingExtra(RuntimeSqlError, ImportError):
     """An optional dependency is not installed."""
 
 
-def require(extra: str, asked: str) -> None:
-    """Refuse to go on without the modules of an extra.
+def require(extra: str, feature: str) -> None:
+    """Check that the modules of an extra are installed.
 
     Args:
         extra: A key of `MODULES`.
-        asked: What needs it, as the subject of a sentence, such as `A postgresql:// database`.
+        feature: What needs the extra, such as `A postgresql:// database`.
 
     Raises:
-        MissingExtra: a module of it is not installed; the message says how to install it.
+        MissingExtra: a module is not installed; the message says how to install it.
     """
     missing = [name for name in MODULES[extra] if not _is_installed(name)]
     if missing:
         raise MissingExtra(
-            f"{asked} needs {' and '.join(missing)}, which the extra {extra!r} installs: "
+            f"{feature} needs {' and '.join(missing)}, which the extra {extra!r} installs: "
             f"pip install 'threadhold[{extra}]'"
         )
 
@@ -39,5 +39,5 @@ def _is_installed(name: str) -> bool:
     try:
         return find_spec(name) is not None
     except ModuleNotFoundError:
-        # A parent package of it is missing.
+        # Its parent package is missing.
         return False

@@ -1,13 +1,12 @@
-"""Schemas of graphs, made once and not for each assistant.
+"""Graph schemas: cache the JSON schemas of graphs.
 
-`langgraph_api` makes the JSON schemas of a graph anew for each request, on the event loop, in
-about 50 ms. MCP's `tools/list` asks for those of 100 assistants at the same time, which holds up
-everything else for seconds.
+`langgraph_api` builds the schemas of a graph for each request, on the event loop, in about
+50 ms. MCP's `tools/list` asks for those of 100 assistants at once, which blocks the server for
+seconds.
 
-A graph that the project defines as it stands always has the same schemas, whichever assistant
-asks. What a factory makes may depend on everything that the factory is given (the assistant's
-config, headers, the user) and on things that only it knows. So its schemas are kept by what it
-is given, and for `FACTORY_SECONDS`.
+A static graph has the same schemas for every assistant, so they are cached for good. The graph
+of a factory may depend on the factory's arguments (config, headers, user) and on outside
+state, so its schemas are cached by these arguments for `FACTORY_SECONDS`.
 """
 
 import asyncio
@@ -31,22 +30,22 @@ Schemas = dict[str, Any]
 Make = Callable[[Any], Schemas]
 
 FACTORY_SECONDS = 10.0
-MOST_FACTORY_SCHEMAS = 256
-MCP_AT_A_TIME = 2
-"""Schemas that one `tools/list` asks for at a time: between them others get their turn."""
+MAX_FACTORY_SCHEMAS = 256
+MCP_CONCURRENCY = 2
+"""Schemas that one `tools/list` requests at a time, so that other requests run in between."""
 
 SCHEMAS_PATH = "/assistants/{assistant_id}/schemas"
 
 
-class Known:
-    """Stands for a graph of which only the schemas are needed."""
+class CachedGraph:
+    """Stands in for a graph whose schemas are cached."""
 
     def __init__(self, schemas: Schemas) -> None:
         self.schemas = schemas
 
 
 def install() -> None:
-    """Let the API take schemas from here. Once a process."""
+    """Make the API use the cache. Call once per process."""
     from langgraph_api.api import assistants
     from langgraph_api.api.mcp import _handlers
 
@@ -59,11 +58,11 @@ def install() -> None:
             route.app = SchemasOnly(route.app)
     handlers: Any = _handlers
     client = handlers._client
-    handlers._client = lambda: AFewAtATime(client())
+    handlers._client = lambda: ThrottledClient(client())
 
 
 class SchemasOnly:
-    """Tells the cache that a request needs the schemas of a graph, and nothing else of it."""
+    """Mark requests that need only the schemas of a graph."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -80,22 +79,21 @@ _schemas_only: ContextVar[bool] = ContextVar("schemas_only", default=False)
 
 
 class Cache:
-    """The schemas of graphs.
+    """Cache of schemas by graph.
 
     Args:
-        make: Makes the schemas of a graph; called in a thread.
+        make: Builds the schemas of a graph; called in a thread.
     """
 
     def __init__(self, make: Make) -> None:
         self._make = make
-        # By the graph itself, because a project may be loaded again, and by its id, which is in
-        # the titles.
+        # By graph object, because a project may be loaded again, and by id, which titles contain.
         self._static: WeakKeyDictionary[Any, dict[str, Schemas]] = WeakKeyDictionary()
-        self._made: OrderedDict[Hashable, tuple[float, Schemas]] = OrderedDict()
-        self._making: dict[Hashable, asyncio.Future[None]] = {}
+        self._expiring: OrderedDict[Hashable, tuple[float, Schemas]] = OrderedDict()
+        self._pending: dict[Hashable, asyncio.Future[None]] = {}
 
     def wrap(self, stock: Any) -> Callable[..., AbstractAsyncContextManager[Any]]:
-        """Wrap the API's `get_graph`: where only schemas are needed, it yields a `Known`."""
+        """Wrap the API's `get_graph` to yield a `CachedGraph` if only schemas are needed."""
 
         @asynccontextmanager
         async def get_graph(graph_id: str, config: Any, **options: Any) -> AsyncIterator[Any]:
@@ -104,62 +102,58 @@ class Cache:
                     yield graph
                 return
             key = _key(graph_id, config)
-            found = await self._awaited(graph_id, key)
+            found = await self._wait_for(graph_id, key)
             if found is not None:
-                yield Known(found)
+                yield CachedGraph(found)
                 return
-            making = self._making[key] = asyncio.get_running_loop().create_future()
+            making = self._pending[key] = asyncio.get_running_loop().create_future()
             try:
                 async with stock(graph_id, config, **options) as graph:
                     if _is_remote(graph):
                         yield graph
                         return
                     schemas = await _in_thread(functools.partial(self._make, graph))
-                self._keep(graph_id, key, schemas)
+                self._put(graph_id, key, schemas)
             finally:
-                self._making.pop(key, None)
+                self._pending.pop(key, None)
                 making.set_result(None)
-            yield Known(schemas)
+            yield CachedGraph(schemas)
 
         return get_graph
 
     def schemas(self, graph: Any) -> Schemas:
-        """The schemas of what `get_graph` has yielded, or of a subgraph."""
-        if isinstance(graph, Known):
+        """Return the schemas of a graph that `get_graph` has yielded, or of a subgraph."""
+        if isinstance(graph, CachedGraph):
             return graph.schemas
-        kept = self._static.setdefault(graph, {})
-        if "" not in kept:
-            kept[""] = self._make(graph)
-        return kept[""]
+        cached = self._static.setdefault(graph, {})
+        if "" not in cached:
+            cached[""] = self._make(graph)
+        return cached[""]
 
-    async def _awaited(self, graph_id: str, key: Hashable) -> Schemas | None:
-        """What is known, once another request that is making it has done so."""
-        while (found := self._find(graph_id, key)) is None and key in self._making:
-            await asyncio.shield(self._making[key])
+    async def _wait_for(self, graph_id: str, key: Hashable) -> Schemas | None:
+        """Return the cached schemas, after any other request that is building them."""
+        while (found := self._find(graph_id, key)) is None and key in self._pending:
+            await asyncio.shield(self._pending[key])
         return found
 
     def _find(self, graph_id: str, key: Hashable) -> Schemas | None:
         if (graph := _static_graph(graph_id)) is not None:
             return self._static.get(graph, {}).get(graph_id)
-        until, schemas = self._made.get(key, (0.0, None))
+        until, schemas = self._expiring.get(key, (0.0, None))
         return schemas if time.monotonic() < until else None
 
-    def _keep(self, graph_id: str, key: Hashable, schemas: Schemas) -> None:
+    def _put(self, graph_id: str, key: Hashable, schemas: Schemas) -> None:
         if (graph := _static_graph(graph_id)) is not None:
             self._static.setdefault(graph, {})[graph_id] = schemas
             return
-        self._made[key] = time.monotonic() + FACTORY_SECONDS, schemas
-        self._made.move_to_end(key)
-        while len(self._made) > MOST_FACTORY_SCHEMAS:
-            self._made.popitem(last=False)
+        self._expiring[key] = time.monotonic() + FACTORY_SECONDS, schemas
+        self._expiring.move_to_end(key)
+        while len(self._expiring) > MAX_FACTORY_SCHEMAS:
+            self._expiring.popitem(last=False)
 
 
-class AFewAtATime:
-    """The API's client for itself, which asks for only a few schemas at a time.
-
-    Args:
-        client: The client.
-    """
+class ThrottledClient:
+    """Limit how many schemas the API's client for itself requests at a time."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -172,10 +166,10 @@ class AFewAtATime:
 class _Assistants:
     def __init__(self, assistants: Any) -> None:
         self._assistants = assistants
-        self._turns = asyncio.Semaphore(MCP_AT_A_TIME)
+        self._semaphore = asyncio.Semaphore(MCP_CONCURRENCY)
 
     async def get_schemas(self, *args: Any, **options: Any) -> Any:
-        async with self._turns:
+        async with self._semaphore:
             return await self._assistants.get_schemas(*args, **options)
 
     def __getattr__(self, name: str) -> Any:
@@ -183,7 +177,7 @@ class _Assistants:
 
 
 def _static_graph(graph_id: str) -> Any:
-    """The graph as the project defines it, or None where a factory makes it."""
+    """Return the project's graph object, or None if a factory makes it."""
     from langgraph.pregel import Pregel
     from langgraph_api.graph import GRAPHS
 
@@ -198,7 +192,7 @@ def _is_remote(graph: Any) -> bool:
 
 
 def _key(graph_id: str, config: Any) -> Hashable:
-    """What the schemas depend on: the graph and, with a factory, what the factory is given."""
+    """Return the cache key: the graph and, for a factory, the factory's arguments."""
     from langgraph_api.graph import GRAPHS
     from langgraph_api.utils import get_auth_ctx
 
@@ -207,19 +201,19 @@ def _key(graph_id: str, config: Any) -> Hashable:
     context = get_auth_ctx()
     caller = None if context is None else [user_fields(context.user), list(context.permissions)]
     try:
-        given = orjson.dumps([config, caller], option=orjson.OPT_SORT_KEYS)
+        arguments = orjson.dumps([config, caller], option=orjson.OPT_SORT_KEYS)
     except TypeError:
-        # A user who is not data cannot be told from others: nothing is kept.
+        # A user that cannot be serialized has no stable key, so nothing is cached.
         return object()
     factory = GRAPHS.get(graph_id)
-    return (graph_id, factory, given) if isinstance(factory, Hashable) else object()
+    return (graph_id, factory, arguments) if isinstance(factory, Hashable) else object()
 
 
 async def _in_thread(work: Callable[[], Schemas]) -> Schemas:
-    """Do something in the thread for schemas, with the caller's context."""
+    """Call `work` in the schema thread, with the caller's context variables."""
     run = contextvars.copy_context().run
     return await asyncio.get_running_loop().run_in_executor(_pool, run, work)
 
 
-# One: making schemas keeps the interpreter's lock most of the time.
+# One thread: building schemas holds the interpreter's lock most of the time.
 _pool = ThreadPoolExecutor(1, thread_name_prefix="graph-schemas")

@@ -1,6 +1,6 @@
-"""The hook protocol: how a host takes part in the platform's transactions.
+"""Hooks: let a host take part in the platform's transactions.
 
-A host gives `LangGraphPlatform` one object with any of the methods of `Hooks`.
+A host passes `LangGraphPlatform` one object with any of the methods of `Hooks`.
 """
 
 from langgraph_runtime_sql.hooks import (

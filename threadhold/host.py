@@ -16,15 +16,15 @@ from starlette.routing import Mount, Route
 from langgraph_runtime_sql import database, runtime
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from threadhold.config_file import ConfigFile, read_config
+from threadhold.http.error_boundary import ErrorBoundary
 from threadhold.http.json_limits import Limits, find_problem, too_large
-from threadhold.http.limits import ErrorBoundary
 from threadhold.platform import LangGraphPlatform
 from threadhold.serving.logs import AccessLog
 from threadhold.settings import Settings
 
 __all__ = [
     "AuthenticationMissing",
-    # For routes of a host that stand beside the platform.
+    # For a host's own routes.
     "ErrorBoundary",
     "Limits",
     "create_app",
@@ -41,7 +41,7 @@ HEALTH_SECONDS = 3.0
 
 
 class AuthenticationMissing(RuntimeSqlError):
-    """The project has no authentication, and this environment asks for it."""
+    """The project has no authentication, which the environment requires."""
 
 
 def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
@@ -73,7 +73,7 @@ def create_platform(
 
     Args:
         settings: The server's settings.
-        project: Their `langgraph.json`, where it has been read already.
+        project: Their `langgraph.json`, if it has been read already.
         studio: Let LangGraph Studio reach the server from a browser.
         metrics_permission: As in `LangGraphPlatform`.
         env: As in `LangGraphPlatform`.
@@ -104,7 +104,7 @@ def create_platform(
     if not settings.is_local and not project.sections["auth"]:
         raise AuthenticationMissing(
             f"APP_ENV={settings.app_env} needs authentication: {project.source} has no "
-            "'auth', so anybody could read and change everything. Add one, or use "
+            "'auth', so every caller would have full access. Add one, or use "
             "APP_ENV=local_dev on your own machine."
         )
     return platform
@@ -113,22 +113,22 @@ def create_platform(
 def host(
     platform: LangGraphPlatform,
     *,
-    around: Sequence[Middleware] = (),
+    middleware: Sequence[Middleware] = (),
     close: Callable[[], None] | None = None,
 ) -> Starlette:
-    """Make the app that serves a platform, at the prefix that its project asks for.
+    """Make the app that serves a platform at the mount prefix of its project.
 
     Args:
         platform: The platform.
-        around: Middleware around the platform, outermost first.
-        close: Called once everything has stopped.
+        middleware: Middleware around the platform, outermost first.
+        close: Called after the platform has stopped.
     """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         try:
             async with platform.lifespan(app):
-                _spare_the_collector()
+                tune_garbage_collector()
                 yield
         finally:
             if close is not None:
@@ -137,7 +137,7 @@ def host(
     app = Starlette(
         routes=[
             Route("/health", health),
-            Mount(prefix(platform.config) or "/", app=platform, middleware=[*around]),
+            Mount(prefix(platform.config) or "/", app=platform, middleware=[*middleware]),
         ],
         middleware=[Middleware(AccessLog)],
         exception_handlers={HTTPException: refused},
@@ -148,33 +148,33 @@ def host(
 
 
 def prefix(project: ConfigFile) -> str:
-    """The path that a project is served under; empty at the root."""
+    """Return the mount prefix of a project; empty at the root."""
     return str(project.sections["http"].get("mount_prefix") or "")
 
 
-def _spare_the_collector() -> None:
-    """Keep Python's garbage collector off what stays for good.
+def tune_garbage_collector() -> None:
+    """Exclude imported objects from garbage collection, and enable it.
 
-    Half a million objects are imported and never go away; looking at them again
-    every few runs takes a third of a run's time.
+    Imports leave half a million permanent objects. Scanning them every few runs takes a third
+    of a run's time.
     """
     gc.freeze()
-    # Still often enough that large bodies in failed requests do not pile up.
+    # Often enough to free the large bodies of failed requests.
     gc.set_threshold(5_000, 10, 10)
     gc.enable()
 
 
 async def refused(request: Request, error: Exception) -> JSONResponse:
-    """Answer what the host itself refuses, in the shape that the API's errors have."""
+    """Answer the host's own HTTP errors in the API's JSON format."""
     if not isinstance(error, HTTPException):
         raise error
     return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
 
 
 async def health(request: Request) -> JSONResponse:
-    """200 while the database answers reads and writes, else 503. For load balancers.
+    """Answer 200 while the database accepts reads and writes, else 503, for load balancers.
 
-    With Redis it says how that is: `ok` or `away`. Runs go on without it.
+    The answer also reports Redis (`ok` or `away`), without which runs continue.
     """
     try:
         await asyncio.wait_for(database.healthcheck(), HEALTH_SECONDS)

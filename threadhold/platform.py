@@ -1,11 +1,10 @@
-"""LangGraphPlatform: the stock LangGraph API, mounted in an app of yours.
+"""LangGraphPlatform: mount the stock LangGraph API in a host app.
 
     platform = LangGraphPlatform("langgraph.json", database_url="sqlite:///data/app.db")
     app = Starlette(routes=[Mount("/", app=platform)], lifespan=platform.lifespan)
 
-`langgraph_api` is configured by environment variables that it reads when it is
-imported. This module is the only one that sets any, and it imports
-`langgraph_api` late, so that a platform can be made where the app is defined.
+`langgraph_api` reads environment variables when it is imported. Only this module sets them. It
+imports `langgraph_api` late, so that a module of the host can create the platform at import.
 """
 
 import functools
@@ -35,7 +34,7 @@ from threadhold import graph_schemas, start_errors, stream_codec
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require
-from threadhold.http import authentication, json_limits, limits, openapi
+from threadhold.http import authentication, guards, json_limits, openapi
 from threadhold.http.json_limits import Limits
 
 logger = logging.getLogger(__name__)
@@ -61,7 +60,7 @@ class ForbiddenPrefix(RuntimeSqlError, ValueError):
 
 @dataclass(frozen=True)
 class _Claim:
-    """Everything that is decided once in a process."""
+    """Configuration of a process, which cannot change after the first platform."""
 
     environment: Environment
     project_env: dict[str, str]
@@ -73,7 +72,7 @@ class _Claim:
     metrics_permission: str | None
 
     def differences(self, other: "_Claim") -> list[str]:
-        """What differs, by name only: values may be secrets."""
+        """Return the names of fields and variables that differ, without values: secrets."""
         names = [name for name in vars(self) if getattr(self, name) != getattr(other, name)]
         if "environment" in names:
             keys = self.environment.keys() | other.environment.keys()
@@ -85,11 +84,11 @@ class _Claim:
 
 
 class _Process:
-    """What there is once in a process, because `langgraph_api` is configured only once.
+    """State of the process, because `langgraph_api` can be configured only once.
 
     Attributes:
-        claim: What the process is configured for; None until the first platform is made.
-        stock_app: The stock application; None until it is first used.
+        claim: The configuration; None until the first platform is made.
+        stock_app: The stock application; None until its first use.
         running: Whether a platform is in its lifespan.
     """
 
@@ -111,49 +110,50 @@ class LangGraphPlatform:
         async with platform.lifespan(app), my_pool():
             yield
 
-    `langgraph_api` holds one configuration a process. Making the same platform
-    again is fine, and so is starting and stopping it many times over.
+    `langgraph_api` has one configuration per process. A process may create the same platform
+    again, and start and stop it repeatedly.
 
     Args:
-        config: Path of a `langgraph.json`, a mapping of the same shape, or what
-            `read_config` made of it.
+        config: Path of a `langgraph.json`, a mapping of the same shape, or the
+            result of `read_config`.
         database_url: `sqlite:///path/to/file.db`, where a relative path counts from
             the working directory, or `postgresql://user:password@host/database`.
         redis_url: `redis://host:port/0`, with a Postgres database that several processes
-            share. Without it one process serves a database.
-        redis_prefix: What all keys and channels in that Redis begin with. By default
-            `threadhold:` and what identifies the database, so that deployments on one
-            Redis do not meet.
-        hooks: The object with the host's hooks (`langgraph_runtime_sql.hooks`),
-            or where it is: `./file.py:object` or `module:object`. Overrides
+            share. Without Redis, one process serves a database.
+        redis_prefix: Prefix of all keys and channels in Redis. By default
+            `threadhold:` and an id of the database, so that deployments can share a
+            Redis.
+        hooks: The object with the host's hooks (`threadhold.hooks`), or its
+            location: `./file.py:object` or `module:object`. Overrides
             `sql.hooks` of the config.
-        durability: What an acknowledged write survives: the death of the
+        durability: Failure that acknowledged writes survive: the death of the
             `process`, or also a `power-loss` (each commit waits for the disk).
-        n_jobs: Runs at a time in this process; 0 starts none. By default
-            `N_JOBS_PER_WORKER`, or 100: a run that waits for a model costs little.
-        grace_seconds: How long runs in flight may go on at shutdown before
-            they are handed back, to continue after the next start.
+        n_jobs: Maximum number of concurrent runs in this process; 0 starts none.
+            By default `N_JOBS_PER_WORKER`, or 100: a run that waits for a model
+            costs little.
+        grace_seconds: Time for runs in flight to finish at shutdown. After it,
+            they return to the queue and continue after the next start.
         cors: In the shape of `http.cors` in the config, which it overrides. By
             default no other origin may read answers.
         max_body_bytes: Larger request bodies get a 413.
         max_json_nodes: JSON bodies with more values (objects, arrays, strings,
             numbers, booleans and nulls; no keys) get a 422, before they are parsed.
-        max_json_depth: So do JSON bodies with more objects and arrays inside
-            one another; at most 200.
+        max_json_depth: JSON bodies with deeper nesting of objects and arrays get
+            a 422; at most 200.
         allow_private_webhooks: Also call webhooks at private addresses, and by
             plain http. Loopback stays refused unless the config's
             `webhooks.url.disable_loopback` is false.
         studio: Let LangGraph Studio's website reach this server from a
             browser. For development on loopback.
-        metrics_permission: What `auth` must give a user who may read
-            `/metrics`. By default anybody may.
-        env: Environment variables for the project, over those of the process
-            and of the config.
+        metrics_permission: Permission that users need to read `/metrics`. By
+            default the route is open.
+        env: Environment variables for the project. They override those of the
+            process and of the config.
 
     Raises:
         ConfigError: the configuration cannot be served.
         BadDatabaseUrl: the database URL cannot be used.
-        MissingExtra: a database, a Redis or a store's index needs what is not installed.
+        MissingExtra: a database, a Redis or a store's index needs a package that is not installed.
         BadRedis: the Redis URL or prefix cannot be used.
         PlatformAlreadyConfigured: this process already serves another
             configuration, or `langgraph_api` was imported before.
@@ -198,7 +198,8 @@ class LangGraphPlatform:
         )
         self._claim = _Claim(
             environment=owned,
-            project_env={**_unset(file.env, owned, file.source), **_unset(env or {}, owned, "env")},
+            project_env=_without_owned(file.env, owned, file.source)
+            | _without_owned(env or {}, owned, "env"),
             options=options.Options(
                 power_loss=durability == "power-loss",
                 grace_seconds=grace_seconds,
@@ -215,19 +216,19 @@ class LangGraphPlatform:
 
     @property
     def app(self) -> Starlette:
-        """The stock application. Imports `langgraph_api` at first use."""
+        """The stock application; the first use imports `langgraph_api`."""
         if _process.stock_app is None:
             _process.stock_app = _load(self._claim)
         return _process.stock_app
 
     @asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
-        """Run the platform: database, queue, scheduler. `app` is the host.
+        """Run the platform (database, queue, scheduler) in the host `app`.
 
         Raises:
-            CannotLoad: a graph, or something else that the project names, cannot be loaded.
-            ForbiddenPrefix: `app` mounts the platform where it must not be.
-            PlatformAlreadyConfigured: it is running already.
+            CannotLoad: a graph or another object that the project names cannot be loaded.
+            ForbiddenPrefix: `app` mounts the platform at a forbidden prefix.
+            PlatformAlreadyConfigured: the platform is running already.
         """
         if _process.running:
             raise PlatformAlreadyConfigured(
@@ -246,10 +247,10 @@ class LangGraphPlatform:
                 start_errors.shorten(error)
                 raise
             except Exception as error:
-                if (said := start_errors.explained(error, self.config)) is None:
+                if (explained := start_errors.explain(error, self.config)) is None:
                     raise
-                start_errors.shorten(said)
-                raise said from error
+                start_errors.shorten(explained)
+                raise explained from error
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -260,7 +261,7 @@ class LangGraphPlatform:
         try:
             _check_prefix(scope.get("root_path", ""))
         except ForbiddenPrefix as error:
-            _complain(str(error))
+            _log_once(str(error))
             await _refuse(421, str(error), scope, receive, send)
             return
         if _process.running:
@@ -271,7 +272,7 @@ class LangGraphPlatform:
 
 
 def _json_limits(nodes: int, depth: int) -> Limits:
-    """The limits of JSON. Raises ConfigError for one that is out of range."""
+    """Make the JSON limits. Raises ConfigError if one is out of range."""
     try:
         return Limits(nodes, depth)
     except ValueError as error:
@@ -279,7 +280,7 @@ def _json_limits(nodes: int, depth: int) -> Limits:
 
 
 def _check_extras(file: ConfigFile, database_url: str, redis_url: str | None) -> None:
-    """Refuse what needs a library that is not installed, before anything imports it."""
+    """Check that optional packages are installed, before anything imports them."""
     if is_postgres(database_url):
         require("postgres", "A postgresql:// database")
     if redis_url is not None:
@@ -293,7 +294,7 @@ def _not_running() -> None:
 
 
 def _check_redis(redis_url: str, prefix: str | None, database_url: str) -> None:
-    """Refuse a Redis that would be of no use, or none at all."""
+    """Refuse Redis with SQLite, and an invalid URL or prefix."""
     if not is_postgres(database_url):
         raise ConfigError(
             "redis_url: a SQLite file has one process, which needs no Redis. Leave it out, or "
@@ -305,33 +306,33 @@ def _check_redis(redis_url: str, prefix: str | None, database_url: str) -> None:
 
 
 def _absolute(database_url: str) -> str:
-    """The URL, wherever the process goes: of a file by its whole path."""
+    """Make the path of a SQLite URL absolute, because the process may change its directory."""
     if is_postgres(database_url):
         return postgres_dsn(database_url)
     return f"sqlite:///{database_path(database_url)}"
 
 
-def _unset(env: Mapping[str, str], owned: Environment, source: str) -> dict[str, str]:
-    """`env` without what the platform decides itself."""
+def _without_owned(env: Mapping[str, str], owned: Environment, source: str) -> dict[str, str]:
+    """Return `env` without the variables that the platform sets itself."""
     for name in env.keys() & owned.keys():
-        logger.warning("%s: env.%s is decided by the platform and ignored", source, name)
+        logger.warning("%s: env.%s is ignored: the platform sets it", source, name)
     return {name: value for name, value in env.items() if name not in owned}
 
 
 def _configure(claim: _Claim, *, explicit: Mapping[str, str], import_paths: Iterable[str]) -> None:
-    """Claim the process for `claim`, or find it claimed for the same."""
+    """Configure the process for `claim`, unless it has this configuration already."""
     known = _process.claim
     if known is not None and (differences := claim.differences(known)):
         raise PlatformAlreadyConfigured(
             "This process already serves another configuration (different: "
             f"{', '.join(differences)}). langgraph_api reads its settings once, when it is "
-            "imported, so there is one platform a process: give the second one a process of its own."
+            "imported, so a process can serve one platform: start another process for the second."
         )
     if known is None and _imported_otherwise(claim.environment):
         raise PlatformAlreadyConfigured(
             "langgraph_api was imported before the platform was made, with other settings. It "
-            "reads them once, when it is imported: make the LangGraphPlatform before anything "
-            "imports langgraph_api."
+            "reads them once, when it is imported: create the LangGraphPlatform before any "
+            "module imports langgraph_api."
         )
     _process.claim = claim
     _set_environment(claim, explicit)
@@ -346,7 +347,7 @@ def _imported_otherwise(owned: Environment) -> bool:
 
 def _set_environment(claim: _Claim, explicit: Mapping[str, str]) -> None:
     for name, value in claim.project_env.items():
-        # What was set when the process was started is stronger than a project's file.
+        # Variables of the process override the project's file.
         if name in explicit or name not in os.environ:
             os.environ[name] = value
     for name, setting in claim.environment.items():
@@ -358,12 +359,12 @@ def _set_environment(claim: _Claim, explicit: Mapping[str, str]) -> None:
 
 
 def _load(claim: _Claim) -> Starlette:
-    """Import the stock application and put our guards into it. Once a process."""
-    _be_strict()
+    """Import the stock application and install the guards. Call once per process."""
+    _refuse_unknown_types()
     root = logging.getLogger()
     level = root.level
     server = importlib.import_module("langgraph_api.server")
-    # langgraph_api sets the level of the root logger, which is the host's business.
+    # langgraph_api sets the level of the root logger, which belongs to the host.
     root.setLevel(level)
 
     hooks = _import_object(claim.hooks) if isinstance(claim.hooks, str) else claim.hooks
@@ -375,7 +376,7 @@ def _load(claim: _Claim) -> Starlette:
     app: Starlette = server.app
     if claim.options.tenant_key is not None:
         app.add_middleware(UserScopeMiddleware)
-    limits.install(
+    guards.install(
         app,
         max_body_bytes=claim.max_body_bytes,
         limits=claim.json_limits,
@@ -388,23 +389,23 @@ def _load(claim: _Claim) -> Starlette:
     return app
 
 
-def _be_strict() -> None:
-    """Refuse unknown types in checkpoints, also where langgraph was imported before us.
+def _refuse_unknown_types() -> None:
+    """Refuse unknown types in checkpoints, even if langgraph was imported before.
 
-    LANGGRAPH_STRICT_MSGPACK is read at import, into these two constants.
+    langgraph reads LANGGRAPH_STRICT_MSGPACK at import, into these two constants.
     """
     for name in ("langgraph.checkpoint.serde._msgpack", "langgraph._internal._serde"):
         importlib.import_module(name).STRICT_MSGPACK_ENABLED = True  # type: ignore[attr-defined]
 
 
 def _forget_store() -> None:
-    """With `http.app`, a middleware keeps the first store it saw, closed by now, for ever."""
+    """Reset the stock middleware of `http.app`, which caches the store of the first start."""
     if middleware := sys.modules.get("langgraph_api.middleware.ensure_store"):
         middleware._CONFIG = None  # type: ignore[attr-defined]
 
 
 def _import_object(spec: str) -> Any:
-    """What `file.py:name` or `module:name` names.
+    """Import the object of `file.py:name` or `module:name`.
 
     Raises:
         ConfigError: it cannot be imported.
@@ -428,11 +429,11 @@ def _import_file(path: str) -> Any:
 
 
 def _prefixes(platform: LangGraphPlatform, routes: Iterable[Any], prefix: str = "") -> list[str]:
-    """Where in the host's routes the platform is mounted."""
+    """Return the prefixes at which the host's routes mount the platform."""
     found: list[str] = []
     for route in routes:
         path = prefix + getattr(route, "path", "")
-        # With middleware on the mount, `app` is the outermost of them.
+        # With middleware on the mount, `app` is the outermost middleware.
         if platform in (getattr(route, "app", None), getattr(route, "_base_app", None)):
             found.append(path)
         elif not isinstance(getattr(route, "app", None), LangGraphPlatform):
@@ -441,8 +442,8 @@ def _prefixes(platform: LangGraphPlatform, routes: Iterable[Any], prefix: str = 
 
 
 @functools.cache
-def _complain(message: str) -> None:
-    """Log an error of the host's, once and not at each request that meets it."""
+def _log_once(message: str) -> None:
+    """Log an error of the host at the first request only."""
     logger.error("%s", message)
 
 

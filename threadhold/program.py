@@ -1,4 +1,4 @@
-"""Programs: a command line with the app it serves, Threadhold's own or one that is built on it."""
+"""Program: describe a command line and its app, Threadhold's own or one built on Threadhold."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -13,18 +13,18 @@ from threadhold.settings import Settings
 
 @dataclass(frozen=True)
 class Program:
-    """What the commands of `threadhold.cli` work with. Its functions must be importable by name.
+    """Configuration of the commands in `threadhold.cli`. Its functions must be picklable.
 
     Attributes:
-        name: How the program is called in help and messages.
-        settings: The class of its settings.
-        create_app: Makes the host app of the settings; takes `studio`, which lets LangGraph Studio
-            in, by keyword.
-        migrate: Brings every table of the program in the database of a URL up to date.
-        schemas: The `threadhold.move.Schema`s of the program, which a move carries over.
-        launch: Arguments of Python that start the program again, for `--workers`. No folder that a
-            user may have can take their place.
-        errors: Expected failures beside `RuntimeSqlError`, shown as one sentence.
+        name: Name of the program in help and messages.
+        settings: Class of its settings.
+        create_app: Makes the host app from the settings; takes the keyword `studio`, which lets
+            LangGraph Studio in.
+        migrate: Migrates all tables of the program in the database of a URL.
+        schemas: Returns the `threadhold.move.Schema`s that a move copies.
+        launch: Python arguments that start the program again, for `--workers`. A folder in the
+            working directory must not be able to shadow the program.
+        errors: Expected exceptions besides `RuntimeSqlError`, reported without traceback.
     """
 
     name: str
@@ -37,9 +37,9 @@ class Program:
 
     @property
     def expected(self) -> tuple[type[Exception], ...]:
-        """Failures that are one sentence and not a traceback."""
+        """Exceptions that the command line reports without traceback."""
         return (RuntimeSqlError, *self.errors)
 
     def command(self, *arguments: str) -> list[str]:
-        """The command line of a process of this program."""
+        """Return the command line that starts this program with `arguments`."""
         return [sys.executable, *self.launch, *arguments]

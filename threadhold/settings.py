@@ -1,4 +1,4 @@
-"""Settings of a server: name, default, meaning. Read from the environment or a file of it.
+"""Settings: read a server's settings from the environment or an env file.
 
 An app with settings of its own inherits from `Settings`, so that one class reads all of them.
 """
@@ -19,11 +19,11 @@ LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
 
 class BadSettings(RuntimeSqlError, ValueError):
-    """A setting has a value it cannot have; the message names each."""
+    """Settings have invalid values; the message names each of them."""
 
 
 class AppEnvironment(BaseSettings):
-    """Where the server runs, which decides whether it needs authentication."""
+    """Environment of the server, which decides whether it needs authentication."""
 
     model_config = SettingsConfigDict(
         extra="ignore", frozen=True, env_ignore_empty=True, hide_input_in_errors=True
@@ -37,7 +37,7 @@ class AppEnvironment(BaseSettings):
 
     @property
     def is_local(self) -> bool:
-        """Whether a caller without a token acts as the developer."""
+        """Whether callers need no token."""
         return self.app_env == "local_dev"
 
 
@@ -48,29 +48,29 @@ class Settings(AppEnvironment):
 
     langgraph_json: Path = Field(
         Path("langgraph.json"),
-        description="The project to serve: its graphs, auth, store and hooks",
+        description="Configuration file of the project: its graphs, auth, store and hooks",
     )
     database_url: str = Field(
-        "sqlite:///./data/threadhold.db", description="Where everything is kept"
+        "sqlite:///./data/threadhold.db", description="SQLite file or Postgres database"
     )
     redis_url: str | None = Field(
-        None, description="The Redis through which several processes share a Postgres database"
+        None, description="Redis that several processes on a Postgres database share"
     )
     redis_prefix: str | None = Field(
         None,
-        description="What all names in Redis begin with (default: `threadhold:` and the database's own)",
+        description="Prefix of all names in Redis (default: `threadhold:` and an id of the database)",
     )
     log_level: LogLevel = Field(
-        "INFO", description="`DEBUG` also shows what langgraph_api says about each run"
+        "INFO", description="`DEBUG` includes langgraph_api's lines about each run"
     )
     durability: Literal["process", "power-loss"] = Field(
-        "process", description="What an acknowledged write survives the loss of"
+        "process", description="Failure that acknowledged writes survive"
     )
     n_jobs_per_worker: int | None = Field(
-        None, ge=0, description="Runs at a time; 0 starts none (default 100)"
+        None, ge=0, description="Maximum number of concurrent runs; 0 starts none (default 100)"
     )
     shutdown_grace_seconds: float = Field(
-        10.0, ge=0, description="How long requests, and then runs, may go on at shutdown"
+        10.0, ge=0, description="Time for requests, and then for runs, to finish at shutdown"
     )
     cors_allow_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Web origins that may call the API, separated by commas"
@@ -81,13 +81,13 @@ class Settings(AppEnvironment):
     max_json_nodes: int = Field(
         json_limits.DEFAULT_VALUES,
         gt=0,
-        description="JSON bodies with more values, keys not counted, are refused with 422",
+        description="JSON bodies with more values (keys not counted) are refused with 422",
     )
     max_json_depth: int = Field(
         json_limits.MAX_DEPTH,
         gt=0,
         le=json_limits.MAX_DEPTH,
-        description="JSON bodies nested deeper are refused with 422; at most 200",
+        description="JSON bodies with more levels are refused with 422; at most 200",
     )
     allow_private_webhooks: bool = Field(
         False, description="Allow webhooks to private addresses and by plain http"
@@ -102,7 +102,7 @@ class Settings(AppEnvironment):
 
     @field_validator("redis_url", "redis_prefix", mode="before")
     @classmethod
-    def _given(cls, value: object) -> object:
+    def _none_if_empty(cls, value: object) -> object:
         return value or None
 
     @field_validator("log_level", mode="before")
@@ -115,36 +115,40 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
 def read_settings(kind: type[AnySettings], **given: Any) -> AnySettings:
-    """Read settings: what is given here, the environment, the project's `env`, then `.env`.
+    """Read settings from the arguments, the environment, the project's `env` and `.env`.
+
+    Earlier sources override later ones.
 
     Args:
         kind: The class of the settings.
-        given: Values by field; None is not given.
+        given: Values by field; None means not given.
 
     Raises:
-        BadSettings: a setting has a value it cannot have.
+        BadSettings: a setting has an invalid value.
     """
     given = {name: value for name, value in given.items() if value is not None}
     try:
-        return kind(**{**_of_project(kind, given), **given})
+        return kind(**{**_project_settings(kind, given), **given})
     except ValidationError as error:
-        problems = [
-            ": ".join([*(str(name).upper() for name in problem["loc"][:1]), _said(problem["msg"])])
-            for problem in error.errors()
-        ]
+        problems = []
+        for problem in error.errors():
+            names = (str(name).upper() for name in problem["loc"][:1])
+            # pydantic puts these words in front of our own messages.
+            message = problem["msg"].removeprefix("Value error, ")
+            problems.append(": ".join([*names, message]))
         raise BadSettings("\n".join(problems)) from error
 
 
-def _of_project(kind: type[AnySettings], given: Mapping[str, Any]) -> dict[str, str]:
-    """The settings that the project's `langgraph.json` sets by its `env`.
+def _project_settings(kind: type[AnySettings], given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings in the `env` of the project's `langgraph.json`.
 
-    Its graphs and its `auth` read them from there, too, wherever the server was started.
+    The project's graphs and `auth` read the same variables.
     """
     path = given.get("langgraph_json") or kind(**given).langgraph_json
     try:
         env = read_config(path).env
     except ConfigError:
-        # Not every command needs a project; one that does reads it again and says what is wrong.
+        # Not every command needs a project; those that do read it again and report the error.
         return {}
     fields = (name for name in kind.model_fields if name != "langgraph_json")
     variables = {name: name.upper() for name in fields}
@@ -153,8 +157,3 @@ def _of_project(kind: type[AnySettings], given: Mapping[str, Any]) -> dict[str, 
         for name, variable in variables.items()
         if env.get(variable) and not os.environ.get(variable)
     }
-
-
-def _said(message: str) -> str:
-    """The message of a check of ours, without the words that pydantic puts in front of it."""
-    return message.removeprefix("Value error, ")

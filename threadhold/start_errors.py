@@ -1,7 +1,7 @@
-"""What a project got wrong that only loading its code shows, as one sentence.
+"""Start errors: report a failure to load the project's code in one sentence.
 
-`langgraph_api` loads graphs, authentication and the like while the platform starts. Its tracebacks
-go through a dozen of its own frames; the sentence names key, file, line and error.
+`langgraph_api` loads graphs, authentication and other objects while the platform starts. Its
+tracebacks have a dozen frames of its own; the sentence names key, file, line and error.
 """
 
 import logging
@@ -13,7 +13,7 @@ from typing import Any
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from threadhold.config_file import ConfigError, ConfigFile
 
-# The file of `langgraph_api` that loads an object, and the key of the configuration that names it.
+# File of `langgraph_api` that loads an object, and section and key that configure the object.
 _LOADERS = (
     ("langgraph_api/auth/", "auth", "path"),
     ("langgraph_api/api/__init__.py", "http", "app"),
@@ -22,8 +22,8 @@ _LOADERS = (
 )
 
 
-class _OneSentence(logging.Filter):
-    """Logs the message of an expected failure in place of its traceback."""
+class _TracebackFilter(logging.Filter):
+    """Replace the traceback of an expected failure with its message."""
 
     def __init__(self, message: str) -> None:
         super().__init__()
@@ -37,49 +37,47 @@ class _OneSentence(logging.Filter):
 
 
 def shorten(error: RuntimeSqlError) -> None:
-    """Have uvicorn log one sentence for a failed start, in any host.
-
-    Starlette hands uvicorn the text of the whole traceback, whatever the error.
-    """
-    logging.getLogger("uvicorn.error").addFilter(_OneSentence(str(error)))
+    """Make uvicorn log the message of `error` without the traceback that Starlette sends it."""
+    logging.getLogger("uvicorn.error").addFilter(_TracebackFilter(str(error)))
 
 
 class CannotLoad(ConfigError):
     """An object that the configuration names cannot be loaded; the message says why."""
 
 
-def explained(error: BaseException, project: ConfigFile) -> CannotLoad | None:
-    """Find the sentence for a failed start.
+def explain(error: BaseException, project: ConfigFile) -> CannotLoad | None:
+    """Explain a failed start.
 
     Args:
-        error: What starting raised.
-        project: The configuration that was to be served.
+        error: The exception of the start.
+        project: The configuration.
 
     Returns:
-        The error to raise in its place; None if loading the project's code is not what failed.
+        The error to raise instead, or None if the failure is not in loading the project's code.
     """
     chain = list(_chain(error))
-    named = _named(chain, project)
-    if named is None:
+    loading = _find_key(chain, project)
+    if loading is None:
         return None
-    key, spec = named
+    key, spec = loading
     return CannotLoad(f"{project.source}: {key}: {_problem(chain, spec, project)}")
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what caused it, outermost first."""
-    found: BaseException | None = error
-    while found is not None:
-        yield found
-        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+    """Yield the error and its causes, outermost first."""
+    current: BaseException | None = error
+    while current is not None:
+        yield current
+        hidden = current.__suppress_context__
+        current = current.__cause__ or (None if hidden else current.__context__)
 
 
 def _frames(error: BaseException) -> list[traceback.FrameSummary]:
     return list(traceback.extract_tb(error.__traceback__))
 
 
-def _named(chain: list[BaseException], project: ConfigFile) -> tuple[str, str] | None:
-    """The key of what was being loaded, and its value such as `/path/graph.py:graph`."""
+def _find_key(chain: list[BaseException], project: ConfigFile) -> tuple[str, str] | None:
+    """Return the key of the object that was loading, and its value (`/path/graph.py:graph`)."""
     for error in chain:
         if type(error).__name__ == "GraphLoadError":
             graph = str(vars(error)["spec"].id)
@@ -101,7 +99,7 @@ def _problem(chain: list[BaseException], spec: str, project: ConfigFile) -> str:
     for error in chain:
         if isinstance(error, SyntaxError):
             return f"{error.filename}, line {error.lineno}: {error.msg}"
-        if (where := _place(error, project)) is not None:
+        if (where := _location(error, project)) is not None:
             return f"{where}: {type(error).__name__}: {_first_line(error)}"
     root = chain[-1]
     if isinstance(root, ImportError):
@@ -111,15 +109,15 @@ def _problem(chain: list[BaseException], spec: str, project: ConfigFile) -> str:
     return _first_line(root)
 
 
-def _place(error: BaseException, project: ConfigFile) -> str | None:
-    """The line of the project's own code that raised an error, if one did."""
+def _location(error: BaseException, project: ConfigFile) -> str | None:
+    """Return file and line of the project's code that raised an error, else None."""
     frames = [frame for frame in _frames(error) if not frame.filename.startswith("<frozen")]
     if not frames:
         return None
     last = frames[-1]
     file = Path(last.filename)
     inside = any(file.is_relative_to(folder) for folder in project.import_paths)
-    # The project's environment may lie in its folder.
+    # The project's virtual environment may be in its folder.
     if not inside or "site-packages" in file.parts:
         return None
     return f"{last.filename}, line {last.lineno}"

@@ -1,9 +1,8 @@
-"""Tuning: two functions on the way of every streamed event, in cheaper forms.
+"""Stream codec: cheaper versions of two functions that `langgraph_api` calls for each event.
 
-`langgraph_api` encodes each event in an executor thread, which gains nothing
-because the encoder holds the interpreter's lock, and waits for each with a
-group of two tasks. Here the same is done in the running task. `bench/` shows
-the difference in events a second.
+`langgraph_api` encodes each event in an executor thread, which gains nothing because the encoder
+holds the interpreter's lock, and waits for each event with a group of two tasks. Both run in
+the current task here. `bench/` measures events per second.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ T = TypeVar("T")
 
 
 def install() -> None:
-    """Use the forms below in `langgraph_api.stream`, where it still has those functions."""
+    """Replace the two functions in `langgraph_api.stream`, if it still has them."""
     from langgraph_api import stream
     from langgraph_api.serde import json_dumpb
 
@@ -32,14 +31,14 @@ def install() -> None:
 
 
 async def wait_unless_stopped(work: Coroutine[Any, Any, T], stop: Any) -> T:
-    """The result of `work`, unless `stop` is set first: then `work` is cancelled.
+    """Return the result of `work`, or cancel it when `stop` is set.
 
     Args:
-        work: What to wait for.
-        stop: An event that is set with the reason, an exception.
+        work: The coroutine to await.
+        stop: An event of `langgraph_api` whose value is an exception.
 
     Raises:
-        Exception: the reason that `stop` was set with.
+        Exception: the value of `stop`.
     """
     if stop.is_set():
         work.close()
@@ -57,7 +56,7 @@ async def wait_unless_stopped(work: Coroutine[Any, Any, T], stop: Any) -> T:
     try:
         return await work
     except asyncio.CancelledError as error:
-        # langgraph hands over what it still has to finish before it is gone.
+        # langgraph passes a future of the work that it must still finish.
         if error.args and asyncio.isfuture(error.args[-1]):
             await error.args[-1]
         if not stop.is_set():

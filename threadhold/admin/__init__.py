@@ -1,4 +1,4 @@
-"""Administration: what an operator does with a database."""
+"""Administration: back up, examine and repair a database."""
 
 from langgraph_runtime_sql.database.shared_lock import shared_lock
 

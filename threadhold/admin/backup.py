@@ -1,4 +1,4 @@
-"""A consistent copy of a live SQLite database."""
+"""Backup: copy a live SQLite database consistently."""
 
 import os
 import sqlite3
@@ -10,23 +10,23 @@ from langgraph_runtime_sql.errors import RuntimeSqlError
 
 
 class BackupFailed(RuntimeSqlError):
-    """No copy was made."""
+    """The backup failed; there is no new copy."""
 
 
 def back_up(url: str, destination: Path, *, force: bool = False) -> int:
     """Copy the database of `url` to `destination`, and return the copy's size in bytes.
 
-    The copy is one moment's state, whatever a server is writing meanwhile. It
-    takes its name only when it is complete and its integrity has been checked.
+    The copy is a snapshot, even while a server writes. The file appears under its name only
+    when it is complete and has passed the integrity check.
 
     Raises:
         BackupFailed: there is no database, `destination` exists and `force` is
-            not set, it cannot be written, or the copy is not sound.
+            not set, it cannot be written, or the database is damaged.
         BadDatabaseUrl: the URL names no SQLite file.
     """
     if is_postgres(url):
         raise BackupFailed(
-            "This copies a SQLite file. Postgres has a tool of its own: "
+            "`backup` copies only SQLite files. For Postgres use "
             'pg_dump --format=custom --file=backup.dump "$DATABASE_URL"'
         )
     source = database_path(url)
@@ -48,15 +48,15 @@ def back_up(url: str, destination: Path, *, force: bool = False) -> int:
 
 
 def _copy(source: Path, partial: Path) -> None:
-    # Nobody else reads it before it is whole, or after, unless its owner says so.
+    # Other users must not read it unless its owner allows it.
     os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     with (
         closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)) as live,
         closing(sqlite3.connect(partial)) as copy,
     ):
-        # All pages in one step, hence in one read transaction; writers go on beside it.
+        # All pages in one read transaction, which does not block writers.
         live.backup(copy)
-        # Without this the copy would need a -wal file beside it.
+        # In WAL mode the copy would need a -wal file.
         copy.execute("PRAGMA journal_mode = DELETE")
         problems = [row[0] for row in copy.execute("PRAGMA integrity_check")]
     if problems != ["ok"]:
@@ -64,7 +64,7 @@ def _copy(source: Path, partial: Path) -> None:
 
 
 def _discard(partial: Path) -> None:
-    # Where nothing can be removed, nothing could be written; that was said already.
+    # A folder that refuses removals refused the copy too, which has been reported.
     for suffix in ("", "-journal"):
         with suppress(OSError):
             Path(f"{partial}{suffix}").unlink()
@@ -76,7 +76,7 @@ def _publish(partial: Path, destination: Path, force: bool) -> None:
     if force:
         partial.replace(destination)
     else:
-        # Fails if somebody made the file meanwhile, where a rename would replace it.
+        # Unlike a rename, this fails if another process has created the file meanwhile.
         destination.hardlink_to(partial)
     folder = os.open(destination.parent, os.O_RDONLY)
     try:

@@ -1,4 +1,4 @@
-"""What is wrong with a database, and its repair: `threadhold doctor`."""
+"""Doctor: examine and repair a database (`threadhold doctor`)."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -22,20 +22,20 @@ from threadhold.admin.findings import CannotExamine, Finding, RepairRefused, wro
 
 
 def examine(url: str) -> list[Finding]:
-    """Everything wrong with the database of `url`. Changes nothing, and works beside a server.
+    """Return all findings about the database of `url`, without changing it. A server may run.
 
     Raises:
-        CannotExamine: there is no database, or one of another version.
+        CannotExamine: there is no database, or its schema has another version.
         BadDatabaseUrl: the URL names no database.
     """
     if is_postgres(url):
         from threadhold.admin import doctor_postgres
 
         return doctor_postgres.examine(url)
-    path = _existing(url)
+    path = _existing_file(url)
     ownership = Ownership(path)
     try:
-        # Held meanwhile, so that no server comes up and makes the findings untrue.
+        # A server that starts meanwhile would make the findings wrong.
         ownership.take()
         served = False
     except DatabaseInUse:
@@ -47,18 +47,18 @@ def examine(url: str) -> list[Finding]:
 
 
 def repair(url: str) -> list[Finding]:
-    """Everything that was wrong with the database of `url`; what can be repaired is.
+    """Repair the database of `url`, and return all findings from before the repair.
 
     Raises:
-        RepairRefused: a server owns the file.
-        CannotExamine: there is no database, or one of another version.
+        RepairRefused: a server owns the database.
+        CannotExamine: there is no database, or its schema has another version.
         BadDatabaseUrl: the URL names no database.
     """
     if is_postgres(url):
         from threadhold.admin import doctor_postgres
 
         return doctor_postgres.repair(url)
-    path = _existing(url)
+    path = _existing_file(url)
     ownership = Ownership(path)
     try:
         ownership.take()
@@ -72,7 +72,7 @@ def repair(url: str) -> list[Finding]:
         ownership.release()
 
 
-def _existing(url: str) -> Path:
+def _existing_file(url: str) -> Path:
     path = database_path(url)
     if not path.is_file():
         raise CannotExamine(f"There is no database at {path}")
@@ -83,7 +83,7 @@ def _existing(url: str) -> Path:
 def _opened(path: Path) -> Iterator[Connection]:
     uri = f"{path.resolve().as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECONDS)) as raw:
-        # One moment's state.
+        # All reads see the same snapshot.
         raw.execute("BEGIN")
         yield Connection(raw, DIALECT)
 

@@ -1,4 +1,4 @@
-"""The doctor of a Postgres database. What the server keeps sound by itself is not looked at."""
+"""Doctor for Postgres: examine and repair, without the file checks that Postgres does itself."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,13 +17,13 @@ from threadhold.admin.findings import CannotExamine, Finding, RepairRefused, wro
 
 
 def examine(url: str) -> list[Finding]:
-    """As `threadhold.admin.doctor.examine`."""
+    """Do the same as `threadhold.admin.doctor.examine`."""
     with _opened(url) as (database, served):
         return database.read_sync(lambda conn: _examine(conn, served=served))
 
 
 def repair(url: str) -> list[Finding]:
-    """As `threadhold.admin.doctor.repair`."""
+    """Do the same as `threadhold.admin.doctor.repair`."""
 
     def fn(conn: Connection) -> list[Finding]:
         found = _examine(conn, served=False)
@@ -32,16 +32,18 @@ def repair(url: str) -> list[Finding]:
 
     with _opened(url) as (database, served):
         if served:
-            raise RepairRefused("Nothing was repaired: the database is in use by another process")
+            raise RepairRefused(
+                "Nothing was repaired: the database is in use by another process. Stop it first."
+            )
         with without_platform(database):
             return database.write_sync(fn)
 
 
 def is_shared(url: str) -> bool:
-    """Whether processes serve it together, which have a Redis between them.
+    """Return whether several processes serve the database with Redis.
 
     Raises:
-        DatabaseOverloaded: the server cannot be reached.
+        DatabaseOverloaded: Postgres cannot be reached.
     """
     database = open_database(url, exclusive=False)
     try:
@@ -52,11 +54,11 @@ def is_shared(url: str) -> bool:
 
 @contextmanager
 def _opened(url: str) -> Iterator[tuple[Database, bool]]:
-    """The database, owned if nobody else owns it, and whether somebody does.
+    """Open the database, take ownership if it is free, and yield whether a server owns it.
 
     Raises:
-        CannotExamine: it cannot be reached.
-        DatabaseIncomplete: a move into it was not finished, which repairs would spoil.
+        CannotExamine: Postgres cannot be reached.
+        DatabaseIncomplete: a move into the database is incomplete; repairs would break it.
     """
     database = open_database(url, exclusive=False)
     ownership = PostgresOwnership(PostgresEngine(url))

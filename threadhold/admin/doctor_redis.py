@@ -1,4 +1,4 @@
-"""What is wrong with the Redis that several processes share."""
+"""Doctor for Redis: examine the Redis that several processes share."""
 
 import asyncio
 from uuid import uuid4
@@ -10,25 +10,25 @@ from langgraph_runtime_sql.events.redis.link import FAILURES, Link, refuse
 from langgraph_runtime_sql.events.redis.url import check_url, shown
 from threadhold.admin.findings import Finding
 
-PATIENCE_SECONDS = 5.0
-REMEDY = "runs go on without it, but processes hear of each other late: bring it back"
+TIMEOUT_SECONDS = 5.0
+REMEDY = "bring it back; without it runs continue, but processes exchange events late"
 
 
 def examine(url: str, prefix: str | None) -> list[Finding]:
-    """Everything wrong with the Redis at `url`. Writes one key, which goes after a second.
+    """Return all findings about the Redis at `url`. Writes one key that expires after a second.
 
     Raises:
-        BadRedis: the URL names none.
+        BadRedis: the URL is invalid.
     """
     check_url(url)
     return asyncio.run(_examine(url, prefix or "threadhold"))
 
 
 async def _examine(url: str, prefix: str) -> list[Finding]:
-    link = Link(url, prefix, seconds=PATIENCE_SECONDS)
-    client = link.client(answer_seconds=PATIENCE_SECONDS)
+    link = Link(url, prefix, seconds=TIMEOUT_SECONDS)
+    client = link.client(answer_seconds=TIMEOUT_SECONDS)
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             await refuse(client, url)
             await client.set(link.name(f"doctor:{uuid4().hex}"), "1", px=1_000)
     except BadRedis as error:

@@ -1,4 +1,4 @@
-"""Doctor: finds what no live owner explains, says why, and repairs it."""
+"""Findings: detect inconsistent rows, explain them, and repair them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -27,8 +27,8 @@ from langgraph_runtime_sql.search import metadata_index
 from langgraph_runtime_sql.statuses import RunStatus, ThreadStatus
 from langgraph_runtime_sql.tenancy import tenants
 
-# A live process renews its leases three times in this time.
-LATE = timedelta(seconds=run_claim.LEASE_SECONDS)
+# A live process renews its leases three times in this period.
+LEASE = timedelta(seconds=run_claim.LEASE_SECONDS)
 
 
 class CannotExamine(RuntimeSqlError):
@@ -36,19 +36,19 @@ class CannotExamine(RuntimeSqlError):
 
 
 class RepairRefused(RuntimeSqlError):
-    """Only the owner of a file may change it."""
+    """The database is in use, so it cannot be repaired."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something wrong.
+    """A problem of a database or Redis.
 
     Attributes:
-        what: `run`, `thread`, `cron`, `checkpoint` or `database`.
-        id: Which one.
-        why: What is wrong with it.
-        remedy: What `repair` does about it.
-        repair: Does it, inside a transaction; None where only a person can.
+        what: `run`, `thread`, `cron`, `checkpoint`, `database` or `redis`.
+        id: Its id.
+        why: The problem.
+        remedy: The repair, as an imperative.
+        repair: Repairs it inside a transaction; None if only an operator can.
     """
 
     what: str
@@ -59,11 +59,11 @@ class Finding:
 
 
 def examine(conn: Connection, *, served: bool) -> list[Finding]:
-    """Everything wrong with a database; only the damage, where the file itself is damaged.
+    """Return all findings about a database, or only the damage if the file is damaged.
 
     Args:
-        served: Whether a process owns the file now. Its running runs are its
-            own business as long as it renews their leases.
+        served: Whether a process owns the database. Running runs with a valid lease are then
+            no problem.
     """
     return list(_damage(conn)) or [
         *_role(conn),
@@ -81,16 +81,15 @@ def _role(conn: Connection) -> Iterator[Finding]:
         yield Finding(
             "database",
             conn.raw.info.dbname,
-            f"the role {role} bypasses row-level security: tenants are held apart by the "
-            "application alone",
-            "serve as an ordinary role that owns the database (README, Postgres)",
+            f"the role {role} bypasses row-level security: only the application separates tenants",
+            "serve as an ordinary role that owns the database (docs/how-to/postgres.md)",
         )
 
 
 def repair(conn: Connection, findings: list[Finding]) -> None:
-    """Do what the remedies say, in the transaction of `conn`, which owns the database.
+    """Repair the findings in the transaction of `conn`, whose process owns the database.
 
-    Within `tools.without_platform`, because remedies are operations of the runtime.
+    Call it within `tools.without_platform`, because repairs are operations of the runtime.
     """
     for finding in findings:
         if finding.repair is not None:
@@ -108,30 +107,26 @@ def _references(conn: Connection) -> Iterator[Finding]:
     if conn.dialect_name != "sqlite":
         return
     for table, rowid, parent, _ in conn.raw.execute("PRAGMA foreign_key_check").fetchall():
-        # A table without rowids does not say which row it is.
+        # Tables without rowid give no row number.
         which = table if rowid is None else f"{table}:{rowid}"
-        why = f"a row refers to one in {parent} that is gone"
+        why = f"a row refers to a missing row of {parent}"
         yield Finding("database", which, why, "restore a backup")
 
 
 def _runs(conn: Connection, *, served: bool) -> Iterator[Finding]:
     for row in conn.fetchall(select(runs).where(runs.c.status == RunStatus.RUNNING)):
-        late = row["lease_until"] is None or row["lease_until"] + LATE < conn.now()
-        if served and not late:
+        expired = row["lease_until"] is None or row["lease_until"] + LEASE < conn.now()
+        if served and not expired:
             continue
         why = "its process has stopped renewing its lease" if served else "no process serves it"
         action = row["cancel_action"]
-        remedy = (
-            f"end it as it was asked to ({action})"
-            if action
-            else "queue it again, where it left off"
-        )
+        remedy = f"cancel it ({action})" if action else "queue it again, from its last checkpoint"
         yield Finding(
             "run",
             str(row["run_id"]),
             f"running (attempt {row['attempt']}), but {why}",
             remedy,
-            partial(_free, row=row),
+            partial(_release, row=row),
         )
     cancelled = select(runs).where(
         runs.c.status == RunStatus.PENDING, runs.c.cancel_action.is_not(None)
@@ -140,32 +135,26 @@ def _runs(conn: Connection, *, served: bool) -> Iterator[Finding]:
         yield Finding(
             "run",
             str(row["run_id"]),
-            "waiting to be run, but it was cancelled",
-            f"end it as it was asked to ({row['cancel_action']})",
+            "pending, but it was cancelled",
+            f"cancel it ({row['cancel_action']})",
             partial(cancel_pending, row=row, action=row["cancel_action"]),
         )
 
 
-def _free(conn: Connection, row: Row) -> None:
+def _release(conn: Connection, row: Row) -> None:
     run_claim.release(conn, row["run_id"], row["attempt"])
 
 
 def _threads(conn: Connection) -> Iterator[Finding]:
-    in_flight = (
-        select(runs.c.seq)
-        .where(
-            runs.c.thread_id == threads.c.thread_id,
-            run_rows.IN_FLIGHT,
-        )
-        .exists()
-    )
+    of_thread = select(runs.c.seq).where(runs.c.thread_id == threads.c.thread_id)
+    in_flight = of_thread.where(run_rows.IN_FLIGHT).exists()
     ids = select(threads.c.thread_id)
     for row in conn.fetchall(ids.where(threads.c.status == ThreadStatus.BUSY, ~in_flight)):
         yield Finding(
             "thread",
             str(row["thread_id"]),
             "busy, but it has no run in flight",
-            "give it the status that its last run left",
+            "set the status that its last run left",
             partial(thread_rows.rest, thread_id=row["thread_id"], busy=False),
         )
     for row in conn.fetchall(ids.where(threads.c.status != ThreadStatus.BUSY, in_flight)):
@@ -186,13 +175,13 @@ def _labels(conn: Connection) -> Iterator[Finding]:
             (label["key"], label["value"], label["period"], label["tenant"])
             for label in conn.fetchall(select(thread_labels).where(of_thread))
         }
-        period = metadata_index.period_of(row["updated_at"])
-        whose = row["tenant"]
-        if stored != {(*label, period, whose) for label in metadata_index.entries(row["metadata"])}:
+        suffix = (metadata_index.period_of(row["updated_at"]), row["tenant"])
+        expected = {(*label, *suffix) for label in metadata_index.entries(row["metadata"])}
+        if stored != expected:
             yield Finding(
                 "thread",
                 str(row["thread_id"]),
-                "a search by its metadata would miss it",
+                "its metadata index is outdated, so searches miss it",
                 "write its labels again",
                 partial(_update_index, row=row),
             )
@@ -201,20 +190,20 @@ def _labels(conn: Connection) -> Iterator[Finding]:
 def _update_index(conn: Connection, row: Row) -> None:
     conn.execute(thread_labels.delete().where(thread_labels.c.thread_id == row["thread_id"]))
     metadata_index.update(conn, row["thread_id"], {}, row["metadata"], row["updated_at"])
-    # Which entry names the tenant, only the project's configuration says.
+    # The doctor does not know the project's tenant key, so it copies the thread's tenant.
     metadata_index.set_tenant(conn, row["thread_id"], row["tenant"])
 
 
 def _crons(conn: Connection) -> Iterator[Finding]:
     known = select(assistants.c.assistant_id)
-    lost = select(crons.c.cron_id, crons.c.assistant_id).where(
+    orphans = select(crons.c.cron_id, crons.c.assistant_id).where(
         crons.c.enabled, crons.c.assistant_id.not_in(known)
     )
-    for row in conn.fetchall(lost):
+    for row in conn.fetchall(orphans):
         yield Finding(
             "cron",
             str(row["cron_id"]),
-            f"its assistant {row['assistant_id']} is gone",
+            f"its assistant {row['assistant_id']} is missing",
             "disable it",
             partial(_disable, row=row),
         )
@@ -225,25 +214,25 @@ def _disable(conn: Connection, row: Row) -> None:
 
 
 def _checkpoints(conn: Connection) -> Iterator[Finding]:
-    lost = checkpoint.run(
+    orphans = checkpoint.run(
         conn,
         "SELECT thread_id FROM checkpoints UNION SELECT thread_id FROM {writes} "
         "UNION SELECT thread_id FROM run_writes "
         "EXCEPT SELECT CAST(thread_id AS TEXT) FROM threads",
     ).fetchall()
-    for (thread_id,) in lost:
+    for (thread_id,) in orphans:
         yield Finding(
             "checkpoint",
             str(thread_id),
-            "its thread is gone",
+            "its thread is missing",
             "delete it",
             partial(checkpoint.delete_thread, thread_id=thread_id),
         )
 
 
 def wrong_schema(where: str, found: str | None) -> CannotExamine:
-    """What to say of a database with another schema, if with any."""
+    """Make the error for a database with another schema version, or with none."""
     return CannotExamine(
-        f"{where} has the schema {found or 'of something else'}, and this version knows "
-        f"{HEAD}: run `threadhold migrate` first."
+        f"{where} has the schema version {found or '(none)'}, and this program needs {HEAD}: "
+        "run `threadhold migrate` first."
     )

@@ -1,4 +1,4 @@
-"""The command line: the commands of `threadhold`, which a program built on it takes over.
+"""Command line: the commands of `threadhold`, also for programs that are built on it.
 
 main = command_line(Program(name="python -m my_app", ...))
 """
@@ -30,8 +30,8 @@ def command_line(program: Program, more: Iterable[click.Command] = ()) -> Progra
     """Make the command line of a program.
 
     Args:
-        program: What its commands work with.
-        more: Commands of its own.
+        program: The program.
+        more: The program's own commands.
     """
     group = ProgramGroup(program, help="The LangGraph Platform held inside your own app.")
     for command in (*commands.ALL, *more):

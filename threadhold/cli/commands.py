@@ -1,4 +1,4 @@
-"""The commands of every program: serve, work, migrate, back up and examine."""
+"""Commands of every program: serve, worker, dev, migrate, backup and doctor."""
 
 import os
 from pathlib import Path
@@ -31,7 +31,7 @@ STUDIO = "https://smith.langchain.com/studio/"
     default=1,
     show_default=True,
     type=click.IntRange(1),
-    help="Processes on the port; more than one takes Postgres and Redis.",
+    help="Number of processes on the port; more than one needs Postgres and Redis.",
 )
 @click.option("--inherited", hidden=True)
 @pass_program
@@ -51,12 +51,12 @@ def serve(
     given = {"langgraph_json": langgraph_json, "database_url": database_url, "redis_url": redis_url}
     settings = load_settings(program.settings, **given)
     if inherited is not None:
-        server.serve(program, settings, host, port, inherited=supervisor.inherited(inherited))
+        server.serve(program, settings, host, port, inherited=supervisor.inherit(inherited))
     elif workers == 1:
         server.serve(program, settings, host, port)
     else:
         arguments = ["serve", "--host", host, "--port", str(port)]
-        # By the environment, where others cannot read them.
+        # In the environment, because other users can read command lines.
         os.environ |= {key.upper(): str(value) for key, value in given.items() if value is not None}
         raise SystemExit(server.serve_together(program, settings, host, port, workers, arguments))
 
@@ -68,7 +68,7 @@ def serve(
 @click.option(
     "--heartbeat",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File to touch every 5 seconds, by whose age a probe sees that it is alive.",
+    help="File to touch every 5 seconds; a probe checks its age.",
 )
 @pass_program
 def worker(
@@ -78,7 +78,7 @@ def worker(
     redis_url: str | None,
     heartbeat: Path | None,
 ) -> None:
-    """Work on runs beside servers of the same database, and answer no requests."""
+    """Execute runs of the servers on the same database, without serving requests."""
     from threadhold.serving.worker import work
 
     given = {"langgraph_json": langgraph_json, "database_url": database_url, "redis_url": redis_url}
@@ -94,13 +94,13 @@ def worker(
 def dev(
     program: Program, langgraph_json: Path | None, database_url: str | None, host: str, port: int
 ) -> None:
-    """Serve, start again whenever a file changes, and let LangGraph Studio in."""
+    """Serve, restart when a file changes, and let LangGraph Studio in."""
     from threadhold.serving import banner, listen, server
 
     given = {"langgraph_json": langgraph_json, "database_url": database_url}
     settings = load_settings(program.settings, **given, shutdown_grace_seconds=1.0)
     project = read_config(settings.langgraph_json)
-    # Only to say so here, once: the port is taken for good by the process that serves.
+    # Fail here if the port is taken; the serving process binds it again.
     for each in listen.bind(host, port):
         each.close()
     base = banner.base_url(project, host, port)
@@ -119,8 +119,8 @@ def dev(
 
 @click.command()
 @database_option
-@click.option("--from", "source", help="Move everything from here, a sqlite:/// URL ...")
-@click.option("--to", "target", help="... to here, a postgresql:// URL of an empty database.")
+@click.option("--from", "source", help="Move all data from this sqlite:/// URL; needs --to.")
+@click.option("--to", "target", help="Move it to this postgresql:// URL, an empty database.")
 @config_option
 @pass_program
 def migrate(
@@ -130,14 +130,14 @@ def migrate(
     target: str | None,
     langgraph_json: Path | None,
 ) -> None:
-    """Bring the database's schema up to date, without starting anything.
+    """Update the database's schema, without starting a server.
 
-    With --from and --to: move everything from a SQLite file, which is only read, to Postgres.
-    No server may run. Whatever interrupts it, the same command goes on.
+    With --from and --to, move all data from a SQLite file to Postgres. Stop all servers first.
+    The file is not changed. After an interruption, the same command continues.
     """
     if source is not None or target is not None:
         if source is None or target is None or database_url is not None:
-            raise click.UsageError("A move has both --from and --to, and no --database-url.")
+            raise click.UsageError("A move needs both --from and --to, and no --database-url.")
         from threadhold.cli.move import move
 
         given = {"langgraph_json": langgraph_json, "database_url": target}
@@ -156,7 +156,7 @@ def migrate(
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @pass_program
 def backup(program: Program, database_url: str | None, destination: Path, force: bool) -> None:
-    """Copy the database to DESTINATION, consistently, while the server runs."""
+    """Write a consistent copy of the SQLite database to DESTINATION; servers may run."""
     from threadhold.admin.backup import back_up
 
     settings = load_settings(program.settings, database_url=database_url)
@@ -167,13 +167,12 @@ def backup(program: Program, database_url: str | None, destination: Path, force:
 @click.command()
 @database_option
 @redis_option
-@click.option("--fix", is_flag=True, help="Repair what can be repaired; no server may run.")
+@click.option("--fix", is_flag=True, help="Repair the problems found; stop all servers first.")
 @pass_program
 def doctor(program: Program, database_url: str | None, redis_url: str | None, fix: bool) -> None:
-    """List runs, threads and the like that nothing explains any more, say why, and repair them.
+    """List inconsistencies of the database with their remedies, and repair them with --fix.
 
-    Works beside a running server, unless it is to repair. Exits with 1 if anything is wrong, or
-    still is after the repair.
+    Servers may run, except with --fix. Exits with 1 if problems remain.
     """
     from langgraph_runtime_sql.database.url import is_postgres, shown
     from threadhold.admin.doctor import examine, repair
@@ -182,24 +181,24 @@ def doctor(program: Program, database_url: str | None, redis_url: str | None, fi
     settings = load_settings(program.settings, **given)
     url = settings.database_url
     found = repair(url) if fix else []
-    left = examine(url)
+    remaining = examine(url)
     if settings.redis_url is not None:
         from threadhold.admin import doctor_redis
 
-        left += doctor_redis.examine(settings.redis_url, settings.redis_prefix)
+        remaining += doctor_redis.examine(settings.redis_url, settings.redis_prefix)
     elif is_postgres(url):
         from threadhold.admin import doctor_postgres
 
         if doctor_postgres.is_shared(url):
-            click.echo("The Redis of those who serve it was not looked at: give its --redis-url")
-    for finding in [*found, *(each for each in left if each not in found)]:
+            click.echo("The servers' Redis was not examined: name it with --redis-url")
+    for finding in [*found, *(each for each in remaining if each not in found)]:
         click.echo(f"{finding.what} {finding.id}: {finding.why}")
-        click.echo(f"    {'remedy' if finding in left else 'repaired'}: {finding.remedy}")
-    if not found and not left:
+        click.echo(f"    {'remedy' if finding in remaining else 'repaired'}: {finding.remedy}")
+    if not found and not remaining:
         click.echo(f"{shown(url)}: nothing is wrong")
-    if left:
-        if not fix and any(finding.repair for finding in left):
-            click.echo(f"`{program.name} doctor --fix` repairs what it can, while no server runs.")
+    if remaining:
+        if not fix and any(finding.repair for finding in remaining):
+            click.echo(f"Stop all servers, then repair with `{program.name} doctor --fix`.")
         raise SystemExit(1)
 
 

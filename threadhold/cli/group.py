@@ -1,4 +1,4 @@
-"""The group of a program's commands: what all of them share."""
+"""Command group: error handling and settings that all commands share."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,10 +13,10 @@ pass_program: Callable[[Any], Any] = click.make_pass_decorator(Program)
 
 
 class ProgramGroup(click.Group):
-    """Commands of a program, whose expected failures are one sentence and not a traceback.
+    """Commands of a program; report expected failures without traceback.
 
     Args:
-        program: Commands get it through `pass_program`.
+        program: The program, which commands get through `pass_program`.
     """
 
     def __init__(self, program: Program, **options: Any) -> None:
@@ -32,17 +32,17 @@ class ProgramGroup(click.Group):
 
 
 def load_settings(kind: type[AnySettings], **given: Any) -> AnySettings:
-    """Read settings from the environment; what the command line gives is stronger.
+    """Read settings from the environment; the options in `given` override it.
 
     Raises:
-        click.ClickException: a setting has a value it cannot have.
-        MissingExtra: a database or a Redis is named whose client is not installed.
+        click.ClickException: a setting has an invalid value.
+        MissingExtra: the client package of Postgres or Redis is not installed.
     """
     try:
         settings = read_settings(kind, **given)
     except BadSettings as error:
         raise click.ClickException(str(error)) from error
-    # Before anything imports the client.
+    # Check before anything imports the client.
     if settings.database_url.startswith("postgres"):
         require("postgres", "A postgresql:// database")
     if settings.redis_url is not None:

@@ -1,4 +1,4 @@
-"""`threadhold init`: writes a small project that works."""
+"""Init: write a small working project (`threadhold init`)."""
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-# What packaging tools would leave out or take for their own under its real name.
+# Packaging tools would leave these files out, or read them, under their real names.
 RENAMED = {
     "gitignore": ".gitignore",
     "dockerignore": ".dockerignore",
@@ -19,13 +19,13 @@ RENAMED = {
 def init(name: Path) -> None:
     """Write a small working project to the folder NAME, by default to this one.
 
-    A graph with its langgraph.json, a host app, authentication, a test, a snippet for a frontend
-    and a Dockerfile. Files that exist are never replaced.
+    The project has a graph, langgraph.json, a host app, authentication, a test, a frontend
+    snippet and a Dockerfile. Existing files are never replaced.
     """
     template = dict(_files(files("threadhold") / "template"))
-    if taken := [path for path in template if (name / path).exists()]:
+    if existing := [path for path in template if (name / path).exists()]:
         raise click.ClickException(
-            f"{name / taken[0]} exists, and `init` replaces nothing: name a new folder, "
+            f"{name / existing[0]} exists, and `init` replaces no files: name a new folder, "
             "such as `threadhold init demo`"
         )
     for path, content in template.items():
@@ -39,7 +39,7 @@ def init(name: Path) -> None:
 
 
 def _files(folder: Traversable, at: str = "") -> list[tuple[str, str]]:
-    """The path of each file of the project, and its content."""
+    """Return path and content of each file of the template."""
     found: list[tuple[str, str]] = []
     for each in sorted(folder.iterdir(), key=lambda each: each.name):
         if each.name == "__pycache__":

@@ -1,4 +1,4 @@
-"""The move of everything from a SQLite file to Postgres: `threadhold migrate --from --to`."""
+"""Move: copy all data from a SQLite file to Postgres (`threadhold migrate --from --to`)."""
 
 from contextlib import closing
 from typing import Any
@@ -14,18 +14,17 @@ from threadhold.settings import Settings
 
 
 def move(program: Program, settings: Settings, source: str) -> None:
-    """Move everything in `source` to the settings' database, with a progress bar.
+    """Move all data of `source` to the settings' database, with a progress bar.
 
     Args:
-        program: Whose tables are moved.
-        settings: Their database is where it goes; their project says how checkpoints
-            are encrypted.
+        program: The program whose tables are moved.
+        settings: Their database is the target; their project has the encryption of checkpoints.
         source: `sqlite:///path/to/file.db`
 
     Raises:
-        RuntimeSqlError: it cannot be moved, or not all of it; the source is as it was.
+        RuntimeSqlError: some data cannot be moved; the source is unchanged.
     """
-    # Checkpoints are read as the project's server does, by what it has in its environment.
+    # Sets the project's environment, with which its server decrypts checkpoints.
     LangGraphPlatform(settings.langgraph_json, database_url=settings.database_url)
     with closing(_Bars()) as bars:
         try:
@@ -33,44 +32,44 @@ def move(program: Program, settings: Settings, source: str) -> None:
         except MoveFinished as finished:
             click.echo(str(finished))
             return
-    _say(moved, source, settings.database_url)
+    _print(moved, source, settings.database_url)
 
 
 class _Bars:
-    """A progress bar for each phase, one after the other."""
+    """Show one progress bar per phase."""
 
     def __init__(self) -> None:
         self._phase: str | None = None
         self._bar: Any = None
-        self._at = 0
+        self._done = 0
 
     def show(self, progress: Progress) -> None:
         if progress.phase != self._phase:
             self.close()
             self._phase = progress.phase
-            # Rows in tens of thousands: drawing each of them would take longer than moving it.
+            # Drawing the bar for each row would take longer than moving the row.
             step = max(1, progress.total // 200)
             self._bar = click.progressbar(
                 length=progress.total, label=f"{progress.phase:9}", update_min_steps=step
             )
             self._bar.__enter__()
-        self._bar.update(progress.done - self._at)
-        self._at = progress.done
+        self._bar.update(progress.done - self._done)
+        self._done = progress.done
 
     def close(self) -> None:
-        """End the last one."""
-        self._at = 0
+        """End the current bar."""
+        self._done = 0
         if self._bar is not None:
             self._bar.__exit__(None, None, None)
             self._bar = None
 
 
-def _say(moved: Moved, source: str, target: str) -> None:
+def _print(moved: Moved, source: str, target: str) -> None:
     for table, rows in moved.rows.items():
         click.echo(f"{table}: {rows:,}")
-    if moved.left:
-        click.echo(f"Not moved, because they are not Threadhold's: {', '.join(moved.left)}")
+    if moved.unknown:
+        click.echo(f"Not moved, because they are not Threadhold's: {', '.join(moved.unknown)}")
     click.echo(
-        f"Moved and compared: {sum(moved.rows.values()):,} rows. {source} is as it was; serve "
-        f"from now on with DATABASE_URL={shown(target)}"
+        f"Moved and compared: {sum(moved.rows.values()):,} rows. {source} is unchanged. Serve "
+        f"with DATABASE_URL={shown(target)}"
     )

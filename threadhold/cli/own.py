@@ -1,6 +1,6 @@
-"""Threadhold's own program: any project, and no table but the runtime's.
+"""Threadhold's own program: serve any project, with only the runtime's tables.
 
-Its functions import late, so that `--help` need not load the server.
+The functions import late, so that `--help` does not load the server.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
 
 
 def migrate(url: str) -> None:
-    """Bring the runtime's tables in the database of a URL up to date."""
+    """Migrate the runtime's tables in the database of `url`."""
     from langgraph_runtime_sql import migrations
 
     migrations.migrate(url)
 
 
 def schemas() -> Sequence[Any]:
-    """The runtime's tables, for a move."""
+    """Return the schema of the runtime's tables."""
     from threadhold.move.schema import runtime_schema
 
     return [runtime_schema()]
@@ -39,6 +39,6 @@ THREADHOLD = Program(
     create_app=create_app,
     migrate=migrate,
     schemas=schemas,
-    # `-P`: a folder `threadhold` where it is started does not take the package's place.
+    # `-P`: a folder `threadhold` in the working directory must not shadow the package.
     launch=("-P", "-m", "threadhold"),
 )

@@ -1,4 +1,4 @@
-"""Authentication at the edges of the stock one: its refusals, and a route it leaves open."""
+"""Authentication: adapt the stock refusals, and protect the metrics route."""
 
 from collections.abc import Iterator
 
@@ -14,32 +14,32 @@ METRICS = "/metrics"
 
 
 def install(app: Starlette, *, metrics_permission: str | None) -> None:
-    """Let refusals carry headers, and let only some users read the metrics.
+    """Let refusals carry headers, and require a permission for the metrics.
 
     Args:
         app: The stock application.
-        metrics_permission: What a user needs to read them; None: anybody may.
+        metrics_permission: Permission that `/metrics` requires; None leaves it open.
     """
-    found = list(_authentications(app))
-    for authentication in found:
-        authentication.on_error = refused
+    layers = list(_authentication_layers(app))
+    for layer in layers:
+        layer.on_error = refused
     if metrics_permission is not None:
         for route in app.router.routes:
             if isinstance(route, Route) and route.path == METRICS:
-                permitted = Permitted(route.app, metrics_permission)
-                # Any of them: they ask the same backend.
-                route.app = type(found[0])(permitted, found[0].backend, refused)
+                permitted = RequirePermission(route.app, metrics_permission)
+                # All layers share one backend.
+                route.app = type(layers[0])(permitted, layers[0].backend, refused)
 
 
 def refused(conn: HTTPConnection, error: AuthenticationError) -> Response:
-    """The answer to who is not authenticated: 401 with the handler's headers, or 403."""
+    """Answer a failed authentication: 401 or 403, with the headers of the project's handler."""
     status = 401 if getattr(error, "status_code", None) == 401 else 403
     headers = getattr(error, "headers", None)
     return JSONResponse({"detail": str(error)}, status, dict(headers) if headers else None)
 
 
-class Permitted:
-    """Answers 403 to users without `permission`."""
+class RequirePermission:
+    """Answer 403 to users without `permission`."""
 
     def __init__(self, app: ASGIApp, permission: str) -> None:
         self._app = app
@@ -54,8 +54,8 @@ class Permitted:
             await JSONResponse({"detail": detail}, 403)(scope, receive, send)
 
 
-def _authentications(app: Starlette) -> Iterator[AuthenticationMiddleware]:
-    """Where in the stock application requests are authenticated."""
+def _authentication_layers(app: Starlette) -> Iterator[AuthenticationMiddleware]:
+    """Yield the authentication middleware of each route and mount of the stock application."""
     for route in app.router.routes:
         layer = route.app if isinstance(route, Mount | Route) else None
         while layer is not None:

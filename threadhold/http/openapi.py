@@ -1,7 +1,7 @@
-"""`/openapi.json` and `/docs` that know where the platform is mounted.
+"""OpenAPI: serve `/openapi.json` and `/docs` with the mount prefix as the server URL.
 
-The stock ones describe a server at the root, so that at a prefix every "try it"
-button would call the host's routes instead.
+The stock routes describe a server at the root, so under a prefix each "try it" button would
+call the host's routes.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ from starlette.routing import Route
 
 
 def install(app: Starlette) -> None:
-    """Put ours in the place of the stock routes, where the configuration has them."""
-    ours = {"/openapi.json": openapi, "/docs": docs}
-    for place, route in enumerate(app.router.routes):
-        if isinstance(route, Route) and route.path in ours and _is_stock(route):
-            app.router.routes[place] = Route(route.path, ours[route.path], methods=["GET"])
+    """Replace the stock routes, if the configuration has them."""
+    endpoints = {"/openapi.json": openapi, "/docs": docs}
+    for index, route in enumerate(app.router.routes):
+        if isinstance(route, Route) and route.path in endpoints and _is_stock(route):
+            app.router.routes[index] = Route(route.path, endpoints[route.path], methods=["GET"])
 
 
 def _is_stock(route: Route) -> bool:
@@ -26,12 +26,12 @@ def _is_stock(route: Route) -> bool:
 
 
 async def openapi(request: Request) -> Response:
-    """The OpenAPI description, with the mount as its server."""
+    """Answer with the OpenAPI description."""
     return Response(await _spec(request), media_type="application/json")
 
 
 async def docs(request: Request) -> Response:
-    """The page that shows it."""
+    """Answer with the HTML page of the OpenAPI description."""
     from langgraph_api.validation import render_docs_html
 
     return HTMLResponse(render_docs_html(await _spec(request)))
@@ -44,6 +44,6 @@ async def _spec(request: Request) -> bytes:
     if not request.scope.get("root_path"):
         return bytes(stock)
     spec = orjson.loads(stock)
-    # Set already where LANGGRAPH_API_URL names the public address.
+    # Already set if LANGGRAPH_API_URL names the public address.
     spec.setdefault("servers", [{"url": request.scope["root_path"]}])
     return orjson.dumps(spec)

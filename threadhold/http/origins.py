@@ -1,4 +1,4 @@
-"""Origins: which websites may have their visitors' browsers write here."""
+"""Origins: refuse writes that a website sends through its visitors' browsers."""
 
 import re
 from collections.abc import Iterable
@@ -9,22 +9,22 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-# What a page of another origin can only send once CORS has allowed it.
+# Headers that a page of another origin can only send after a CORS preflight.
 PROOF = frozenset({b"authorization", b"x-api-key"})
 
 
 class ForeignOrigins:
-    """Refuses writes that a website has a browser send without CORS allowing it.
+    """Refuse writes from web origins that CORS does not allow.
 
-    A browser sends some requests to any address without asking there first, and opens
-    WebSockets everywhere; CORS only keeps the page from reading the answer. So where
-    a request needs no credentials, or the browser adds them by itself, any website could
-    start runs. Whoever sends a token is past that: no page can, unless CORS lets it.
+    A browser sends simple requests and opens WebSockets to any address without a preflight;
+    CORS only keeps the page from reading the answer. If a request needs no credentials, or
+    the browser adds them (cookies), any website could start runs. Requests with a token pass:
+    a page can only send one if CORS allows it.
 
     Args:
         app: The application.
-        allow_origins: Those that CORS allows; `*` for all.
-        allow_origin_regex: The same, as a regular expression.
+        allow_origins: Origins that CORS allows; `*` for all.
+        allow_origin_regex: Regular expression of further origins that CORS allows.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ForeignOrigins:
             await JSONResponse({"detail": detail}, 403)(scope, receive, send)
 
     def _foreign(self, scope: Scope) -> str | None:
-        """The origin that must not do this, if it is one."""
+        """Return the origin of a write that must be refused, else None."""
         writes = scope["type"] == "websocket" or (
             scope["type"] == "http" and scope["method"] not in SAFE
         )
@@ -62,7 +62,7 @@ class ForeignOrigins:
         origin = headers.get(b"origin")
         if origin is None or headers.keys() & PROOF or self._is_allowed(origin):
             return None
-        # Behind a proxy, its own name for the host. A page can set neither header.
+        # x-forwarded-host is the public name behind a proxy. A page can set neither header.
         hosts = {headers.get(b"host"), headers.get(b"x-forwarded-host")}
         return None if _authority(origin) in hosts else origin
 
@@ -72,7 +72,7 @@ class ForeignOrigins:
 
 
 def _authority(origin: str) -> Any:
-    """Host and port of an origin; of `null`, nothing that a host could be."""
+    """Return host and port of an origin, or the text itself (`null`) if it has none."""
     try:
         return urlsplit(origin).netloc or origin
     except ValueError:

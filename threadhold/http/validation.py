@@ -1,8 +1,8 @@
-"""Request bodies: what the API's schemas let a client leave out or say, and its handlers cannot take.
+"""Validation: refuse request bodies that pass the API's schemas but break its handlers.
 
-Every handler of the API reads its body through one request class. Ours takes
-its place: what the API's own check has let through is checked once more, and
-completed. JSON-RPC (MCP and A2A) has no schema there at all.
+Each handler of the API reads its body through one request class. A subclass replaces it: it
+checks the body again after the API's own check, and adds missing defaults. JSON-RPC bodies
+(MCP and A2A) have no schema in the API.
 """
 
 from collections.abc import Callable
@@ -23,15 +23,17 @@ Body = dict[str, Any]
 Schema = dict[str, Any]
 
 MAX_PAGE = 2**31 - 1
-# Of ids or runs in one request: what more of them take, others would wait for.
-MOST = 1000
-MOST_KEYS = 64
-# Of JSON-RPC: "not a valid request object".
+# Ids or runs in one request; more would keep other requests waiting.
+MAX_ITEMS = 1000
+MAX_METADATA_KEYS = 64
+# JSON-RPC error codes.
 INVALID_REQUEST = -32600
+INVALID_PARAMS = -32602
+PARSE_ERROR = -32700
 
 
 class JsonRpcError(Exception):
-    """A JSON-RPC message that cannot be answered with a result."""
+    """A JSON-RPC message is refused; `body` is the answer."""
 
     def __init__(self, code: int, message: str, request_id: Any = None) -> None:
         super().__init__(message)
@@ -43,7 +45,7 @@ class JsonRpcError(Exception):
 
 
 def install() -> None:
-    """Put our request class in the place of the API's. Repeatable."""
+    """Replace the API's request class. Does nothing the second time."""
     from langgraph_api import route
 
     stock: Any = route.ApiRequest
@@ -72,7 +74,7 @@ def install() -> None:
                     len(sent), lambda: checked_message(route_path, sent)
                 )
                 if route_path == _EVENTS:
-                    # The stream would begin, with a 200, and end without a word.
+                    # For an invalid id the stream would begin with a 200 and end silently.
                     as_uuid(self.path_params["thread_id"], "thread ID")
             return body
 
@@ -80,10 +82,10 @@ def install() -> None:
 
 
 def check(method: str, route: str, body: Any) -> None:
-    """Refuse what the handler of `route` cannot take.
+    """Refuse a body on which the handler of `route` would fail.
 
     Raises:
-        jsonschema_rs.ValidationError, HTTPException: (422) refused.
+        jsonschema_rs.ValidationError, HTTPException: (422) the body is invalid.
     """
     if isinstance(body, dict):
         for name in ("limit", "offset"):
@@ -94,10 +96,10 @@ def check(method: str, route: str, body: Any) -> None:
 
 
 def complete(method: str, route: str, body: Any) -> None:
-    """Put in what the handler of `route` takes for granted.
+    """Add the defaults that the handler of `route` expects to `body`.
 
     Raises:
-        ValueError: (400) refused.
+        ValueError: (400) a value is invalid.
     """
     _, completion = _ROUTES.get((method, route), _NO_RULE)
     if completion is not None:
@@ -105,20 +107,20 @@ def complete(method: str, route: str, body: Any) -> None:
 
 
 def check_page(name: str, number: Any) -> None:
-    """Refuse a `limit` or `offset` that no page has.
+    """Refuse a `limit` or `offset` out of range.
 
     Raises:
-        HTTPException: (422) negative, or larger than a database counts.
+        HTTPException: (422) the number is negative or larger than `MAX_PAGE`.
     """
     if isinstance(number, int | float) and not 0 <= number <= MAX_PAGE:
         raise HTTPException(422, f"`{name}` must be a whole number from 0 to {MAX_PAGE}")
 
 
 def checked_message(route: str, body: bytes) -> bytes:
-    """A JSON-RPC message as every other body is read: without lone surrogates and such.
+    """Check a JSON-RPC message and return it, normalized like other bodies (no lone surrogates).
 
     Raises:
-        JsonRpcError: it is no JSON, or has parameters that its handler cannot take.
+        JsonRpcError: the message is not JSON, or its handler would fail on its parameters.
     """
     schema = _PARAMS.get(route)
     if schema is None:
@@ -127,17 +129,19 @@ def checked_message(route: str, body: bytes) -> bytes:
         message = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         if route == _A2A:
-            return body  # It says so itself.
-        raise JsonRpcError(-32700, "Parse error: the body must be valid JSON") from error
+            return body  # A2A's handler answers with its own parse error.
+        raise JsonRpcError(PARSE_ERROR, "Parse error: the body must be valid JSON") from error
     if isinstance(message, dict) and "method" in message:
         for wrong in _validator(schema).iter_errors(message.get("params", {})):
-            where = ".".join(["params", *map(str, wrong.instance_path)])
-            raise JsonRpcError(-32602, f"Invalid {where}: {wrong.message}", message.get("id"))
+            path = ".".join(["params", *map(str, wrong.instance_path)])
+            raise JsonRpcError(
+                INVALID_PARAMS, f"Invalid {path}: {wrong.message}", message.get("id")
+            )
     return orjson.dumps(message)
 
 
 def is_json_rpc(route: str) -> bool:
-    """Say whether the bodies of a route are JSON-RPC messages."""
+    """Return whether the bodies of a route are JSON-RPC messages."""
     return route in _PARAMS
 
 
@@ -151,20 +155,25 @@ def _validator(schema: Schema) -> Any:
 
 
 def _put_item(body: Body) -> None:
-    """Without a `ttl` an item gets the configured one. The route makes no difference between
-    that and null, which is no expiry."""
+    """Set the configured `ttl` if the body has none.
+
+    The route does not tell a missing `ttl` from null, which means no expiry.
+    """
     config = store.Store().ttl_config
     if config is not None:
         body.setdefault("ttl", config.get("default_ttl"))
 
 
 def _search_items(body: Body) -> None:
-    """Without a prefix the whole store is searched; the route would answer 500."""
+    """Search the whole store if there is no prefix; the route would answer 500."""
     body["namespace_prefix"] = body.get("namespace_prefix") or []
 
 
 def _cron(body: Body) -> None:
-    """Time zones are files: for a name that is a folder or too long the route would answer 500."""
+    """Check the time zone.
+
+    Zones are files: the route would answer 500 to the name of a folder, or one that is too long.
+    """
     if (timezone := body.get("timezone")) is not None:
         check_timezone(timezone)
 
@@ -191,8 +200,11 @@ _RUN: Schema = {
         "on_disconnect": {"enum": ["cancel", "continue", None]},
     }
 }
-_FIND: Schema = {
-    "properties": {"ids": {"maxItems": MOST}, "metadata": {"maxProperties": MOST_KEYS}}
+_SEARCH: Schema = {
+    "properties": {
+        "ids": {"maxItems": MAX_ITEMS},
+        "metadata": {"maxProperties": MAX_METADATA_KEYS},
+    }
 }
 _THREAD: Schema = {
     "properties": {"ttl": {"properties": {"ttl": {"type": "number", "exclusiveMinimum": 0}}}}
@@ -207,16 +219,16 @@ _ROUTES: dict[tuple[str, str], _Rule] = {
         for prefix in ("/runs", "/threads/{thread_id}/runs")
         for path in (prefix, f"{prefix}/wait", f"{prefix}/stream")
     },
-    ("POST", "/runs/batch"): ({"items": _RUN, "maxItems": MOST}, run_batch.begin),
+    ("POST", "/runs/batch"): ({"items": _RUN, "maxItems": MAX_ITEMS}, run_batch.begin),
     ("POST", "/runs/crons"): (_RUN, _cron),
     ("POST", "/threads/{thread_id}/runs/crons"): (_RUN, _cron),
     ("PATCH", "/runs/crons/{cron_id}"): (_RUN, _cron),
     ("POST", "/threads"): (_THREAD, None),
     ("PATCH", "/threads/{thread_id}"): (_THREAD, None),
-    ("POST", "/threads/search"): (_FIND, None),
-    ("POST", "/threads/count"): (_FIND, None),
-    ("POST", "/threads/prune"): ({"properties": {"thread_ids": {"maxItems": MOST}}}, None),
-    ("POST", "/runs/cancel"): ({"properties": {"run_ids": {"maxItems": MOST}}}, None),
+    ("POST", "/threads/search"): (_SEARCH, None),
+    ("POST", "/threads/count"): (_SEARCH, None),
+    ("POST", "/threads/prune"): ({"properties": {"thread_ids": {"maxItems": MAX_ITEMS}}}, None),
+    ("POST", "/runs/cancel"): ({"properties": {"run_ids": {"maxItems": MAX_ITEMS}}}, None),
     ("PUT", "/store/items"): (None, _put_item),
     ("POST", "/store/items/search"): (None, _search_items),
 }
@@ -229,8 +241,12 @@ _PARAMS: dict[str, Schema] = {
         "type": "object",
         "properties": {
             "protocolVersion": {"type": "string"},
-            "cursor": {"type": ["string", "integer"], "pattern": "^[0-9]{1,9}$", "minimum": 0}
-            | {"maximum": MAX_PAGE},
+            "cursor": {
+                "type": ["string", "integer"],
+                "pattern": "^[0-9]{1,9}$",
+                "minimum": 0,
+                "maximum": MAX_PAGE,
+            },
             "name": {"type": "string"},
             "context": _optional("object"),
         },

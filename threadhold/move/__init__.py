@@ -1,7 +1,7 @@
-"""Moving a database from a SQLite file to Postgres, once and for good.
+"""Move: copy a database from a SQLite file to Postgres.
 
-Three passes over the rows: what Postgres cannot hold is found before anything is copied; what
-is copied is committed in batches, with how far it has come; then both sides are compared.
+The move reads all rows three times. It checks that Postgres can hold them, copies them in
+batches with the progress stored in the target, and compares both sides.
 """
 
 from threadhold.move.errors import MoveFailed, MoveFinished, MoveRefused, Unmovable

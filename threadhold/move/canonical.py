@@ -1,7 +1,7 @@
-"""The canonical form of rows: the same bytes from both databases, wherever they mean the same.
+"""Canonical form: encode equal values of both databases to the same bytes.
 
-Databases write the same JSON differently: Postgres sorts keys and says 100 where SQLite has
-1e2. So numbers are compared by their exact value, and keys are sorted.
+Postgres sorts the keys of JSON and writes 1e2 as 100. So the canonical form sorts keys and
+writes the exact value of each number.
 """
 
 import json
@@ -17,26 +17,26 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _BYTES = 16
 _MODULUS = 2 ** (8 * _BYTES)
-# Digits of the longest number in JSON: what Python writes, and far below what Postgres holds.
+# Maximum digits of a number in JSON: Python's limit, and far below Postgres's.
 _DIGITS = 4000
 _EXACT = Context(prec=_DIGITS)
 
 
 class Unstorable(ValueError):
-    """Postgres has no form for a value."""
+    """Postgres cannot hold a value."""
 
 
 class Json(str):
-    """A JSON document, as text."""
+    """A JSON document as text."""
 
     __slots__ = ()
 
 
 class Checksum:
-    """Number and sum of rows, in whatever order they come.
+    """Count of rows and sum of their digests, independent of their order.
 
     Attributes:
-        rows: How many.
+        rows: Number of rows.
     """
 
     def __init__(self) -> None:
@@ -52,10 +52,10 @@ class Checksum:
 
 
 def digest(row: Sequence[Any]) -> bytes:
-    """What tells this row from any other.
+    """Return the digest of a row.
 
     Raises:
-        Unstorable: one of its values is a document that is none.
+        Unstorable: a value is invalid JSON.
     """
     found = blake2b(digest_size=_BYTES)
     for value in row:
@@ -66,7 +66,7 @@ def digest(row: Sequence[Any]) -> bytes:
 
 
 def encoded(value: Any) -> bytes:
-    """The canonical form of one value."""
+    """Return the canonical form of one value."""
     if value is None:
         return b"-"
     if isinstance(value, Json):
@@ -78,7 +78,7 @@ def encoded(value: Any) -> bytes:
     if isinstance(value, bytes):
         return b"b" + value
     if isinstance(value, int | float):
-        # A flag is a number in SQLite, and so is a float without a fraction.
+        # SQLite stores booleans, and may store floats without a fraction, as integers.
         return b"n" + repr(int(value) if value == value // 1 else value).encode()
     if isinstance(value, UUID):
         return b"u" + value.bytes
@@ -88,22 +88,22 @@ def encoded(value: Any) -> bytes:
 
 
 def loads(document: str | bytes) -> Any:
-    """A JSON document with its numbers as exact as they are written.
+    """Parse a JSON document with exact numbers.
 
     Raises:
-        Unstorable: it is none.
+        Unstorable: the text is invalid JSON.
     """
     try:
         return json.loads(document, parse_float=_number, parse_constant=_refuse)
     except Unstorable:
         raise
     except (ValueError, RecursionError) as error:
-        raise Unstorable(f"holds what is no JSON ({error})") from error
+        raise Unstorable(f"holds invalid JSON ({error})") from error
 
 
 def _text(document: Any) -> str:
-    """What `loads` gave as the one text that it is compared by."""
-    return json.dumps(document, sort_keys=True, ensure_ascii=False, default=_said)
+    """Return the canonical text of a document from `loads`."""
+    return json.dumps(document, sort_keys=True, ensure_ascii=False, default=_encode_decimal)
 
 
 def _number(written: str) -> int | Decimal:
@@ -117,14 +117,14 @@ def _refuse(constant: str) -> Any:
     raise Unstorable(f"holds {constant}, which is no JSON")
 
 
-def _said(value: Any) -> Any:
+def _encode_decimal(value: Any) -> Any:
     if isinstance(value, Decimal):
         return {"number": str(value)}
     raise TypeError(f"{type(value).__name__} is no JSON")
 
 
 def strings(document: Any) -> Iterable[str]:
-    """Every string in a document, keys included."""
+    """Yield every string in a document, including keys."""
     if isinstance(document, str):
         yield document
     elif isinstance(document, dict):
@@ -137,7 +137,7 @@ def strings(document: Any) -> Iterable[str]:
 
 
 def check_text(value: str) -> None:
-    """Raise unless Postgres can hold this text.
+    """Check that Postgres can hold a text.
 
     Raises:
         Unstorable: it cannot.
@@ -152,7 +152,7 @@ def check_text(value: str) -> None:
 
 
 def check_json(document: Any) -> None:
-    """Raise unless Postgres's jsonb can hold what `loads` gave.
+    """Check that Postgres's jsonb can hold a document from `loads`.
 
     Raises:
         Unstorable: it cannot.
@@ -162,10 +162,10 @@ def check_json(document: Any) -> None:
 
 
 def check_number(value: Any, low: float, high: float) -> None:
-    """Raise unless a number is in the range of its column.
+    """Check that a value is a number in the range of its column.
 
     Raises:
-        Unstorable: it is not, or is no number.
+        Unstorable: it is not.
     """
     if not isinstance(value, int | float) or math.isnan(value) or not low <= value <= high:
         raise Unstorable(f"has {value!r} where only numbers from {low} to {high} go")

@@ -1,7 +1,7 @@
-"""Checkpoints: whole in SQLite; in Postgres their values are apart, each version once.
+"""Checkpoints: whole documents in SQLite; in Postgres each version of a value is a row.
 
-They are read and written by the library's savers, with everything that is not plain data
-left as it was serialized: no class of a graph is imported, and none has to exist any more.
+The library's savers read and write them. Values that are not plain data stay serialized, so
+the move imports no class of a graph.
 """
 
 import json
@@ -27,30 +27,39 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.connection import DIALECT
 from threadhold.move import canonical
 from threadhold.move.canonical import Unstorable
-from threadhold.move.part import Entry, Key, Row, Target, read_after, said, size_of, streamed
+from threadhold.move.part import (
+    Entry,
+    Key,
+    Row,
+    Target,
+    describe_key,
+    read_after,
+    size_of,
+    streamed,
+)
 
 _KEY = (0, 1, 2)
 
 
 class _Statements:
-    """A cursor that keeps what it is to execute, so that many checkpoints go in one go."""
+    """A cursor that collects statements, to execute those of many checkpoints together."""
 
     def __init__(self) -> None:
-        self._kept: dict[Any, list[Sequence[Any]]] = {}
+        self._statements: dict[Any, list[Sequence[Any]]] = {}
 
     def execute(self, statement: Any, params: Sequence[Any]) -> None:
-        self._kept.setdefault(statement, []).append(params)
+        self._statements.setdefault(statement, []).append(params)
 
     def executemany(self, statement: Any, params: Sequence[Sequence[Any]]) -> None:
-        self._kept.setdefault(statement, []).extend(params)
+        self._statements.setdefault(statement, []).extend(params)
 
     def run(self, cursor: psycopg.Cursor[Any]) -> None:
-        for statement, params in self._kept.items():
+        for statement, params in self._statements.items():
             cursor.executemany(statement, params)
 
 
 class _Saver(postgres.PostgresStockSaver):
-    """The saver, which collects what it writes."""
+    """A saver that collects its statements instead of executing them."""
 
     def __init__(self, target: Target, statements: _Statements) -> None:
         super().__init__(Connection(target, DIALECT), SERIALIZED)
@@ -72,7 +81,7 @@ class CheckpointPart:
 
     def __init__(self) -> None:
         self._serde = serializer(ormsgpack.Ext)
-        # Versions of the thread that was written last: they are stored once.
+        # Versions already written for the current thread, which are stored once.
         self._known: tuple[str, set[tuple[str, str, str]]] = "", set()
 
     def entries(self, raw: sqlite3.Connection, after: Key | None = None) -> Iterator[Entry]:
@@ -102,7 +111,7 @@ class CheckpointPart:
             checkpoint["channel_values"] = {
                 channel: value
                 for channel, value in loaded.checkpoint["channel_values"].items()
-                # Others of the same version have a snapshot, too, without having taken it.
+                # Other checkpoints of the version load the snapshot too, but did not take it.
                 if channel in inline or not isinstance(value, _DeltaSnapshot)
             }
             yield (*(row[name] for name in self.columns[:4]), checkpoint, row["metadata"])
@@ -116,8 +125,8 @@ class CheckpointPart:
     def refusal(self, target: Target, row: Row) -> str | None:
         return None
 
-    def said(self, row: Row) -> str:
-        return said(row[:3])
+    def describe(self, row: Row) -> str:
+        return describe_key(row[:3])
 
     def _read(self, record: Sequence[Any]) -> Row:
         *place, kind, blob, about = record
@@ -129,7 +138,7 @@ class CheckpointPart:
         for channel in checkpoint["channel_values"]:
             if channel not in checkpoint["channel_versions"]:
                 raise Unstorable(f"has a value without a version, of the channel {channel!r}")
-        # As the library would have written it there.
+        # In the form in which the library's Postgres saver writes it.
         metadata = get_serializable_checkpoint_metadata(
             {}, postgres.storable(json.loads(about or b"{}"))
         )
@@ -143,7 +152,7 @@ class CheckpointPart:
             loaded: dict[str, Any] = self._serde.loads_typed((kind, blob))
             return {"channel_values": {}, "channel_versions": {}, "versions_seen": {}, **loaded}
         except Exception as error:
-            # Wrong key, damaged bytes, an unknown form: the libraries have an error for each.
+            # A wrong key, damaged bytes or an unknown format raise different errors.
             why = " (is LANGGRAPH_AES_KEY the server's?)" if "+" in kind else ""
             raise Unstorable(f"cannot be read: {type(error).__name__}: {error}{why}") from error
 
@@ -169,7 +178,7 @@ class CheckpointPart:
 
 
 def _shape(checkpoint: dict[str, Any]) -> dict[str, Any]:
-    """A checkpoint without its values: what Postgres keeps as JSON."""
+    """Return a checkpoint without its values: the part that Postgres stores as JSON."""
     return {key: value for key, value in checkpoint.items() if key != "channel_values"}
 
 
@@ -180,4 +189,4 @@ def _packed(value: Any) -> bytes:
 def _snapshot(value: Any) -> Any:
     if isinstance(value, _DeltaSnapshot):
         return {"snapshot": value.value}
-    raise TypeError(f"{type(value).__name__} is nothing that a checkpoint holds")
+    raise TypeError(f"A checkpoint cannot hold {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""What can keep data from being moved."""
+"""Errors of a move."""
 
 from collections.abc import Sequence
 
@@ -6,19 +6,19 @@ from langgraph_runtime_sql.errors import RuntimeSqlError
 
 
 class MoveRefused(RuntimeSqlError):
-    """Nothing is moved between these two databases as they are."""
+    """The two databases do not allow a move; nothing was moved."""
 
 
 class MoveFinished(MoveRefused):
-    """It has been moved already."""
+    """The move was finished before."""
 
 
 class Unmovable(RuntimeSqlError):
-    """The target cannot hold some rows.
+    """Postgres cannot hold some rows.
 
     Args:
-        problems: One sentence each, with table and id: the first ones.
-        count: How many there are.
+        problems: Messages about the first of these rows, with table and id.
+        count: Number of all these rows.
     """
 
     def __init__(self, problems: Sequence[str], count: int) -> None:
@@ -32,4 +32,4 @@ class Unmovable(RuntimeSqlError):
 
 
 class MoveFailed(RuntimeSqlError):
-    """The move could not be completed; the source is as it was."""
+    """The move could not be completed; the source is unchanged."""

@@ -1,4 +1,4 @@
-"""Fields: how a column reads in SQLite, and how it goes into Postgres."""
+"""Fields: convert the values of a column from SQLite to Postgres."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,17 +14,16 @@ _BITS = {"INTEGER": 31, "BIGINT": 63}
 
 
 class Field:
-    """One column of a table that is moved.
+    """One column of a moved table.
 
     Args:
-        column: As Postgres has it. `info["source"]` is what SQLite calls it, if that
-            is something else.
+        column: The Postgres column. `info["source"]` is its name in SQLite, if different.
 
     Attributes:
-        name: In Postgres.
-        source: In SQLite.
-        into: The placeholder for its value in a statement that inserts.
-        out: What selects it.
+        name: Name in Postgres.
+        source: Name in SQLite.
+        into: Placeholder for its value in an INSERT.
+        out: Expression that selects it.
     """
 
     def __init__(self, column: Column[Any]) -> None:
@@ -33,7 +32,7 @@ class Field:
         self.source = str(column.info.get("source", column.name))
         self._nullable = bool(column.nullable)
         self._is_json = kind in ("JSON", "JSONB")
-        # As text all the way, so that no number changes its form.
+        # JSON stays text, so that no number changes its form.
         self.into = f"%s::{kind}" if self._is_json else "%s"
         self.out = quoted(self.name) + ("::text" if self._is_json else "")
         read = column.type.dialect_impl(SQLITE).result_processor(SQLITE, None)
@@ -41,7 +40,7 @@ class Field:
         self._check = _check_of(kind)
 
     def read(self, raw: Any) -> Any:
-        """The value of what SQLite holds.
+        """Convert a value of SQLite.
 
         Raises:
             Unstorable: Postgres cannot hold it.
@@ -56,17 +55,17 @@ class Field:
         except Unstorable as error:
             raise Unstorable(f"column {self.name} {error}") from error
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
-            # SQLite holds any value in any column: a word for an id, a number for a date.
+            # SQLite accepts any value in any column, such as a word for an id.
             raise Unstorable(f"column {self.name} holds {str(raw)[:60]!r}") from error
         return value
 
     def stored(self, value: Any) -> Any:
-        """The value of what Postgres gives."""
+        """Convert a value of Postgres."""
         return Json(value) if self._is_json and value is not None else value
 
 
 def quoted(name: str) -> str:
-    """A name, as both databases take it in a statement."""
+    """Quote a name for a statement of either database."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -79,7 +78,7 @@ def _json(value: Any) -> Json:
 
 
 def _check_of(kind: str) -> Callable[[Any], None]:
-    """What a value of this type in Postgres has to pass."""
+    """Return the function that checks values for a Postgres type."""
     if kind in _BITS:
         bound = 2 ** _BITS[kind]
         return lambda value: canonical.check_number(value, -bound, bound - 1)
@@ -94,7 +93,7 @@ def _check_of(kind: str) -> Callable[[Any], None]:
 
 def _check_jsonb(value: Json) -> None:
     document = canonical.loads(value)
-    # Only then can it hold a character that it must not.
+    # jsonb refuses some characters, which JSON can hold only as escapes.
     if "\\u" in value:
         canonical.check_json(document)
 

@@ -1,4 +1,4 @@
-"""The tables of langgraph's savers and stores, as Postgres has them, and what SQLite calls them."""
+"""Tables of langgraph's savers and stores in Postgres, with their names in SQLite."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -16,8 +16,8 @@ from threadhold.move.part import Row, TablePart, Target, streamed
 _metadata = MetaData()
 
 
-class _Moment(TypeDecorator[datetime]):
-    """A date as the store writes it in SQLite."""
+class _StoreDate(TypeDecorator[datetime]):
+    """Read dates that the store writes as text in SQLite."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -60,9 +60,9 @@ store = Table(
     _metadata,
     *_key("prefix", "key"),
     Column("value", JSONB, nullable=False),
-    Column("created_at", _Moment),
-    Column("updated_at", _Moment),
-    Column("expires_at", _Moment),
+    Column("created_at", _StoreDate),
+    Column("updated_at", _StoreDate),
+    Column("expires_at", _StoreDate),
     Column("ttl_minutes", Float),
 )
 
@@ -71,20 +71,20 @@ vectors = Table(
     _metadata,
     *_key("prefix", "key", "field_name"),
     Column("embedding", LargeBinary),
-    Column("created_at", _Moment),
-    Column("updated_at", _Moment),
+    Column("created_at", _StoreDate),
+    Column("updated_at", _StoreDate),
 )
 
 
 class VectorPart(TablePart):
-    """The store's vectors, which are pgvector's where the target has it."""
+    """The store's vectors, in a pgvector column if the target has pgvector."""
 
     def __init__(self) -> None:
         super().__init__(vectors)
         self._place = self.columns.index("embedding")
 
     def dimensions(self, raw: sqlite3.Connection) -> int | None:
-        """How many numbers a vector of the source has; None where there is none."""
+        """Return the dimensions of the source's vectors, or None if there are none."""
         row = raw.execute("SELECT length(embedding) / 4 FROM store_vectors LIMIT 1").fetchone()
         return None if row is None else int(row[0])
 

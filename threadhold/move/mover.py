@@ -1,4 +1,4 @@
-"""The move itself: check everything, copy it in batches, compare both sides."""
+"""Mover: check all rows, copy them in batches, compare both databases."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,30 +14,30 @@ from threadhold.move.canonical import Checksum
 from threadhold.move.checkpoints import CheckpointPart
 from threadhold.move.errors import MoveFailed, MoveFinished, MoveRefused, Unmovable
 from threadhold.move.langgraph_tables import VectorPart, run_writes, store, writes
-from threadhold.move.part import Entry, Part, Row, TablePart, first_line, said
+from threadhold.move.part import Entry, Part, Row, TablePart, describe_key, first_line
 from threadhold.move.schema import Schema
 from threadhold.move.source import Source
 from threadhold.move.target import Stage, Target
 
-# A batch is one transaction: so much is held in memory, and is done again after a crash.
-ROWS = 500
-BYTES = 4 * 2**20
-# So many rows that cannot be moved, or that differ, are named.
-_NAMED = 20
-# Of an id that is said, so many characters.
-_LENGTH = 200
-# Rows that are compared one by one at a time, where their sums differ.
-_COMPARED = 100_000
+# A batch is one transaction. It is held in memory, and repeated after a crash.
+BATCH_ROWS = 500
+BATCH_BYTES = 4 * 2**20
+# Rows that a message names.
+_MAX_PROBLEMS = 20
+# Characters of an id in a message.
+_MAX_ID_LENGTH = 200
+# Rows whose digests are compared at a time, if checksums differ.
+_ROWS_IN_MEMORY = 100_000
 _REFUSED = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded)
 
 
 class Progress(NamedTuple):
-    """How far a move has come.
+    """Progress of a move.
 
     Attributes:
-        phase: `Checking`, `Moving` or `Comparing`: each goes through all rows.
-        done: Rows of this phase that are done.
-        total: All rows.
+        phase: `Checking`, `Moving` or `Comparing`; each phase reads all rows.
+        done: Rows that this phase has processed.
+        total: Number of all rows.
     """
 
     phase: str
@@ -47,15 +47,15 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class Moved:
-    """What a move has brought.
+    """Result of a move.
 
     Attributes:
         rows: Number of rows of each table in the target.
-        left: Tables of the source that are not ours, and stay there.
+        unknown: Tables of the source that were not moved, because no schema has them.
     """
 
     rows: dict[str, int]
-    left: list[str]
+    unknown: list[str]
 
 
 def move(
@@ -64,22 +64,21 @@ def move(
     schemas: Sequence[Schema],
     report: Callable[[Progress], None],
 ) -> Moved:
-    """Move everything from a SQLite file into a Postgres database, or go on with that.
+    """Move all data from a SQLite file into a Postgres database, or continue an interrupted move.
 
-    The file is only read. What has been moved is kept in batches, so that the same call goes
-    on after whatever has ended an earlier one.
+    The file is only read. Each batch is committed, so the same call continues after a crash.
 
     Args:
         from_url: `sqlite:///path/to/file.db`
-        to_url: `postgresql://user:password@host/database`, which is empty.
-        schemas: What is in it beside langgraph's own tables.
-        report: Told now and then how far it has come.
+        to_url: `postgresql://user:password@host/database`, an empty database.
+        schemas: Tables to move besides langgraph's own.
+        report: Called with the progress.
 
     Raises:
         MoveRefused: a database is in use, of another version or kind, or not empty.
-        MoveFinished: it was finished before.
+        MoveFinished: the move was finished before.
         Unmovable: Postgres cannot hold some rows.
-        MoveFailed: the server went away, or what has come is not what was sent.
+        MoveFailed: Postgres stopped answering, or the copied rows differ.
     """
     if from_url == to_url:
         raise MoveRefused("--from and --to name the same database")
@@ -89,103 +88,110 @@ def move(
             "--from sqlite:///path/to/file.db --to postgresql://user:password@host/database"
         )
     path = database_path(from_url)
-    with source.opened(path) as here, target.opened(to_url) as there:
-        return _Move(here, there, to_url, schemas, report).run()
+    with source.opened(path) as opened_source, target.opened(to_url) as opened_target:
+        return _Move(opened_source, opened_target, to_url, schemas, report).run()
 
 
 class _Move:
     def __init__(
         self,
-        here: Source,
-        there: Target,
+        opened_source: Source,
+        opened_target: Target,
         to_url: str,
         schemas: Sequence[Schema],
         report: Callable[[Progress], None],
     ) -> None:
-        self.here, self.there, self.url = here, there, to_url
+        self.source, self.target, self.url = opened_source, opened_target, to_url
         self.schemas, self.report = schemas, report
-        self.counted = [TablePart(table) for schema in schemas for table in schema.tables]
+        self.tables = [TablePart(table) for schema in schemas for table in schema.tables]
         vectors = VectorPart()
         others: list[Part] = [CheckpointPart(), *map(TablePart, (writes, run_writes, store))]
-        self.all: list[Part] = [*self.counted, *others, vectors]
-        self.parts = [part for part in self.all if here.has(part.source)]
-        self.dimensions = vectors.dimensions(here.raw) if here.has(vectors.source) else None
+        self.all_parts: list[Part] = [*self.tables, *others, vectors]
+        self.parts = [part for part in self.all_parts if opened_source.has(part.source)]
+        self.dimensions = (
+            vectors.dimensions(opened_source.raw) if opened_source.has(vectors.source) else None
+        )
         if self.dimensions is None and vectors in self.parts:
-            # The target's own table is made when the index is configured there.
+            # Without vectors, the server creates the table once an index is configured.
             self.parts.remove(vectors)
 
     def run(self) -> Moved:
-        self.here.check(self.schemas, self.parts)
-        begun = self.there.begun()
-        if begun is None:
-            self.there.check_empty(self.schemas, self.all)
+        self.source.check(self.schemas, self.parts)
+        started = self.target.started()
+        if started is None:
+            self.target.check_empty(self.schemas, self.all_parts)
         else:
-            self._check_same(begun)
+            self._check_same(started)
         self._create()
-        if begun is None:
-            self.there.begin(str(self.here.path), self.here.fingerprint(), self._checked())
-        stages = self.there.stages()
+        if started is None:
+            self.target.start(str(self.source.path), self.source.fingerprint(), self._check())
+        stages = self.target.stages()
         self._copy(stages)
         self._compare(stages)
-        for part in self.counted:
+        for part in self.tables:
             if part in self.parts:
-                self.there.count_on(part.name, self.here.last(part.source))
-        self.there.finish(self.parts)
-        known = {part.source for part in self.all} | {schema.versions for schema in self.schemas}
+                self.target.advance_sequences(part.name, self.source.last_number(part.source))
+        self.target.finish(self.parts)
+        known = {part.source for part in self.all_parts} | {
+            schema.versions for schema in self.schemas
+        }
         return Moved(
-            {part.name: stages[part.name].count for part in self.parts}, self.here.others(known)
+            {part.name: stages[part.name].count for part in self.parts},
+            self.source.unknown_tables(known),
         )
 
-    def _check_same(self, begun: target.Begun) -> None:
-        """Refuse to go on with another move than the one that was begun."""
-        again = "make a new, empty database, or drop and create this one"
-        if begun.source != str(self.here.path):
-            raise MoveRefused(f"The target holds what was moved from {begun.source}: {again}")
-        changed = begun.fingerprint != self.here.fingerprint()
-        if begun.finished_at is not None:
-            when = begun.finished_at.isoformat(sep=" ", timespec="seconds")
-            since = " The file has changed since, and what is new in it is not there." * changed
+    def _check_same(self, started: target.StartedMove) -> None:
+        """Refuse to continue the move of another or a changed file."""
+        again = "create a new, empty database, or drop and create this one"
+        if started.source != str(self.source.path):
+            raise MoveRefused(f"The target holds what was moved from {started.source}: {again}")
+        changed = started.fingerprint != self.source.fingerprint()
+        if started.finished_at is not None:
+            when = started.finished_at.isoformat(sep=" ", timespec="seconds")
+            since = " The file has changed since, and its new data is not there." * changed
             raise MoveFinished(
-                f"Everything in {self.here.path} was moved to {shown(self.url)} at {when}, and "
+                f"Everything in {self.source.path} was moved to {shown(self.url)} at {when}, and "
                 f"compared. There is nothing left to do: serve it from there.{since}"
             )
         if changed:
             raise MoveRefused(
-                f"{self.here.path} has changed since the move was begun, so what has been moved "
-                f"may be out of date. To begin anew, {again}"
+                f"{self.source.path} has changed since the move began, so the copied rows "
+                f"may be out of date. To start again, {again}"
             )
 
     def _create(self) -> None:
         for schema in self.schemas:
-            if self.here.has(schema.versions):
+            if self.source.has(schema.versions):
                 schema.create(self.url)
         if self.dimensions is not None:
-            postgres_rows.ensure_tables(self.there.raw, self.dimensions)
-            row_security.ensure(self.there.raw)
+            postgres_rows.ensure_tables(self.target.raw, self.dimensions)
+            row_security.ensure(self.target.raw)
 
     # --- checking ---
 
-    def _checked(self) -> dict[str, Stage]:
-        """What there is to move; everything of it can be stored.
+    def _check(self) -> dict[str, Stage]:
+        """Count and checksum all rows, and check that Postgres can hold them.
 
         Raises:
-            Unmovable: not everything.
+            Unmovable: Postgres cannot hold some rows.
         """
-        problems = list(self.here.orphans(_NAMED))
+        problems = list(self.source.orphans(_MAX_PROBLEMS))
         count = len(problems)
         stages: dict[str, Stage] = {}
         progress = self._progress("Checking")
         for part in self.parts:
             checksum = Checksum()
-            for entry in part.entries(self.here.raw):
+            for entry in part.entries(self.source.raw):
                 problem = entry.problem
                 if entry.row is not None:
                     checksum.add(part.digest(entry.row))
-                    problem = part.refusal(self.there.raw, entry.row)
+                    problem = part.refusal(self.target.raw, entry.row)
                 if problem is not None:
                     count += 1
-                    if count <= _NAMED:
-                        problems.append(f"{part.source} {_short(said(entry.key))}: {problem}")
+                    if count <= _MAX_PROBLEMS:
+                        problems.append(
+                            f"{part.source} {_short(describe_key(entry.key))}: {problem}"
+                        )
                 progress(1)
             stages[part.name] = Stage(checksum.rows, str(checksum))
         if problems:
@@ -193,8 +199,8 @@ class _Move:
         return stages
 
     def _progress(self, phase: str, done: int = 0) -> Callable[[int], None]:
-        """Counts rows of a phase."""
-        total = sum(self.here.count(part) for part in self.parts)
+        """Return a function that counts rows of a phase and reports the progress."""
+        total = sum(self.source.count(part) for part in self.parts)
 
         def add(rows: int) -> None:
             nonlocal done
@@ -210,25 +216,25 @@ class _Move:
         progress = self._progress("Moving", sum(stage.moved for stage in stages.values()))
         for part in self.parts:
             stage = stages[part.name]
-            for batch in _batches(part.entries(self.here.raw, stage.after)):
+            for batch in _batches(part.entries(self.source.raw, stage.after)):
                 rows = [entry.row for entry in batch if entry.row is not None]
                 stage.moved, stage.after = stage.moved + len(rows), batch[-1].key
-                with self.there.raw.transaction():
+                with self.target.raw.transaction():
                     refused = self._put(part, rows)
                     if not refused:
-                        self.there.note(part.name, stage)
+                        self.target.save_progress(part.name, stage)
                 if refused:
-                    raise Unmovable(refused[:_NAMED], len(refused))
+                    raise Unmovable(refused[:_MAX_PROBLEMS], len(refused))
                 progress(len(rows))
 
     def _put(self, part: Part, rows: Sequence[Row]) -> list[str]:
-        """Write rows; those that the target refuses, and why."""
+        """Write rows, and return a message for each row that the target refuses."""
         try:
-            with self.there.raw.transaction():
-                part.write(self.there.raw, rows)
+            with self.target.raw.transaction():
+                part.write(self.target.raw, rows)
         except _REFUSED as error:
             if len(rows) == 1:
-                return [f"{part.source} {_short(part.said(rows[0]))}: {first_line(error)}"]
+                return [f"{part.source} {_short(part.describe(rows[0]))}: {first_line(error)}"]
             half = len(rows) // 2
             return self._put(part, rows[:half]) + self._put(part, rows[half:])
         return []
@@ -236,52 +242,52 @@ class _Move:
     # --- comparing ---
 
     def _compare(self, stages: dict[str, Stage]) -> None:
-        """Raise unless the target has what was in the source.
+        """Compare the rows of the target with the checksums of the source.
 
         Raises:
-            MoveFailed: it has not.
+            MoveFailed: rows differ.
         """
         progress = self._progress("Comparing")
         differences = []
         for part in self.parts:
             stage, found = stages[part.name], Checksum()
-            for row in part.stored(self.there.raw):
+            for row in part.stored(self.target.raw):
                 found.add(part.digest(row))
                 progress(1)
             if (found.rows, str(found)) != (stage.count, stage.checksum):
                 differences.append(self._difference(part, stage, found))
         if differences:
             raise MoveFailed(
-                "What is in the target is not what is in the source. Do not serve it:\n  "
+                "The target differs from the source. Do not serve it:\n  "
                 + "\n  ".join(differences)
             )
 
     def _difference(self, part: Part, stage: Stage, found: Checksum) -> str:
-        """Which rows of a part differ, a share of them in memory at a time."""
-        shares = 1 + max(stage.count, found.rows) // _COMPARED
+        """Name the rows of a part that differ, with a share of them in memory at a time."""
+        shares = 1 + max(stage.count, found.rows) // _ROWS_IN_MEMORY
         ids: list[str] = []
         for share in range(shares):
-            ours = _shared(part, self._rows(part), shares, share)
-            theirs = _shared(part, part.stored(self.there.raw), shares, share)
+            ours = _digests(part, self._rows(part), shares, share)
+            theirs = _digests(part, part.stored(self.target.raw), shares, share)
             ids += [key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)]
-        named = "; ".join(map(_short, sorted(ids)[:_NAMED])) or "none that differs now"
+        named = "; ".join(map(_short, sorted(ids)[:_MAX_PROBLEMS])) or "none that differs now"
         return (
             f"{part.name}: {stage.count} rows with checksum {stage.checksum} were sent, "
             f"{found.rows} with {found} are there; ids: {named}"
         )
 
     def _rows(self, part: Part) -> Iterator[Row]:
-        return (entry.row for entry in part.entries(self.here.raw) if entry.row is not None)
+        return (entry.row for entry in part.entries(self.source.raw) if entry.row is not None)
 
 
-def _shared(part: Part, rows: Iterable[Row], shares: int, share: int) -> dict[str, bytes]:
-    """The digests of a share of rows, by id."""
-    keyed = ((part.said(row), row) for row in rows)
+def _digests(part: Part, rows: Iterable[Row], shares: int, share: int) -> dict[str, bytes]:
+    """Return the digests of a share of the rows, by id."""
+    keyed = ((part.describe(row), row) for row in rows)
     return {key: part.digest(row) for key, row in keyed if hash(key) % shares == share}
 
 
 def _short(key: str) -> str:
-    return key if len(key) <= _LENGTH else f"{key[:_LENGTH]}..."
+    return key if len(key) <= _MAX_ID_LENGTH else f"{key[:_MAX_ID_LENGTH]}..."
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
@@ -290,7 +296,7 @@ def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     for entry in entries:
         batch.append(entry)
         size += entry.size
-        if len(batch) == ROWS or size >= BYTES:
+        if len(batch) == BATCH_ROWS or size >= BATCH_BYTES:
             yield batch
             batch, size = [], 0
     if batch:

@@ -1,4 +1,4 @@
-"""Parts: what is moved, table by table."""
+"""Parts: read, write and compare the rows of one moved table."""
 
 import json
 import sqlite3
@@ -17,9 +17,9 @@ Target = psycopg.Connection[Any]
 Key = tuple[Any, ...]
 Row = tuple[Any, ...]
 
-# Rows that Postgres sends at a time: those of checkpoints may be large.
+# Rows to fetch from Postgres at a time; rows of checkpoints may be large.
 _AT_ONCE = 100
-# Characters from which on a key may be too long for an index: it depends on how it compresses.
+# From this length a key may be too long for an index, depending on its compression.
 _LONG_KEY = 2000
 
 
@@ -27,10 +27,10 @@ class Entry(NamedTuple):
     """One row of the source.
 
     Attributes:
-        key: Where it is: reading goes on behind it.
-        row: Its values as both databases give them, or None if it cannot be stored.
-        problem: Why it cannot.
-        size: About how many bytes it takes.
+        key: Its primary key, after which reading can continue.
+        row: Its values in the form that both databases share, or None if Postgres cannot hold it.
+        problem: Why Postgres cannot hold it.
+        size: Its approximate bytes.
     """
 
     key: Key
@@ -43,9 +43,9 @@ class Part(Protocol):
     """Rows that are moved from one table.
 
     Attributes:
-        name: Of the table that they come to.
-        source: Of the table that they are in.
-        columns: What is read of it.
+        name: The target table.
+        source: The source table.
+        columns: Columns of the source table.
     """
 
     name: str
@@ -53,30 +53,29 @@ class Part(Protocol):
     columns: Sequence[str]
 
     def entries(self, raw: sqlite3.Connection, after: Key | None = None) -> Iterator[Entry]:
-        """The source's rows, in the order of their keys, behind the key `after`."""
+        """Yield the source's rows in key order, after the key `after`."""
 
     def write(self, target: Target, rows: Sequence[Row]) -> None:
-        """Put rows into the target, in the caller's transaction."""
+        """Insert rows into the target, in the caller's transaction."""
 
     def stored(self, target: Target) -> Iterator[Row]:
-        """The target's rows, in whatever order, with values as in `entries`."""
+        """Yield the target's rows in any order, with values as in `entries`."""
 
     def digest(self, row: Row) -> bytes:
-        """What tells a row from any other, whichever database it is from."""
+        """Return the digest of a row, which is the same for both databases."""
 
     def refusal(self, target: Target, row: Row) -> str | None:
-        """Why the target would not take a row, where only it can say."""
+        """Return why the target would refuse a row, if only the target can tell; else None."""
 
-    def said(self, row: Row) -> str:
-        """The id of a row, for people."""
+    def describe(self, row: Row) -> str:
+        """Return the id of a row for messages."""
 
 
 class TablePart:
-    """A table that holds the same in both databases.
+    """A table with the same content in both databases.
 
     Args:
-        table: As Postgres has it. `info["source"]` is what SQLite calls it, if that is
-            something else.
+        table: The Postgres table. `info["source"]` is its name in SQLite, if different.
     """
 
     def __init__(self, table: Table) -> None:
@@ -125,8 +124,8 @@ class TablePart:
             return first_line(error)
         return None
 
-    def said(self, row: Row) -> str:
-        return said(row[place] for place in self._key)
+    def describe(self, row: Row) -> str:
+        return describe_key(row[place] for place in self._key)
 
     def _insert(self, table: str) -> bytes:
         names = ", ".join(quoted(field.name) for field in self.fields)
@@ -141,7 +140,7 @@ def read_after(
     key: Sequence[int],
     after: Key | None,
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of a table of the source behind a key, in order, one at a time."""
+    """Yield the rows of a source table after a key, in key order."""
     order = ", ".join(quoted(columns[place]) for place in key)
     statement = f"SELECT {', '.join(map(quoted, columns))} FROM {quoted(table)}"
     if after is not None:
@@ -150,29 +149,29 @@ def read_after(
 
 
 def streamed(target: Target, statement: str, **options: Any) -> Iterator[Any]:
-    """The rows that a statement finds in the target, some at a time.
+    """Yield the rows of a query on the target from a server-side cursor.
 
     Args:
-        options: Of the cursor.
+        options: Arguments of the cursor.
     """
     with target.transaction(), target.cursor(name="moved", **options) as cursor:
         cursor.itersize = _AT_ONCE
-        # Whole numbers of any size stay what they are.
+        # Keeps whole numbers of any size exact.
         set_json_loads(json.loads, cursor)
         cursor.execute(statement.encode())
         yield from cursor
 
 
-def said(values: Iterable[Any]) -> str:
-    """An id of some columns, for people."""
+def describe_key(values: Iterable[Any]) -> str:
+    """Join the columns of a key for messages."""
     return " / ".join(str(value) for value in values if value != "")
 
 
 def size_of(record: Iterable[Any]) -> int:
-    """About how many bytes a row takes."""
+    """Return the approximate bytes of a row."""
     return sum(len(each) if isinstance(each, str | bytes) else 8 for each in record)
 
 
 def first_line(error: Exception) -> str:
-    """What a driver's error says, without where in the statement it is."""
+    """Return a driver's message without the position in the statement."""
     return str(error).partition("\n")[0] or type(error).__name__

@@ -1,4 +1,4 @@
-"""Schemas: tables that are migrated together, by the library or by its host."""
+"""Schemas: groups of tables with one Alembic version table, of the library or of a host."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from langgraph_runtime_sql.database import schema
 
 @dataclass(frozen=True)
 class Schema:
-    """Tables with one table of versions.
+    """Tables with one Alembic version table.
 
     Attributes:
-        versions: Name of the table that says which scripts of Alembic were run.
-        heads: What it says when all were.
-        known: Every script there is.
-        tables: In an order in which they can be filled.
-        create: Brings the tables up to date in the database of a URL.
-        required: Whether a database without them is none of ours.
+        versions: Name of the version table.
+        heads: Its content after all scripts.
+        known: Returns the ids of all scripts.
+        tables: The tables, parents before children.
+        create: Migrates the tables in the database of a URL.
+        required: Whether a database without them is not Threadhold's.
     """
 
     versions: str
@@ -31,7 +31,7 @@ class Schema:
 
 
 def runtime_schema() -> Schema:
-    """The tables of the runtime, which every database of ours has."""
+    """Return the schema of the runtime, which every Threadhold database has."""
     return Schema(
         versions="alembic_version",
         heads=frozenset({migrations.HEAD}),

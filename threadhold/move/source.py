@@ -1,4 +1,4 @@
-"""The source: a SQLite file that nobody serves, read at one moment and never written."""
+"""Source: the SQLite file, read in one transaction and never written."""
 
 import os
 import sqlite3
@@ -14,15 +14,15 @@ from threadhold.move.field import quoted
 from threadhold.move.part import Part
 from threadhold.move.schema import Schema
 
-# Tables that say which version made the others.
+# Version tables of langgraph's store.
 _VERSIONS = {"store_migrations", "vector_migrations"}
 
 
 class Source:
-    """The file, in one read transaction.
+    """The source file in one read transaction.
 
     Attributes:
-        path: Where it is.
+        path: Its path.
         raw: The connection.
     """
 
@@ -37,24 +37,24 @@ class Source:
         }
 
     def fingerprint(self) -> str:
-        """What changes whenever somebody writes to the file."""
+        """Return a text that changes with each write to the file."""
         parts = [self.path, self.path.with_name(f"{self.path.name}-wal")]
         found = (part.stat() for part in parts if part.exists())
         return " ".join(f"{each.st_size}@{each.st_mtime_ns}" for each in found if each.st_size)
 
     def has(self, table: str) -> bool:
-        """Whether there is a table of this name."""
+        """Return whether the table exists."""
         return table in self._tables
 
     def count(self, part: Part) -> int:
-        """How many rows a part has; 0 where there is no such table."""
+        """Return the number of rows of a part; 0 if its table does not exist."""
         if not self.has(part.source):
             return 0
         row = self.raw.execute(f"SELECT count(*) FROM {quoted(part.source)}").fetchone()
         return int(row[0])
 
-    def last(self, table: str) -> int:
-        """The largest number that SQLite has given to a row of a table that counts them."""
+    def last_number(self, table: str) -> int:
+        """Return the last AUTOINCREMENT number of a table; 0 if it has none."""
         if not self.has("sqlite_sequence"):
             return 0
         row = self.raw.execute(
@@ -63,10 +63,10 @@ class Source:
         return 0 if row is None else int(row[0])
 
     def check(self, schemas: Iterable[Schema], parts: Iterable[Part]) -> None:
-        """Refuse a file of another version.
+        """Check the schema version of the file.
 
         Raises:
-            MoveRefused: it is older or newer than this code.
+            MoveRefused: the file is older or newer than this program.
         """
         for schema in schemas:
             self._check_version(schema)
@@ -106,8 +106,8 @@ class Source:
             "that has served it last"
         )
 
-    def others(self, known: Iterable[str]) -> list[str]:
-        """Tables that are neither known nor made by SQLite itself."""
+    def unknown_tables(self, known: Iterable[str]) -> list[str]:
+        """Return the tables that are neither in `known` nor SQLite's own."""
         derived = tuple(
             f"{name}_" for name, statement in self._tables.items() if "VIRTUAL TABLE" in statement
         )
@@ -121,7 +121,7 @@ class Source:
         )
 
     def orphans(self, limit: int) -> Iterator[str]:
-        """Rows whose parent is missing, which Postgres would refuse, for people."""
+        """Describe up to `limit` rows whose parent is missing, which Postgres would refuse."""
         found = self.raw.execute("PRAGMA foreign_key_check")
         for table, row, parent, _ in found.fetchmany(limit):
             where = f"row {row}" if row is not None else "a row"
@@ -130,10 +130,10 @@ class Source:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Source]:
-    """The file, while nobody can serve it or bring anything into it.
+    """Open the file exclusively: no server and no other move can use it meanwhile.
 
     Raises:
-        MoveRefused: there is no such file, it is in use, or no SQLite database.
+        MoveRefused: the file does not exist, is in use, or is no SQLite database.
     """
     if not path.is_file():
         raise MoveRefused(f"There is no database at {path}")
@@ -146,10 +146,10 @@ def opened(path: Path) -> Iterator[Source]:
             ownership.take()
             stack.enter_context(exclusive_lock(f"sqlite:///{path}"))
         except DatabaseInUse as error:
-            raise MoveRefused(f"{error} A move needs it for itself.") from error
+            raise MoveRefused(f"{error} A move needs exclusive access.") from error
         raw = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
         stack.callback(raw.close)
-        # What is no text in a column of text is found with its row, and not here.
+        # Invalid UTF-8 must not fail here: the check reports it with its row.
         raw.text_factory = _text
         try:
             raw.execute("BEGIN")

@@ -1,4 +1,4 @@
-"""The target: a Postgres database that nobody serves, and how far the move into it has come."""
+"""Target: the Postgres database, with the stored progress of the move."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,12 +43,12 @@ _LEDGER = (
 
 @dataclass
 class Stage:
-    """How far one part has come.
+    """Progress of one part.
 
     Attributes:
         count, checksum: Of the source's rows.
-        moved: How many are in the target.
-        after: Key of the last of them.
+        moved: Rows copied to the target.
+        after: Key of the last copied row.
     """
 
     count: int
@@ -58,8 +58,8 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A move into this database, whether finished or not."""
+class StartedMove:
+    """A started or finished move into this database."""
 
     source: str
     fingerprint: str
@@ -67,49 +67,49 @@ class Begun:
 
 
 class Target:
-    """The database.
+    """The target database.
 
     Attributes:
-        raw: A connection to it.
+        raw: The connection.
     """
 
     def __init__(self, raw: Raw) -> None:
         self.raw = raw
 
     def has(self, table: str) -> bool:
-        """Whether there is a table of this name."""
+        """Return whether the table exists."""
         [(found,)] = self.raw.execute("SELECT to_regclass(%s)", (_name(table),)).fetchall()
         return found is not None
 
-    def begun(self) -> Begun | None:
-        """The move that was begun, if one was."""
+    def started(self) -> StartedMove | None:
+        """Return the move into this database, or None."""
         if not self.has("moves"):
             return None
         row = self.raw.execute("SELECT source, fingerprint, finished_at FROM moves").fetchone()
-        return None if row is None else Begun(*row)
+        return None if row is None else StartedMove(*row)
 
     def check_empty(self, schemas: Iterable[Schema], parts: Iterable[Part]) -> None:
-        """Refuse a database that holds anything of others, or of a server.
+        """Refuse a database that has other programs' tables, or rows.
 
         Raises:
-            MoveRefused: it does.
+            MoveRefused: the database is not empty.
         """
         found = [part.name for part in parts if self.has(part.name)]
         if found and not any(self.has(schema.versions) for schema in schemas):
             raise MoveRefused(
-                f"The target has tables of somebody else ({', '.join(found)}): "
-                "move into a database of its own"
+                f"The target has tables of another program ({', '.join(found)}): "
+                "create an empty database for the move"
             )
         for name in found:
             statement = sql.SQL("SELECT FROM {} LIMIT 1").format(sql.Identifier(name))
             if self.raw.execute(statement).fetchone() is not None:
                 raise MoveRefused(
                     f"The target holds data already: its table {name} has rows. Data is moved "
-                    "into an empty database only, so make a new one, or drop and create this one"
+                    "into an empty database only: create a new one, or drop and create this one"
                 )
 
-    def begin(self, source: str, fingerprint: str, stages: dict[str, Stage]) -> None:
-        """Note that a move begins, and what it has to bring."""
+    def start(self, source: str, fingerprint: str, stages: dict[str, Stage]) -> None:
+        """Record the start of a move, with counts and checksums of the source."""
         with self.raw.transaction():
             for statement in _LEDGER:
                 self.raw.execute(statement)
@@ -123,34 +123,34 @@ class Target:
                 )
 
     def stages(self) -> dict[str, Stage]:
-        """How far each part has come, by its name."""
+        """Return the progress of each part by its name."""
         rows = self.raw.execute("SELECT name, count, checksum, moved, after::text FROM move_parts")
         return {
             name: Stage(count, checksum, moved, None if after is None else tuple(json.loads(after)))
             for name, count, checksum, moved, after in rows
         }
 
-    def note(self, name: str, stage: Stage) -> None:
-        """Note how far a part has come, in the caller's transaction."""
+    def save_progress(self, name: str, stage: Stage) -> None:
+        """Store the progress of a part, in the caller's transaction."""
         self.raw.execute(
             "UPDATE move_parts SET moved = %s, after = %s::jsonb WHERE name = %s",
             (stage.moved, json.dumps(stage.after), name),
         )
 
-    def count_on(self, table: str, last: int) -> None:
-        """Give rows that are added to a table numbers behind `last` and all that are there."""
-        for column in self._counted(table):
+    def advance_sequences(self, table: str, last: int) -> None:
+        """Make the table's sequences continue after `last` and after all of its rows."""
+        for column in self._sequence_columns(table):
             name = sql.Identifier(table)
             statement = sql.SQL("SELECT coalesce(max({}), 0) FROM {}")
-            [(most,)] = self.raw.execute(statement.format(sql.Identifier(column), name)).fetchall()
-            if most := max(most, last):
+            [(found,)] = self.raw.execute(statement.format(sql.Identifier(column), name)).fetchall()
+            if highest := max(found, last):
                 self.raw.execute(
                     "SELECT setval(pg_get_serial_sequence(%s, %s), %s)",
-                    (_name(table), column, most),
+                    (_name(table), column, highest),
                 )
 
-    def _counted(self, table: str) -> list[str]:
-        """The columns of a table that a sequence fills."""
+    def _sequence_columns(self, table: str) -> list[str]:
+        """Return the columns of a table that a sequence fills."""
         rows = self.raw.execute(
             "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
             " AND NOT attisdropped AND pg_get_serial_sequence(%s, attname) IS NOT NULL",
@@ -158,28 +158,24 @@ class Target:
         )
         return [str(name) for (name,) in rows]
 
-    def finish(self, parts: Sequence[Part]) -> datetime:
-        """Note that everything has been moved; when."""
+    def finish(self, parts: Sequence[Part]) -> None:
+        """Record the end of the move, and update the planner's statistics."""
         with self.raw.transaction():
-            [(when,)] = self.raw.execute(
-                "UPDATE moves SET finished_at = now() RETURNING finished_at"
-            ).fetchall()
-            # Keys are tenants' own.
+            self.raw.execute("UPDATE moves SET finished_at = now()")
+            # Keys are data of tenants.
             self.raw.execute("UPDATE move_parts SET after = NULL")
         for part in parts:
-            # Or else its first readers would be planned for empty tables.
+            # Otherwise Postgres plans the first queries for empty tables.
             self.raw.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(part.name)))
-        found: datetime = when
-        return found
 
 
 @contextmanager
 def opened(url: str) -> Iterator[Target]:
-    """The database, while nobody can serve it or bring anything into it.
+    """Open the database exclusively: no server and no other move can use it meanwhile.
 
     Raises:
-        MoveRefused: it is in use.
-        MoveFailed: the server cannot be reached, or is gone.
+        MoveRefused: the database is in use.
+        MoveFailed: Postgres cannot be reached, or stopped answering.
     """
     engine = PostgresEngine(url)
     ownership = PostgresOwnership(engine)
@@ -189,22 +185,22 @@ def opened(url: str) -> Iterator[Target]:
             ownership.take()
             stack.enter_context(exclusive_lock(url))
         except DatabaseInUse as error:
-            raise MoveRefused(f"{error} A move needs it for itself.") from error
+            raise MoveRefused(f"{error} A move needs exclusive access.") from error
         except DatabaseOverloaded as error:
             raise MoveFailed(str(error)) from error
         try:
             with engine.open() as raw:
-                # Nobody else has any business here that it could be in the way of.
+                # No other process may use the database, so long locks block nothing.
                 for setting in ("lock_timeout", "idle_in_transaction_session_timeout"):
                     raw.execute(sql.SQL("SET {} = 0").format(sql.Identifier(setting)))
-                # Of all tenants.
+                # See the rows of all tenants.
                 for name, value in scope.EVERYTHING.settings.items():
                     raw.execute("SELECT set_config(%s, %s, false)", (name, value))
                 yield Target(raw)
         except psycopg.OperationalError as error:
             raise MoveFailed(
-                f"Postgres does not answer any more: {first_line(error)}. Do the same again: what "
-                "has been moved is kept, and the rest follows"
+                f"Postgres stopped answering: {first_line(error)}. Run the same command again: "
+                "it continues after the last batch"
             ) from error
         except psycopg.Error as error:
             raise MoveFailed(f"Postgres refuses: {first_line(error)}") from error

@@ -1,4 +1,4 @@
-"""The banner: what a terminal shows of a server that has started."""
+"""Banner: print the addresses of a started server."""
 
 import logging
 import os
@@ -13,21 +13,21 @@ logger = logging.getLogger(__name__)
 
 
 def base_url(project: ConfigFile, host: str, port: int) -> str:
-    """The address of a project's API, as somebody on this machine reaches it."""
-    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    name = f"[{reached}]" if ":" in reached else reached
+    """Return the URL of a project's API for clients on this machine."""
+    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    name = f"[{address}]" if ":" in address else address
     return f"http://{name}:{port}{prefix(project)}"
 
 
 def show(settings: Settings, project: ConfigFile, host: str, port: int, processes: int = 1) -> None:
-    """Say where the server answers: as a banner on a terminal, else as one line of the log.
+    """Print the banner on a terminal, or write one log line elsewhere.
 
     Args:
         settings: The server's settings.
-        project: What is served.
-        host: Address it listens on.
-        port: Port it listens on.
-        processes: How many share the port.
+        project: The project that it serves.
+        host: Address that it listens on.
+        port: Port that it listens on.
+        processes: Number of processes that share the port.
     """
     base, url = base_url(project, host, port), settings.database_url
     where = shown(url) if is_postgres(url) else str(database_path(url))

@@ -1,4 +1,4 @@
-"""Heartbeat: a file by whose age others see that a process without a port is alive."""
+"""Heartbeat: touch a file, whose age shows probes that a process without a port is alive."""
 
 import asyncio
 from pathlib import Path
@@ -9,19 +9,19 @@ SECONDS = 5.0
 
 
 class NoHeartbeat(RuntimeSqlError):
-    """The file of the heartbeat cannot be written."""
+    """The heartbeat file cannot be written."""
 
 
 class Heartbeat:
-    """Touches a file for as long as the event loop turns.
+    """Touch a file every few seconds while the event loop runs.
 
-    What an earlier process left there is removed at once.
+    The constructor removes the file of an earlier process.
 
     Args:
         path: The file.
 
     Raises:
-        NoHeartbeat: there can be no such file.
+        NoHeartbeat: the file cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,13 +29,13 @@ class Heartbeat:
         try:
             path.unlink(missing_ok=True)
             path.touch()
-            # Until it begins, whoever asks is to be told no.
+            # Probes must fail until `start`.
             path.unlink()
         except OSError as error:
             raise NoHeartbeat(f"--heartbeat {path}: {error.strerror}") from error
 
-    def begin(self) -> None:
-        """Beat from now on, until the running event loop ends."""
-        # First, so that a disk that is full for a while does not end it.
-        asyncio.get_running_loop().call_later(SECONDS, self.begin)
+    def start(self) -> None:
+        """Touch the file now, and repeat until the running event loop ends."""
+        # Schedule first, so that the heartbeat goes on after a full disk made one touch fail.
+        asyncio.get_running_loop().call_later(SECONDS, self.start)
         self._path.touch()

@@ -1,4 +1,4 @@
-"""Listening: the sockets of a server, taken before anything else is made."""
+"""Listening: bind the sockets of a server before anything else is created."""
 
 import socket
 from contextlib import suppress
@@ -7,7 +7,7 @@ from langgraph_runtime_sql.errors import RuntimeSqlError
 
 
 class CannotListen(RuntimeSqlError):
-    """The address or the port cannot be listened on."""
+    """The server cannot listen on an address or port."""
 
     def __init__(self, host: str, port: int, error: OSError) -> None:
         super().__init__(
@@ -17,9 +17,10 @@ class CannotListen(RuntimeSqlError):
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
-    """Take a port at every address of a host, and listen on none of them yet.
+    """Bind a port at every address of a host, without listening.
 
-    Clients are refused until uvicorn listens, so that a load balancer sees no server that hangs.
+    The kernel refuses connections until uvicorn listens, so a load balancer sees no hanging
+    server.
 
     Args:
         host: A name or an address.
@@ -28,25 +29,19 @@ def bind(host: str, port: int) -> list[socket.socket]:
     Raises:
         CannotListen: another program has the port, or the host is not this machine.
     """
-    taken: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     try:
-        for family, kind, protocol, _, address in _addresses(host, port):
-            taken.append(_bound(family, kind, protocol, address))
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            sockets.append(_bind(family, kind, protocol, address))
     except OSError as error:
-        for each in taken:
+        for each in sockets:
             each.close()
         raise CannotListen(host, port, error) from error
-    return taken
+    return sockets
 
 
-def _addresses(
-    host: str, port: int
-) -> list[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[object, ...]]]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    return list(dict.fromkeys(found))
-
-
-def _bound(
+def _bind(
     family: socket.AddressFamily,
     kind: socket.SocketKind,
     protocol: int,
@@ -56,7 +51,7 @@ def _bound(
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            # The addresses of IPv4 are others of the list.
+            # IPv4 addresses have sockets of their own.
             with suppress(OSError):
                 made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         made.bind(address)

@@ -1,4 +1,4 @@
-"""Logs: readable on a terminal, JSON otherwise, and one line a request."""
+"""Logs: text on a terminal, JSON elsewhere, and one access line per request."""
 
 import logging
 import sys
@@ -14,8 +14,8 @@ from structlog.typing import EventDict, Processor
 
 _access = logging.getLogger("threadhold.access")
 
-# Below DEBUG these say several things about every request and every run. Their
-# access line is replaced by ours, which covers the host's own routes as well.
+# These log several lines for each request and run. Our access line replaces
+# langgraph_api's, and also covers the host's own routes.
 QUIET = {
     "langgraph_api": logging.WARNING,
     "langgraph_api.server": logging.CRITICAL,
@@ -28,18 +28,18 @@ QUIET = {
     "watchfiles": logging.WARNING,
 }
 
-# Asked every few seconds by whoever watches the server.
+# Monitoring requests these every few seconds.
 PROBES = ("/health", "/ok", "/metrics")
 
 
 def configure(level: str, stream: TextIO | None = None) -> None:
-    """Send everything the process logs to `stream` (by default stderr) in one format.
+    """Write all logs of the process to one stream in one format.
 
-    Call it before langgraph_api is imported, which otherwise brings its own.
+    Call this before importing langgraph_api, which otherwise configures logging itself.
 
     Args:
         level: `DEBUG`, `INFO`, `WARNING` or `ERROR`.
-        stream: Where to; JSON unless it is a terminal.
+        stream: The stream, by default stderr. Lines are JSON unless it is a terminal.
     """
     stream = sys.stderr if stream is None else stream
     shared: list[Processor] = [
@@ -84,14 +84,14 @@ def configure(level: str, stream: TextIO | None = None) -> None:
 
 def _renderers(terminal: bool) -> list[Processor]:
     if terminal:
-        # The default one prints local variables too, which may hold secrets.
+        # The default formatter prints local variables, which may hold secrets.
         plain = structlog.dev.plain_traceback
         return [structlog.dev.ConsoleRenderer(exception_formatter=plain)]
     return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
 
 
 def add_run(_: Any, __: str, event: EventDict) -> EventDict:
-    """Name the run or request that langgraph_api was working on when it logged."""
+    """Add the fields of the run or request that langgraph_api is handling."""
     if (stock := sys.modules.get("langgraph_api.logging")) is not None:
         for name, value in (stock.worker_config.get() or {}).items():
             event.setdefault(name, value)
@@ -99,10 +99,9 @@ def add_run(_: Any, __: str, event: EventDict) -> EventDict:
 
 
 class AccessLine(logging.Formatter):
-    """The line of a request, in the format of all others but without their machinery.
+    """Format access lines like structlog does, but without structlog.
 
-    It is by far the most frequent one, and through structlog it costs a
-    twentieth of a run.
+    This is the most frequent line; through structlog it takes a twentieth of a run's time.
     """
 
     def __init__(self, *, terminal: bool) -> None:
@@ -111,17 +110,18 @@ class AccessLine(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {**record.__dict__["request"], **structlog.contextvars.get_contextvars()}
-        level, moment = record.levelname.lower(), datetime.fromtimestamp(record.created, UTC)
+        level = record.levelname.lower()
+        timestamp = f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
         if self._terminal:
-            shown = " ".join(f"{name}={value}" for name, value in fields.items())
-            return f"{moment:%Y-%m-%dT%H:%M:%S.%fZ} [{level:<9}] request {shown}"
+            text = " ".join(f"{name}={value}" for name, value in fields.items())
+            return f"{timestamp} [{level:<9}] request {text}"
         fields |= {"event": "request", "logger": record.name, "level": level}
-        fields["timestamp"] = f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}"
+        fields["timestamp"] = timestamp
         return orjson.dumps(fields, default=str).decode()
 
 
 class AccessLog:
-    """Writes one line a request: method, path, status and how long it took."""
+    """Log method, path, status and duration (ms) of each request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -132,7 +132,7 @@ class AccessLog:
             return
         path, started, status = scope["path"], time.monotonic(), 0
 
-        async def watched(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -141,7 +141,7 @@ class AccessLog:
             await send(message)
 
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, send_and_note)
         finally:
             self._write(scope, path, status, time.monotonic() - started)
 
@@ -156,7 +156,7 @@ class AccessLog:
             "method": scope.get("method", "WEBSOCKET"),
             # Quoted again, so that a line break in a path cannot forge a line.
             "path": quote(path),
-            # 0: the client went away before there was an answer.
+            # 0: the client disconnected before the answer.
             "status": status,
             "ms": round(seconds * 1000, 1),
         }

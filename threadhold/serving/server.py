@@ -1,4 +1,4 @@
-"""Runs the app under uvicorn."""
+"""Server: run the app under uvicorn, in one process or several."""
 
 import asyncio
 import logging
@@ -21,18 +21,18 @@ from threadhold.hosts import is_loopback
 from threadhold.program import Program
 from threadhold.serving import banner, logs, supervisor
 from threadhold.serving.listen import bind
-from threadhold.serving.shutdown import MARGIN_SECONDS, Ending
+from threadhold.serving.shutdown import MARGIN_SECONDS, ShutdownTimer
 from threadhold.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-# Longer than clients and load balancers keep a connection that nobody uses: else it is closed
-# just when they send something.
+# Longer than clients and load balancers keep idle connections. Otherwise the server could close
+# a connection while a request is on its way.
 KEEP_ALIVE_SECONDS = 75
 
 
 class Exposed(RuntimeSqlError):
-    """A server without authentication would listen where others reach it."""
+    """A server without authentication would be reachable from other machines."""
 
 
 def serve(
@@ -46,33 +46,37 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM, then let requests and runs finish for the grace period.
 
-    Another signal ends it at once.
+    A second signal ends the process at once.
 
     Args:
-        program: Whose app is served.
+        program: The program whose app is served.
         settings: The server's settings.
         host: Address to listen on.
         port: Port to listen on.
         studio: Let LangGraph Studio reach the server from a browser.
-        inherited: Listen on its socket instead, with other processes.
+        inherited: Listen on the supervisor's socket instead.
 
     Raises:
         RuntimeSqlError: the project cannot be served.
     """
     logs.configure(settings.log_level)
     refuse_exposure(settings, host)
-    # First, so that a busy port leaves neither a file nor a folder.
+    # Before the app creates files, so that a busy port leaves none behind.
     sockets = bind(host, port) if inherited is None else [inherited.socket]
     try:
         app = program.create_app(settings, studio=studio)
         logger.info("Starting http://%s:%s (process %s)", host, port, os.getpid())
-        server = _Server(config(app, settings, host, port), Ending(patience(settings)), inherited)
-        # A supervisor shows it for all, and `dev` before the first start.
-        if inherited is None and not studio:
-            server.once_started(
-                lambda: banner.show(settings, app.state.platform.config, host, port)
-            )
-        # uvicorn raises the signal that ended it once more, after everything has been closed.
+
+        def on_started() -> None:
+            if inherited is not None:
+                inherited.report_ready()
+            # `dev` prints its addresses before the first start.
+            elif not studio:
+                banner.show(settings, app.state.platform.config, host, port)
+
+        timer = ShutdownTimer(stop_seconds(settings))
+        server = _Server(config(app, settings, host, port), timer, on_started)
+        # uvicorn raises the signal again after it has stopped.
         with suppress(KeyboardInterrupt):
             server.run(sockets)
     finally:
@@ -82,39 +86,28 @@ def serve(
         raise SystemExit(3)
 
 
-def patience(settings: Settings) -> float:
-    """Seconds in which a server must have ended: requests have their time, and then runs."""
+def stop_seconds(settings: Settings) -> float:
+    """Return the time limit of a shutdown: a grace period for requests, then one for runs."""
     return 2 * max(1.0, settings.shutdown_grace_seconds) + MARGIN_SECONDS
 
 
 class _Server(uvicorn.Server):
-    """Leaves runs to other processes from the moment it is told to end.
-
-    Requests in flight still have their time then, and only after them the app is stopped.
-    """
+    """Stop claiming runs at the first signal, before uvicorn waits for requests in flight."""
 
     def __init__(
-        self, config: uvicorn.Config, ending: Ending, inherited: supervisor.Inherited | None
+        self, config: uvicorn.Config, timer: ShutdownTimer, on_started: Callable[[], None]
     ) -> None:
         super().__init__(config)
-        self._ending = ending
-        self._inherited = inherited
-        self._started: Callable[[], None] = lambda: None
-
-    def once_started(self, call: Callable[[], None]) -> None:
-        """Call `call` when requests are answered."""
-        self._started = call
+        self._timer = timer
+        self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if not self.started:
-            return
-        self._started()
-        if self._inherited is not None:
-            self._inherited.served()
+        if self.started:
+            self._on_started()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._ending.told(sig)
+        self._timer.signalled(sig)
         queue.drain()
         super().handle_exit(sig, frame)
 
@@ -127,33 +120,34 @@ def serve_together(
     count: int,
     arguments: Sequence[str],
 ) -> int:
-    """Serve with several processes on one port; the code to exit with.
+    """Serve with several processes on one port, and return the exit code.
 
     Args:
-        program: Whose app is served.
+        program: The program whose app is served.
         settings: The server's settings.
         host: Address to listen on.
         port: Port to listen on.
-        count: How many processes.
-        arguments: Of the program, for each of them.
+        count: Number of processes.
+        arguments: Command-line arguments of each process.
 
     Raises:
-        RuntimeSqlError: the project cannot be served, or not by more than one process.
+        RuntimeSqlError: the project cannot be served, or only by one process.
     """
     logs.configure(settings.log_level)
-    supervisor.refuse_alone(settings, f"--workers {count}")
+    supervisor.require_shared_database(settings, f"--workers {count}")
     refuse_exposure(settings, host)
     project = read_config(settings.langgraph_json)
-    crew = supervisor.Supervisor(program.command(*arguments), host, port, count, patience(settings))
-    # Once, before they would all do it.
+    command = program.command(*arguments)
+    processes = supervisor.Supervisor(command, host, port, count, stop_seconds(settings))
+    # Here, so that the processes do not all migrate at once.
     program.migrate(settings.database_url)
     logger.info("Starting %s processes on http://%s:%s", count, host, port)
     banner.show(settings, project, host, port, count)
-    return crew.run()
+    return processes.run()
 
 
 def develop(program: Program, settings: Settings, host: str, port: int) -> None:
-    """Serve with LangGraph Studio let in; what cannot be served waits for the next change."""
+    """Serve for `dev`: let LangGraph Studio in, and log errors until the next file change."""
     try:
         serve(program, settings, host, port, studio=True)
     except program.expected as error:
@@ -161,9 +155,9 @@ def develop(program: Program, settings: Settings, host: str, port: int) -> None:
 
 
 def config(app: Starlette, settings: Settings, host: str, port: int) -> uvicorn.Config:
-    """How uvicorn runs `app`: uvloop and httptools where they exist, no log lines of its own."""
+    """Make uvicorn's configuration, without its own log lines and `Server` header."""
     return uvicorn.Config(
-        Polite(app),
+        GracefulErrors(app),
         host=host,
         port=port,
         lifespan="on",
@@ -176,10 +170,10 @@ def config(app: Starlette, settings: Settings, host: str, port: int) -> uvicorn.
     )
 
 
-class Polite:
-    """Says in plain words what uvicorn would say with a traceback, or not at all.
+class GracefulErrors:
+    """Answer 503 to requests that a shutdown cancels, and report a failed start in one sentence.
 
-    That the app cannot start, and that a request's time is over because the server is stopping.
+    uvicorn would close the connection, and log a traceback.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -188,49 +182,49 @@ class Polite:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             await self._answer(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._app(scope, receive, _without_traceback(send))
         else:
-            await self._app(
-                scope, receive, _in_words(send) if scope["type"] == "lifespan" else send
-            )
+            await self._app(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begun = False
+        started = False
 
-        async def note(message: Message) -> None:
-            nonlocal begun
-            begun = True
+        async def send_and_note(message: Message) -> None:
+            nonlocal started
+            started = True
             await send(message)
 
         try:
-            await self._app(scope, receive, note)
+            await self._app(scope, receive, send_and_note)
         except asyncio.CancelledError:
-            if begun:
+            if started:
                 raise
-            refusal = {"detail": "The server is stopping, and had no answer in time: ask again"}
+            refusal = {"detail": "The server stopped before it could answer: send it again"}
             await JSONResponse(refusal, 503, {"Retry-After": "1"})(scope, receive, send)
 
 
-def _in_words(send: Send) -> Send:
-    """Sends the message of an expected failure to start, without its traceback."""
+def _without_traceback(send: Send) -> Send:
+    """Wrap `send` to replace the traceback of an expected failure with its message."""
 
-    async def plain(message: Message) -> None:
+    async def send_short(message: Message) -> None:
         error = sys.exception()
         if message["type"] == "lifespan.startup.failed" and isinstance(error, RuntimeSqlError):
             message = {**message, "message": str(error)}
         await send(message)
 
-    return plain
+    return send_short
 
 
 def refuse_exposure(settings: Settings, host: str) -> None:
-    """Keep what is for one's own machine on it.
+    """Refuse to listen for other machines in `local_dev`, where no token is needed.
 
     Raises:
-        Exposed: others could reach `host`, and in `local_dev` nobody needs a token.
+        Exposed: `host` is not a loopback address.
     """
     if settings.is_local and not is_loopback(host):
         raise Exposed(
-            f"{host} can be reached from other machines, and APP_ENV=local_dev lets whoever "
-            "reaches it read and change everything. Listen on 127.0.0.1, or set "
-            "APP_ENV=production and a key to verify tokens with, such as JWT_SECRET."
+            f"{host} can be reached from other machines, and APP_ENV=local_dev gives every caller "
+            "full access. Listen on 127.0.0.1, or set APP_ENV=production and a key to verify "
+            "tokens with, such as JWT_SECRET."
         )

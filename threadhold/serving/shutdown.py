@@ -1,7 +1,7 @@
-"""Ending: who is told to end does so in bounded time, and at once when told again.
+"""Shutdown: end the process in bounded time, and at once on a second signal.
 
-Neither loses anything: what was acknowledged survives `kill -9`, and runs go on elsewhere or at
-the next start.
+Neither loses data: acknowledged writes survive `kill -9`, and runs continue in other processes
+or at the next start.
 """
 
 import logging
@@ -11,36 +11,36 @@ import threading
 
 logger = logging.getLogger(__name__)
 
-# Beyond the grace periods: for a database or a graph's code that does not answer any more.
+# Added to the grace periods, in case the database or a graph's code hangs.
 MARGIN_SECONDS = 30.0
 
 
-class Ending:
-    """What the signals of one process come to.
+class ShutdownTimer:
+    """Limit the time from the first signal to the end of the process.
 
     Args:
-        seconds: How long ending in order may take, from the first signal on.
+        seconds: Time for an orderly shutdown.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._begun = False
+        self._started = False
 
-    def told(self, number: int) -> None:
-        """Note a signal to end; of a second one die as if nobody handled it.
+    def signalled(self, number: int) -> None:
+        """Start the timer at the first signal; at the second, die with its default action.
 
         Args:
-            number: The signal's.
+            number: The signal's number.
         """
-        if self._begun:
-            logger.warning("Told to end again: ending at once")
+        if self._started:
+            logger.warning("Received a second signal: ending at once")
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
-        self._begun = True
+        self._started = True
         limit = threading.Timer(self._seconds, self._give_up)
         limit.daemon = True
         limit.start()
 
     def _give_up(self) -> None:
-        logger.error("Not ended after %g seconds: ending at once", self._seconds)
+        logger.error("Shutdown took more than %g seconds: ending at once", self._seconds)
         os._exit(1)

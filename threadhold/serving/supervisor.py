@@ -1,6 +1,6 @@
-"""Several processes on one port: they share its socket, and the system spreads connections.
+"""Supervisor: run several server processes on one port, and restart those that die.
 
-This one only starts them, starts those again that die, and stops all of them together.
+The processes share the supervisor's socket, and the kernel distributes the connections.
 """
 
 import logging
@@ -24,177 +24,175 @@ from threadhold.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.2
-# Between the deaths of a process and its next start.
-PAUSE_SECONDS = 1.0
-# What a process ends with that cannot start, and would not the next time either.
-HOPELESS = (1, 2, 3)
+POLL_SECONDS = 0.2
+RESTART_SECONDS = 1.0
+# Exit codes of a process that cannot start, and would fail again.
+START_FAILURES = (1, 2, 3)
 
 
 class OneProcessOnly(RuntimeSqlError):
-    """More processes are asked for than the database can have."""
+    """The database cannot be shared by several processes."""
 
 
-def refuse_alone(settings: Settings, asked: str) -> None:
-    """Refuse what takes more than one process where there can only be one.
+def require_shared_database(settings: Settings, option: str) -> None:
+    """Refuse settings with which only one process can serve the database.
 
     Args:
         settings: The server's settings.
-        asked: What was asked for, such as `--workers 4`.
+        option: What needs several processes, such as `--workers 4`.
 
     Raises:
         OneProcessOnly: the database is a SQLite file, or there is no Redis.
     """
     if not is_postgres(settings.database_url):
         raise OneProcessOnly(
-            f"{asked}: one process owns a SQLite file, which `threadhold serve` alone makes the "
-            "most of. For more of them set DATABASE_URL to a postgresql:// database, and REDIS_URL."
+            f"{option}: only one process owns a SQLite file, and `threadhold serve` without this "
+            "option is that process. For several, set DATABASE_URL to a postgresql:// database, "
+            "and REDIS_URL."
         )
     if settings.redis_url is None:
         raise OneProcessOnly(
-            f"{asked}: without Redis one process serves a Postgres database. Set REDIS_URL, "
-            "through which several tell each other what happens."
+            f"{option}: several processes on a Postgres database need Redis to exchange events. "
+            "Set REDIS_URL."
         )
 
 
 class Supervisor:
-    """Runs `count` processes until SIGINT or SIGTERM; another signal ends them at once.
+    """Run `count` processes until SIGINT or SIGTERM; a second signal kills them.
 
     Args:
-        command: What starts each of them, without `--inherited`.
+        command: Command line of a process, without `--inherited`.
         host: Address to listen on.
         port: Port to listen on.
-        count: How many.
-        patience: Seconds after which those are ended that were told to and have not.
+        count: Number of processes.
+        stop_seconds: Time that the processes have to stop before they are killed.
     """
 
     def __init__(
-        self, command: Sequence[str], host: str, port: int, count: int, patience: float
+        self, command: Sequence[str], host: str, port: int, count: int, stop_seconds: float
     ) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             self._socket = socket.create_server((host, port), family=family, backlog=2048)
         except OSError as error:
             raise CannotListen(host, port, error) from error
-        # Its other end closes when this process dies, however it does.
-        self._alive, self._held = os.pipe()
+        # The kernel closes the write end when this process dies, and the children read EOF.
+        self._alive_read, self._alive_write = os.pipe()
         self._command = list(command)
         self._children: list[subprocess.Popen[bytes]] = []
-        # Where each says that it serves.
-        self._said: dict[subprocess.Popen[bytes], int] = {}
-        self._told: set[subprocess.Popen[bytes]] = set()
+        # Each child writes a byte to its pipe once it serves.
+        self._ready_pipes: dict[subprocess.Popen[bytes], int] = {}
+        self._terminated: set[subprocess.Popen[bytes]] = set()
         self._count = count
-        self._patience = patience
+        self._stop_seconds = stop_seconds
         self._stopping = False
-        self._forced = False
+        self._killed = False
         self._signals: list[int] = []
         # By `time.monotonic`.
         self._deadline = math.inf
 
     def run(self) -> int:
-        """Start them and stay until all have ended; the code to exit with."""
+        """Start the processes, wait until all have ended, and return the exit code."""
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._stop)
+            signal.signal(number, self._handle_signal)
         self._children = [self._start() for _ in range(self._count)]
         first = list(self._children)
         code = 0
         while self._children:
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
             if self._stopping:
-                self._tell()
+                self._stop_children()
             for child in [each for each in self._children if each.poll() is not None]:
                 self._children.remove(child)
-                code = code or self._ended(child, is_first=child in first)
+                code = code or self._handle_exit(child, is_first=child in first)
         self._socket.close()
         if len(self._signals) > 1:
-            # As a shell says of a process that died of a signal.
+            # The exit code that shells give a process that died of a signal.
             return 128 + self._signals[-1]
-        return code or int(self._forced)
+        return code or int(self._killed)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        hears, says = os.pipe()
+        ready_read, ready_write = os.pipe()
         try:
-            child = self._launch((self._socket.fileno(), self._alive, says))
+            child = self._launch((self._socket.fileno(), self._alive_read, ready_write))
         finally:
-            os.close(says)
-        self._said[child] = hears
+            os.close(ready_write)
+        self._ready_pipes[child] = ready_read
         return child
 
-    def _launch(self, inherits: tuple[int, int, int]) -> subprocess.Popen[bytes]:
-        inherited = ",".join(map(str, inherits))
-        command = [*self._command, "--inherited", inherited]
-        # A session of its own, so that Ctrl+C reaches it once: from here.
-        return subprocess.Popen(command, pass_fds=inherits, start_new_session=True)
+    def _launch(self, descriptors: tuple[int, int, int]) -> subprocess.Popen[bytes]:
+        command = [*self._command, "--inherited", ",".join(map(str, descriptors))]
+        # In a session of its own, so that Ctrl+C signals only the supervisor.
+        return subprocess.Popen(command, pass_fds=descriptors, start_new_session=True)
 
-    def _ended(self, child: subprocess.Popen[bytes], *, is_first: bool) -> int:
-        """What becomes of one that has ended; the code to exit with, if it is the end of all."""
+    def _handle_exit(self, child: subprocess.Popen[bytes], *, is_first: bool) -> int:
+        """Restart a process that ended, or stop all and return the exit code."""
         has_served = self._has_served(child)
         if self._stopping:
             return 0
-        # One that has served can start, whatever code a graph's `os._exit` gives it later.
-        if is_first and not has_served and child.returncode in HOPELESS:
+        # A process that has served can start, even if a graph's `os._exit` gave it this code.
+        if is_first and not has_served and child.returncode in START_FAILURES:
             logger.error("Process %s cannot start (%s): ending all", child.pid, child.returncode)
             self._stopping = True
             return child.returncode
-        # One that takes another's place could start once: what it lacks, such as the database
-        # while its server restarts, comes back.
+        # A failed replacement is retried: the cause, such as a restarting database, may pass.
         logger.error("Process %s died (%s): starting another", child.pid, child.returncode)
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(RESTART_SECONDS)
         if not self._stopping:
             self._children.append(self._start())
         return 0
 
     def _has_served(self, child: subprocess.Popen[bytes]) -> bool:
-        hears = self._said.pop(child)
-        # Not waited for: a process that it has started may hold the other end.
-        said = select.select([hears], [], [], 0)[0] and os.read(hears, 1)
-        os.close(hears)
-        return bool(said)
+        pipe = self._ready_pipes.pop(child)
+        # Do not block: a grandchild may still hold the write end.
+        ready = select.select([pipe], [], [], 0)[0] and os.read(pipe, 1)
+        os.close(pipe)
+        return bool(ready)
 
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        """Note that all shall end. Not more: one may be about to be started."""
-        self._deadline = time.monotonic() + (0 if self._signals else self._patience)
+    def _handle_signal(self, number: int, frame: FrameType | None) -> None:
+        """Only record the signal, because `run` may be starting a process."""
+        self._deadline = time.monotonic() + (0 if self._signals else self._stop_seconds)
         self._signals.append(number)
         self._stopping = True
 
-    def _tell(self) -> None:
-        """Have each finish what it is at, within the grace period."""
-        for child in set(self._children) - self._told:
-            self._told.add(child)
+    def _stop_children(self) -> None:
+        """Terminate the processes, and kill them after the deadline."""
+        for child in set(self._children) - self._terminated:
+            self._terminated.add(child)
             child.terminate()
         if time.monotonic() > self._deadline:
-            self._forced = True
+            self._killed = True
             for child in self._children:
-                logger.warning("Process %s has not ended: ending it at once", child.pid)
+                logger.warning("Process %s did not stop in time: killing it", child.pid)
                 child.kill()
 
 
 class Inherited(NamedTuple):
-    """What a supervisor gave to this process.
+    """File descriptors that a process inherits from its supervisor.
 
     Attributes:
-        socket: To listen on.
-        says: Where he hears that it serves.
+        socket: The socket to listen on.
+        ready_pipe: Pipe that tells the supervisor that the process serves.
     """
 
     socket: socket.socket
-    says: int
+    ready_pipe: int
 
-    def served(self) -> None:
-        """Say that this process has started. Once."""
-        # He may be gone, of which the process hears otherwise.
+    def report_ready(self) -> None:
+        """Tell the supervisor that this process serves. Call once."""
+        # If the supervisor is gone, the thread of `inherit` ends this process.
         with suppress(BrokenPipeError):
-            os.write(self.says, b"1")
-        os.close(self.says)
+            os.write(self.ready_pipe, b"1")
+        os.close(self.ready_pipe)
 
 
-def inherited(value: str) -> Inherited:
-    """What a supervisor gave to this process, which ends when he does."""
-    descriptor, alive, says = map(int, value.split(","))
+def inherit(value: str) -> Inherited:
+    """Take over the descriptors of `--inherited`; end this process when its supervisor dies."""
+    listening, alive_pipe, ready_pipe = map(int, value.split(","))
 
     def watch() -> None:
-        os.read(alive, 1)
+        os.read(alive_pipe, 1)
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, name="supervisor", daemon=True).start()
-    return Inherited(socket.socket(fileno=descriptor), says)
+    return Inherited(socket.socket(fileno=listening), ready_pipe)

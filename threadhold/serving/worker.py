@@ -1,4 +1,4 @@
-"""Works the queue, and answers no requests: `threadhold worker`."""
+"""Worker: execute runs without serving requests (`threadhold worker`)."""
 
 import asyncio
 import logging
@@ -10,33 +10,33 @@ from langgraph_runtime_sql.errors import RuntimeSqlError
 from threadhold.program import Program
 from threadhold.serving import logs
 from threadhold.serving.heartbeat import Heartbeat
-from threadhold.serving.shutdown import MARGIN_SECONDS, Ending
-from threadhold.serving.supervisor import refuse_alone
+from threadhold.serving.shutdown import MARGIN_SECONDS, ShutdownTimer
+from threadhold.serving.supervisor import require_shared_database
 from threadhold.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 
 class NothingToDo(RuntimeSqlError):
-    """A worker that may work on no run."""
+    """A worker is configured to execute no runs."""
 
 
 def work(program: Program, settings: Settings, heartbeat: Path | None = None) -> None:
-    """Work on runs until SIGINT or SIGTERM, then let them finish for the grace period.
+    """Execute runs until SIGINT or SIGTERM, then let them finish for the grace period.
 
-    Another signal ends it at once.
+    A second signal ends the process at once.
 
     Args:
-        program: Whose app it is, without its port.
+        program: The program whose app runs, without its port.
         settings: The worker's settings.
-        heartbeat: A file to touch every few seconds from when it works on.
+        heartbeat: File to touch every few seconds once the worker takes runs.
 
     Raises:
-        RuntimeSqlError: the project cannot be served, or not by more than one process.
+        RuntimeSqlError: the project cannot be served, or only by one process.
     """
-    refuse_alone(settings, "worker")
+    require_shared_database(settings, "worker")
     if settings.n_jobs_per_worker == 0:
-        raise NothingToDo("worker: N_JOBS_PER_WORKER=0 leaves it nothing to do")
+        raise NothingToDo("worker: N_JOBS_PER_WORKER=0 allows no runs; set it to 1 or more")
     heart = Heartbeat(heartbeat) if heartbeat is not None else None
     logs.configure(settings.log_level)
     if os.name == "nt":
@@ -52,17 +52,17 @@ async def _work(program: Program, settings: Settings, heart: Heartbeat | None) -
     app = program.create_app(settings)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    ending = Ending(settings.shutdown_grace_seconds + MARGIN_SECONDS)
+    timer = ShutdownTimer(settings.shutdown_grace_seconds + MARGIN_SECONDS)
 
-    def told(number: int) -> None:
-        ending.told(number)
+    def handle_signal(number: int) -> None:
+        timer.signalled(number)
         stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told, number)
+        loop.add_signal_handler(number, handle_signal, number)
     async with app.router.lifespan_context(app):
         if heart is not None:
-            heart.begin()
+            heart.start()
         logger.info("Working on runs (process %s)", os.getpid())
         await stop.wait()
         logger.info("Stopping")

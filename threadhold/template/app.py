@@ -1,4 +1,4 @@
-"""The host app: routes of yours beside the LangGraph API. Run it with `uvicorn app:app`."""
+"""Host app: your own routes next to the LangGraph API. Run it with `uvicorn app:app`."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 
 async def hello(request: Request) -> JSONResponse:
-    """A route of yours."""
+    """Answer on a route of your own."""
     return JSONResponse({"hello": "world"})
 
 

@@ -1,4 +1,4 @@
-"""Who may call the API: anybody in local development, else callers with the token API_TOKEN."""
+"""Authentication: every caller in local development, else callers with the token API_TOKEN."""
 
 import hmac
 import os
@@ -15,7 +15,7 @@ auth = Auth()
 
 @auth.authenticate
 async def authenticate(authorization: str | None) -> Auth.types.MinimalUserDict:
-    """Let a caller in who sends `Authorization: Bearer` and the token."""
+    """Accept callers that send `Authorization: Bearer` and the token."""
     if TOKEN and not hmac.compare_digest(
         (authorization or "").encode(), f"Bearer {TOKEN}".encode()
     ):

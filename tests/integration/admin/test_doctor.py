@@ -130,7 +130,7 @@ async def test_running_run_of_a_dead_process_is_queued_again(path: Path) -> None
         "run",
         run["run_id"],
         "running (attempt 1), but no process serves it\n"
-        "    remedy: queue it again, where it left off",
+        "    remedy: queue it again, from its last checkpoint",
     ), result.output
     assert "threadhold doctor --fix" in result.output
     fixed = await examine(path, "--fix")
@@ -158,7 +158,7 @@ async def test_cancelled_run_of_a_dead_process_is_ended(
         run = await claimed()
         await Runs.cancel(None, [run["run_id"]], thread_id=run["thread_id"], action=action)
     result = await examine(path)
-    assert f"remedy: end it as it was asked to ({action})" in result.output
+    assert f"remedy: cancel it ({action})" in result.output
     assert (await examine(path, "--fix")).exit_code == 0
     async with opened(path):
         assert await runtime.status(run["run_id"]) == status
@@ -171,7 +171,7 @@ async def test_cancelled_pending_run_is_ended(path: Path) -> None:
         run = await runtime.start_run(uuid4(), "echo", {})
         await change(runs.update().values(cancel_action="interrupt"))
         result = await examine(path)
-        assert found_in(result, "run", run["run_id"], "waiting to be run, but it was cancelled")
+        assert found_in(result, "run", run["run_id"], "pending, but it was cancelled")
     assert (await examine(path, "--fix")).exit_code == 0
     async with opened(path):
         assert await runtime.status(run["run_id"]) == "interrupted"
@@ -194,7 +194,7 @@ async def test_busy_thread_without_a_run_gets_its_last_status(path: Path) -> Non
         result = await examine(path)
         for thread in left:
             assert found_in(result, "thread", thread, "busy, but it has no run in flight")
-        assert result.output.count("remedy: give it the status that its last run left") == 3
+        assert result.output.count("remedy: set the status that its last run left") == 3
     assert (await examine(path, "--fix")).exit_code == 0
     async with opened(path):
         assert {each: (await runtime.thread(each))["status"] for each in left} == left
@@ -233,7 +233,7 @@ async def test_missing_or_wrong_thread_labels_are_restored(path: Path, spoil: An
         await change(spoil)
         assert await search({"tenant": "a"}) == []
         result = await examine(path)
-        assert found_in(result, "thread", thread, "a search by its metadata would miss it")
+        assert found_in(result, "thread", thread, "its metadata index is outdated")
     assert (await examine(path, "--fix")).exit_code == 0
     async with opened(path):
         assert await search({"tenant": "a"}) == [thread]
@@ -300,7 +300,7 @@ async def test_checkpoints_of_a_deleted_thread_are_deleted(path: Path, table: st
 
         assert await db.write(lose) > 0
         result = await examine(path)
-        assert found_in(result, "checkpoint", lost, "its thread is gone")
+        assert found_in(result, "checkpoint", lost, "its thread is missing")
     assert (await examine(path, "--fix")).exit_code == 0
     async with runtime.opened(path) as db:
         left = f"SELECT * FROM {table}"
@@ -317,7 +317,7 @@ async def test_dangling_reference_needs_a_backup(path: Path) -> None:
     for arguments in ((), ("--fix",)):
         result = await examine(path, *arguments)
         assert result.exit_code == 1
-        assert found_in(result, "database", "runs:1", "a row refers to one in threads that is gone")
+        assert found_in(result, "database", "runs:1", "a row refers to a missing row of threads")
         assert "remedy: restore a backup" in result.output
 
 
@@ -413,7 +413,7 @@ def newer(path: Path) -> None:
         (no_database, "There is no database at"),
         (foreign_tables, "threadhold migrate"),
         (not_sqlite, "file is not a database"),
-        (newer, "has the schema 9999"),
+        (newer, "has the schema version 9999"),
     ],
 )
 @pytest.mark.parametrize("arguments", [(), ("--fix",)], ids=["examine", "fix"])

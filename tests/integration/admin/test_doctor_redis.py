@@ -134,7 +134,7 @@ async def test_shared_database_without_redis_url_is_noted(url: str, address: str
         served = migrations.open_database(url, shared=shared)
         await served.start()
         try:
-            assert ("was not looked at" in await examine()) is expected
+            assert ("was not examined" in await examine()) is expected
             assert "not looked at" not in await examine(f"redis://:{PASSWORD}@{address}/0")
         finally:
             await served.stop()

@@ -383,6 +383,6 @@ def test_several_processes_are_refused_on_a_sqlite_file(
 ) -> None:
     ended = run(threadhold(*command), project)
     assert ended.returncode == 1
-    assert "one process owns a SQLite file" in ended.stdout
+    assert "only one process owns a SQLite file" in ended.stdout
     assert "postgresql://" in ended.stdout
     assert "Traceback" not in ended.stdout

@@ -83,6 +83,6 @@ def test_nothing_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("mine")
     done = ran(library("init"), tmp_path, environment())
     assert done.returncode == 1
-    assert "app.py exists, and `init` replaces nothing" in done.stderr
+    assert "app.py exists, and `init` replaces no files" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["app.py"]
     assert (tmp_path / "app.py").read_text() == "mine"

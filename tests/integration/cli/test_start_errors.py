@@ -130,5 +130,5 @@ def test_several_processes_of_another_server_on_a_file_are_told_why(project: Pat
     finally:
         stop(process)
     printed = log.read_text()
-    assert "One process owns a SQLite file" in printed
+    assert "Only one process can use a SQLite file" in printed
     assert "Traceback" not in printed

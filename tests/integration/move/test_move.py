@@ -431,7 +431,7 @@ def test_move_command_prints_its_phases(moved: Moved) -> None:
     # The check was completed before the kill.
     assert "Checking" not in moved.output
     assert "companies: " in moved.output
-    assert "is as it was" in moved.output
+    assert "is unchanged" in moved.output
     # Every table in the file is known, so the output names no table that was left.
     assert "Not moved" not in moved.output
 

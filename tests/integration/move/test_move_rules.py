@@ -133,7 +133,7 @@ def has_nothing(target: str) -> bool:
 def test_interrupted_move_continues_where_it_stopped(
     source: Path, target: str, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mover, "ROWS", 2)
+    monkeypatch.setattr(mover, "BATCH_ROWS", 2)
     interruptions = 0
     for _ in range(100):
         left = rng.randrange(1, 12)
@@ -163,7 +163,7 @@ def test_interrupted_move_continues_where_it_stopped(
 def test_batch_size_is_limited_in_bytes(
     source: Path, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mover, "BYTES", 1)
+    monkeypatch.setattr(mover, "BATCH_BYTES", 1)
     reported: list[Progress] = []
     rows = sum(moved(source, target, reported.append).rows.values())
     for phase in ("Checking", "Moving", "Comparing"):
@@ -374,13 +374,13 @@ def test_target_with_rows_is_refused(source: Path, target: str) -> None:
 def test_target_with_foreign_tables_is_refused(source: Path, target: str) -> None:
     with psycopg.connect(target, options=databases.EVERYTHING) as raw:
         raw.execute("CREATE TABLE runs (distance REAL)")
-    with pytest.raises(MoveRefused, match=r"somebody else \(runs\)"):
+    with pytest.raises(MoveRefused, match=r"another program \(runs\)"):
         moved(source, target)
 
 
 def test_foreign_tables_of_the_file_are_left_and_named(source: Path, target: str) -> None:
     change(source, "CREATE TABLE customers (name TEXT)")
-    assert moved(source, target).left == ["customers"]
+    assert moved(source, target).unknown == ["customers"]
 
 
 # --- values that Postgres cannot hold ---
@@ -422,7 +422,7 @@ def test_unmovable_values_are_all_named_before_the_move(
         f"threads {ids[0]}: column metadata holds the character NUL",
         f"threads {ids[1]}: column status holds the character NUL",
         f"threads {ids[2]}: column created_at holds",
-        f"threads {ids[3]}: column config holds what is no JSON",
+        f"threads {ids[3]}: column config holds invalid JSON",
         f"threads {ids[4]}: column status holds half a character",
         "threads word: column thread_id holds 'word'",
         "belongs to a row of threads that does not exist",

@@ -118,7 +118,7 @@ report(refusals=refusals)
         strict=True,
     ):
         assert name in refusal
-        assert "one platform a process" in refusal
+        assert "a process can serve one platform" in refusal
         assert "hidden" not in refusal
 
 

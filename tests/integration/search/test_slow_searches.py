@@ -34,7 +34,7 @@ from langgraph_runtime_sql.store import batch as store_batch
 from langgraph_runtime_sql.store.store import Store
 from tests.support import databases
 from tests.support.checkpoints import api_settings, as_runtime
-from threadhold.http import limits
+from threadhold.http import error_handlers
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -200,7 +200,7 @@ async def test_every_slow_search_is_answered_with_503(
     async def answer(request: Request) -> JSONResponse:
         return JSONResponse(repr(await SEARCHES[name]()))
 
-    app = Starlette(routes=[Route("/", answer)], exception_handlers=dict(limits.HANDLERS))
+    app = Starlette(routes=[Route("/", answer)], exception_handlers=dict(error_handlers.HANDLERS))
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         with api_settings():

@@ -16,7 +16,7 @@ async def test_heartbeat_touches_its_file_while_the_event_loop_runs(
 ) -> None:
     monkeypatch.setattr(heartbeat, "SECONDS", 0.01)
     path = tmp_path / "heartbeat"
-    Heartbeat(path).begin()
+    Heartbeat(path).start()
     async with asyncio.timeout(PATIENCE):
         for _ in range(3):
             os.utime(path, (0, 0))

@@ -10,10 +10,10 @@ import pytest
 SECONDS = 60
 ENDS = """
 import signal, time
-from threadhold.serving.shutdown import Ending
-ending = Ending({seconds})
+from threadhold.serving.shutdown import ShutdownTimer
+timer = ShutdownTimer({seconds})
 def told(number, frame):
-    ending.told(number)
+    timer.signalled(number)
     print("told", flush=True)
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, told)
@@ -25,7 +25,7 @@ INHERITS = """
 import socket, time
 from threadhold.serving import supervisor as processes
 with socket.socket() as listening:
-    processes.inherited(f"{{listening.detach()}},{alive},{alive}")
+    processes.inherit(f"{{listening.detach()}},{alive},{alive}")
     print("ready", flush=True)
     time.sleep(600)
 """

@@ -18,7 +18,7 @@ WAITS = "import signal; signal.sigwait({signal.SIGTERM})"
 @pytest.fixture(autouse=True)
 def restored_signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Restore the signal handlers of the test process afterwards."""
-    monkeypatch.setattr(processes, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(processes, "RESTART_SECONDS", 0.0)
     numbers = (signal.SIGINT, signal.SIGTERM)
     handlers = [signal.getsignal(number) for number in numbers]
     yield
@@ -32,14 +32,14 @@ class Scripted(Supervisor):
     When the last one has started, the supervisor receives SIGTERM.
 
     Attributes:
-        patience: Seconds that its processes have to end in.
+        stop_seconds: Seconds that its processes have to end in.
         started: How many processes it has started.
     """
 
-    patience = 600.0
+    stop_seconds = 600.0
 
     def __init__(self, count: int, *scripts: str) -> None:
-        super().__init__([], "127.0.0.1", 0, count, self.patience)
+        super().__init__([], "127.0.0.1", 0, count, self.stop_seconds)
         self._scripts = scripts
         self.started = 0
 
@@ -73,7 +73,7 @@ def test_process_that_cannot_start_ends_all_processes(caplog: pytest.LogCaptureF
 
 def test_process_that_has_served_is_restarted_after_any_exit_code() -> None:
     """A graph may call `os._exit(1)`: that exit code does not mean a failed start."""
-    exits = [f"{SERVES}os._exit({code})" for code in processes.HOPELESS]
+    exits = [f"{SERVES}os._exit({code})" for code in processes.START_FAILURES]
     supervisor = Scripted(2, WAITS, *exits, WAITS)
     assert supervisor.run() == 0
     assert supervisor.started == 5
@@ -96,8 +96,8 @@ class IgnoringSignals(Scripted):
         super().__init__(count, *[script] * count)
         self._heard = received
 
-    def _tell(self) -> None:
-        super()._tell()
+    def _stop_children(self) -> None:
+        super()._stop_children()
         if self._heard.exists() and len(self._heard.read_text()) == self._count:
             signal.raise_signal(signal.SIGINT)
 
@@ -109,5 +109,5 @@ def test_second_signal_ends_all_processes_at_once(tmp_path: Path) -> None:
 
 def test_process_that_misses_its_shutdown_deadline_is_killed(tmp_path: Path) -> None:
     supervisor = Scripted(1, "import signal; signal.sigwait({signal.SIGUSR1})")
-    supervisor._patience = 0.0
+    supervisor._stop_seconds = 0.0
     assert supervisor.run() == 1

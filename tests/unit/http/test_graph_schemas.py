@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.checkpoints import api_settings
 from threadhold import graph_schemas
-from threadhold.graph_schemas import MCP_AT_A_TIME, AFewAtATime, Cache, SchemasOnly
+from threadhold.graph_schemas import MCP_CONCURRENCY, Cache, SchemasOnly, ThrottledClient
 
 CONFIG = {"configurable": {"kind": "a"}}
 
@@ -140,9 +140,9 @@ class Slow:
 
 async def test_one_list_of_tools_asks_for_a_few_schemas_at_a_time() -> None:
     slow = Slow()
-    client = AFewAtATime(slow)
+    client = ThrottledClient(slow)
     answers = await asyncio.gather(*(client.assistants.get_schemas(n) for n in range(20)))
     assert answers == list(range(20))
-    assert slow.most == MCP_AT_A_TIME
+    assert slow.most == MCP_CONCURRENCY
     assert client.runs == "the runs"
     assert await client.assistants.search() == "found"

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from threadhold.http import limits
+from threadhold.http import body_limits
 
 
 async def test_a_client_that_declares_too_much_and_sends_nothing_gets_413_after_a_pause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(body_limits, "DRAIN_PAUSE_SECONDS", 0.01)
     sent: list[Any] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -25,7 +25,7 @@ async def test_a_client_that_declares_too_much_and_sends_nothing_gets_413_after_
 
     scope = {"type": "http", "headers": [(b"content-length", b"20000000")]}
     async with asyncio.timeout(60):
-        await limits.BodyLimit(app, limit=10_000_000)(scope, receive, send)
+        await body_limits.BodyLimit(app, limit=10_000_000)(scope, receive, send)
     start, body = sent
     assert start["status"] == 413
     assert (b"connection", b"close") in start["headers"]

@@ -1,4 +1,4 @@
-"""A conversation. Call a model in `answer` to make it a clever one."""
+"""A conversation graph. Call a model in `answer` for real answers."""
 
 from langchain_core.messages import AIMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -6,9 +6,9 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 
 def answer(state: MessagesState) -> dict[str, list[AIMessage]]:
     """Answer the last message."""
-    said = state["messages"][-1].text
+    text = state["messages"][-1].text
     count = sum(message.type == "human" for message in state["messages"])
-    return {"messages": [AIMessage(f"You said {said!r}, which is message {count} of this thread.")]}
+    return {"messages": [AIMessage(f"You said {text!r}, which is message {count} of this thread.")]}
 
 
 graph = (

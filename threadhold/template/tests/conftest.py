@@ -1,4 +1,4 @@
-"""Lets tests import the project from any folder."""
+"""Make the project importable from any working directory."""
 
 import sys
 from pathlib import Path

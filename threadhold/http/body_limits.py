@@ -1,0 +1,181 @@
+"""Body limits: refuse request bodies and WebSocket frames that are too large or too complex."""
+
+import asyncio
+import json
+
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from threadhold.http import json_limits, validation
+
+# The server reads up to this many times the limit before it closes the connection.
+DRAIN_FACTOR = 10
+DRAIN_PAUSE_SECONDS = 5.0
+
+_METHODS_WITHOUT_BODY = ("GET", "HEAD", "OPTIONS")
+
+
+class BodyLimit:
+    """Answer 413 to a request whose declared or received body is larger than `limit` bytes.
+
+    Starlette's `max_body_size` is not enough: it does not drain the body, close the
+    connection or answer with JSON, and its refusal can be caught by a handler.
+    """
+
+    def __init__(self, app: ASGIApp, *, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif (declared := self._declared(scope)) > self._limit:
+            await self._refuse(declared, scope, receive, send)
+        else:
+            await self._count(scope, receive, send)
+
+    @staticmethod
+    def _declared(scope: Scope) -> int:
+        declared = next(
+            (value for name, value in scope["headers"] if name == b"content-length"), b""
+        )
+        return int(declared) if declared.isdigit() else 0
+
+    async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
+        received, exceeded, started = 0, False, False
+
+        async def receive_and_count() -> Message:
+            nonlocal received, exceeded
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self._limit:
+                exceeded = True
+                raise HTTPException(413, json_limits.too_large(self._limit))
+            return message
+
+        async def send_unless_exceeded(message: Message) -> None:
+            nonlocal started
+            # A handler may catch the exception above and answer something else.
+            if started or not exceeded:
+                started = True
+                await send(message)
+
+        await self._app(scope, receive_and_count, send_unless_exceeded)
+        if exceeded and not started:
+            await self._refuse(None, scope, receive, send)
+
+    async def _refuse(
+        self, declared: int | None, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        if not any(name == b"expect" for name, _ in scope["headers"]):
+            await self._drain(receive)
+        # Unread parts of the body make the connection unusable for another request.
+        detail = json_limits.too_large(self._limit, declared)
+        response = JSONResponse({"detail": detail}, 413, headers={"connection": "close"})
+        await response(scope, receive, send)
+
+    async def _drain(self, receive: Receive) -> None:
+        """Read the rest of the body, because most clients read no answer before they sent it.
+
+        Stop when the client pauses. If it sends too much, the connection is closed and the
+        client loses the answer.
+        """
+        left = DRAIN_FACTOR * self._limit
+        while left > 0:
+            try:
+                async with asyncio.timeout(DRAIN_PAUSE_SECONDS):
+                    message = await receive()
+            except TimeoutError:
+                return
+            if message["type"] != "http.request" or not message.get("more_body", False):
+                return
+            left -= len(message.get("body", b""))
+
+
+class JsonLimit:
+    """Refuse a JSON body with too many values or levels, before anything parses it.
+
+    The status is 422. JSON-RPC routes answer 400 with an error object.
+    """
+
+    def __init__(self, app: ASGIApp, *, limits: json_limits.Limits, json_rpc: bool) -> None:
+        self._app = app
+        self._limits = limits
+        self._json_rpc = json_rpc
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in _METHODS_WITHOUT_BODY:
+            await self._app(scope, receive, send)
+            return
+        body, last = await self._read(receive)
+        problem = await json_limits.find_problem(body, self._limits)
+        if problem is None:
+            await self._app(scope, _replay(body, last, receive), send)
+        elif self._json_rpc:
+            error = validation.JsonRpcError(validation.INVALID_REQUEST, problem)
+            await JSONResponse(error.body, 400)(scope, receive, send)
+        else:
+            scope["error_detail"] = problem
+            await JSONResponse({"detail": problem}, 422)(scope, receive, send)
+
+    @staticmethod
+    async def _read(receive: Receive) -> tuple[bytes, Message]:
+        """Return the body and the last message, which may be a disconnect."""
+        body = bytearray()
+        while True:
+            message = await receive()
+            body += message.get("body", b"")
+            if message["type"] != "http.request" or not message.get("more_body", False):
+                return bytes(body), message
+
+
+def _replay(body: bytes, last: Message, receive: Receive) -> Receive:
+    """Make a `receive` that returns a body that has been read, then a disconnect if there was one."""
+    left = [last] if last["type"] != "http.request" else []
+    left.append({"type": "http.request", "body": body, "more_body": bool(left)})
+
+    async def replayed() -> Message:
+        return left.pop() if left else await receive()
+
+    return replayed
+
+
+class FrameLimit:
+    """Answer WebSocket frames that are binary, too large or too complex with an error frame.
+
+    The stock handler would parse frames of any size, and ends silently on binary ones.
+    """
+
+    def __init__(self, app: ASGIApp, *, limit: int, limits: json_limits.Limits) -> None:
+        self._app = app
+        self._limit = limit
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "websocket":
+            await self._app(scope, receive, send)
+            return
+
+        async def receive_valid() -> Message:
+            while True:
+                message = await receive()
+                if message["type"] != "websocket.receive":
+                    return message
+                problem = await self._problem(message)
+                if problem is None:
+                    return message
+                answer = {"type": "error", "id": None, "error": "invalid_argument"}
+                text = json.dumps({**answer, "message": problem})
+                await send({"type": "websocket.send", "text": text})
+
+        await self._app(scope, receive_valid, send)
+
+    async def _problem(self, message: Message) -> str | None:
+        text = message.get("text")
+        if text is None:
+            return "Protocol commands must be text frames."
+        frame = text.encode()
+        if len(frame) > self._limit:
+            return json_limits.too_large(self._limit, len(frame))
+        return await json_limits.find_problem(frame, self._limits)

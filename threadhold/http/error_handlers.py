@@ -1,0 +1,151 @@
+"""Exception handlers: turn each exception into a JSON answer.
+
+An error that the client caused is a 4xx. Any other error is a 500 without details; its
+`reference` finds the traceback in the log.
+"""
+
+import uuid
+from collections.abc import Awaitable, Callable
+
+import httpx
+import jsonschema_rs
+import structlog
+from langgraph.errors import EmptyInputError, InvalidUpdateError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded, TooSlow
+from langgraph_runtime_sql.hooks import Reject
+from threadhold.http import validation
+
+logger = structlog.stdlib.get_logger(__name__)
+
+# Longer messages lose their middle.
+MAX_DETAIL_CHARACTERS = 2000
+
+SDK_HOST = "api"
+"""Host of the SDK client through which the API calls itself."""
+
+Handler = Callable[[Request, Exception], Awaitable[Response]]
+
+
+async def unexpected(request: Request, error: Exception) -> Response:
+    """Log an exception and answer 500 with the reference of its log line."""
+    reference = uuid.uuid4().hex
+    logger.error(
+        "Unexpected error",
+        reference=reference,
+        method=request.scope.get("method"),
+        path=request.scope["path"],
+        exc_info=error,
+    )
+    return JSONResponse({"detail": "Internal server error", "reference": reference}, 500)
+
+
+async def rejected(request: Request, error: Exception) -> Response:
+    """Answer with a hook's own status and body."""
+    if not isinstance(error, Reject):
+        raise error
+    return JSONResponse(error.body, error.status_code)
+
+
+def unwrap_rejection(stock: Handler) -> Handler:
+    """Wrap the stock handler so that a hook's rejection inside another error wins.
+
+    The stock route that refuses supersteps answers 201 with an apology.
+    """
+
+    async def handler(request: Request, error: Exception) -> Response:
+        cause = error.__cause__
+        return await (
+            rejected(request, cause) if isinstance(cause, Reject) else stock(request, error)
+        )
+
+    return handler
+
+
+async def bad_value(request: Request, error: Exception) -> Response:
+    """Answer 400 with the text of the error, and write that text to the access log."""
+    request.scope["error_detail"] = str(error)
+    return JSONResponse({"detail": str(error) or "Invalid value"}, 400)
+
+
+async def bad_body(request: Request, error: Exception) -> Response:
+    """Answer 422 with the schema error, shortened because it may quote megabytes of the body."""
+    detail = str(error)
+    if len(detail) > MAX_DETAIL_CHARACTERS:
+        half = MAX_DETAIL_CHARACTERS // 2
+        detail = f"{detail[:half]} [...] {detail[-half:]}"
+    request.scope["error_detail"] = detail
+    return JSONResponse({"detail": detail}, 422)
+
+
+def bad_input(detail: str) -> Handler:
+    """Make a handler that answers 400, for exceptions that Python raises on extreme input."""
+
+    async def handler(request: Request, error: Exception) -> Response:
+        # With its traceback, because a bug of ours may raise the same class.
+        logger.warning(detail, path=request.scope["path"], exc_info=error)
+        return JSONResponse({"detail": detail}, 400)
+
+    return handler
+
+
+too_deep = bad_input("The request is nested too deeply")
+
+
+async def json_rpc_error(request: Request, error: Exception) -> Response:
+    """Answer a refused JSON-RPC message with its error object.
+
+    Like the stock API, answer 200 unless the message has no readable id.
+    """
+    if not isinstance(error, validation.JsonRpcError):
+        raise error
+    return JSONResponse(error.body, 200 if error.body["id"] is not None else 400)
+
+
+async def api_answer(request: Request, error: Exception) -> Response:
+    """Pass on the 4xx that the API gave to a handler that calls it, such as MCP's."""
+    if isinstance(error, httpx.HTTPStatusError) and error.request.url.host == SDK_HOST:
+        response = error.response
+        if response.status_code < 500:
+            return Response(response.content, response.status_code, media_type="application/json")
+    return await unexpected(request, error)
+
+
+async def overloaded(request: Request, error: Exception) -> Response:
+    """Answer 503: the disk is full or failing, or the database stays busy."""
+    logger.error("The database cannot be used now", path=request.scope["path"], reason=str(error))
+    detail = f"The database cannot be used now: {error}. Try again later."
+    return JSONResponse({"detail": detail}, 503, headers={"retry-after": "5"})
+
+
+async def too_slow(request: Request, error: Exception) -> Response:
+    """Answer 503 without `Retry-After`: the same search would time out again."""
+    logger.warning("A search was cut off", path=request.scope["path"])
+    return JSONResponse({"detail": str(error)}, 503)
+
+
+async def type_error(request: Request, error: Exception) -> Response:
+    """Tell orjson's error for a document that is too deep from other `TypeError`s."""
+    handler = too_deep if str(error) == "Recursion limit reached" else unexpected
+    return await handler(request, error)
+
+
+HANDLERS: dict[type[Exception], Handler] = {
+    **dict.fromkeys((DatabaseBusy, DatabaseOverloaded), overloaded),
+    TooSlow: too_slow,
+    Exception: unexpected,
+    Reject: rejected,
+    jsonschema_rs.ValidationError: bad_body,
+    validation.JsonRpcError: json_rpc_error,
+    httpx.HTTPStatusError: api_answer,
+    ValueError: bad_value,
+    InvalidUpdateError: bad_value,
+    EmptyInputError: bad_value,
+    UnicodeError: bad_input("The request holds text that is not valid Unicode"),
+    OverflowError: bad_input("The request holds a number that is out of range"),
+    RecursionError: too_deep,
+    TypeError: type_error,
+}
+"""Exception to handler; the closest ancestor of the raised class wins."""
