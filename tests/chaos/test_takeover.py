@@ -18,8 +18,9 @@ pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgr
 async def test_process_stopped_past_its_lease_writes_and_sends_nothing_more(
     tmp_path: Path, redis_url: str
 ) -> None:
-    record = tmp_path / "record"
-    asked = {"count": 60, "delay": 0.2, "record": str(record)}
+    record, gate = tmp_path / "record", tmp_path / "gate"
+    asked = {"count": 60, "delay": 0.05, "record": str(record), "gate": str(gate)}
+    gate.write_text("5")
     with ExitStack() as stack:
         first = stack.enter_context(served.served(tmp_path, redis_url=redis_url))
         front = stack.enter_context(
@@ -34,10 +35,12 @@ async def test_process_stopped_past_its_lease_writes_and_sends_nothing_more(
             second = stack.enter_context(served.served(tmp_path, redis_url=redis_url))
             # The second process takes the run over and is still working when the first continues.
             taken = len(record.read_text().splitlines())
+            gate.write_text("10")
             async with asyncio.timeout(PATIENCE * 2):
                 while len(record.read_text().splitlines()) < taken + 3:
                     await asyncio.sleep(0.05)
             first.process.send_signal(signal.SIGCONT)
+            gate.write_text("60")
             path = f"/threads/{thread}/runs/{run}/stream"
             streams = []
             for server in (front, second, first):

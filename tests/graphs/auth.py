@@ -1,4 +1,4 @@
-"""Who asks is in the header `x-user`; whatever they create is theirs alone."""
+"""Authenticate by the header `x-user`, and restrict each user to the resources of that user."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ async def authenticate(headers: dict[bytes, bytes]) -> Auth.types.MinimalUserDic
 
 @auth.on
 async def owned(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> dict[str, Any]:
-    """Threads, runs and crons: stamped with their owner when written, filtered by it when read."""
+    """Store the owner in the metadata of threads, runs and crons, and filter by it."""
     owner = {"owner": ctx.user.identity}
     if ctx.action in ("create", "update", "create_run"):
         value["metadata"] = {**(value.get("metadata") or {}), **owner}
@@ -26,7 +26,7 @@ async def owned(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> dict[str,
 
 @auth.on.assistants
 async def assistants(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> dict[str, Any]:
-    """One's own assistants, and for reading those the system made from the graphs."""
+    """Allow the user's own assistants, and for reading also the system's assistants."""
     own = await owned(ctx, value)
     if ctx.action in ("read", "search"):
         return {"$or": [own, {"created_by": "system"}]}
@@ -35,5 +35,5 @@ async def assistants(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> dict
 
 @auth.on.store
 async def store(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> None:
-    """Each user's items live under their own namespace; they need not, and cannot, name it."""
+    """Prefix each namespace with the user's identity."""
     value["namespace"] = (ctx.user.identity, *(value.get("namespace") or ()))

@@ -1,4 +1,4 @@
-"""Tells what a node sees of its run: configurable, context, metadata, user, assistant."""
+"""Return what a node sees of its run: configurable, context, metadata, user, assistant."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -26,7 +26,7 @@ class State(Input, total=False):
 
 
 def plain(values: dict[str, Any]) -> dict[str, Any]:
-    """The values a person wrote: no internals, nothing that is not JSON."""
+    """Return the values without internal ones and without values that are not JSON."""
     scalars = (str, int, float, bool, list, dict, type(None))
     return {
         key: value

@@ -1,4 +1,4 @@
-"""Fans out with `Send`, one task an item, and joins the results."""
+"""Fan out with `Send`, one task an item, and join the results."""
 
 import asyncio
 import operator

@@ -1,4 +1,4 @@
-"""Answers the last message, or hands a value back: the smallest run there is."""
+"""Answer the last message, or return a value: the smallest run."""
 
 import operator
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ class Input(TypedDict, total=False):
 
 
 class State(Input, total=False):
-    # How many runs this thread has had.
+    # The number of runs of this thread.
     count: Annotated[int, operator.add]
 
 

@@ -1,4 +1,4 @@
-"""Fails as asked: with an error of a given type, a number of times, or with its whole process."""
+"""Fail as requested: with an error, a number of times, or by ending the process."""
 
 import asyncio
 import builtins
@@ -23,7 +23,7 @@ class State(Input, total=False):
 
 
 def count_attempt(path: str | None) -> int:
-    """The number of this attempt, from 1; it survives the process when there is a file."""
+    """Return the number of this attempt, from 1. With a file, it counts across processes."""
     if path is None:
         return 1
     with open(path, "ab", buffering=0) as file:
@@ -34,7 +34,7 @@ def count_attempt(path: str | None) -> int:
 def error_type(name: str) -> type[BaseException]:
     found = getattr(builtins, name, None) or getattr(asyncio, name, None)
     if not (isinstance(found, type) and issubclass(found, BaseException)):
-        raise TypeError(f"{name!r} is no exception, built-in or of asyncio")
+        raise TypeError(f"{name!r} is not an exception, built-in or of asyncio")
     return found
 
 

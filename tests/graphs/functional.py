@@ -1,4 +1,4 @@
-"""A function: its state is what it returned last, here a text, and it asks a question if told to."""
+"""A graph of the functional API. Its state is its last result, a text. It may ask a question."""
 
 from typing import Any
 

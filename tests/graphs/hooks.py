@@ -1,6 +1,6 @@
-"""Hooks that write down what they are asked, and refuse what says `refuse` in its metadata.
+"""Hooks that record their calls and refuse operations on threads with `refuse` in the metadata.
 
-Threads that say `patches` are patched, and so is the record once that is committed.
+The hooks patch a thread with `patches` in its metadata, and record the commit of the patch.
 """
 
 import json
@@ -12,7 +12,7 @@ from langgraph_runtime_sql.hooks import Reject, Transaction
 
 
 class Recording:
-    """Appends a JSON line for each call to the file named by `HOOKS_RECORD`."""
+    """Append a JSON line for each call to the file of `HOOKS_RECORD`."""
 
     def before_thread_create(self, tx: Transaction, thread: dict[str, Any]) -> None:
         thread["metadata"]["stamped"] = True

@@ -1,4 +1,4 @@
-"""Asks a person, one question after the other, and goes on with the answers."""
+"""Interrupt once for each question, and continue with the answers."""
 
 from typing import Any
 

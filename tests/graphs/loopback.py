@@ -1,4 +1,4 @@
-"""Calls the server it runs in, with the SDK's client that has no URL."""
+"""Call the own server with the SDK's client without a URL."""
 
 from typing import Any, TypedDict
 
@@ -10,12 +10,12 @@ from langgraph_sdk import get_client
 
 class Input(TypedDict, total=False):
     """Attributes:
-    value: given to another graph.
-    by: how: `run` (without a thread), `remote` (as a RemoteGraph that is handed the run's
-        config) or `thread` (on a new thread that is handed the run's metadata). With
-        `move`, no graph is called: the run's own thread is given metadata.
-    graph: the other graph, `echo` by default.
-    changes: what of the metadata that is handed on is changed, or is given to the thread.
+    value: the input of the other graph.
+    by: the kind of call: `run` (without a thread), `remote` (as a RemoteGraph with the config of
+        this run), `thread` (on a new thread with the metadata of this run), or `move` (no graph:
+        update the metadata of this run's thread).
+    graph: the other graph, by default `echo`.
+    changes: changes of the passed metadata.
     """
 
     value: str
@@ -26,9 +26,9 @@ class Input(TypedDict, total=False):
 
 class State(Input, total=False):
     """Attributes:
-    answer: what that graph made of the value.
-    thread: the thread, as the server answered.
-    told: the metadata of the config of this run.
+    answer: the result of the other graph.
+    thread: the thread in the server's answer.
+    told: the metadata in the config of this run.
     """
 
     answer: Any
@@ -41,7 +41,7 @@ async def call(state: State, config: RunnableConfig) -> State:
     given: Any = {"value": state.get("value")}
     told = dict(config.get("metadata") or {})
     metadata = {**told, **state.get("changes", {})}
-    # On the thread of this very run it would wait for this run's end.
+    # A run on the same thread would wait for the end of this run.
     own = {key: each for key, each in config["configurable"].items() if key != "thread_id"}
     match state.get("by", "run"):
         case "remote":

@@ -1,4 +1,4 @@
-"""Uses the store as a node sees it."""
+"""Use the store in a node."""
 
 from typing import Any, Literal
 

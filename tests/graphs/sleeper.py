@@ -1,4 +1,4 @@
-"""Sleeps, and tells in a file how its sleep ended."""
+"""Sleep, and record in a file how the sleep ended."""
 
 import asyncio
 import os
@@ -9,9 +9,9 @@ from typing_extensions import TypedDict
 
 class Input(TypedDict, total=False):
     seconds: float
-    stopping: str  # path of a file: it takes until this is there to stop when it is cancelled
+    stopping: str  # path of a file: a cancelled run stops only when this file exists
     record: str  # path of a file
-    until: str  # path of a file that ends the sleep once it is there
+    until: str  # path of a file: the sleep ends when this file exists
 
 
 class State(Input, total=False):

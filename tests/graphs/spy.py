@@ -1,4 +1,4 @@
-"""Looks at everything it can reach from inside of a run: tables, store, checkpoints."""
+"""Read everything that a node can reach: tables, store, checkpoints."""
 
 from typing import Any, TypedDict
 
@@ -15,8 +15,8 @@ TABLES = ("threads", "thread_labels", "runs", "crons", "checkpoints", "checkpoin
 
 class Input(TypedDict, total=False):
     """Attributes:
-    namespace: where in the store to put something.
-    thread: whose checkpoint to read.
+    namespace: the namespace of a new item in the store.
+    thread: the thread of the checkpoint to read.
     """
 
     namespace: list[str]

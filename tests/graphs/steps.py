@@ -1,8 +1,8 @@
-"""Takes `count` steps, one checkpoint each, so that a recovery can be watched from outside.
+"""Take `count` steps with one checkpoint each, so that tests can observe a recovery.
 
-`done` in the state holds the number of every step that was checkpointed. The file named by
-`record` gets a line `<run id> <step>` each time a step is executed, whether or not its checkpoint
-survived: comparing the two tells what was lost and what was done twice.
+`done` in the state has the number of every step with a checkpoint. The file `record` gets a line
+`<run id> <step>` for each execution of a step, even if its checkpoint is lost. The difference shows
+lost and repeated steps.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ class Input(TypedDict, total=False):
     fail_at: int  # the step that raises
     exit_at: int  # the step that kills the process
     once: str  # path of a file: the failure happens only while it does not exist
-    gate: str  # path of a file with a number: so many steps may end; none while it does not exist
+    gate: str  # path of a file with the number of steps that may end; none without the file
 
 
 class State(Input, total=False):
-    first: int  # how many steps earlier runs of the thread had done
+    first: int  # the number of steps of earlier runs of the thread
     done: Annotated[list[int], operator.add]
 
 
@@ -38,7 +38,7 @@ def append(path: str, line: str) -> None:
 
 
 def first_time(marker: str | None) -> bool:
-    """Whether a failure is due; with a marker file, only once."""
+    """Return whether a failure is due; with a marker file, only once."""
     if marker is None:
         return True
     try:
@@ -49,7 +49,7 @@ def first_time(marker: str | None) -> bool:
 
 
 def ends(gate: str, number: int) -> bool:
-    """Whether the gate lets this step end."""
+    """Return whether the gate lets this step end."""
     try:
         return number < int(Path(gate).read_text() or 0)
     except FileNotFoundError:

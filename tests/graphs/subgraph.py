@@ -1,4 +1,4 @@
-"""A parent whose child graph stops to ask: namespaces, nested streams, resuming inside a child."""
+"""A parent with a child graph that interrupts, for tests of namespaces, streams and resuming."""
 
 import operator
 from typing import Annotated

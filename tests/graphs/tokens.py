@@ -1,4 +1,4 @@
-"""Streams n tokens, through a chat model or as custom events."""
+"""Stream n tokens, through a chat model or as custom events."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -26,7 +26,7 @@ class State(Input, total=False):
 
 
 class CountingModel(BaseChatModel):
-    """Says "0 1 2 ..." one token at a time."""
+    """A chat model that streams "0 1 2 ...", one number a token."""
 
     n: int
     delay: float = 0.0
@@ -67,7 +67,7 @@ class CountingModel(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         for i in range(self.n):
-            # A delay of 0 still lets the loop turn, as reading a socket would.
+            # A delay of 0 still yields to the event loop, as reading a socket does.
             await asyncio.sleep(self.delay)
             yield ChatGenerationChunk(message=AIMessageChunk(content=self.token(i)))
 

@@ -1,6 +1,7 @@
-"""Authentication as ever, and authorization that has forgotten everything: no handler filters.
+"""The product's authentication with an authorization that filters nothing.
 
-Nor does a statement of the graphs' own tables ask for a tenant. What is created still says whose it is, or else the database would take it for nobody's.
+Statements on the graphs' own tables have no tenant conditions either. New resources still get
+tenant and user in their metadata, because the database derives their tenant from it.
 """
 
 from typing import Any
@@ -10,7 +11,7 @@ from langgraph_sdk import Auth
 from hooks.auth import authenticate
 from tests.support import unscoped
 
-unscoped.forget()
+unscoped.remove_conditions()
 auth = Auth()
 auth.authenticate(authenticate)
 

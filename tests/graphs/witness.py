@@ -1,9 +1,9 @@
-"""Takes `count` steps, and leaves traces of them in three places that can be compared.
+"""Take `count` steps, and record them in three places that tests compare.
 
-`log` in the state keeps `<run id>:<step>` for every step that was checkpointed, over all runs of
-the thread. The file named by `record` gets a JSON line when a step begins and when it ends, by
-which attempt at the run and in which process, whether or not its checkpoint survived. The stream
-gets a custom event for each step, which each attempt numbers from 0.
+`log` in the state has `<run id>:<step>` for every step with a checkpoint, for all runs of the
+thread. The file `record` gets a JSON line at the start and the end of each step, with the attempt
+and the process, even if the checkpoint is lost. The stream gets a custom event for each step; each
+attempt numbers its events from 0.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class State(Input, total=False):
     log: Annotated[list[str], operator.add]
 
 
-# What each attempt of this process has sent so far.
+# The numbers of the events of each attempt in this process.
 _sent: defaultdict[tuple[str, int], Iterator[int]] = defaultdict(itertools.count)
 
 
@@ -49,7 +49,7 @@ async def note(state: State, **line: Any) -> None:
 
 
 def taken(state: State) -> int:
-    """How many steps of the run at hand were checkpointed."""
+    """Return the number of steps of the current run with a checkpoint."""
     mine = f"{state.get('run')}:"
     return sum(entry.startswith(mine) for entry in state.get("log", []))
 

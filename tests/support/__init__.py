@@ -1,1 +1,1 @@
-"""What tests of several kinds lean on."""
+"""Helpers that tests of several folders share."""

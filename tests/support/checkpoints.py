@@ -1,4 +1,4 @@
-"""What the tests of checkpoints share: the API's settings, the runtime's database, a run."""
+"""Helpers for tests of checkpoints: the API's settings, the runtime's database, a run."""
 
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -27,10 +27,10 @@ from tests.support import databases
 
 @contextmanager
 def api_settings() -> Iterator[None]:
-    """`langgraph_api` as the platform sets it up, gone again afterwards.
+    """Configure `langgraph_api` as the platform does, and unload it at the end of the block.
 
-    It reads its settings once, when it is imported, so a test that makes a
-    platform in this process must not find it imported.
+    `langgraph_api` reads its settings once, at its import. A later test that creates a platform in
+    this process must import it again.
     """
     before = set(sys.modules)
     with pytest.MonkeyPatch.context() as patch:
@@ -44,9 +44,9 @@ def api_settings() -> Iterator[None]:
             del sys.modules[name]
             parent, _, child = name.rpartition(".")
             if parent in before and parent in sys.modules:
-                # Its package was there before, and would still hand it out.
+                # The package was loaded before the block and keeps a reference.
                 vars(sys.modules[parent]).pop(child, None)
-    # What was made of it stays with it.
+    # These caches hold objects of the unloaded modules.
     json_codec._encoder.cache_clear()
     serialization._serializer_class.cache_clear()
 
@@ -55,7 +55,7 @@ def api_settings() -> Iterator[None]:
 async def runtime_database(
     path: Path, *, store: SqlStore | None = None
 ) -> AsyncIterator[database.Database]:
-    """The runtime's database, as it is while the platform runs."""
+    """Open the runtime's database as the platform does."""
     opened = migrations.open_database(databases.url(path), store=store)
     await opened.start()
     with as_runtime(opened, store=store):
@@ -79,7 +79,11 @@ def as_runtime(db: database.Database, *, store: SqlStore | None = None) -> Itera
 
 
 async def start_run(db: database.Database, thread_id: UUID | None = None) -> Claim:
-    """A run that is running its first attempt, as the queue leaves it."""
+    """Store a run in its first attempt, as the queue does, and return its claim.
+
+    Args:
+        thread_id: An existing thread; None creates one.
+    """
     run_id, thread = uuid4(), thread_id or uuid4()
     now = datetime.now(UTC)
     dates = {"created_at": now, "updated_at": now}
@@ -116,7 +120,7 @@ async def start_run(db: database.Database, thread_id: UUID | None = None) -> Cla
 
 
 async def change_run(db: database.Database, run_id: str, **values: object) -> None:
-    """What the queue does to a run while its worker knows nothing of it."""
+    """Change a run's row without notice to its worker, as another process does."""
     changed = await db.write(
         lambda conn: conn.execute(
             update(runs).where(runs.c.run_id == UUID(run_id)).values(**values)

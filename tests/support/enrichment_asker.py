@@ -11,10 +11,10 @@ from my_agent.icp_finder import jobs
 
 class State(TypedDict, total=False):
     """Attributes:
-    rule_name: the rule that the candidates are for.
-    icp_hash: what they were found for.
-    keys: theirs.
-    job: what became of it.
+    rule_name: the rule of the candidates.
+    icp_hash: the hash of the profile that the discovery used.
+    keys: the keys of the candidates.
+    job: the enqueued job.
     """
 
     rule_name: str

@@ -1,8 +1,8 @@
-"""The fork_server: a process that has imported what every server imports, and forks servers from there.
+"""A process that imports the libraries of every server once, and then forks servers.
 
-Half of what a server needs to start is importing libraries, and the tests start hundreds. What is
-forked has imported no module that reads the environment: it gets its own, and then runs
-`python -m`, a script or the code of `python -c` as any other process does.
+Imports take half of a server's start, and the tests start hundreds of servers. The fork server
+imports no module that reads the environment. A forked process gets its own environment, and then
+runs `python -m`, a script or the code of `python -c` like any other process.
 
     < {"start": [...], "folder": ..., "log": ..., "errors": ..., "environment": {...}}
                                         > the process id
@@ -22,7 +22,7 @@ import types
 from contextlib import suppress
 from typing import Any
 
-# Not langgraph_api, which reads the environment, nor anything of ours, which may import it.
+# Not langgraph_api, which reads the environment, nor this project's packages, which may import it.
 LIBRARIES = (
     *("langchain_core.messages", "langchain_core.runnables", "langchain_core.load"),
     *("langgraph.graph", "langgraph.pregel", "langgraph.pregel.remote", "langgraph.func"),
@@ -39,11 +39,11 @@ POLL_SECONDS = 0.01
 
 
 class Child:
-    """A process that the fork_server has forked; as far as tests need it, a `subprocess.Popen`.
+    """A forked process, with the methods of `subprocess.Popen` that tests need.
 
     Attributes:
-        pid: Its id.
-        returncode: Its exit status once it is known that it has ended.
+        pid: The process id.
+        returncode: The exit status once `poll` or `wait` has seen the end; None before.
     """
 
     def __init__(self, fork_server: "ForkServer", pid: int, command: list[str]) -> None:
@@ -53,16 +53,16 @@ class Child:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """The exit status, None while it runs."""
+        """Return the exit status, or None while the process runs."""
         if self.returncode is None:
             self.returncode = self._fork_server.ask({"poll": self.pid})
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end.
+        """Wait for the end of the process and return its exit status.
 
         Raises:
-            subprocess.TimeoutExpired: it goes on after so many seconds.
+            subprocess.TimeoutExpired: the process still runs after `timeout` seconds.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (status := self.poll()) is None:
@@ -72,21 +72,21 @@ class Child:
         return status
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal, unless it has ended."""
+        """Send a signal, unless the process has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Send SIGTERM."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it."""
+        """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
 
 class ForkServer:
-    """The process, for those who want servers of it."""
+    """The fork server's process, as its clients use it."""
 
     def __init__(self, env: dict[str, str]) -> None:
         self._asking = threading.Lock()
@@ -97,30 +97,32 @@ class ForkServer:
     def start(
         self, command: list[str], folder: str, log: str, env: dict[str, str], errors: str = ""
     ) -> Child:
-        """Run a command in a new process.
+        """Run a command in a forked process.
 
         Args:
             command: `python -m module ...`, `python script.py ...` or `python -c code ...`.
-            log: The file with all that it prints, or only with what is no error.
-            errors: The file with its errors, if that is another.
+            folder: The working directory.
+            log: The file for standard output.
+            env: The whole environment.
+            errors: The file for standard error; by default `log`.
         """
         asked = {"start": command[1:], "folder": folder, "log": log, "errors": errors or log}
         asked["environment"] = env
         return Child(self, self.ask(asked), command)
 
     def ask(self, question: Any) -> Any:
-        """What it answers."""
+        """Send a question and return the answer."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with self._asking:
             self._process.stdin.write(json.dumps(question).encode() + b"\n")
             self._process.stdin.flush()
             answer = self._process.stdout.readline()
-        assert answer, "the fork_server has died"
+        assert answer, "the fork server has died"
         return json.loads(answer)
 
     def close(self) -> None:
-        """End it, and whatever it has forked."""
+        """End the fork server and all processes that it forked."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -129,7 +131,7 @@ class ForkServer:
 
 
 class _Forked(BaseException):
-    """This is the new process: it leaves the fork_server's loop."""
+    """Leaves the fork server's loop in the forked process."""
 
     def __init__(self, order: Any) -> None:
         self.order = order
@@ -143,7 +145,7 @@ def _serve() -> None:
             answer = _fork(order, children) if "start" in order else _poll(order["poll"], children)
             print(json.dumps(answer), flush=True)
     finally:
-        # Whoever asked for them is gone.
+        # The client has closed the connection or died.
         for child in children:
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
@@ -166,7 +168,7 @@ def _poll(child: int, children: set[int]) -> int | None:
 
 
 def _become(order: Any) -> None:
-    """Run the server as if it had just been started so."""
+    """Run the ordered command as a new Python process does."""
     for target, path in ((0, os.devnull), (1, order["log"]), (2, order["errors"])):
         how = os.O_RDONLY if target == 0 else os.O_WRONLY | os.O_APPEND | os.O_CREAT
         source = os.open(path, how)
@@ -176,7 +178,7 @@ def _become(order: Any) -> None:
     os.environ.update(order["environment"])
     os.chdir(order["folder"])
     first, *arguments = order["start"]
-    # As `python -m` has it: the working directory, and then what PYTHONPATH says.
+    # The order of `python -m`: the working directory, then PYTHONPATH.
     said = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
     rest = [each for each in sys.path[1:] if each not in said]
     if first == "-m":
@@ -189,7 +191,7 @@ def _become(order: Any) -> None:
         sys.modules["__main__"] = module = types.ModuleType("__main__")
         exec(compile(arguments[0], "<string>", "exec"), module.__dict__)  # noqa: S102  # as asked
     else:
-        # `-P` leaves the script's folder out of the path.
+        # `-P` keeps the script's folder out of the path.
         script, folder = (
             (first, [os.path.dirname(first)]) if first != "-P" else (arguments.pop(0), [])
         )

@@ -1,4 +1,4 @@
-"""What hostile and careless clients send, and what may never come back."""
+"""Invalid input that clients may send, and checks of the answers to it."""
 
 import copy
 import json
@@ -13,11 +13,11 @@ MARK = "@@garbage@@"
 
 
 def nested(depth: int, opening: str, closing: str) -> str:
-    """JSON of this depth."""
+    """Return JSON of this nesting depth."""
     return opening * depth + "1" + closing * depth
 
 
-# JSON texts, because much of this cannot be written by an encoder.
+# JSON texts, because an encoder cannot write many of these.
 GARBAGE = {
     "null": "null",
     "true": "true",
@@ -64,7 +64,7 @@ GARBAGE = {
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where in a JSON value something can stand, the whole of it included."""
+    """Yield the path of every value inside a JSON value; the empty path is the whole value."""
     yield path
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -75,7 +75,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def spoilt(body: Any) -> list[tuple[str, bytes]]:
-    """Every body that has one piece of garbage in the place of something; named."""
+    """Return every body with one value replaced by garbage, with a name of the replacement."""
     found = []
     for path in places(body):
         text = json.dumps(_put(body, path, MARK))
@@ -107,26 +107,30 @@ def _leaks(text: str) -> list[str]:
 
 
 def _asked(request: httpx.Request) -> str:
-    """What the client has said itself, and may be told."""
+    """Return the text of the request, which an answer may repeat."""
     return f"{unquote_plus(str(request.url))} {request.content.decode(errors='replace')}".lower()
 
 
 def complaint(answer: httpx.Response) -> str | None:
-    """What is wrong with an answer to garbage, read to its end; None if nothing is."""
+    """Return what is wrong with an answer to garbage, or None.
+
+    Args:
+        answer: A response whose body has been read.
+    """
     shown = f"{answer.status_code} {answer.text[:300]}"
     if answer.status_code >= 500:
         return shown
     if answer.status_code < 400:
         return None
     if any(found not in _asked(answer.request) for found in _leaks(answer.text)):
-        return f"says too much: {shown}"
+        return f"reveals internals: {shown}"
     try:
         body = answer.json()
     except ValueError:
-        return f"no JSON: {shown}"
-    # `detail` is the API's, `jsonrpc` MCP's and A2A's, `type` the event stream's; a few of the
-    # stock routes say `error`.
+        return f"is not JSON: {shown}"
+    # The API answers with `detail`, MCP and A2A with `jsonrpc`, event streams with `type`, and a
+    # few stock routes with `error`.
     said = isinstance(body, dict) and any(
         body.get(key) for key in ("detail", "jsonrpc", "error", "type")
     )
-    return None if said else f"says nothing: {shown}"
+    return None if said else f"gives no reason: {shown}"

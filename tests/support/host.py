@@ -1,4 +1,4 @@
-"""Host apps to mount the platform in.
+"""Host apps that mount the platform.
 
 Run as `host.py FRAMEWORK PREFIX CONFIG DATABASE_URL PORT [ROOT_PATH]`.
 """
@@ -22,7 +22,7 @@ from threadhold.platform import LangGraphPlatform
 
 
 class HostHeader:
-    """Marks every answer that passed through the host."""
+    """Middleware that adds the header `x-host` to every answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -37,7 +37,7 @@ class HostHeader:
 
 
 class Teapot(Exception):
-    """An error that only the host knows how to answer."""
+    """An error that only the host's exception handler answers."""
 
 
 async def teapot(request: Request, error: Exception) -> Response:
@@ -58,7 +58,13 @@ async def loopback(request: Request) -> Response:
 
 
 def create(framework: str, prefix: str, config: str, database_url: str) -> Any:
-    """A host with middleware, an exception handler, routes and a lifespan of its own."""
+    """Create a host with its own middleware, exception handler, routes and lifespan.
+
+    Args:
+        framework: `fastapi`, or another name for Starlette.
+        prefix: The path of the mount; may be empty.
+        config: The project's `langgraph.json`.
+    """
     platform = LangGraphPlatform(config, database_url=database_url)
 
     @asynccontextmanager
@@ -86,6 +92,6 @@ if __name__ == "__main__":
         create(framework, prefix, config, url),
         port=int(port),
         root_path="".join(root_path),
-        # Longer than clients keep a connection: else it is closed just as they ask something.
+        # Longer than clients keep a connection. Otherwise the server may close it during a request.
         timeout_keep_alive=75,
     )

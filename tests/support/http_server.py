@@ -1,4 +1,4 @@
-"""A small HTTP server in this process, for what the servers under test call."""
+"""A small HTTP server in this process, which the servers under test call."""
 
 import threading
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ from typing import Any
 
 
 class QuietHandler(BaseHTTPRequestHandler):
-    """Answers requests, and logs none."""
+    """A request handler that logs nothing."""
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: the tests' own output is for the tests."""
+        """Log nothing: the output belongs to the tests."""
 
 
 @contextmanager
 def answering(handler: type[QuietHandler]) -> Iterator[str]:
-    """Its URL, until the end of the block."""
+    """Serve with this handler until the end of the block, and give the URL."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

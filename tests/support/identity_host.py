@@ -1,7 +1,7 @@
-"""The product's app as `threadhold serve` runs it, at a prefix too, with a list of its routes.
+"""Serve the product's app at the root and at a prefix, and list its routes.
 
-Run as `identity_host.py PORT ROUTES`: settings come from the environment, and the routes are
-written to the file ROUTES, a JSON list of [method, path], once everything has started.
+Run as `identity_host.py PORT ROUTES`. Settings come from the environment. After the start, the file
+ROUTES has the routes as a JSON list of [method, path].
 """
 
 import json
@@ -23,7 +23,7 @@ PREFIX = "/langgraph"
 
 
 def walk(routes: Iterable[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Every method and path that the routes answer, those inside of mounts and middleware too."""
+    """Yield every method and path of the routes, including those in mounts and middleware."""
     for route in routes:
         path = prefix + route.path
         inner = getattr(route, "_base_app", None)
@@ -35,7 +35,7 @@ def walk(routes: Iterable[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
         elif getattr(route, "routes", None):
             yield from walk(route.routes, path)
         elif isinstance(route, Mount):
-            raise TypeError(f"{path} mounts an app whose routes nobody knows")
+            raise TypeError(f"the routes of the app mounted at {path} are unknown")
         else:
             for method in sorted(getattr(route, "methods", None) or ["WEBSOCKET"]):
                 yield method, path

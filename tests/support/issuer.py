@@ -1,4 +1,4 @@
-"""An issuer of tokens: keys of every kind, signatures good and bad, and a JWKS to publish."""
+"""An issuer of tokens: keys of every kind, valid and forged signatures, and a published JWKS."""
 
 import base64
 import hashlib
@@ -27,12 +27,12 @@ PRIVATE = {
 
 @cache
 def private_key(algorithm: str, kid: str = "one") -> Any:
-    """The key that signs with `algorithm`, a different one for each id."""
+    """Return the private key for an algorithm and key id; create it at the first call."""
     return PRIVATE[algorithm]()
 
 
 def public_jwk(algorithm: str, kid: str = "one", **changes: Any) -> dict[str, Any]:
-    """Its public half as the issuer publishes it."""
+    """Return the public key as the JWK that the issuer publishes."""
     public = private_key(algorithm, kid).public_key()
     made: Any = get_default_algorithms()[algorithm].to_jwk(public)
     shown = {**json.loads(made), "kid": kid, "use": "sig", "alg": algorithm, **changes}
@@ -40,7 +40,7 @@ def public_jwk(algorithm: str, kid: str = "one", **changes: Any) -> dict[str, An
 
 
 def public_pem(algorithm: str, kid: str = "one") -> str:
-    """Its public half as PEM."""
+    """Return the public key as PEM."""
     public = private_key(algorithm, kid).public_key()
     form = serialization.PublicFormat.SubjectPublicKeyInfo
     pem: bytes = public.public_bytes(serialization.Encoding.PEM, form)
@@ -48,7 +48,7 @@ def public_pem(algorithm: str, kid: str = "one") -> str:
 
 
 def claims(**changes: Any) -> dict[str, Any]:
-    """Claims of a good token; None leaves one out."""
+    """Return the claims of a valid token with changes; None removes a claim."""
     moment = int(time.time())
     good = {"sub": "ada", "tenant_id": "acme", "iat": moment, "exp": moment + 300}
     return {name: value for name, value in {**good, **changes}.items() if value is not None}
@@ -62,7 +62,7 @@ def token(algorithm: str = "HS256", kid: str | None = None, **changes: Any) -> s
 
 
 def forged(header: dict[str, Any], payload: Any, secret: bytes | None = None) -> str:
-    """A token with any header and payload, signed by hand with HMAC, or not at all."""
+    """Return a token with any header and payload, signed with HMAC, or unsigned."""
     parts = [_base64(json.dumps(part).encode()) for part in (header, payload)]
     signature = b""
     if secret is not None:
@@ -75,18 +75,20 @@ def _base64(data: bytes) -> str:
 
 
 def bearer(value: str) -> dict[str, str]:
-    """The header that carries a token."""
+    """Return the request header for a token."""
     return {"authorization": f"Bearer {value}"}
 
 
 class Published:
-    """A JWKS on a web server of its own.
+    """A JWKS on its own web server.
 
     Attributes:
-        url: Its address.
-        keys: What it publishes; may be changed.
-        status: What it answers with.
-        asked: How often it has been asked.
+        url: The address of the JWKS.
+        keys: The published keys; tests may change them.
+        status: The HTTP status of the answers.
+        asked: The number of requests.
+        headers: Extra headers of the answers.
+        padding: The number of spaces after the JSON.
     """
 
     def __init__(self, *keys: dict[str, Any]) -> None:

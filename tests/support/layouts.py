@@ -1,4 +1,4 @@
-"""A project whose folders are named as LangGraph's templates, and ours, name theirs."""
+"""A project with the folder names of LangGraph's templates and of this project."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,7 @@ app = Starlette(routes=[Mount("/", app=platform)], lifespan=platform.lifespan)
 
 
 def make_project(folder: Path) -> Path:
-    """Write the project, whose host app is `server.app:app`; its folder."""
+    """Write the project, whose host app is `server.app:app`, and return its folder."""
     for name in FOLDERS:
         package = folder / name
         package.mkdir(parents=True)
@@ -54,7 +54,7 @@ def make_project(folder: Path) -> Path:
     (folder / "my_agent" / "__init__.py").touch()
     (folder / "my_agent" / "agent.py").write_text(GRAPH)
     (folder / "server" / "app.py").write_text(HOST)
-    # What `python -m server` would run in this folder.
+    # `python -m server` would run this file in this folder.
     (folder / "server" / "__main__.py").write_text("raise SystemExit('the server of the project')")
     config = {"dependencies": ["."], "graphs": {"agent": "./my_agent/agent.py:graph"}}
     (folder / "langgraph.json").write_text(json.dumps(config))
@@ -62,5 +62,5 @@ def make_project(folder: Path) -> Path:
 
 
 def names() -> list[str]:
-    """What the graph answers, if each import found the project's own."""
+    """Return the graph's answer if each import found the project's own package."""
     return [f"the {name} of the project" for name in FOLDERS]

@@ -1,7 +1,7 @@
-"""Logs: they reach pytest's `caplog`, whichever test is first to have something logged.
+"""Configure structlog so that logs reach pytest's `caplog` in every order of tests.
 
-langgraph_api sets structlog up unless somebody has, and `capture_logs` leaves a set-up behind that
-prints: what a test sees would depend on the tests before it.
+langgraph_api configures structlog unless it is configured, and `capture_logs` leaves another one
+that prints. Without this plugin, the logs that a test sees depend on earlier tests.
 """
 
 import structlog

@@ -1,4 +1,4 @@
-"""What the scripted OpenAI-compatible server can answer, and how that looks on the wire."""
+"""Answers of the scripted OpenAI-compatible server, and their wire format."""
 
 import asyncio
 import json
@@ -10,20 +10,20 @@ from uuid import uuid4
 
 JSON = dict[str, Any]
 
-# whole: finish reason, usage if asked for, [DONE]. cut: the connection breaks. closed: the
-# stream ends in good order but says nothing of an end. error: an error arrives inside the stream.
+# whole: finish reason, usage if requested, [DONE]. cut: the connection breaks. closed: the stream
+# ends normally but without finish reason and [DONE]. error: the stream contains an error.
 Ending = Literal["whole", "cut", "closed", "error"]
 
 
 class Gate:
-    """Holds back the tokens of a stream until the test lets them through, one by one."""
+    """Holds back the tokens of a stream until the test releases them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._permits = asyncio.Semaphore(0)
 
     def open(self, tokens: int = 1) -> None:
-        """Lets so many more tokens through. Callable from any thread."""
+        """Release this many more tokens. Callable from any thread."""
         for _ in range(tokens):
             self._loop.call_soon_threadsafe(self._permits.release)
 
@@ -47,15 +47,15 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A completion; asked for without streaming, its tokens come as one message.
+    """A completion. Without streaming, its tokens come as one message.
 
     Attributes:
-        tokens: what a stream sends one by one.
-        tool_calls: functions the model wants called, after its words.
-        ending: how a stream ends, after all of its tokens; without streaming, anything but
+        tokens: the parts that a stream sends one by one.
+        tool_calls: the model's tool calls, after the tokens.
+        ending: how a stream ends after all tokens; without streaming, any other value than
             `whole` is a 500.
         delay: seconds before each token.
-        gate: each token waits until it lets one through.
+        gate: each token waits until this gate releases it.
     """
 
     tokens: Sequence[str] = ()
@@ -77,7 +77,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """An error in the shape the OpenAI API gives it."""
+    """An error in the format of the OpenAI API."""
 
     status: int
     message: str
@@ -95,25 +95,25 @@ Reply = Answer | Failure
 
 
 def say(text: str, **options: Any) -> Answer:
-    """The text, a word a token. Options: those of `Answer`."""
+    """Return an answer with one word a token. Options: those of `Answer`."""
     words = text.split(" ")
     return Answer(tokens=[*(f"{word} " for word in words[:-1]), words[-1]], **options)
 
 
 def say_json(value: object, **options: Any) -> Answer:
-    """What a model asked for structured output answers."""
+    """Return an answer with structured output. Options: those of `Answer`."""
     text = json.dumps(value)
     middle = len(text) // 2
     return Answer(tokens=[text[:middle], text[middle:]], **options)
 
 
 def call(name: str, **arguments: Any) -> Answer:
-    """The wish to have one tool called."""
+    """Return an answer with one tool call."""
     return Answer(tool_calls=[ToolCall(name=name, arguments=arguments)])
 
 
 def rate_limited(retry_after_ms: int = 1) -> Failure:
-    """429 with the two headers clients wait by (milliseconds; whole seconds, rounded up)."""
+    """Return a 429 with both headers for a retry: milliseconds, and seconds rounded up."""
     headers = {
         "retry-after-ms": str(retry_after_ms),
         "retry-after": str(-(-retry_after_ms // 1000)),
@@ -124,7 +124,7 @@ def rate_limited(retry_after_ms: int = 1) -> Failure:
 
 
 def usage(answer: Answer, request: JSON) -> JSON:
-    """Words stand for tokens on the way in; on the way out each token is one."""
+    """Return the token usage: the words of the request, and the tokens of the answer."""
     prompt = sum(len(str(message.get("content")).split()) for message in request["messages"])
     completion = len(answer.tokens) + len(answer.tool_calls)
     return {
@@ -135,7 +135,7 @@ def usage(answer: Answer, request: JSON) -> JSON:
 
 
 def completion(answer: Answer, request: JSON) -> JSON:
-    """The body of an answer that is not streamed."""
+    """Return the body of an answer without streaming."""
     message: JSON = {"role": "assistant", "content": "".join(answer.tokens) or None}
     if answer.tool_calls:
         message["tool_calls"] = [
@@ -153,11 +153,11 @@ def completion(answer: Answer, request: JSON) -> JSON:
 
 
 def deltas(answer: Answer) -> Iterator[JSON]:
-    """The deltas of a stream after the one that names the role."""
+    """Yield the deltas of a stream after the delta with the role."""
     for token in answer.tokens:
         yield {"content": token}
     for index, tool in enumerate(answer.tool_calls):
-        # The real API names the tool first and then dribbles the arguments.
+        # The real API sends the tool's name first, then the arguments in parts.
         yield {"tool_calls": [{"index": index, **tool.on_wire("")}]}
         text = json.dumps(tool.arguments)
         middle = len(text) // 2

@@ -1,7 +1,7 @@
-"""An OpenAI-compatible server on loopback whose every answer a test decides.
+"""An OpenAI-compatible server on loopback with answers that tests script.
 
-It speaks `/v1/chat/completions` (plain and as server-sent events) and `/v1/models` as the real
-API does, so that tests drive the real client over real HTTP:
+It serves `/v1/chat/completions` (as JSON and as server-sent events) and `/v1/models` like the real
+API, so that tests use the real client over HTTP:
 
     openai_server.enqueue(rate_limited(), say("Hello there"))
     ...
@@ -44,17 +44,17 @@ BROKEN = Failure(status=500, message="The server had an error")
 
 UNSCRIPTED = Failure(status=400, message="No reply is scripted for this request")
 
-# Seconds; far above what anything here takes, so that only a broken server meets it.
+# Seconds; far more than any wait needs, so that only a broken server reaches the limit.
 PATIENCE = 60.0
 
 
 @dataclass
 class Received:
-    """One request as it came in."""
+    """A received request."""
 
     headers: dict[str, str]
     body: JSON
-    # Set once the client has gone away in the middle of a stream.
+    # Set when the client disconnects during a stream.
     abandoned: threading.Event = field(default_factory=threading.Event)
 
 
@@ -66,12 +66,13 @@ class ConnectionCutError(Exception):
 
 
 class OpenAIServer:
-    """The server; a context manager that serves from a thread of its own.
+    """The server, a context manager that serves from its own thread.
 
     Attributes:
-        api_key: the only key that is let in.
-        requests: everything that was asked of `/v1/chat/completions`, in order.
-        fallback: answers when nothing is enqueued; by default that is an error.
+        api_key: the only accepted key.
+        models: the names that `/v1/models` lists.
+        requests: the requests to `/v1/chat/completions`, in order.
+        fallback: the reply if none is enqueued; by default an error.
     """
 
     def __init__(self, api_key: str = "test-key") -> None:
@@ -79,19 +80,20 @@ class OpenAIServer:
         self.models = ["gpt-4o-mini"]
         self.reset()
         self._started = threading.Event()
-        # Clients are cached by address, with connections of an event loop long closed; ports come
-        # round again, this does not.
+        # langchain-openai caches clients by address, with connections of a closed event loop. Ports
+        # are reused; this prefix is not.
         self._prefix = f"/{uuid4().hex}/v1"
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._server = uvicorn.Server(
-            # Streams that a gate holds back would keep a graceful exit waiting for ever.
+            # A graceful exit would wait forever for streams that a gate holds back.
             uvicorn.Config(
                 self._app(),
                 log_config=None,
                 access_log=False,
                 ws="none",
                 timeout_graceful_shutdown=0,
-                # Longer than clients keep one: else it is closed just as they ask something.
+                # Longer than clients keep a connection. Otherwise the server may close it during a
+                # request.
                 timeout_keep_alive=75,
             )
         )
@@ -99,26 +101,26 @@ class OpenAIServer:
 
     @property
     def base_url(self) -> str:
-        """What OPENAI_BASE_URL is to be."""
+        """Return the value for OPENAI_BASE_URL."""
         return f"http://127.0.0.1:{self._socket.getsockname()[1]}{self._prefix}"
 
     def enqueue(self, *replies: Script) -> None:
-        """Answers for the next requests, each an answer, a failure or a function of the request."""
+        """Add replies for the next requests: answers, failures or functions of the request."""
         self._replies.extend(replies)
 
     def reset(self) -> None:
-        """Forgets every request and every reply, for a server that several tests share."""
+        """Remove all requests and replies, for a server that several tests share."""
         self.requests: list[Received] = []
         self.fallback: Script = UNSCRIPTED
         self._replies: deque[Script] = deque()
 
     @property
     def bodies(self) -> list[JSON]:
-        """The body of each request."""
+        """Return the body of each request."""
         return [request.body for request in self.requests]
 
     def gate(self) -> Gate:
-        """A gate for one answer of this server."""
+        """Create a gate for one answer of this server."""
         return Gate(self._loop)
 
     def __enter__(self) -> Self:
@@ -191,7 +193,7 @@ def offered_tools(body: JSON) -> set[str]:
 
 
 def complaint(body: JSON) -> Failure | None:
-    """What the real API has against this request, if anything."""
+    """Return the real API's refusal of this request, or None."""
     problem: str | None
     if not isinstance(body.get("model"), str):
         problem = "you must provide a model parameter"
@@ -213,7 +215,10 @@ def response_format_is_wrong(response_format: JSON | None) -> bool:
 
 
 def tool_order_problem(messages: list[JSON]) -> str | None:
-    """Every tool call is answered by the messages right after it, and nothing else answers one."""
+    """Return the error of the real API for misplaced tool messages, or None.
+
+    The answers to tool calls must follow their calls directly.
+    """
     open_calls: set[str] = set()
     for message in messages:
         if message["role"] == "tool":
@@ -230,7 +235,7 @@ def tool_order_problem(messages: list[JSON]) -> str | None:
 
 
 async def events(answer: Answer, received: Received) -> AsyncIterator[str]:
-    """The answer as server-sent events."""
+    """Yield the answer as server-sent events."""
     try:
         async for data in chunks(answer, received.body):
             yield f"data: {data}\n\n"
@@ -265,20 +270,20 @@ async def chunks(answer: Answer, body: JSON) -> AsyncIterator[str]:
 
 
 async def close_connections(model: "ChatOpenAI") -> None:
-    """Closes what langchain-openai keeps open in a cache, past the event loop of this test."""
+    """Close the connections in langchain-openai's cache, which outlives the test's event loop."""
     await model.root_async_client.close()
 
 
 @pytest.fixture
 def openai_server() -> Iterator[OpenAIServer]:
-    """A scripted model endpoint that nothing points at yet."""
+    """Start a scripted model endpoint; no setting names it."""
     with OpenAIServer() as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[OpenAIServer]:
-    """The same for a module, whose server has it as its model."""
+    """Start a scripted model endpoint for all tests of a module."""
     with OpenAIServer() as server:
         yield server
 
@@ -287,11 +292,11 @@ def endpoint() -> Iterator[OpenAIServer]:
 async def model_endpoint(
     openai_server: OpenAIServer, no_model: pytest.MonkeyPatch
 ) -> AsyncIterator[OpenAIServer]:
-    """The same, and the environment says that it is the one to use."""
+    """Start a scripted model endpoint that the environment names."""
     no_model.setenv("OPENAI_API_KEY", openai_server.api_key)
     no_model.setenv("OPENAI_BASE_URL", openai_server.base_url)
     yield openai_server
-    # Imported here, since every test session loads this module and few need a model.
+    # Imported here, because every session loads this module and few tests need a model.
     from langchain_openai import ChatOpenAI
 
     from my_agent.models import chat_model
@@ -303,7 +308,7 @@ async def model_endpoint(
 
 @pytest.fixture
 def no_model(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """An environment without a model, whatever the developer's own says."""
+    """Remove the model settings of the developer's environment."""
     for name in ("API_KEY", "BASE_URL", "MODEL", "TIMEOUT", "MAX_RETRIES", "STREAM_USAGE"):
         monkeypatch.delenv(f"OPENAI_{name}", raising=False)
     return monkeypatch

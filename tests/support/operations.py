@@ -1,4 +1,4 @@
-"""What the tests of operations share: their rows, who asks, and handlers that can be watched."""
+"""Helpers for tests of operations: rows, users, and authorization handlers that record calls."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -12,12 +12,12 @@ Policy = Callable[[str, str, Value], Any]
 
 
 async def rows(operation: Awaitable[AsyncIterator[Any]]) -> list[Any]:
-    """Every row that an operation yields."""
+    """Return every row that an operation yields."""
     return [row async for row in await operation]
 
 
 async def row(operation: Awaitable[AsyncIterator[Any]]) -> Any:
-    """The only row that an operation yields."""
+    """Return the only row that an operation yields."""
     found = await rows(operation)
     assert len(found) == 1, found
     return found[0]
@@ -26,13 +26,13 @@ async def row(operation: Awaitable[AsyncIterator[Any]]) -> Any:
 async def page(
     operation: Awaitable[tuple[AsyncIterator[Any], int | None]],
 ) -> tuple[list[Any], int | None]:
-    """The rows of a search, and its cursor."""
+    """Return the rows of a search and its cursor."""
     found, cursor = await operation
     return [each async for each in found], cursor
 
 
 def user(name: str, *permissions: str) -> Any:
-    """Somebody who is authenticated, as operations get to know them."""
+    """Return the authentication context of a user, as operations receive it."""
     who: Any = SimpleUser(name)
     return Auth.types.BaseAuthContext(user=who, permissions=list(permissions))
 
@@ -41,8 +41,8 @@ class Handlers:
     """Authorization handlers of a test.
 
     Attributes:
-        asked: Each question: who, `resource.action`, and a copy of the value.
-        policy: Answers them; returns a filter or None, may change the value, may raise.
+        asked: Each call: the user, `resource.action`, and a copy of the value.
+        policy: The handlers' function. It returns a filter or None, changes the value, or raises.
     """
 
     def __init__(self) -> None:
@@ -58,17 +58,17 @@ class Handlers:
 
     @property
     def events(self) -> list[str]:
-        """What was asked, in order."""
+        """Return `resource.action` of each call, in order."""
         return [event for _, event, _ in self.asked]
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> "Handlers":
-        """Be the handlers of this process."""
+        """Make these the handlers of this process."""
         monkeypatch.setattr("langgraph_api.auth.custom.get_auth_instance", lambda: self.auth)
         return self
 
 
 def owned(name: str, event: str, value: Value) -> Any:
-    """The policy of most servers: what one creates is one's own, and nobody else's."""
+    """Restrict each user to the resources that the user created."""
     if event.endswith((".create", ".create_run")):
         value["metadata"]["owner"] = name
     return {"owner": name}

@@ -1,8 +1,8 @@
-"""The smallest PDF files with text."""
+"""Write minimal PDF files with text."""
 
 
 def pdf(*pages: str) -> bytes:
-    """A file with a line of ASCII on each page."""
+    """Return a PDF file with one line of ASCII text a page."""
     numbers = [4 + 2 * place for place in range(len(pages))]
     kids = " ".join(f"{number} 0 R" for number in numbers)
     objects = [

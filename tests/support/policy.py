@@ -34,7 +34,11 @@ _numbers: Iterator[int] = count()
 
 @contextmanager
 def policy_server(folder: Path, *, prefix: str | None = None, **env: str) -> Iterator[Running]:
-    """A server in `folder` with the policy for its graphs but `interrupt`."""
+    """Serve test graphs in `folder` with the thread policy for all of them except `interrupt`.
+
+    Args:
+        prefix: The path at which the API is mounted.
+    """
     config = folder / "langgraph.json"
     graphs = {
         name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "sleeper", "interrupt", "loopback")
@@ -64,18 +68,18 @@ def policy_server(folder: Path, *, prefix: str | None = None, **env: str) -> Ite
 
 
 def token(tenant: str, user: str, *roles: str) -> str:
-    """A token that the server accepts for an hour."""
+    """Return a token that is valid for an hour."""
     claims = {"sub": user, "tenant_id": tenant, "roles": roles, "exp": int(time.time()) + 3600}
     return jwt.encode(claims, SECRET, algorithm="HS256")
 
 
 def headers(tenant: str, user: str, *roles: str) -> dict[str, str]:
-    """The headers of a user's requests."""
+    """Return the headers of a user's requests."""
     return {"authorization": f"Bearer {token(tenant, user, *roles)}"}
 
 
-def somebody() -> str:
-    """A user whom no other test knows."""
+def new_user_name() -> str:
+    """Return a user name that no other test uses."""
     return f"user-{next(_numbers)}-{uuid4().hex[:8]}"
 
 
@@ -84,7 +88,7 @@ class Member(Api):
 
     Attributes:
         name: The user's id.
-        headers: What authenticates the user.
+        headers: The headers that authenticate the user.
     """
 
     def __init__(self, http: httpx.AsyncClient, name: str) -> None:
@@ -93,24 +97,24 @@ class Member(Api):
         self.headers = dict(http.headers)
 
     async def open(self, website: str = "acme.com", agent: str = "echo", **more: Any) -> str:
-        """A new thread of a policy agent."""
+        """Create a thread of a policy agent and return its id."""
         return await self.thread(agent=agent, website=website, **more)
 
     async def metadata(self, thread: str) -> dict[str, Any]:
-        """A thread's metadata."""
+        """Return a thread's metadata."""
         found: dict[str, Any] = (await self.get(f"/threads/{thread}"))["metadata"]
         return found
 
-    async def standing(self, thread: str) -> str:
-        """A thread's status under the policy."""
+    async def policy_status(self, thread: str) -> str:
+        """Return a thread's status under the policy."""
         return str((await self.metadata(thread))["status"])
 
-    async def standings(self, *threads: str) -> list[str]:
-        """The same of several."""
-        return [await self.standing(each) for each in threads]
+    async def policy_statuses(self, *threads: str) -> list[str]:
+        """Return the statuses of several threads under the policy."""
+        return [await self.policy_status(each) for each in threads]
 
     async def found(self, path: str = "/threads/search", **body: Any) -> Any:
-        """What a search or count answers."""
+        """Return the answer of a search or count."""
         return await self.post(path, {"limit": 100, **body} if path.endswith("search") else body)
 
 
@@ -118,8 +122,8 @@ class Member(Api):
 async def member(
     server: Running, name: str | None = None, tenant: str = "t1", *roles: str
 ) -> AsyncIterator[Member]:
-    """A client of a user's, of somebody new by default."""
-    name = name or somebody()
+    """Open a client of a user; by default a new user."""
+    name = name or new_user_name()
     async with httpx.AsyncClient(
         base_url=server.url,
         timeout=PATIENCE,
@@ -129,18 +133,18 @@ async def member(
         yield Member(http, name)
 
 
-# Fixtures: a test module that wants them says `server, ana = policy.server, policy.ana`.
+# A test module imports these fixtures with `server, ana = policy.server, policy.ana`.
 
 
 @pytest.fixture(scope="module")
 def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server with the thread policy, for all tests of a module."""
+    """Start a server with the thread policy for all tests of a module."""
     with policy_server(tmp_path_factory.mktemp("policy")) as started:
         yield started
 
 
 @pytest.fixture
 async def ana(server: Running) -> AsyncIterator[Member]:
-    """Somebody new, of tenant t1."""
+    """Open a client of a new user of tenant t1."""
     async with member(server) as client:
         yield client

@@ -1,4 +1,4 @@
-"""Servers that tests start in a process of their own, and stop again."""
+"""Start and stop servers in their own processes."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ from tests.support.fork_server import Child, ForkServer
 ROOT = Path(__file__).parents[2]
 GRAPHS = ROOT / "tests" / "graphs"
 
-# Seconds; far above what anything here takes, so that only a broken server meets them.
+# Seconds; far more than any wait needs, so that only a broken server reaches the limits.
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
 FOREIGN = (
@@ -34,9 +34,9 @@ class Running:
     """A server that answers.
 
     Attributes:
-        url: Its address, without a slash at the end.
-        process: Its process, for signals.
-        log: The file with everything it has printed.
+        url: The address without a trailing slash.
+        process: The process, for signals.
+        log: The file with its output.
     """
 
     url: str
@@ -45,10 +45,10 @@ class Running:
 
 
 def free_port() -> int:
-    """A TCP port that nothing listens on, and that nobody else is about to take.
+    """Return a free TCP port that no other test process will use.
 
-    Below those that the system gives to connections, and each process that tests run
-    in has some of its own: between this and the server's start pass seconds.
+    Seconds pass until the server listens. So the port is below the system's range for outgoing
+    connections, and each test process has its own range.
     """
     while True:
         port = next(_ports)
@@ -58,7 +58,7 @@ def free_port() -> int:
 
 
 def _own_ports() -> Iterator[int]:
-    """All of a range, over and over, whose first port keeps the others out of it."""
+    """Yield the ports of a range again and again. This process holds the first port as a lock."""
     count, size = 44, 500
     for number in range(count):
         first = 10_000 + (os.getpid() + number) % count * size
@@ -73,24 +73,24 @@ _ports = _own_ports()
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """This process's environment without anything that configures a server or reaches out."""
+    """Return this process's environment without settings of servers and external services."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     return {**kept, "PYTHONPATH": str(ROOT), **extra}
 
 
 def threadhold(*arguments: str | Path) -> list[str]:
-    """The command line of our app, which has every command of `threadhold`."""
+    """Return the command line of the example application, which has all `threadhold` commands."""
     return [sys.executable, "-m", "server", *map(str, arguments)]
 
 
 def library(*arguments: str | Path) -> list[str]:
-    """The command line of `threadhold` itself, for any project."""
+    """Return the command line of `threadhold` itself, for any project."""
     return [sys.executable, "-m", "threadhold", *map(str, arguments)]
 
 
 @cache
 def fork_server() -> ForkServer:
-    """Where servers come from, until the end of the session."""
+    """Return the fork server of this session; start it at the first call."""
     return ForkServer(environment())
 
 
@@ -111,8 +111,14 @@ def running(
     ready: str = "/ok",
     cwd: Path | None = None,
 ) -> Iterator[Running]:
-    """`command` in `cwd`, by default `folder`, which has the log, from its first good answer at
-    `ready` until the end of the block."""
+    """Run a server until the end of the block, and enter the block once it answers.
+
+    Args:
+        port: The port on which the command listens.
+        folder: The folder for the log.
+        ready: The path that answers with success once the server is ready.
+        cwd: The working directory; by default `folder`.
+    """
     log = folder / f"server-{port}.log"
     log.touch()
     process: subprocess.Popen[bytes] | Child
@@ -141,10 +147,10 @@ def _can_fork(command: Sequence[str]) -> bool:
 
 
 def ran(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """A command of Python that ends by itself, in `folder`, with what it printed.
+    """Run a Python command in `folder` to its end and return its output.
 
     Raises:
-        subprocess.TimeoutExpired: it does not end.
+        subprocess.TimeoutExpired: the command does not end within `START_SECONDS`.
     """
     with TemporaryDirectory() as place:
         said, errors = Path(place, "said"), Path(place, "errors")
@@ -169,7 +175,7 @@ def _wait(server: Running, ready: str) -> None:
 
 
 def stop(process: subprocess.Popen[bytes] | Child) -> None:
-    """End it as an operator would, or by force if it does not listen. Repeatable."""
+    """End a process with SIGTERM, and with SIGKILL after `STOP_SECONDS`. Repeatable."""
     process.terminate()
     try:
         process.wait(STOP_SECONDS)

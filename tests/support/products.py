@@ -1,4 +1,4 @@
-"""The graphs' own database, for tests that run them without a server."""
+"""The database of the graphs' own tables, for tests that run graphs without a server."""
 
 import shutil
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.support import databases
 
 @contextmanager
 def using(url: str) -> Iterator[str]:
-    """This is the database in use, until the end of the block."""
+    """Let the graphs use this database until the end of the block."""
     database.use(url)
     try:
         yield url
@@ -24,7 +24,7 @@ def using(url: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def empty_product_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with every table and nothing in them, to copy: making one takes a while."""
+    """Create a file with empty tables once; copies are faster than migrations."""
     file = tmp_path_factory.mktemp("empty") / "app.db"
     database.ProductDatabase(f"sqlite:///{file}").close()
     return file
@@ -32,7 +32,7 @@ def empty_product_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def own_product_file(tmp_path: Path, empty_product_file: Path) -> Iterator[str]:
-    """The URL of a file of this test's own, which is the database in use."""
+    """Let the graphs use a new SQLite file for each test, and give its URL."""
     shutil.copy(empty_product_file, tmp_path / "app.db")
     with using(f"sqlite:///{tmp_path}/app.db") as url:
         yield url
@@ -40,13 +40,13 @@ def own_product_file(tmp_path: Path, empty_product_file: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def product_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a file of this module's own, which is the database in use."""
+    """Let the graphs use a new SQLite file for each module, and give its URL."""
     with using(f"sqlite:///{tmp_path_factory.mktemp('products')}/data.db") as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 def product_database(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a database of this module's own, which is the one in use: of each kind."""
+    """Let the graphs use a new database of each kind for each module, and give its URL."""
     with using(databases.url(tmp_path_factory.mktemp("products") / "data.db")) as url:
         yield url

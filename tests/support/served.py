@@ -1,4 +1,4 @@
-"""A server with the test graphs in a process of its own, and what tests do with it."""
+"""A server with the test graphs in its own process, and a client for it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -11,13 +11,13 @@ import httpx
 from tests.support import databases
 from tests.support.processes import GRAPHS, Running, environment, free_port, running, threadhold
 
-# Seconds; far above what anything here takes, so that only what hangs meets it.
+# Seconds; far more than any wait needs, so that only a hanging server reaches the limit.
 PATIENCE = 60.0
 Json = Any
 
 
 class Event(NamedTuple):
-    """One event of a stream."""
+    """An event of a stream."""
 
     id: str | None
     name: str
@@ -31,10 +31,11 @@ def served(
     redis_url: str | None = None,
     **env: str,
 ) -> Iterator[Running]:
-    """A server of the database in `folder`, with `env` in its environment.
+    """Run a server on the database in `folder` until the end of the block.
 
     Args:
-        redis_url: With it, several may serve the same database.
+        redis_url: With a Redis, several servers may use the same database.
+        env: More environment variables.
     """
     port = free_port()
     command = threadhold("serve", "--config", config, "--port", str(port))
@@ -49,41 +50,41 @@ class Api:
     """A client of a served API.
 
     Attributes:
-        http: For what has no method of its own here.
+        http: The HTTP client, for requests without a method here.
     """
 
     def __init__(self, http: httpx.AsyncClient) -> None:
         self.http = http
 
     async def get(self, path: str, **options: Any) -> Json:
-        """The answer to a GET, which must be good."""
+        """Send a GET, which must succeed, and return the answer's document."""
         return _json(await self.http.get(path, **options))
 
     async def post(self, path: str, body: Json = None) -> Json:
-        """The answer to a POST, which must be good."""
+        """Send a POST, which must succeed, and return the answer's document."""
         return _json(await self.http.post(path, json={} if body is None else body))
 
     async def thread(self, **metadata: Any) -> str:
-        """A new thread."""
+        """Create a thread and return its id."""
         return str((await self.post("/threads", {"metadata": metadata}))["thread_id"])
 
     async def run(self, thread: str, graph: str, input: Json = None, **body: Any) -> str:
-        """A new run in the background."""
+        """Start a background run and return its id."""
         asked = {"assistant_id": graph, "input": input or {}, **body}
         return str((await self.post(f"/threads/{thread}/runs", asked))["run_id"])
 
     async def status(self, thread: str, run: str) -> str | None:
-        """A run's status, or None where there is no such run."""
+        """Return a run's status, or None if the run does not exist."""
         answer = await self.http.get(f"/threads/{thread}/runs/{run}")
         return None if answer.status_code == 404 else str(_json(answer)["status"])
 
     async def until(
         self, thread: str, run: str, *statuses: str | None, patience: float = PATIENCE
     ) -> str | None:
-        """Wait until a run has one of `statuses`; which.
+        """Wait until a run has one of `statuses`, and return that status.
 
         Raises:
-            TimeoutError: it never had.
+            TimeoutError: the run has none of them after `patience` seconds.
         """
         async with asyncio.timeout(patience):
             while (found := await self.status(thread, run)) not in statuses:
@@ -91,14 +92,14 @@ class Api:
         return found
 
     async def ended(self, thread: str, run: str) -> str | None:
-        """Wait for the end of a run; its status, or None where it is gone."""
+        """Wait for the end of a run and return its status, or None if the run does not exist."""
         return await self.until(thread, run, "success", "error", "timeout", "interrupted", None)
 
     @asynccontextmanager
     async def stream(
         self, method: str, path: str, body: Json = None, headers: dict[str, str] | None = None
     ) -> AsyncIterator[AsyncIterator[Event]]:
-        """The events of an event stream, as they come."""
+        """Open an event stream and give an iterator over its events."""
         async with self.http.stream(method, path, json=body, headers=headers) as answer:
             assert answer.is_success, (await answer.aread()).decode()
             yield events_of(answer)
@@ -111,7 +112,11 @@ class Api:
         headers: dict[str, str] | None = None,
         patience: float = PATIENCE,
     ) -> list[Event]:
-        """All events of a stream that ends."""
+        """Return all events of a stream that ends.
+
+        Raises:
+            TimeoutError: the stream does not end within `patience` seconds.
+        """
         async with (
             asyncio.timeout(patience),
             self.stream(method, path, body, headers) as stream,
@@ -121,7 +126,7 @@ class Api:
 
 @asynccontextmanager
 async def client(server: Running, **headers: str) -> AsyncIterator[Api]:
-    """A client of `server`."""
+    """Open a client of a server."""
     async with httpx.AsyncClient(
         base_url=server.url,
         timeout=PATIENCE,
@@ -137,7 +142,7 @@ def _json(answer: httpx.Response) -> Json:
 
 
 async def events_of(answer: httpx.Response) -> AsyncIterator[Event]:
-    """The events of a stream, as they come."""
+    """Yield the events of a stream as they arrive."""
     fields: dict[str, str] = {}
     async for line in answer.aiter_lines():
         if line and not line.startswith(":"):
@@ -149,10 +154,10 @@ async def events_of(answer: httpx.Response) -> AsyncIterator[Event]:
 
 
 async def lines(record: Path, count: int) -> list[str]:
-    """The first `count` lines that graphs append to a file, once they are there.
+    """Wait until a file has `count` lines, and return these.
 
     Raises:
-        TimeoutError: there never were so many.
+        TimeoutError: the file has fewer lines after `PATIENCE` seconds.
     """
     async with asyncio.timeout(PATIENCE):
         while not record.exists() or len(found := record.read_text().splitlines()) < count:

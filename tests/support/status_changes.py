@@ -1,4 +1,4 @@
-"""Triggers that record every change of a run's or thread's status, whatever statement makes it."""
+"""Triggers that record every change of the status of a run or thread."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ FOR EACH ROW EXECUTE FUNCTION {table}_status_{event}()
 
 
 def record(path: Path) -> None:
-    """Record the changes in the database that goes by `path` from now on."""
+    """Start to record the changes in the database of this path."""
     databases.execute(path, _TABLE)
     written = (_SQLITE,) if databases.kind() == "sqlite" else (_FUNCTION, _POSTGRES)
     for table in ("runs", "threads"):
@@ -35,7 +35,7 @@ def record(path: Path) -> None:
 
 
 def recorded(path: Path, table: str) -> set[tuple[str | None, str]]:
-    """The changes of a table: what a status was, or None in a new row, and what it became."""
+    """Return the changes of a table as pairs of old and new status; a new row's old one is None."""
     found = databases.execute(
         path, "SELECT DISTINCT old, new FROM status_changes WHERE of_table = ?", table
     )

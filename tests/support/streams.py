@@ -6,10 +6,10 @@ from langgraph_runtime_sql.events.stream_key import StreamKey
 
 
 def of_run(run: Any, thread: Any = "t") -> StreamKey:
-    """The key of a run's stream."""
+    """Return the key of a run's stream."""
     return StreamKey(None, str(thread), str(run))
 
 
 def of_thread(thread: Any) -> StreamKey:
-    """The key of a thread's own stream."""
+    """Return the key of a thread's own stream."""
     return StreamKey(None, str(thread))

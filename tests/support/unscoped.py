@@ -1,6 +1,6 @@
-"""The statements of the graphs' own tables, without their conditions on a tenant.
+"""Remove the tenant conditions from the statements on the graphs' own tables.
 
-What they find then is what the database itself lets them.
+Only row-level security then restricts their rows.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
-# A comparison with a value: not what joins tables, nor what sets a column.
+# Matches comparisons with a value, but no join conditions and no assignments.
 _CONDITION = re.compile(r"(\b\w+\.)?\btenant_id (= %\(\w+\)s(::\w+)?|IN \((?:[^()]|%\(\w+\)s)*\))")
 
 
@@ -18,15 +18,15 @@ def _without(conn: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -
     return _CONDITION.sub("true", statement), parameters
 
 
-def forget() -> None:
-    """Let no statement ask for a tenant, until the process ends."""
+def remove_conditions() -> None:
+    """Remove the tenant conditions until the process ends."""
     event.listen(Engine, "before_cursor_execute", _without, retval=True)
 
 
 @contextmanager
-def forgotten() -> Iterator[None]:
-    """Let no statement ask for a tenant, until the end of the block."""
-    forget()
+def without_conditions() -> Iterator[None]:
+    """Remove the tenant conditions until the end of the block."""
+    remove_conditions()
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""A server on this machine that webhooks call."""
+"""A local server that receives webhooks."""
 
 import json
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ from tests.support.http_server import QuietHandler, answering
 
 
 class Webhooks:
-    """What was sent where.
+    """The received webhooks.
 
     Attributes:
-        url: Of the server; each path below it is somebody's own.
+        url: The address of the server. Each test uses its own path below it.
     """
 
     def __init__(self, url: str) -> None:
@@ -20,17 +20,17 @@ class Webhooks:
         self._received: list[tuple[str, Any]] = []
 
     def note(self, path: str, body: Any) -> None:
-        """Somebody has called."""
+        """Record a call."""
         self._received.append((path, body))
 
     def received(self, path: str) -> list[Any]:
-        """The bodies that were sent to a path, in order."""
+        """Return the bodies that a path received, in order."""
         return [body for where, body in list(self._received) if where == path]
 
 
 @contextmanager
 def receiver() -> Iterator[Webhooks]:
-    """One that answers every call until the end of the block."""
+    """Receive webhooks until the end of the block."""
 
     class Handler(QuietHandler):
         def do_POST(self) -> None:

@@ -1,4 +1,4 @@
-"""Websites on loopback that tests write: pages, redirects, and a gate that holds answers back."""
+"""Websites on loopback with pages, redirects, and a gate that delays answers."""
 
 import ssl
 import threading
@@ -12,12 +12,12 @@ HTML = {"content-type": "text/html; charset=utf-8"}
 
 @dataclass
 class Page:
-    """What a path answers.
+    """The answer of a path.
 
     Attributes:
-        body: its content, or what gives it.
-        status: its HTTP status.
-        headers: its headers.
+        body: the content, or a function that returns it.
+        status: the HTTP status.
+        headers: the headers.
     """
 
     body: bytes | Callable[[], bytes] = b""
@@ -26,13 +26,13 @@ class Page:
 
 
 def company_page(name: str, text: str) -> Page:
-    """A company's first page."""
+    """Return a company's home page."""
     html = f"<html><head><title>{name} | Home</title></head><body><main><h1>{name}</h1>"
     return Page(f"{html}<p>{text}</p></main></body></html>".encode())
 
 
 def redirect(target: str, status: int = 302) -> Page:
-    """A redirect."""
+    """Return a redirect."""
     return Page(status=status, headers={"location": target})
 
 
@@ -41,11 +41,11 @@ class Websites:
     """The server.
 
     Attributes:
-        url: its address.
-        pages: what each path answers; a path that is missing, 404.
-        asked: the paths that were asked for, in order.
-        hosts: the header `Host` of each.
-        gate: while it is closed (cleared), answers wait.
+        url: the address.
+        pages: the answer of each path; other paths answer 404.
+        asked: the requested paths, in order.
+        hosts: the header `Host` of each request.
+        gate: answers wait while this event is cleared.
     """
 
     url: str = ""
@@ -61,7 +61,11 @@ class Websites:
 
 @contextmanager
 def websites(tls: ssl.SSLContext | None = None) -> Iterator[Websites]:
-    """Serve until the end of the block; by https if there is a certificate."""
+    """Serve until the end of the block.
+
+    Args:
+        tls: The certificate for HTTPS; None for HTTP.
+    """
     sites = Websites()
     sites.gate.set()
 
@@ -80,16 +84,16 @@ def websites(tls: ssl.SSLContext | None = None) -> Iterator[Websites]:
                 self.end_headers()
                 self.wfile.write(body)
             except (BrokenPipeError, ConnectionResetError):
-                pass  # whoever asked has gone away, as some tests do
+                pass  # some tests disconnect before the answer
 
         def log_message(self, *_: object) -> None:
-            """Nothing: the tests' own output is for the tests."""
+            """Log nothing: the output belongs to the tests."""
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
 
         def handle_error(self, *_: object) -> None:
-            """Nothing: a client that is killed leaves in the middle."""
+            """Ignore errors: a killed client disconnects during the answer."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         if tls is not None:

@@ -1,4 +1,4 @@
-"""`threadhold backup` and `migrate`: copies of databases that are being written."""
+"""`threadhold backup` and `migrate`: copies of databases under writes."""
 
 import shutil
 import sqlite3
@@ -17,7 +17,7 @@ PAIRS = 500
 
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[Path]:
-    """A database in WAL mode that a thread writes pairs of rows into, each pair in a transaction."""
+    """Create a database in WAL mode; a thread writes pairs of rows, each in one transaction."""
     path = tmp_path / "live.db"
     stop, written = threading.Event(), threading.Event()
     with closing(sqlite3.connect(path)) as connection:
@@ -55,7 +55,7 @@ def backup(source: Path, *arguments: str | Path) -> Result:
     return threadhold("backup", "--database-url", f"sqlite:///{source}", *arguments)
 
 
-def test_a_copy_of_a_database_under_writes_is_one_moments_state(live: Path, tmp_path: Path) -> None:
+def test_copy_of_a_database_under_writes_is_consistent(live: Path, tmp_path: Path) -> None:
     for attempt in range(5):
         copy = tmp_path / f"copy{attempt}.db"
         result = backup(live, copy)
@@ -66,18 +66,16 @@ def test_a_copy_of_a_database_under_writes_is_one_moments_state(live: Path, tmp_
             )
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert left == right >= PAIRS
-    # One file each, nothing half-made beside it.
+    # Each copy is one file, without temporary files.
     assert {path.name for path in tmp_path.iterdir()} >= {f"copy{n}.db" for n in range(5)}
     assert not [path for path in tmp_path.iterdir() if "copy" in path.name and path.suffix != ".db"]
 
 
-def test_a_database_that_a_killed_process_left_is_copied_with_its_log(
-    live: Path, tmp_path: Path
-) -> None:
-    """What a crash leaves: the newest commits are in the write-ahead log only."""
+def test_copy_after_a_crash_includes_the_write_ahead_log(live: Path, tmp_path: Path) -> None:
+    """After a crash, only the write-ahead log has the newest commits."""
     crashed = tmp_path / "crashed.db"
     with closing(sqlite3.connect(live)) as holder:
-        # While it reads, nobody moves the log into the database.
+        # An open read transaction prevents a checkpoint of the log.
         holder.execute("BEGIN")
         expected = holder.execute("SELECT count(*) FROM pairs").fetchone()[0]
         shutil.copy(live, crashed)
@@ -87,12 +85,12 @@ def test_a_database_that_a_killed_process_left_is_copied_with_its_log(
         assert connection.execute("SELECT count(*) FROM pairs").fetchone()[0] >= expected
 
 
-def test_the_copy_is_for_its_owner_only(live: Path, tmp_path: Path) -> None:
+def test_copy_is_readable_by_its_owner_only(live: Path, tmp_path: Path) -> None:
     assert backup(live, tmp_path / "copy.db").exit_code == 0
     assert (tmp_path / "copy.db").stat().st_mode & 0o077 == 0
 
 
-def test_an_existing_file_is_replaced_only_by_force(live: Path, tmp_path: Path) -> None:
+def test_existing_file_is_replaced_only_with_force(live: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     copy.write_text("precious")
     refused = backup(live, copy)
@@ -103,13 +101,13 @@ def test_an_existing_file_is_replaced_only_by_force(live: Path, tmp_path: Path) 
     assert copy.read_bytes().startswith(b"SQLite format 3\0")
 
 
-def test_the_database_itself_is_never_the_destination(live: Path) -> None:
+def test_database_itself_is_refused_as_destination(live: Path) -> None:
     refused = backup(live, live, "--force")
     assert refused.exit_code == 1
     assert "the database itself" in refused.output
 
 
-def test_a_missing_database_and_a_missing_folder_are_said(live: Path, tmp_path: Path) -> None:
+def test_missing_database_and_missing_folder_are_named(live: Path, tmp_path: Path) -> None:
     missing = backup(tmp_path / "none.db", tmp_path / "copy.db")
     assert missing.exit_code == 1
     assert "There is no database" in missing.output
@@ -118,7 +116,7 @@ def test_a_missing_database_and_a_missing_folder_are_said(live: Path, tmp_path: 
     assert "Cannot back up" in nowhere.output
 
 
-def test_a_damaged_database_gives_no_copy(tmp_path: Path) -> None:
+def test_damaged_database_is_not_copied(tmp_path: Path) -> None:
     source = tmp_path / "damaged.db"
     with closing(sqlite3.connect(source)) as connection:
         connection.execute("CREATE TABLE t (x TEXT)")
@@ -134,14 +132,14 @@ def test_a_damaged_database_gives_no_copy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["nonsense", "sqlite://", "mysql://u@h/d"])
-def test_a_url_that_names_no_file_is_refused(tmp_path: Path, url: str) -> None:
+def test_url_without_a_file_is_refused(tmp_path: Path, url: str) -> None:
     result = threadhold("backup", "--database-url", url, tmp_path / "copy.db")
     assert result.exit_code == 1
     assert "Error: " in result.output
     assert "Traceback" not in result.output
 
 
-def test_migrate_makes_a_database_and_repeating_it_changes_nothing(tmp_path: Path) -> None:
+def test_migrate_creates_a_database_and_is_repeatable(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "new.db"
     for _ in range(2):
         result = threadhold("migrate", "--database-url", f"sqlite:///{path}")

@@ -77,7 +77,7 @@ def command(name: str, config: Path, folder: Path, port: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def served(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server of the project, started in another folder."""
+    """Start a server of the project in another folder."""
     folder, port = tmp_path_factory.mktemp("served"), free_port()
     line = command("serve", make_project(folder / "project") / "langgraph.json", folder, port)
     with running(line, port, folder, environment()) as server:

@@ -1,4 +1,4 @@
-"""`threadhold init`: the project that it writes works as it is."""
+"""`threadhold init` writes a project that works without changes."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def ask(url: str, token: str = "") -> httpx.Response:
     return httpx.post(f"{url}/runs/wait", json=body, headers=headers, timeout=60)
 
 
-def test_it_has_what_a_project_needs(demo: Path) -> None:
+def test_new_project_has_all_files(demo: Path) -> None:
     for name in ("langgraph.json", "agent/graph.py", "app.py", "Dockerfile", ".gitignore"):
         assert (demo / name).is_file(), name
     for name in ("tests/test_agent.py", "frontend/Chat.tsx", "README.md", ".dockerignore"):
@@ -34,7 +34,7 @@ def test_it_has_what_a_project_needs(demo: Path) -> None:
     assert not list(demo.rglob("__pycache__"))
 
 
-def test_its_own_test_passes(demo: Path) -> None:
+def test_test_of_the_new_project_passes(demo: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
         cwd=demo,
@@ -47,7 +47,7 @@ def test_its_own_test_passes(demo: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_it_is_served(demo: Path) -> None:
+def test_new_project_is_served(demo: Path) -> None:
     port = free_port()
     with running(library("serve", "--port", str(port)), port, demo, environment()) as server:
         answer = ask(server.url).json()
@@ -55,7 +55,7 @@ def test_it_is_served(demo: Path) -> None:
     assert (demo / "data" / "threadhold.db").is_file()
 
 
-def test_its_host_app_is_served(demo: Path) -> None:
+def test_host_app_of_the_new_project_is_served(demo: Path) -> None:
     port = free_port()
     command = [sys.executable, "-m", "uvicorn", "app:app", "--port", str(port)]
     with running(command, port, demo, environment()) as server:
@@ -63,14 +63,14 @@ def test_its_host_app_is_served(demo: Path) -> None:
         assert ask(server.url).status_code == 200
 
 
-def test_outside_of_local_development_it_asks_for_the_token(demo: Path) -> None:
+def test_new_project_requires_the_token_in_production(demo: Path) -> None:
     port, env = free_port(), environment(APP_ENV="production", API_TOKEN="a-token")
     with running(library("serve", "--port", str(port)), port, demo, env) as server:
         assert [ask(server.url, token).status_code for token in ("", "other")] == [401, 401]
         assert ask(server.url, "a-token").status_code == 200
 
 
-def test_without_a_token_it_does_not_start_there(demo: Path) -> None:
+def test_new_project_without_a_token_does_not_start_in_production(demo: Path) -> None:
     command = library("serve", "--port", str(free_port()))
     done = ran(command, demo, environment(APP_ENV="production"))
     assert done.returncode == 3
@@ -79,7 +79,7 @@ def test_without_a_token_it_does_not_start_there(demo: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_nothing_is_replaced(tmp_path: Path) -> None:
+def test_existing_file_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("mine")
     done = ran(library("init"), tmp_path, environment())
     assert done.returncode == 1

@@ -1,6 +1,6 @@
-"""Projects with folders named as ours are served with their own, from a checkout too.
+"""Projects with our folder names are served with their own packages, also from a checkout.
 
-`make wheel` does the same with the wheel, and with several processes.
+`make wheel` checks the same with the wheel and with several processes.
 """
 
 import sys
@@ -18,9 +18,9 @@ from tests.support.layouts import make_project, names
 from tests.support.processes import ROOT, environment, free_port, running
 
 COMMANDS = {
-    # As the script `threadhold` has it: no folder but those of the environment.
+    # Like the script `threadhold`: the import path has only the folders of the environment.
     "script": ("-P", "-m", "threadhold", "serve"),
-    # With an option of Python, so that it is a process from its first line on.
+    # The option of Python prevents a start by the fork server.
     "module": ("-u", "-m", "threadhold", "serve"),
     "host": ("-m", "uvicorn", "server.app:app"),
 }
@@ -28,7 +28,7 @@ COMMANDS = {
 
 @pytest.fixture
 def library_only(tmp_path: Path) -> Path:
-    """A folder for PYTHONPATH with the two packages that are installed, and no other of ours."""
+    """Return a folder for PYTHONPATH with the two packages of the wheel alone."""
     folder = tmp_path / "library"
     folder.mkdir()
     for name in ("threadhold", "langgraph_runtime_sql"):
@@ -42,7 +42,9 @@ def answer(url: str) -> object:
 
 
 @pytest.mark.parametrize("how", COMMANDS)
-def test_a_project_with_our_names_is_served(how: str, tmp_path: Path, library_only: Path) -> None:
+def test_project_with_our_folder_names_is_served(
+    how: str, tmp_path: Path, library_only: Path
+) -> None:
     project, port = make_project(tmp_path / "project"), free_port()
     env = environment(
         PYTHONPATH=str(library_only), DATABASE_URL=f"sqlite:///{tmp_path}/data/served.db"
@@ -53,7 +55,7 @@ def test_a_project_with_our_names_is_served(how: str, tmp_path: Path, library_on
 
 
 @pytest.mark.parametrize("how", ["script", "module"])
-def test_from_a_checkout_the_projects_own_packages_are_imported(
+def test_server_in_a_checkout_imports_the_packages_of_the_project(
     how: str, tmp_path: Path, library_only: Path
 ) -> None:
     project, port = make_project(tmp_path / "project"), free_port()
@@ -61,17 +63,17 @@ def test_from_a_checkout_the_projects_own_packages_are_imported(
     place = ["--database-url", f"sqlite:///{tmp_path}/data/served.db"]
     config = ["--config", str(project / "langgraph.json")]
     command = [sys.executable, *COMMANDS[how], "--port", str(port), *place, *config]
-    # The log goes beside the database, the server runs in the root of this repository.
+    # The server runs in the root of this repository, and the log is in another folder.
     with running(command, port, tmp_path, env, cwd=ROOT) as server:
         assert answer(server.url) == {"names": names()}
 
 
 @pytest.mark.usefixtures("each_database")
-@pytest.mark.only("postgresql")  # One process owns a file.
-def test_several_processes_serve_it_and_make_no_table_of_our_app(
+@pytest.mark.only("postgresql")  # Only one process may use a SQLite file.
+def test_several_processes_serve_the_project_without_tables_of_our_app(
     tmp_path: Path, library_only: Path, redis_url: str
 ) -> None:
-    """A supervisor that ran `python -m server` would run the project's, which ends at once."""
+    """The project's own `server` package ends at once, so the supervisor must not run it."""
     project, port, place = make_project(tmp_path / "project"), free_port(), tmp_path / "data.db"
     env = environment(
         PYTHONPATH=str(library_only), DATABASE_URL=databases.empty(place), REDIS_URL=redis_url

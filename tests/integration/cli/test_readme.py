@@ -1,4 +1,4 @@
-"""Examples of README, the tutorials and the guide to hooks run as printed, on another port."""
+"""Run the examples of README, the tutorials and the guide to hooks, on another port."""
 
 import json
 import re
@@ -25,7 +25,7 @@ HOOKS = (ROOT / "docs" / "how-to" / "hooks.md").read_text()
 METRICS = (ROOT / "docs" / "reference" / "metrics.md").read_text()
 PRINTED_PORT = "8123"
 START_SECONDS = 120.0
-# Until a module of `threadhold` is there, its names come from where they are today.
+# If a module of `threadhold` does not exist yet, import its names from the runtime.
 TODAY = {
     "threadhold/__init__.py": ("from threadhold import", "from langgraph_runtime_sql.embed import"),
     "threadhold/hooks.py": ("from threadhold.hooks", "from langgraph_runtime_sql.hooks"),
@@ -33,7 +33,7 @@ TODAY = {
 
 
 def block(containing: str, page: str = README) -> str:
-    """The page's one Python block with this text in it."""
+    """Return the only Python block of a page that contains this text."""
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     [found] = [text for text in blocks if containing in text]
     for file, (import_, today) in TODAY.items():
@@ -49,7 +49,7 @@ def port() -> int:
 
 @pytest.fixture
 def environment() -> dict[str, str]:
-    """Ours without a model, so that the offline one answers, and without databases."""
+    """Return an environment without databases and models; the offline model answers."""
     return processes.environment()
 
 
@@ -61,7 +61,7 @@ def running(
     environment: dict[str, str],
     ready: str = "/ok",
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A server of its own process, from the first answer of its API until the end of the block."""
+    """Run a server until the end of the block, and enter the block once its API answers."""
     log = folder / "server.log"
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -89,7 +89,7 @@ def running(
 
 
 def run(code: str, port: int, folder: Path) -> str:
-    """What this code prints, run in a Python of its own against the server on `port`."""
+    """Run code in a new Python process against the server on `port`, and return its output."""
     done = subprocess.run(
         [sys.executable, "-c", code.replace(PRINTED_PORT, str(port))],
         cwd=folder,
@@ -148,7 +148,7 @@ def test_readme_host_serves_the_mounted_platform(
     ],
     ids=["starlette", "fastapi", "own-lifespan"],
 )
-def test_mounted_as_the_tutorial_says(
+def test_mount_tutorial_serves_the_platform(
     example: str, prefix: str, tmp_path: Path, port: int, environment: dict[str, str]
 ) -> None:
     (tmp_path / "langgraph.json").symlink_to(ROOT / "langgraph.json")
@@ -159,7 +159,7 @@ def test_mounted_as_the_tutorial_says(
     assert asked["services"]["database"] == "healthy"
 
 
-def test_project_of_the_tutorial_is_served(
+def test_project_tutorial_serves_the_project(
     tmp_path: Path, port: int, environment: dict[str, str]
 ) -> None:
     (tmp_path / "graph.py").write_text(block("StateGraph(", PROJECT))

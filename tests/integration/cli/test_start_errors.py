@@ -1,4 +1,4 @@
-"""What goes wrong at a start is one sentence that names the place, and leaves nothing behind."""
+"""A failed start prints one sentence with the place of the error, and creates no files."""
 
 import json
 import socket
@@ -26,7 +26,7 @@ app = Starlette(routes=[Mount("/", app=platform)], lifespan=platform.lifespan)
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project that works."""
+    """Write a valid project and return its folder."""
     (tmp_path / "graph.py").write_text(GRAPH)
     configure(tmp_path)
     return tmp_path
@@ -38,7 +38,7 @@ def configure(folder: Path, **sections: object) -> None:
 
 
 def refused(folder: Path, *options: str, **env: str) -> str:
-    """What `threadhold serve` says that does not start."""
+    """Check that `threadhold serve` does not start, and return its output."""
     port = [] if "--port" in options else ["--port", str(free_port())]
     done = ran(library("serve", *port, *options), folder, environment(**env))
     assert done.returncode in (1, 3)
@@ -56,7 +56,7 @@ def refused(folder: Path, *options: str, **env: str) -> str:
         ("raise ValueError('no key')", "graph.py, line 1: ValueError: no key"),
     ],
 )
-def test_a_graph_that_cannot_be_loaded(project: Path, code: str, said: str) -> None:
+def test_graph_that_fails_to_load_is_named(project: Path, code: str, said: str) -> None:
     (project / "graph.py").write_text(code)
     printed = refused(project)
     assert f"{project}/langgraph.json: graphs.a: {project}/{said}" in printed
@@ -70,19 +70,21 @@ def test_a_graph_that_cannot_be_loaded(project: Path, code: str, said: str) -> N
         ("store", "path", "missing"),
     ],
 )
-def test_another_object_that_is_not_there(project: Path, section: str, key: str, said: str) -> None:
+def test_missing_object_of_another_section_is_named(
+    project: Path, section: str, key: str, said: str
+) -> None:
     configure(project, **{section: {key: "./graph.py:missing"}})
     printed = refused(project)
     assert f"langgraph.json: {section}.{key}: " in printed
     assert said in printed
 
 
-def test_a_module_that_is_not_there(project: Path) -> None:
+def test_missing_module_is_named(project: Path) -> None:
     configure(project, graphs={"a": "not_there.graph:graph"})
     assert "graphs.a: cannot import not_there.graph: No module named" in refused(project)
 
 
-def test_without_a_project_init_is_named_and_no_file_is_made(tmp_path: Path) -> None:
+def test_missing_project_suggests_init_and_creates_no_file(tmp_path: Path) -> None:
     printed = refused(tmp_path)
     assert f"{tmp_path}/langgraph.json: no such file" in printed
     assert "`threadhold init`" in printed
@@ -90,7 +92,7 @@ def test_without_a_project_init_is_named_and_no_file_is_made(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("command", ["serve", "dev"])
-def test_a_busy_port_is_found_before_any_file_is_made(project: Path, command: str) -> None:
+def test_busy_port_is_refused_before_a_file_is_created(project: Path, command: str) -> None:
     before = sorted(project.iterdir())
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -103,13 +105,13 @@ def test_a_busy_port_is_found_before_any_file_is_made(project: Path, command: st
 
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "data/app.db", "http://host"])
-def test_a_wrong_database_url_is_answered_with_those_that_work(project: Path, url: str) -> None:
+def test_wrong_database_url_is_refused_with_the_valid_forms(project: Path, url: str) -> None:
     printed = refused(project, DATABASE_URL=url)
     assert "sqlite:///path/to/file.db" in printed
     assert "postgresql://user:password@host/database" in printed
 
 
-def test_several_processes_of_another_server_on_a_file_are_told_why(project: Path) -> None:
+def test_several_uvicorn_workers_on_a_file_are_refused_with_the_reason(project: Path) -> None:
     (project / "app.py").write_text(HOST)
     uvicorn = [sys.executable, "-m", "uvicorn", "app:app", "--workers", "2"]
     log = project / "log"

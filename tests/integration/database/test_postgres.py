@@ -471,7 +471,7 @@ async def test_vectors_rank_equally_with_and_without_pgvector(
 ) -> None:
     if not native:
         monkeypatch.setattr(postgres_rows, "_has_pgvector", lambda raw: False)
-    databases.server().bring_vectors(tmp_path / "vectors.db")
+    databases.server().install_vectors(tmp_path / "vectors.db")
     indexed = configured({"index": {"dims": 3, "embed": embed, "fields": ["text"]}})
     async with runtime_database(tmp_path / "vectors.db", store=indexed) as opened:
         kinds = await opened.read(

@@ -1,6 +1,6 @@
-"""The bus of several processes: order, replay, wake-ups and control, whatever Redis does.
+"""The bus of several processes: order, replay, wake-ups and control, also during faults of Redis.
 
-Each bus here is as in a process of its own: they share nothing but Redis.
+Each bus here stands for a process: the buses share only Redis.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import redis
 from langgraph_runtime_sql.errors import BadRedis
 from langgraph_runtime_sql.events import bus
 from langgraph_runtime_sql.events.bus import Control
-from langgraph_runtime_sql.events.event import DONE, START, Event
+from langgraph_runtime_sql.events.event import DONE, START, Event, Order
 from langgraph_runtime_sql.events.redis import append as redis_append
 from langgraph_runtime_sql.events.redis import reader as redis_reader
 from langgraph_runtime_sql.events.redis.bus import RedisBus
@@ -41,11 +41,11 @@ def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
 async def buses(
     server: Valkey, count: int = 2, *, answer_seconds: float = 30.0
 ) -> AsyncIterator[list[RedisBus]]:
-    """The buses of several processes.
+    """Start the buses of several processes, and stop them at the end of the block.
 
     Args:
-        answer_seconds: How long they wait for Redis. A machine that is busy may let one that is
-            well wait for seconds; it is less for those tests in which it says nothing.
+        answer_seconds: The timeout of answers from Redis. On a busy machine, a working Redis may
+            take seconds. Tests in which Redis does not answer use a shorter timeout.
     """
     made = [
         RedisBus(server.url, keep_seconds=60, answer_seconds=answer_seconds) for _ in range(count)
@@ -384,7 +384,7 @@ async def test_live_thread_subscriber_gets_no_old_events_after_a_republish(
         assert payloads(await read(whole, 7)) == numbered(0, 7)
 
 
-async def test_events_follow_those_of_other_processes_whatever_the_clocks(
+async def test_events_follow_those_of_other_processes_despite_wrong_clocks(
     valkey: Valkey,
 ) -> None:
     async with buses(valkey, 3) as (a, b, c):
@@ -425,9 +425,14 @@ async def test_reading_a_run_whose_beginning_is_lost_reports_a_gap(
                 of_run("run-30", "thread-30"), "values", b"1" * 100, resumable=True, attempt=1
             )
         await a.flush()
-        for after in (START, (5, 0), earlier[0].order):
+
+        async def first_two(after: Order) -> list[bool]:
             reader = await b.follow_run(of_run("run-30", "thread-30"), after, whole=True)
-            assert [each.is_loss for each in await read(reader, 2)] == [True, False]
+            return [each.is_loss for each in await read(reader, 2)]
+
+        # Each subscriber waits some seconds for a republish; they wait at the same time.
+        found = await asyncio.gather(*map(first_two, (START, (5, 0), earlier[0].order)))
+        assert found == [[True, False]] * 3
 
 
 async def test_paused_redis_delays_events_and_loses_none(valkey: Valkey) -> None:
@@ -676,12 +681,12 @@ async def test_unreachable_redis_is_reported_without_its_password(
     assert "secret" not in caplog.text
 
 
-async def test_what_a_deleted_thread_has_told_is_forgotten_everywhere(valkey: Valkey) -> None:
+async def test_events_of_a_deleted_thread_are_deleted_in_every_process(valkey: Valkey) -> None:
     key = of_run("run-40", "thread-40")
     async with buses(valkey) as (a, b):
         followers = [await each.follow_run(key, START) for each in (a, b)]
         followers += [await each.follow_thread(key.thread, START) for each in (a, b)]
-        # Both have something to tell again.
+        # Both processes have events to republish.
         a.publish(key, "values", b"1", resumable=True)
         b.publish(of_run("run-41", "thread-40"), "values", b"2", resumable=True)
         publish(a, "42", 0, 1)
@@ -697,7 +702,7 @@ async def test_what_a_deleted_thread_has_told_is_forgotten_everywhere(valkey: Va
             assert reader.dropped
             reader.close()
         await until(lambda: not any(each._publisher._queues.get(key.topic) for each in (a, b)))
-        # A thread with the same id begins with nothing, and works.
+        # A new thread with the same id starts without events, and works.
         again = await b.follow_thread(key.thread, START)
         assert not again.waiting()
         sent = b.publish(of_run("run-43", "thread-40"), "values", b"3", resumable=True)
@@ -708,7 +713,7 @@ async def test_what_a_deleted_thread_has_told_is_forgotten_everywhere(valkey: Va
         others.close()
 
 
-async def test_what_a_deleted_run_has_told_is_forgotten_everywhere(valkey: Valkey) -> None:
+async def test_events_of_a_deleted_run_are_deleted_in_every_process(valkey: Valkey) -> None:
     gone, stays = of_run("run-50", "thread-50"), of_run("run-51", "thread-50")
     async with buses(valkey) as (a, b):
         for number in range(3):
@@ -724,7 +729,7 @@ async def test_what_a_deleted_run_has_told_is_forgotten_everywhere(valkey: Valke
         assert gone.run_id not in entries
         assert stays.run_id in entries
         await until(lambda: not a._logs.of_run(gone))
-        # What is told again after a loss of Redis does not have it, either.
+        # A republish after a data loss of Redis does not contain the run either.
         valkey.do("DEL", a.link.stream(gone.topic), a.link.meta(gone.topic))
         a.publish(stays, "values", b"3", resumable=True)
         async with await b.follow_run(stays, START) as reader:
@@ -732,7 +737,7 @@ async def test_what_a_deleted_run_has_told_is_forgotten_everywhere(valkey: Valke
         assert gone.run_id not in str(valkey.do("XRANGE", a.link.stream(gone.topic), "-", "+"))
 
 
-async def test_what_is_deleted_while_redis_is_away_goes_once_it_is_back(tmp_path: Path) -> None:
+async def test_deletion_during_an_outage_of_redis_is_repeated_after_it(tmp_path: Path) -> None:
     key = of_run("run", "thread")
     with started(tmp_path) as own:
         async with buses(own, 1, answer_seconds=1.0) as (here,):
@@ -745,7 +750,7 @@ async def test_what_is_deleted_while_redis_is_away_goes_once_it_is_back(tmp_path
                     await asyncio.sleep(0.05)
 
 
-async def test_tenants_share_no_stream_even_of_the_same_ids(valkey: Valkey) -> None:
+async def test_tenants_share_no_stream_even_with_equal_ids(valkey: Valkey) -> None:
     mine, theirs = (StreamKey(tenant, "thread-60", "run-60") for tenant in ("a/b}", "c"))
     async with buses(valkey) as (a, b):
         readers = [await each.follow_run(theirs, START) for each in (a, b)]

@@ -1,7 +1,7 @@
-"""Streams of runs and threads: another user gets nothing of them, by whatever ids.
+"""Streams of runs and threads give another user nothing, for any combination of ids.
 
-On Postgres two processes share the database, the application does not filter at all, and only
-row-level security tells tenants apart. On SQLite the application's filter tells users apart.
+On Postgres, two processes share the database, the application filters nothing, and only row-level
+security separates tenants. On SQLite, the application's filter separates users.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from tests.support.served import PATIENCE, Api, Event, client, served
 pytestmark = pytest.mark.usefixtures("each_database")
 
 WORD = "rosebud"
-# Seconds in which a stream that goes on tells what it has kept.
+# Seconds in which an endless stream sends all its stored events.
 SILENCE = 1.0
 FROM_THE_START: list[dict[str, str]] = [{}, {"Last-Event-ID": "-1"}]
 
@@ -33,7 +33,7 @@ FROM_THE_START: list[dict[str, str]] = [{}, {"Last-Event-ID": "-1"}]
 def servers(
     each_database: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[Running]]:
-    """On Postgres the first process works on runs, and the second only answers."""
+    """Start the servers. On Postgres, the first works on runs and the second only answers."""
     folder, on_postgres = tmp_path_factory.mktemp("streams"), each_database == "postgresql"
     config = {
         "graphs": {name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "steps")},
@@ -56,7 +56,7 @@ def servers(
 
 @asynccontextmanager
 async def user(servers: list[Running], tenant: str, name: str) -> AsyncIterator[list[Api]]:
-    """A user's clients, one of each process."""
+    """Open a client of a user for each process."""
     sent = bearer(token(tenant_id=tenant, sub=name))
     async with AsyncExitStack() as stack:
         yield [await stack.enter_async_context(client(server, **sent)) for server in servers]
@@ -70,14 +70,14 @@ async def ada(servers: list[Running]) -> AsyncIterator[list[Api]]:
 
 @pytest.fixture
 async def eve(servers: list[Running], each_database: str) -> AsyncIterator[list[Api]]:
-    """Of another tenant, or where the application filters, of the same one."""
+    """Open clients of a user of another tenant; on SQLite, of another user of the same tenant."""
     tenant = "globex" if each_database == "postgresql" else "acme"
     async with user(servers, tenant, "eve") as apis:
         yield apis
 
 
 def secret(tmp_path: Path, **more: Any) -> dict[str, Any]:
-    """A run that tells the word in its events, and can be resumed."""
+    """Return the request for a resumable run whose events contain the word."""
     return {
         "assistant_id": "steps",
         "input": {"count": 3, "record": str(tmp_path / WORD), **more},
@@ -87,7 +87,7 @@ def secret(tmp_path: Path, **more: Any) -> dict[str, Any]:
 
 
 async def told(api: Api, path: str, headers: dict[str, str]) -> str:
-    """All that a stream tells that ends."""
+    """Return the text of a stream that ends."""
     async with asyncio.timeout(PATIENCE):
         answer = await api.http.get(path, headers=headers)
     return answer.text
@@ -96,7 +96,7 @@ async def told(api: Api, path: str, headers: dict[str, str]) -> str:
 async def heard(
     api: Api, path: str, headers: dict[str, str], body: Any = None, seconds: float = SILENCE
 ) -> str:
-    """What a stream that goes on tells at once, and then for a while, or its refusal."""
+    """Return the status and the text of an endless stream within `seconds`."""
     parts: list[str] = []
     method = "GET" if body is None else "POST"
     try:
@@ -113,7 +113,7 @@ async def heard(
 
 
 async def refuses(apis: list[Api], path: str) -> None:
-    """A run's stream must tell nothing but that there is no such run, on each process."""
+    """Check that every process answers only that the run does not exist."""
     for api in apis:
         for headers in FROM_THE_START:
             text = await told(api, f"{path}/stream", headers)
@@ -125,7 +125,7 @@ async def refuses(apis: list[Api], path: str) -> None:
 
 
 async def begun(api: Api, path: str) -> None:
-    """Wait until a run has told the word."""
+    """Wait until a run has published the word."""
     async with (
         asyncio.timeout(PATIENCE),
         api.stream("GET", path, headers={"Last-Event-ID": "-1"}) as events,
@@ -136,15 +136,18 @@ async def begun(api: Api, path: str) -> None:
 
 
 async def thread_is_silent(apis: list[Api], thread: str) -> None:
-    """Neither stream of a thread may tell the word, also not from its beginning."""
-    for api in apis:
-        for headers in ({}, {"Last-Event-ID": "-"}):
-            assert WORD not in await heard(api, f"/threads/{thread}/stream", headers)
-        body = {"channels": ["values", "lifecycle"]}
-        assert WORD not in await heard(api, f"/threads/{thread}/stream/events", {}, body)
+    """Check that no stream of a thread contains the word, even from its beginning."""
+    body = {"channels": ["values", "lifecycle"]}
+    texts = await asyncio.gather(
+        *(heard(api, f"/threads/{thread}/stream", {}) for api in apis),
+        *(heard(api, f"/threads/{thread}/stream", {"Last-Event-ID": "-"}) for api in apis),
+        *(heard(api, f"/threads/{thread}/stream/events", {}, body) for api in apis),
+    )
+    for text in texts:
+        assert WORD not in text
 
 
-async def test_anothers_run_is_not_found_while_it_is_live_and_once_it_has_ended(
+async def test_run_of_another_user_is_not_found_during_and_after_its_work(
     ada: list[Api], eve: list[Api], tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
@@ -161,17 +164,17 @@ async def test_anothers_run_is_not_found_while_it_is_live_and_once_it_has_ended(
     for foreign in (own, hers, str(uuid4())):
         await refuses(eve, f"/threads/{foreign}/runs/{run}")
     await thread_is_silent(eve, hers)
-    # It was there all the while for its owner, by its own thread's id alone.
+    # The owner can read the run all the time, but only by the id of its own thread.
     for api in ada:
         assert WORD in await told(api, f"{path}/stream", FROM_THE_START[1])
         other = await api.thread()
         await refuses([api], f"/threads/{other}/runs/{run}")
 
 
-async def test_a_run_that_is_followed_by_a_stranger_from_before_it_tells_nothing(
+async def test_earlier_subscriber_gets_no_events_of_another_users_run(
     ada: list[Api], eve: list[Api], tmp_path: Path
 ) -> None:
-    """A stream of the stranger's thread goes on meanwhile, and has only what is its own."""
+    """Meanwhile a stream of the stranger's thread continues, with its own events only."""
     own, gate = await eve[0].thread(), tmp_path / "gate"
     async with eve[-1].stream("GET", f"/threads/{own}/stream") as events:
         hers = await ada[0].thread()
@@ -190,11 +193,11 @@ async def test_a_run_that_is_followed_by_a_stranger_from_before_it_tells_nothing
     assert await ada[0].ended(hers, run["run_id"]) == "success"
 
 
-async def test_a_stateless_run_that_has_ended_is_not_found(
+async def test_ended_stateless_run_is_not_found(
     ada: list[Api], eve: list[Api], tmp_path: Path
 ) -> None:
     events = await ada[-1].events("POST", "/runs/stream", secret(tmp_path))
-    assert WORD in str(events), "its maker is told"
+    assert WORD in str(events), "the owner gets the events"
     gate = tmp_path / "gate"
     run = await ada[0].post("/runs", secret(tmp_path, gate=str(gate)))
     path = f"/threads/{run['thread_id']}/runs/{run['run_id']}"
@@ -208,7 +211,7 @@ async def test_a_stateless_run_that_has_ended_is_not_found(
 
 
 @pytest.mark.parametrize("how", ["DELETE", "prune"])
-async def test_what_a_deleted_thread_has_told_is_gone_also_for_its_ids_next_owner(
+async def test_next_owner_of_a_deleted_threads_id_gets_no_old_events(
     ada: list[Api], eve: list[Api], tmp_path: Path, how: str
 ) -> None:
     thread = await ada[0].thread()
@@ -230,14 +233,14 @@ async def test_what_a_deleted_thread_has_told_is_gone_also_for_its_ids_next_owne
     assert made["thread_id"] == thread
     await refuses(eve, path)
     await thread_is_silent(eve, thread)
-    # It works as any other.
+    # The new thread works like any other.
     mine = await eve[0].run(thread, "echo", {"value": "mine"}, stream_resumable=True)
     assert await eve[0].ended(thread, mine) == "success"
     for api in eve:
         assert "mine" in await heard(api, f"/threads/{thread}/stream", {"Last-Event-ID": "-"})
 
 
-async def test_who_follows_a_deleted_thread_hears_the_end_and_nothing_of_its_ids_next_owner(
+async def test_follower_of_a_deleted_thread_gets_its_end_and_no_events_of_the_next_owner(
     ada: list[Api], eve: list[Api], tmp_path: Path
 ) -> None:
     thread, gate = await ada[0].thread(), tmp_path / "gate"
@@ -273,7 +276,7 @@ async def test_who_follows_a_deleted_thread_hears_the_end_and_nothing_of_its_ids
     await thread_is_silent(eve, thread)
 
 
-async def test_what_a_deleted_run_has_told_is_gone(ada: list[Api], tmp_path: Path) -> None:
+async def test_events_of_a_deleted_run_are_gone(ada: list[Api], tmp_path: Path) -> None:
     thread = await ada[0].thread()
     run = (await ada[0].post(f"/threads/{thread}/runs", secret(tmp_path)))["run_id"]
     assert await ada[0].ended(thread, run) == "success"
@@ -290,7 +293,7 @@ async def test_what_a_deleted_run_has_told_is_gone(ada: list[Api], tmp_path: Pat
         )
 
 
-async def test_who_cancels_a_run_without_a_trace_and_waits_is_answered(ada: list[Api]) -> None:
+async def test_cancel_with_rollback_and_wait_is_answered(ada: list[Api]) -> None:
     for api in ada:
         thread = await api.thread()
         run = await api.run(thread, "echo", {"value": 1}, after_seconds=3600)
@@ -299,15 +302,18 @@ async def test_who_cancels_a_run_without_a_trace_and_waits_is_answered(ada: list
         assert await api.status(thread, run) is None
 
 
-async def test_a_thread_is_followed_on_when_a_run_goes_without_a_trace(ada: list[Api]) -> None:
-    """Its end is the only word of it, and its row is gone by then: nothing was lost."""
-    for api in ada:
+async def test_thread_stream_continues_after_a_run_is_rolled_back(ada: list[Api]) -> None:
+    """The end is the run's only event, and the run's row is deleted by then: no event was lost."""
+
+    async def follow(api: Api) -> None:
         thread = await api.thread()
         run = await api.run(thread, "echo", {"value": 1}, after_seconds=3600)
-        # Longer than a run that has ended unheard is waited for.
+        # Longer than the process waits for the end event of a deleted run.
         seconds = WELL_RECHECK_SECONDS + 2 * CONFIRM_SECONDS
         path = f"/threads/{thread}/stream"
         follower = asyncio.create_task(heard(api, path, {}, seconds=seconds))
         await asyncio.sleep(SILENCE)
         await ada[0].post(f"/threads/{thread}/runs/{run}/cancel?action=rollback")
         assert "error" not in await follower
+
+    await asyncio.gather(*(follow(api) for api in ada))

@@ -1,6 +1,6 @@
-"""Streams of threads over several processes: one order, whoever sends and whoever is asked.
+"""Streams of threads over several processes have one order, at every sender and every reader.
 
-Each bus here is as in a process of its own: they share nothing but Redis.
+Each bus here stands for a process: the buses share only Redis.
 """
 
 import asyncio
@@ -47,9 +47,9 @@ def thread(request: pytest.FixtureRequest) -> str:
 
 
 class Again:
-    """Has nobody wait for longer than it takes, once a Redis that was emptied was told again.
+    """Controls how long readers wait for a republish after a data loss of Redis.
 
-    Until then everybody waits, whatever the clock says.
+    Readers wait until `told`, independently of the clock. After it, no reader waits any more.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ class Again:
             self._patch.setattr(module, "RESEND_SECONDS", seconds)
 
     async def silent(self, here: list[RedisBus]) -> list[Any]:
-        """Have them not notice what Redis does not know; what they would ask it with."""
+        """Stop the checks for lost data. Return the replaced functions."""
 
         async def ask(_: Redis) -> None:
             await asyncio.sleep(0.01)
@@ -76,7 +76,7 @@ class Again:
         return asks
 
     async def told(self, thread: str, here: list[RedisBus]) -> None:
-        """Have everybody tell Redis again, and nobody wait any more."""
+        """Wait until all processes have republished, and end the wait of the readers."""
         looks = [each._publisher._looks + 2 for each in here]
 
         def is_told(each: RedisBus, least: int) -> bool:
@@ -99,7 +99,7 @@ def again(monkeypatch: pytest.MonkeyPatch) -> Again:
 
 
 class Sender:
-    """What a process says of one run of a thread, each thing another."""
+    """Publishes events of one run of a thread, each with different data."""
 
     def __init__(self, here: RedisBus, thread: str, run: str, attempt: int = 1) -> None:
         self.here, self.thread, self.run, self.attempt = here, thread, run, attempt

@@ -48,14 +48,14 @@ async def test_second_thread_of_a_context_locks_the_first(ana: Member) -> None:
     assert locked["metadata"]["locked_at"] > before["created_at"]
     # Locking a thread does not change its `updated_at`.
     assert locked["updated_at"] == before["updated_at"]
-    assert await ana.standing(second) == "open"
+    assert await ana.policy_status(second) == "open"
 
 
 async def test_rule_is_the_context_of_a_thread_without_website(ana: Member) -> None:
     first = await ana.thread(graph_id="echo", rule_name="R", payload={"a": 1, "b": 2.0})
     other = await ana.thread(graph_id="echo", rule_name="R", payload={"a": 2})
     second = await ana.thread(graph_id="echo", rule_name=" R ", payload={"b": 2, "a": 1.0})
-    assert await ana.standings(first, other, second) == ["locked", "open", "open"]
+    assert await ana.policy_statuses(first, other, second) == ["locked", "open", "open"]
     bare = await ana.thread(agent="echo")
     assert (await ana.metadata(bare))["context_key"].startswith("icp:Default ICP#")
 
@@ -69,9 +69,9 @@ async def test_new_thread_locks_none_of_other_contexts_agents_users_or_tenants(
     async with member(server) as bob, member(server, ana.name, "t2") as namesake:
         theirs = await bob.open()
         elsewhere = await namesake.open()
-        assert await bob.standing(theirs) == "open"
-        assert await namesake.standing(elsewhere) == "open"
-    assert await ana.standing(mine) == "open"
+        assert await bob.policy_status(theirs) == "open"
+        assert await namesake.policy_status(elsewhere) == "open"
+    assert await ana.policy_status(mine) == "open"
 
 
 async def test_policy_does_not_affect_other_agents(ana: Member) -> None:
@@ -112,11 +112,11 @@ async def test_thread_that_gets_a_policy_agent_later_locks_the_open_one(ana: Mem
     assert "status" not in await ana.metadata(plain)
     run = await ana.run(plain, "echo")
     assert await ana.ended(plain, run) == "success"
-    assert await ana.standings(first, plain) == ["locked", "open"]
+    assert await ana.policy_statuses(first, plain) == ["locked", "open"]
     assert (await ana.metadata(plain))["agent"] == "echo"
     late = await ana.thread(website="acme.com")
     await ana.http.patch(f"/threads/{late}", json={"metadata": {"agent": "echo"}})
-    assert await ana.standings(plain, late) == ["locked", "open"]
+    assert await ana.policy_statuses(plain, late) == ["locked", "open"]
 
 
 @pytest.mark.parametrize("route", ["runs/wait", "runs", "runs/stream"])
@@ -125,7 +125,7 @@ async def test_thread_created_by_a_run_is_open_and_locks_the_first(ana: Member, 
     thread = str(uuid4())
     body = {**RUN, "if_not_exists": "create", "metadata": {"website": "acme.com"}}
     assert (await ana.http.post(f"/threads/{thread}/{route}", json=body)).is_success
-    assert await ana.standings(first, thread) == ["locked", "open"]
+    assert await ana.policy_statuses(first, thread) == ["locked", "open"]
 
 
 async def test_run_metadata_cannot_set_another_agent(ana: Member) -> None:
@@ -134,7 +134,7 @@ async def test_run_metadata_cannot_set_another_agent(ana: Member) -> None:
     metadata = {"website": "acme.com", "graph_id": "interrupt"}
     body = {**RUN, "if_not_exists": "create", "metadata": metadata}
     await ana.post(f"/threads/{thread}/runs/wait", body)
-    assert await ana.standings(first, thread) == ["locked", "open"]
+    assert await ana.policy_statuses(first, thread) == ["locked", "open"]
     assert (await ana.metadata(thread))["agent"] == "echo"
 
 
@@ -142,7 +142,7 @@ async def test_temporary_threads_lock_no_other_thread(ana: Member) -> None:
     mine = await ana.open()
     [run] = await ana.post("/runs/batch", [{**RUN, "metadata": {"website": "acme.com"}}])
     assert await ana.until(run["thread_id"], run["run_id"], None) is None
-    assert await ana.standing(mine) == "open"
+    assert await ana.policy_status(mine) == "open"
 
 
 async def test_copied_thread_is_open_and_locks_its_source(ana: Member) -> None:
@@ -150,12 +150,12 @@ async def test_copied_thread_is_open_and_locks_its_source(ana: Member) -> None:
     await ana.post(f"/threads/{source}/runs/wait", RUN)
     copied = await ana.post(f"/threads/{source}/copy")
     assert copied["values"]["value"] == "a"
-    assert await ana.standings(source, copied["thread_id"]) == ["locked", "open"]
+    assert await ana.policy_statuses(source, copied["thread_id"]) == ["locked", "open"]
     again = await ana.post(f"/threads/{source}/copy")
     metadata = await ana.metadata(again["thread_id"])
     assert metadata["status"] == "open"
     assert metadata.keys().isdisjoint({"locked_at", "reason"})
-    assert await ana.standing(copied["thread_id"]) == "locked"
+    assert await ana.policy_status(copied["thread_id"]) == "locked"
 
 
 # --- contexts that change ---------------------------------------------------
@@ -170,10 +170,10 @@ async def test_changed_website_changes_the_context_key_and_locks_the_open_thread
         f"/threads/{moving}", json={"metadata": {"website": "https://beta.io"}}
     )
     assert answer.json()["metadata"]["context_key"] == "domain:beta.io"
-    assert await ana.standings(there, moving) == ["locked", "open"]
+    assert await ana.policy_statuses(there, moving) == ["locked", "open"]
     # The context that the thread left has no open thread now.
     back = await ana.open("acme.com")
-    assert await ana.standings(moving, back) == ["open", "open"]
+    assert await ana.policy_statuses(moving, back) == ["open", "open"]
 
 
 async def test_equivalent_website_does_not_change_the_context(ana: Member) -> None:
@@ -182,7 +182,7 @@ async def test_equivalent_website_does_not_change_the_context(ana: Member) -> No
         f"/threads/{thread}", json={"metadata": {"website": "www.ACME.com", "title": "T"}}
     )
     assert answer.json()["metadata"]["title"] == "T"
-    assert await ana.standing(thread) == "open"
+    assert await ana.policy_status(thread) == "open"
 
 
 async def test_graph_can_move_its_own_thread_to_another_website(ana: Member) -> None:
@@ -192,7 +192,7 @@ async def test_graph_can_move_its_own_thread_to_another_website(ana: Member) -> 
     body = {"assistant_id": "loopback", "input": given}
     done = await ana.post(f"/threads/{moving}/runs/wait", body)
     assert done["thread"]["metadata"]["context_key"] == "domain:beta.io"
-    assert await ana.standings(there, moving) == ["locked", "open"]
+    assert await ana.policy_statuses(there, moving) == ["locked", "open"]
     # The next run sees the new context.
     done = await ana.post(f"/threads/{moving}/runs/wait", body)
     assert done["told"]["context_key"] == "domain:beta.io"
@@ -218,7 +218,7 @@ async def test_clients_cannot_write_policy_keys(ana: Member, key: str) -> None:
         assert key in answer.text
     answer = await ana.http.patch(f"/threads/{first}", json={"metadata": {"agent": "interrupt"}})
     assert (answer.status_code, answer.json()["key"]) == (422, "agent")
-    assert await ana.standing(first) == "locked"
+    assert await ana.policy_status(first) == "locked"
 
 
 # --- rejected writes --------------------------------------------------------
@@ -305,7 +305,7 @@ async def test_busy_superseded_thread_rejects_writes_as_pending_lock(
     assert (body["hint"], body["status"]) == ("create_new", "pending_lock")
     assert await _everything(ana, thread) == before
     await ana.post(f"/threads/{thread}/runs/{run}/cancel")
-    assert await ana.standing(thread) == "locked"
+    assert await ana.policy_status(thread) == "locked"
 
 
 async def test_locked_thread_rejects_protocol_commands(ana: Member) -> None:
@@ -340,7 +340,7 @@ async def test_thread_created_by_a_protocol_command_locks_the_first(ana: Member)
     command = {"id": 1, "method": "run.start", "params": params}
     started = await ana.post(f"/threads/{second}/commands", command)
     assert started["type"] == "success"
-    assert await ana.standings(first, second) == ["locked", "open"]
+    assert await ana.policy_statuses(first, second) == ["locked", "open"]
 
 
 async def test_locked_thread_rejects_an_answer_to_its_interrupt(ana: Member) -> None:
@@ -396,11 +396,11 @@ async def test_locked_thread_rejects_a2a_messages(ana: Member, method: str) -> N
 async def test_a2a_message_without_context_id_opens_a_thread(ana: Member, method: str) -> None:
     """In A2A this starts a new conversation, so the open thread of the context locks."""
     first = (await _said(ana, method))["result"]["contextId"]
-    assert await ana.standing(first) == "open"
+    assert await ana.policy_status(first) == "open"
     again = (await _said(ana, method, contextId=first))["result"]["contextId"]
     assert again == first
     second = (await _said(ana, method))["result"]["contextId"]
-    assert await ana.standings(first, second) == ["locked", "open"]
+    assert await ana.policy_statuses(first, second) == ["locked", "open"]
     assert "error" in await _said(ana, method, contextId=first)
 
 
@@ -431,7 +431,7 @@ async def test_graph_can_pass_its_thread_metadata_to_a_new_thread(ana: Member) -
     )
     made = await ana.metadata(done["thread"]["thread_id"])
     assert (made["status"], made["context_key"]) == ("open", "domain:beta.io")
-    assert await ana.standings(theirs, thread) == ["locked", "open"]
+    assert await ana.policy_statuses(theirs, thread) == ["locked", "open"]
 
 
 async def test_cron_of_a_locked_thread_starts_no_run(server: Running, ana: Member) -> None:
@@ -444,7 +444,7 @@ async def test_cron_of_a_locked_thread_starts_no_run(server: Running, ana: Membe
                 await asyncio.sleep(0.05)
         await ana.open()
         async with asyncio.timeout(PATIENCE):
-            while await ana.standing(thread) != "locked":
+            while await ana.policy_status(thread) != "locked":
                 await asyncio.sleep(0.05)
         before = await _everything(ana, thread)
         async with asyncio.timeout(PATIENCE):

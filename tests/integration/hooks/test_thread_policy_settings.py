@@ -173,7 +173,7 @@ async def test_policy_routes_are_served_at_the_prefix(server: Running, ana: Memb
 async def test_stale_threads_are_archived_and_hidden_from_searches(ana: Member) -> None:
     old = [await ana.open() for _ in range(4)]
     last = old.pop()
-    assert await ana.standings(*old, last) == ["archived"] * 3 + ["open"]
+    assert await ana.policy_statuses(*old, last) == ["archived"] * 3 + ["open"]
     metadata = await ana.metadata(old[0])
     assert metadata["locked_at"]
     assert metadata["archived_at"]
@@ -183,7 +183,7 @@ async def test_stale_threads_are_archived_and_hidden_from_searches(ana: Member) 
     assert (answer.status_code, answer.json()["status"]) == (409, "archived")
     resumed = await ana.post(f"/threads/{old[0]}/resume")
     assert resumed["action"] == "create"
-    assert await ana.standings(old[0], last, resumed["thread_id"]) == [
+    assert await ana.policy_statuses(old[0], last, resumed["thread_id"]) == [
         "archived",
         "archived",
         "open",

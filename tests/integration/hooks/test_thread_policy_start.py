@@ -39,7 +39,7 @@ async def test_resolve_creates_resumes_or_offers_a_choice(ana: Member) -> None:
     made = await _resolve(ana, **ACME)
     assert made["action"] == "create"
     acme = made["thread_id"]
-    assert await ana.standing(acme) == "open"
+    assert await ana.policy_status(acme) == "open"
     assert (await ana.metadata(acme))["website"] == "acme.com"
     resumed = {"action": "resume", "thread_id": acme}
     assert await _resolve(ana, agent="echo", website="https://WWW.acme.com/") == resumed
@@ -85,7 +85,7 @@ async def test_resolve_resumes_only_open_threads_of_the_user(server: Running, an
             made = await _resolve(other, **ACME)
             assert made["action"] == "create"
             assert (await other.metadata(made["thread_id"]))["user_id"] == other.name
-    assert await ana.standing(last) == "open"
+    assert await ana.policy_status(last) == "open"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ async def test_run_without_thread_creates_one_and_later_runs_continue_it(
         places.append(thread)
     assert places[0] == places[1]
     assert (await ana.get(f"/threads/{places[0]}"))["values"]["count"] == 2
-    assert await ana.standing(places[0]) == "open"
+    assert await ana.policy_status(places[0]) == "open"
 
 
 async def test_run_without_thread_takes_its_context_from_metadata(ana: Member) -> None:
@@ -377,5 +377,5 @@ async def test_resolution_of_a_run_does_not_affect_later_requests(ana: Member) -
     await ana.post("/runs/wait", RUN)
     make = partial(ana.http.post, "/threads", json={"metadata": {"agent": "echo"}})
     first, second = (await make()).json(), (await make()).json()
-    found = await ana.standings(first["thread_id"], second["thread_id"])
+    found = await ana.policy_statuses(first["thread_id"], second["thread_id"])
     assert found == ["locked", "open"]

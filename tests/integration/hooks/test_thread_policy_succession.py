@@ -50,7 +50,7 @@ async def test_busy_thread_finishes_every_accepted_run_before_it_locks(
     await ana.open(agent="sleeper")
     morning.touch()
     assert [await ana.ended(thread, run) for run in runs] == ["success"] * 3
-    assert await ana.standing(thread) == "locked"
+    assert await ana.policy_status(thread) == "locked"
 
 
 @pytest.mark.parametrize("how", ["cancel", "rollback", "delete"])
@@ -61,7 +61,7 @@ async def test_busy_thread_locks_however_its_run_ends(ana: Member, how: str, whe
     run = await ana.run(thread, "sleeper", {"seconds": 60}, **later)
     await ana.until(thread, run, when)
     await ana.open(agent="sleeper")
-    assert await ana.standing(thread) == "pending_lock"
+    assert await ana.policy_status(thread) == "pending_lock"
     path = f"/threads/{thread}/runs/{run}"
     if how == "delete":
         assert (await ana.http.delete(path)).is_success
@@ -69,7 +69,7 @@ async def test_busy_thread_locks_however_its_run_ends(ana: Member, how: str, whe
         action = "interrupt" if how == "cancel" else how
         await ana.post(f"{path}/cancel?wait=true&action={action}")
     await ana.ended(thread, run)
-    assert await ana.standing(thread) == "locked"
+    assert await ana.policy_status(thread) == "locked"
 
 
 # --- the context stays ------------------------------------------------------
@@ -81,7 +81,7 @@ async def test_resuming_a_locked_thread_creates_a_new_one(ana: Member) -> None:
     answer = await ana.post(f"/threads/{first}/resume")
     assert answer["action"] == "create"
     third = answer["thread_id"]
-    assert await ana.standings(first, second, third) == ["locked", "locked", "open"]
+    assert await ana.policy_statuses(first, second, third) == ["locked", "locked", "open"]
     metadata = await ana.metadata(third)
     assert metadata["context_key"] == "domain:acme.com"
     assert metadata["resumed_from"] == first
@@ -122,11 +122,11 @@ async def test_administrator_resumes_a_foreign_locked_thread_in_an_own_one(
         body = {"website": "beta.io"}
         refused = await admin.http.post(f"/threads/{thread}/resume", json=body)
         assert refused.status_code == 403
-        assert await ana.standing(thread) == "open"
+        assert await ana.policy_status(thread) == "open"
         newer = await ana.open()
         made = await _resume(admin, thread)
         assert (await ana.http.get(f"/threads/{made['thread_id']}")).status_code == 404
-        assert await ana.standing(newer) == "open"
+        assert await ana.policy_status(newer) == "open"
 
 
 # --- the context changes ----------------------------------------------------
@@ -178,7 +178,7 @@ async def test_resuming_into_a_context_locks_the_open_thread_there(ana: Member) 
     moving = await ana.open("acme.com")
     made = await _resume(ana, moving, website="beta.io")
     threads = (there, bystander, moving, made["thread_id"])
-    assert await ana.standings(*threads) == ["locked", "open", "locked", "open"]
+    assert await ana.policy_statuses(*threads) == ["locked", "open", "locked", "open"]
     reasons = [(await ana.metadata(thread))["reason"] for thread in (there, moving)]
     assert reasons == ["superseded", "context_changed"]
 
@@ -186,7 +186,7 @@ async def test_resuming_into_a_context_locks_the_open_thread_there(ana: Member) 
 async def test_resuming_a_locked_thread_can_change_the_context(ana: Member) -> None:
     first, second = await ana.open(), await ana.open()
     made = await _resume(ana, first, website="beta.io")
-    assert await ana.standings(first, second, made["thread_id"]) == ["locked", "open", "open"]
+    assert await ana.policy_statuses(first, second, made["thread_id"]) == ["locked", "open", "open"]
     assert (await ana.metadata(first))["reason"] == "superseded"
 
 
@@ -196,7 +196,7 @@ async def test_resuming_a_busy_thread_with_a_new_context_locks_it_after_its_run(
     thread = await ana.open(agent="sleeper")
     run = await ana.run(thread, "sleeper", {}, after_seconds=3600)
     made = await _resume(ana, thread, website="beta.io")
-    assert await ana.standings(thread, made["thread_id"]) == ["pending_lock", "open"]
+    assert await ana.policy_statuses(thread, made["thread_id"]) == ["pending_lock", "open"]
     await ana.post(f"/threads/{thread}/runs/{run}/cancel")
     metadata = await ana.metadata(thread)
     assert (metadata["status"], metadata["reason"]) == ("locked", "context_changed")
@@ -226,7 +226,7 @@ async def test_resuming_with_an_invalid_context_is_422_and_changes_nothing(
     )
     assert answer.status_code == 422
     assert problem in answer.json()["detail"]
-    assert await ana.standing(thread) == "open"
+    assert await ana.policy_status(thread) == "open"
     assert len(await ana.found()) == 1
 
 
@@ -242,7 +242,7 @@ async def test_resuming_a_foreign_thread_is_404_like_a_missing_one(
             assert foreign.status_code == absent.status_code == 404
             assert foreign.text.replace(mine, "") == absent.text.replace(NOWHERE, "")
             assert await other.found() == []
-    assert await ana.standing(mine) == "open"
+    assert await ana.policy_status(mine) == "open"
 
 
 # --- races and restarts -----------------------------------------------------
@@ -257,7 +257,7 @@ async def test_concurrent_resumes_lock_the_old_thread_once(server: Running, ana:
     assert {answer["action"] for answer in answers} == {"create"}
     made = [answer["thread_id"] for answer in answers]
     for half in (made[:20], made[20:]):
-        assert sorted(await ana.standings(*half)) == ["locked"] * 19 + ["open"]
+        assert sorted(await ana.policy_statuses(*half)) == ["locked"] * 19 + ["open"]
     old = await ana.metadata(thread)
     assert (old["status"], old["reason"]) == ("locked", "context_changed")
     lines = [json.loads(line) for line in server.log.read_text().splitlines()]
@@ -285,7 +285,7 @@ async def test_concurrent_resumes_and_creations_leave_one_open_thread_per_contex
 
 async def test_one_of_fifty_threads_created_at_once_stays_open(ana: Member) -> None:
     threads = await asyncio.gather(*(ana.open() for _ in range(50)))
-    found = sorted(await ana.standings(*threads))
+    found = sorted(await ana.policy_statuses(*threads))
     assert found == ["locked"] * 49 + ["open"]
 
 
@@ -312,7 +312,7 @@ async def test_concurrent_runs_and_creations_leave_one_open_thread_and_whole_run
             assert runs == []
     # The thread that was created last is never locked.
     assert accepted >= 1
-    found = sorted([await ana.standing(thread) for thread, _ in answers])
+    found = sorted([await ana.policy_status(thread) for thread, _ in answers])
     assert found == ["locked"] * 49 + ["open"]
 
 
@@ -339,4 +339,4 @@ async def test_policy_survives_a_killed_process(
             assert answer.status_code == 409
             morning.touch()
             assert await ana.ended(thread, run) == "success"
-            assert await ana.standing(thread) == "locked"
+            assert await ana.policy_status(thread) == "locked"

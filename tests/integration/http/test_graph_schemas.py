@@ -1,4 +1,4 @@
-"""A graph's schemas are made once, and not for each assistant; a factory's by what it is given."""
+"""Schemas are computed once for each graph, and for a factory once for each config and user."""
 
 import json
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def made(config: dict[str, Any], runtime: ServerRuntime) -> Any:
 
 
 class Project:
-    """A served project, and what it has recorded."""
+    """A served project and the calls that it recorded."""
 
     def __init__(self, client: httpx.Client, folder: Path) -> None:
         self.client = client
@@ -75,7 +75,7 @@ class Project:
         return len(path.read_text()) if path.exists() else 0
 
     def assistants(self, graph: str, count: int, user: str = "ada", **fields: Any) -> list[str]:
-        """New assistants, with names that nothing else has."""
+        """Create assistants with unique names."""
         made = []
         for number in range(count):
             name = f"{graph} {user} {number} {sorted(fields)}"
@@ -85,7 +85,7 @@ class Project:
         return made
 
     def tools(self, user: str = "ada") -> dict[str, Any]:
-        """The titles of all tools, with their input's properties."""
+        """Return the titles of all tools with the properties of their input."""
         found: dict[str, Any] = {}
         cursor: Any = 0
         headers = {"x-user": user, "accept": "application/json"}
@@ -100,7 +100,7 @@ class Project:
         return found
 
     def schemas(self, assistant: str, user: str = "ada") -> Any:
-        """The answer of the route for schemas."""
+        """Return the answer of the route for schemas."""
         path = f"/assistants/{assistant}/schemas"
         return self.client.get(path, headers={"x-user": user}).raise_for_status().json()
 
@@ -125,7 +125,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
         yield Project(client, tmp_path)
 
 
-def test_the_schemas_of_a_graph_are_made_once_for_all_its_assistants(project: Project) -> None:
+def test_schemas_are_computed_once_for_all_assistants_of_a_graph(project: Project) -> None:
     first, *others = project.assistants("static", ASSISTANTS)
     before = project.schemas(first)
     assert before["input_schema"]["properties"]["counted"]["type"] == "integer"
@@ -137,7 +137,7 @@ def test_the_schemas_of_a_graph_are_made_once_for_all_its_assistants(project: Pr
     assert sum(properties == ["counted"] for properties in tools.values()) == ASSISTANTS + 2
 
 
-def test_a_graph_under_two_ids_has_a_title_for_each(project: Project) -> None:
+def test_graph_with_two_ids_has_a_title_for_each(project: Project) -> None:
     titles = {
         graph: project.schemas(project.assistants(graph, 1)[0])["state_schema"]["title"]
         for graph in ("static", "again", "static")
@@ -145,7 +145,7 @@ def test_a_graph_under_two_ids_has_a_title_for_each(project: Project) -> None:
     assert titles == {"static": "static_state", "again": "again_state"}
 
 
-def test_a_factory_is_called_once_for_all_assistants_of_the_same_config(project: Project) -> None:
+def test_factory_is_called_once_for_assistants_with_equal_configs(project: Project) -> None:
     config = {"configurable": {"kind": "special"}}
     project.assistants("made", ASSISTANTS)
     project.assistants("made", ASSISTANTS, config=config)
@@ -157,14 +157,14 @@ def test_a_factory_is_called_once_for_all_assistants_of_the_same_config(project:
     assert sum(each == ["special_of_ada"] for each in tools.values()) == ASSISTANTS
 
 
-def test_what_a_factory_makes_for_a_user_is_that_users_alone(project: Project) -> None:
+def test_schemas_of_a_factory_are_separate_for_each_user(project: Project) -> None:
     for user in ("ada", "bob", "ada", "bob"):
         (assistant,) = project.assistants("made", 1, user=user, metadata={"of": user})
         properties = project.schemas(assistant, user)["input_schema"]["properties"]
         assert list(properties) == [f"plain_of_{user}"]
 
 
-def test_a_changed_config_has_other_schemas_at_once(project: Project) -> None:
+def test_changed_config_has_new_schemas_at_once(project: Project) -> None:
     (assistant,) = project.assistants("made", 1)
     for kind in ("first", "second", "first"):
         change = {"config": {"configurable": {"kind": kind}}}
@@ -174,7 +174,7 @@ def test_a_changed_config_has_other_schemas_at_once(project: Project) -> None:
         assert list(properties) == [f"{kind}_of_ada"]
 
 
-def test_the_drawing_of_a_graph_is_no_matter_of_its_schemas(project: Project) -> None:
+def test_drawing_of_a_graph_is_independent_of_its_schemas(project: Project) -> None:
     (assistant,) = project.assistants("made", 1)
     project.schemas(assistant)
     drawing = project.client.get(f"/assistants/{assistant}/graph", headers={"x-user": "ada"})

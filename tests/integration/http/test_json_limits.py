@@ -60,7 +60,7 @@ def client(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def refusal(path: str, answer: httpx.Response) -> str:
-    """What a route says of a body that is beyond the limits."""
+    """Return a route's answer to a body beyond the limits."""
     if path in JSON_RPC:
         assert answer.status_code == 400
         error = answer.json()["error"]
@@ -71,7 +71,9 @@ def refusal(path: str, answer: httpx.Response) -> str:
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES, ids=lambda each: each)
-def test_too_many_values_are_refused_unparsed(client: httpx.Client, method: str, path: str) -> None:
+def test_body_with_too_many_values_is_refused_unparsed(
+    client: httpx.Client, method: str, path: str
+) -> None:
     body = "[" + "[]," * (NODES - 1) + "[]]"
     answer = client.request(method, path, content=body + BROKEN)
     assert refusal(path, answer) == (
@@ -80,7 +82,9 @@ def test_too_many_values_are_refused_unparsed(client: httpx.Client, method: str,
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES, ids=lambda each: each)
-def test_too_many_levels_are_refused_unparsed(client: httpx.Client, method: str, path: str) -> None:
+def test_body_with_too_many_levels_is_refused_unparsed(
+    client: httpx.Client, method: str, path: str
+) -> None:
     answer = client.request(method, path, content=nested(DEPTH + 1, "[", "]") + BROKEN)
     assert refusal(path, answer) == (
         "The JSON is nested too deeply: 21 levels (limit: 20, set by max_json_depth)"
@@ -88,9 +92,7 @@ def test_too_many_levels_are_refused_unparsed(client: httpx.Client, method: str,
 
 
 @pytest.mark.parametrize("piecemeal", [False, True])
-def test_a_body_at_the_limits_is_taken_and_can_be_read(
-    client: httpx.Client, piecemeal: bool
-) -> None:
+def test_body_at_the_limits_is_stored_and_readable(client: httpx.Client, piecemeal: bool) -> None:
     # The body, its metadata and the list are values, too.
     metadata: dict[str, Any] = {"many": [0] * (NODES - 4), "deep": 1}
     text = json.dumps({"metadata": metadata}).encode()
@@ -103,7 +105,7 @@ def test_a_body_at_the_limits_is_taken_and_can_be_read(
     assert client.post("/threads", content=deep).status_code == 200
 
 
-def test_what_stands_in_strings_counts_as_one_value(client: httpx.Client) -> None:
+def test_string_with_json_counts_as_one_value(client: httpx.Client) -> None:
     text = json.dumps([[{}, "\\"], '"'] * NODES) * 2
     answer = client.post("/threads", json={"metadata": {"text": text}})
     assert answer.status_code == 200
@@ -111,7 +113,7 @@ def test_what_stands_in_strings_counts_as_one_value(client: httpx.Client) -> Non
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES, ids=lambda each: each)
-def test_nobody_but_users_learns_of_the_limits(
+def test_limits_are_shown_to_authenticated_users_only(
     client: httpx.Client, method: str, path: str
 ) -> None:
     body = "[" + "[]," * NODES + "[]]"
@@ -124,7 +126,7 @@ def answered(socket: ClientConnection, frame: str | bytes) -> Any:
     return json.loads(socket.recv(timeout=PATIENCE))
 
 
-def test_a_frame_beyond_the_limits_is_answered_and_the_socket_stays(client: httpx.Client) -> None:
+def test_frame_beyond_the_limits_is_refused_and_the_socket_stays_open(client: httpx.Client) -> None:
     thread = client.post("/threads", json={}).json()["thread_id"]
     url = str(client.base_url).replace("http", "ws").rstrip("/")
     start = '{"id": 1, "method": "run.start", "params": {"assistant_id": "echo", "input": '

@@ -479,7 +479,7 @@ def test_foreign_object_is_answered_like_a_missing_one(world: World, row: str, n
 
 
 def _answered_as_if_absent(world: World, row: str, ask: Ask, who: str, shared: bool) -> str | None:
-    """Ask for what is Ada's, then for what does not exist. Return what differs, or None."""
+    """Request Ada's resource, then a missing one. Return the difference of the answers, or None."""
     before_path = ELSEWHERE.get(who, "")
     with httpx.Client(base_url=world.url, headers=stranger(who), timeout=60) as client:
         status, text = send(client, row, ask, world.ids, before_path)
@@ -632,11 +632,11 @@ def test_stream_of_a_foreign_run_is_answered_like_a_missing_one(
 
                 found = asked(run_id, foreign)
                 assert MARK not in found[1]
-                nobodys = own if foreign == own else str(uuid4())
-                assert found == asked(str(uuid4()), nobodys)
+                missing = own if foreign == own else str(uuid4())
+                assert found == asked(str(uuid4()), missing)
             if kind == "live":
                 continue
-            # The thread's own stream, from its beginning, for as long as it says something.
+            # The thread's own stream from its beginning, until it pauses.
             for path in (thread_id, own):
                 assert MARK not in begun(client, f"/threads/{path}/stream")
 

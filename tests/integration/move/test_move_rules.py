@@ -536,7 +536,7 @@ def test_sequences_continue_after_the_last_number_in_the_file(source: Path, targ
 def test_vectors_are_moved(source: Path, tmp_path: Path, native: bool, rng: random.Random) -> None:
     target = databases.server().database(tmp_path / "target")
     if native:
-        databases.server().bring_vectors(tmp_path / "target")
+        databases.server().install_vectors(tmp_path / "target")
     with closing(sqlite3.connect(source)) as raw:
         sqlite_rows.ensure_tables(raw, 3)
         for number in range(5):

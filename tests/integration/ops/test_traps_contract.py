@@ -249,7 +249,8 @@ async def test_closing_a_subscription_twice_closes_no_other(db: database.Databas
     await second.__aexit__(None, None, None)
 
 
-# A commit on Postgres never fails as busy; `test_failing_statements.py` covers lost connections.
+# A commit on Postgres never fails as busy; `test_failing_reads_and_commits.py` covers lost
+# connections.
 @pytest.mark.only("sqlite")
 async def test_request_is_retried_only_if_nothing_was_committed(tmp_path: Path) -> None:
     """A retried request finds the thread that its first attempt created, and answers 409."""

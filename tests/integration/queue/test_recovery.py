@@ -1,4 +1,4 @@
-"""Recovery frees lost runs, whatever other transactions, hooks and processes do."""
+"""Recovery frees lost runs in spite of other transactions, hooks and processes."""
 
 import asyncio
 import threading

@@ -99,7 +99,7 @@ async def test_statements_without_tenant_filter_see_only_their_tenant(filled: st
     assert all(own.values()), own
     assert WORD in repr(own).lower()
     assert not any((await found("acm")).values())
-    with unscoped.forgotten():
+    with unscoped.without_conditions():
         # A scope of all tenants finds every row, because no statement filters by tenant.
         assert {name for name, each in (await found(SHARED)).items() if not each} == set()
         assert await found(filled) == own
