@@ -38,7 +38,8 @@ async def on_cancellation(w: World) -> Any:
     run = await w.sdk.runs.create(
         key, "sleeper", input={"seconds": 10}, webhook=w.receiver.url(mark)
     )
-    await w.run_status(key, run["run_id"], "running")
+    # A run is running before it has stored its input, which the webhook delivers.
+    await w.until(lambda: w.sdk.threads.get_state(key), lambda state: bool(state["values"]))
     await w.sdk.runs.cancel(key, run["run_id"])
     body = await w.receiver.delivery(mark)
     return [body["status"], body.get("error"), body["values"], body["run_id"] == run["run_id"]]
