@@ -124,7 +124,7 @@ class PostgresConnection(Connection):
         self._pipeline.add(command.encode())
 
     def _add(self, statement: Prepared, params: Params | None) -> tuple[Compiled, Sent]:
-        compiled = statement.compiled(_NUMBERED)
+        compiled = (statement.locking if self.locks else statement).compiled(_NUMBERED)
         return compiled, self._pipeline.add(compiled.command, compiled.bind_in_order(params))
 
 

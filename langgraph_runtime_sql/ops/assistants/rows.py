@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.database.connection import Asked, Connection
 from langgraph_runtime_sql.database.schema import assistant_versions, assistants, crons, runs
-from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
+from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
 from langgraph_runtime_sql.errors import Collided
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tenancy import tenants
@@ -25,12 +25,8 @@ _INSERT_VERSION = Prepared(
 )
 PUBLIC = [column for column in assistants.c if column.name != "tenant"]
 VERSION_PUBLIC = [column for column in assistant_versions.c if column.name != "tenant"]
-_BY_ID = Prepared(select(*PUBLIC).where(assistants.c.assistant_id == bindparam("assistant_id")))
-_LOCK = Prepared(
-    select(*PUBLIC)
-    .where(assistants.c.assistant_id == bindparam("assistant_id"))
-    .with_for_update(key_share=True)
-)
+_by_id = select(*PUBLIC).where(assistants.c.assistant_id == bindparam("assistant_id"))
+_BY_ID, _FOR_UPDATE = Prepared(_by_id), LockingSelect(_by_id)
 _VERSION = Prepared(
     select(*VERSION_PUBLIC).where(
         assistant_versions.c.assistant_id == bindparam("assistant_id"),
@@ -63,7 +59,7 @@ def ask(conn: Connection, assistant_id: UUID) -> Asked:
 
 def _find_for_update(conn: Connection, assistant_id: UUID) -> Row | None:
     """Return an assistant, or None. A write locks it."""
-    return conn.fetchone(_LOCK if conn.locks else _BY_ID, {"assistant_id": assistant_id})
+    return conn.fetchone(_FOR_UPDATE, {"assistant_id": assistant_id})
 
 
 def require(

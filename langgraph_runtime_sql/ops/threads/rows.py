@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import checkpoint, hooks
 from langgraph_runtime_sql.database.connection import Asked, Connection
 from langgraph_runtime_sql.database.schema import threads
-from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
+from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
 from langgraph_runtime_sql.errors import Collided
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.search import filters, metadata_index
@@ -21,12 +21,7 @@ _TTL = ("ttl_strategy", "ttl_minutes", "expires_at")
 _PRIVATE = {"resting_status", "tenant", *_TTL}
 
 _INSERT = Prepared(InsertNew(threads).values({c.name: bindparam(c.name) for c in threads.c}))
-_BY_ID = Prepared(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
-_LOCK = Prepared(
-    select(threads)
-    .where(threads.c.thread_id == bindparam("thread_id"))
-    .with_for_update(key_share=True)
-)
+_BY_ID = LockingSelect(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
 _DELETE = Prepared(threads.delete().where(threads.c.thread_id == bindparam("thread_id")))
 
 
@@ -56,7 +51,7 @@ def find(conn: Connection, thread_id: UUID) -> Row | None:
 
 def ask(conn: Connection, thread_id: UUID) -> Asked:
     """Find a thread by `conn.ask`."""
-    return conn.ask(_LOCK if conn.locks else _BY_ID, {"thread_id": thread_id})
+    return conn.ask(_BY_ID, {"thread_id": thread_id})
 
 
 def find_permitted(conn: Connection, thread_id: UUID, permitted: Any) -> Row | None:
