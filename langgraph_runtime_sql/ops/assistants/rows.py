@@ -19,10 +19,8 @@ from langgraph_runtime_sql.tenancy import tenants
 # The columns that each version stores.
 VERSIONED = ("graph_id", "name", "description", "config", "context", "metadata")
 
-_INSERT = Prepared(InsertNew(assistants).values({c.name: bindparam(c.name) for c in assistants.c}))
-_INSERT_VERSION = Prepared(
-    assistant_versions.insert().values({c.name: bindparam(c.name) for c in assistant_versions.c})
-)
+_INSERT = Prepared(InsertNew(assistants))
+_INSERT_VERSION = Prepared(assistant_versions.insert())
 PUBLIC = [column for column in assistants.c if column.name != "tenant"]
 VERSION_PUBLIC = [column for column in assistant_versions.c if column.name != "tenant"]
 _by_id = select(*PUBLIC).where(assistants.c.assistant_id == bindparam("assistant_id"))

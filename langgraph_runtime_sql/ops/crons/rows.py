@@ -17,7 +17,7 @@ from langgraph_runtime_sql.tenancy import tenants
 _PRIVATE = ("claimed_until", "creator", "tenant")
 PUBLIC = [column for column in crons.c if column.name not in _PRIVATE]
 
-_INSERT = Prepared(InsertNew(crons).values({c.name: bindparam(c.name) for c in crons.c}))
+_INSERT = Prepared(InsertNew(crons))
 _BY_ID = LockingSelect(select(crons).where(crons.c.cron_id == bindparam("cron_id")))
 _DELETE = Prepared(crons.delete().where(crons.c.cron_id == bindparam("key")))
 

@@ -20,7 +20,7 @@ from langgraph_runtime_sql.tenancy import tenants
 _TTL = ("ttl_strategy", "ttl_minutes", "expires_at")
 _PRIVATE = {"resting_status", "tenant", *_TTL}
 
-_INSERT = Prepared(InsertNew(threads).values({c.name: bindparam(c.name) for c in threads.c}))
+_INSERT = Prepared(InsertNew(threads))
 _BY_ID = LockingSelect(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
 _DELETE = Prepared(threads.delete().where(threads.c.thread_id == bindparam("thread_id")))
 
