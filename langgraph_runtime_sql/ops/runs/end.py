@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from uuid import UUID
 
@@ -32,28 +32,15 @@ logger = structlog.stdlib.get_logger(__name__)
 
 Check = Callable[[Connection], None]
 
-_THREAD = {
-    "updated_at",
-    "state_updated_at",
-    "metadata",
-    "status",
-    "resting_status",
-    "error",
-    "expires_at",
-}
-_VALUES = {"values", "interrupts"}
 
-
-def _update(columns: set[str]) -> Prepared:
+@cache
+def _update(*columns: str) -> Prepared:
+    """Return the statement that sets columns of the thread `id`, each to `new_` and its name."""
     return Prepared(
         threads.update()
         .where(threads.c.thread_id == bindparam("id"))
         .values({name: bindparam(f"new_{name}") for name in columns})
     )
-
-
-_ENDED_THREAD = _update(_THREAD)
-_ENDED_THREAD_WITH_VALUES = _update(_THREAD | _VALUES)
 
 
 async def set_joint_status(
@@ -216,13 +203,10 @@ def end(
         "expires_at": thread["expires_at"],
         **thread_rows.renewed(thread, now),
     }
-    statement = _ENDED_THREAD
     if "values" in outcome and "interrupts" in outcome:
-        statement = _ENDED_THREAD_WITH_VALUES
-        columns |= {name: outcome[name] for name in _VALUES}
-    conn.send(
-        statement, {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}}
-    )
+        columns |= {"values": outcome["values"], "interrupts": outcome["interrupts"]}
+    values = {f"new_{name}": value for name, value in columns.items()}
+    conn.send(_update(*columns), {"id": thread["thread_id"], **values})
     metadata_index.update(conn, thread["thread_id"], thread["metadata"], metadata, now)
     ended = {**run, "status": run_status, "updated_at": now}
     hooks.call(
