@@ -118,9 +118,6 @@ def translate(error: BaseException) -> BaseException:
         return ValueError(f"A value cannot be stored or compared: {_first_line(error)}")
     if isinstance(error, psycopg.OperationalError | errors.ReadOnlySqlTransaction):
         return DatabaseOverloaded(_first_line(error))
-    if isinstance(error, StopIteration):
-        # A future refuses StopIteration, and its caller would wait forever.
-        return RuntimeError("An operation raised StopIteration")
     return error
 
 
