@@ -70,8 +70,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
     @property
     def _database(self) -> Database:
         # Looked up at each call, because graphs keep their saver for longer than one lifespan.
-        database: Database = process.current().database
-        return database
+        return process.current().database
 
     # --- reading ---
 
