@@ -53,9 +53,9 @@ def admission(checkpoint_id: str | None = None) -> Callable[[Connection], None]:
     def admit(conn: Connection) -> None:
         if owner is not None and conn.locks:
             held = {"run_id": owner.run_id, "claimed_attempt": owner.attempt, "owner": owner.owner}
-            asked = conn.ask(_HOLD, held)
+            queued = conn.prefetch(_HOLD, held)
             if guard is not None:
-                asked.one()
+                queued.one()
         elif owner is not None and not _owned(conn, owner):
             raise SupersededAttempt(
                 f"Attempt {owner.attempt} of run {owner.run_id} no longer owns the run: "

@@ -45,7 +45,7 @@ class SqlStore(BaseStore):
         state before `ops` in any case.
 
         Raises:
-            TooSlow: a search takes too long.
+            SearchTimeout: a search takes too long.
             asyncio.InvalidStateError: called on a thread whose event loop runs.
             ValueError: a namespace, filter, time to live or page is invalid.
         """
@@ -68,7 +68,7 @@ class SqlStore(BaseStore):
         """Run `ops` in one transaction, as `batch` does.
 
         Raises:
-            TooSlow: a search takes too long.
+            SearchTimeout: a search takes too long.
             ValueError: a namespace, filter, time to live or page is invalid.
         """
         batch = Batch(ops, self.index, self.ttl_config)

@@ -9,10 +9,10 @@ from sqlalchemy import bindparam, func, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql.clock import now
-from langgraph_runtime_sql.database.connection import Asked, Connection
+from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import assistant_versions, assistants, crons, runs
 from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
-from langgraph_runtime_sql.errors import Collided
+from langgraph_runtime_sql.errors import WriteConflict
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tenancy import tenants
 
@@ -47,12 +47,12 @@ _DELETE_CRONS = Prepared(crons.delete().where(crons.c.assistant_id == bindparam(
 
 def find(conn: Connection, assistant_id: UUID) -> Row | None:
     """Return an assistant, or None."""
-    return ask(conn, assistant_id).one()
+    return prefetch(conn, assistant_id).one()
 
 
-def ask(conn: Connection, assistant_id: UUID) -> Asked:
-    """Find an assistant by `conn.ask`."""
-    return conn.ask(_BY_ID, {"assistant_id": assistant_id})
+def prefetch(conn: Connection, assistant_id: UUID) -> Prefetched:
+    """Queue the query for an assistant."""
+    return conn.prefetch(_BY_ID, {"assistant_id": assistant_id})
 
 
 def _find_for_update(conn: Connection, assistant_id: UUID) -> Row | None:
@@ -93,7 +93,7 @@ def insert(conn: Connection, assistant_id: UUID, fields: Row) -> Row:
     first["tenant"] = tenants.of(first["metadata"])
     if not conn.execute(_INSERT, {**first, "updated_at": date}):
         if find(conn, assistant_id) is not None:
-            raise Collided
+            raise WriteConflict
         raise HTTPException(409, f"Assistant {assistant_id} already exists")
     conn.execute(_INSERT_VERSION, first)
     return _stored(conn, assistant_id)

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import crons
 from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
-from langgraph_runtime_sql.errors import Collided
+from langgraph_runtime_sql.errors import WriteConflict
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tenancy import tenants
 
@@ -44,7 +44,7 @@ def insert(conn: Connection, row: Row) -> Row | None:
     created = conn.execute(_INSERT, columns)
     found = find(conn, row["cron_id"])
     if found is not None and not created:
-        raise Collided
+        raise WriteConflict
     return found
 
 

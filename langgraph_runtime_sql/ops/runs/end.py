@@ -84,11 +84,11 @@ class _Ending:
         """Write the end of the run and its outcome, unless `check` raises."""
 
         def fn(conn: Connection) -> None:
-            asked_thread = thread_rows.ask(conn, self.thread_id)
-            asked_run = run_rows.ask(conn, self.run_id)
-            others = run_rows.ask_others(conn, self.run_id, self.thread_id)
-            conn.ask_now()
-            thread, run = asked_thread.one(), asked_run.one()
+            pending_thread = thread_rows.prefetch(conn, self.thread_id)
+            pending_run = run_rows.prefetch(conn, self.run_id)
+            others = run_rows.prefetch_others(conn, self.run_id, self.thread_id)
+            conn.prefetch_now()
+            thread, run = pending_thread.one(), pending_run.one()
             if thread is None or run is None or run["thread_id"] != self.thread_id:
                 what = f"Thread {self.thread_id}" if thread is None else f"Run {self.run_id}"
                 raise HTTPException(404, f"{what} not found")
@@ -225,6 +225,6 @@ def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception, owne
             thread_rows.delete(conn, run["thread_id"])
     else:
         outcome = {"status": ThreadStatus.ERROR, "error": json_codec.plain(error)}
-        others = run_rows.ask_others(conn, run_id, run["thread_id"])
+        others = run_rows.prefetch_others(conn, run_id, run["thread_id"])
         end(conn, thread, run, RunStatus.ERROR, outcome, busy=others.one() is not None)
     announce_end(conn, run)

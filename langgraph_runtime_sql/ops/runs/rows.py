@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import bindparam, or_, select
 
-from langgraph_runtime_sql.database.connection import Asked, Connection
+from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 from langgraph_runtime_sql.database.statements import LockingSelect, Prepared, Row
 from langgraph_runtime_sql.statuses import RunStatus
@@ -86,7 +86,7 @@ def find(conn: Connection, run_id: UUID, *, thread_locked: bool = False) -> Row 
     """
     if not thread_locked:
         lock_thread(conn, run_id)
-    return ask(conn, run_id).one()
+    return prefetch(conn, run_id).one()
 
 
 def find_in_thread(conn: Connection, run_id: UUID, thread_id: UUID) -> Row | None:
@@ -95,9 +95,9 @@ def find_in_thread(conn: Connection, run_id: UUID, thread_id: UUID) -> Row | Non
     return None if row is None or row["thread_id"] != thread_id else row
 
 
-def ask(conn: Connection, run_id: UUID) -> Asked:
-    """Find a run by `conn.ask`, after its thread."""
-    return conn.ask(_BY_ID, {"run_id": run_id})
+def prefetch(conn: Connection, run_id: UUID) -> Prefetched:
+    """Queue the query for a run, after that for its thread."""
+    return conn.prefetch(_BY_ID, {"run_id": run_id})
 
 
 def lock_thread(conn: Connection, run_id: Any) -> None:
@@ -138,9 +138,9 @@ def any_running(conn: Connection, thread_id: UUID) -> bool:
     return conn.fetchone(_ANY_RUNNING, {"thread_id": thread_id}) is not None
 
 
-def ask_others(conn: Connection, run_id: UUID, thread_id: UUID) -> Asked:
-    """Ask for another run of the thread that has not ended."""
-    return conn.ask(_OTHER, {"thread_id": thread_id, "run_id": run_id})
+def prefetch_others(conn: Connection, run_id: UUID, thread_id: UUID) -> Prefetched:
+    """Queue the query for another run of the thread that has not ended."""
+    return conn.prefetch(_OTHER, {"thread_id": thread_id, "run_id": run_id})
 
 
 def last(conn: Connection, thread_id: UUID) -> UUID | None:
