@@ -61,7 +61,7 @@ class NotStarted(RuntimeSqlError):
     """The platform is not running: enter its lifespan first."""
 
 
-class Collided(RuntimeSqlError):
+class WriteConflict(RuntimeSqlError):
     """Another transaction was faster. Repeating the operation sees its result."""
 
 
@@ -84,7 +84,7 @@ class DatabaseOverloaded(RuntimeSqlError):
     """The database cannot write now: the disk is full or failing, or the server is away."""
 
 
-class TooSlow(RuntimeSqlError):
+class SearchTimeout(RuntimeSqlError):
     """A search reaches its time limit. Repeating it would take as long."""
 
     def __init__(self, seconds: float, advice: str) -> None:

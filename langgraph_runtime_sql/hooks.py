@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from langgraph_runtime_sql import json_codec, process, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
-from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.database.statements import LockingSelect, Prepared, Row
 from langgraph_runtime_sql.request_context import request_note
 from langgraph_runtime_sql.search import metadata_index, thread_query
 from langgraph_runtime_sql.tenancy import scope, tenants
@@ -31,9 +31,7 @@ _IN_FLIGHT = Prepared(
     )
     .limit(1)
 )
-_thread = select(threads).where(threads.c.thread_id == bindparam("thread_id"))
-_THREAD = Prepared(_thread)
-_LOCK_THREAD = Prepared(_thread.with_for_update(key_share=True))
+_THREAD = LockingSelect(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
 # In the FROM clause, because the function returns `void`, which has no Python type.
 _LOCK_NAME = Prepared(
     select(literal(1).label("one")).select_from(
@@ -111,8 +109,7 @@ class Transaction:
 
     def get_thread(self, thread_id: UUID) -> Row | None:
         """Return a thread, or None, and lock it."""
-        statement = _LOCK_THREAD if self._conn.locks else _THREAD
-        return self._conn.fetchone(statement, {"thread_id": thread_id})
+        return self._conn.fetchone(_THREAD, {"thread_id": thread_id})
 
     def patch_thread(self, thread_id: UUID, metadata: Mapping[str, Any]) -> None:
         """Set top-level keys of a thread's metadata, without other hooks or changes of its dates.
@@ -136,7 +133,7 @@ class Transaction:
     def in_flight(self, thread_id: UUID) -> bool:
         """Return whether a thread has runs that have not ended, and lock it."""
         if self._conn.locks:
-            self._conn.fetchone(_LOCK_THREAD, {"thread_id": thread_id})
+            self.get_thread(thread_id)
         return self._conn.fetchone(_IN_FLIGHT, {"thread_id": thread_id}) is not None
 
     def after_commit(self, fn: Callable[[], None]) -> None:

@@ -1,18 +1,19 @@
 """Process: the one place that holds the running platform, and the configuration of its next start.
 
 There is one, because `langgraph_api` can be configured only once in a process. Modules below
-`runtime` reach the running platform here. Modules above use the typed `runtime.current()`.
+`runtime` reach the running platform here. Modules above use `runtime.current`, the same function.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from langgraph_runtime_sql.errors import NotStarted
 from langgraph_runtime_sql.options import Options
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from langgraph_runtime_sql.runtime import Runtime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +34,7 @@ class _Process:
 
     def __init__(self) -> None:
         self.configuration = Configuration()
-        # A `runtime.Runtime`, which lies above this module.
-        self.running: Any = None
+        self.running: Runtime | None = None
         self.last_error: BaseException | None = None
 
 
@@ -57,17 +57,17 @@ def configuration() -> Configuration:
 
 
 @contextmanager
-def running(runtime: T) -> Iterator[T]:
+def running(runtime: "Runtime") -> Iterator[None]:
     """Make `runtime` the current one within the block."""
     before, process.running = process.running, runtime
     try:
-        yield runtime
+        yield
     finally:
         process.running = before
 
 
-def current() -> Any:
-    """Return the `runtime.Runtime` of this process.
+def current() -> "Runtime":
+    """Return the runtime of this process.
 
     Raises:
         NotStarted: outside the platform's lifespan.

@@ -55,11 +55,4 @@ class Runtime:
     queue: RunQueue | None = None
 
 
-def current() -> Runtime:
-    """Return the runtime of this process.
-
-    Raises:
-        NotStarted: outside the platform's lifespan.
-    """
-    running: Runtime = process.current()
-    return running
+current = process.current

@@ -8,24 +8,25 @@ from langgraph_runtime_sql import request_context
 from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import RUNNING_LITERAL, runs
-from langgraph_runtime_sql.database.statements import Prepared
+from langgraph_runtime_sql.database.statements import LockingSelect, Prepared
 from langgraph_runtime_sql.errors import SupersededAttempt
 from langgraph_runtime_sql.statuses import IN_FLIGHT
 
-_owned_run = select(runs.c.attempt, runs.c.claimed_by).where(
-    runs.c.run_id == bindparam("run_id"),
-    runs.c.attempt == bindparam("claimed_attempt"),
-    runs.c.status == RUNNING_LITERAL,
+# The lock keeps other processes from taking the run over before the commit: they would miss
+# the write.
+_OWNED = LockingSelect(
+    select(runs.c.attempt, runs.c.claimed_by).where(
+        runs.c.run_id == bindparam("run_id"),
+        runs.c.attempt == bindparam("claimed_attempt"),
+        runs.c.status == RUNNING_LITERAL,
+    ),
+    shared=True,
 )
-_OWNED = Prepared(_owned_run)
 _LAST_ATTEMPT = Prepared(
     select(runs.c.attempt, runs.c.claimed_by, runs.c.status)
     .where(runs.c.run_id == bindparam("run_id"))
     .with_for_update(read=True)
 )
-# The lock keeps other processes from taking the run over before the commit: they would miss
-# the write.
-_HELD = Prepared(_owned_run.with_for_update(read=True))
 _HOLD = Prepared(
     select(literal(1).label("one")).select_from(
         func.hold_run(
@@ -52,9 +53,9 @@ def admission(checkpoint_id: str | None = None) -> Callable[[Connection], None]:
     def admit(conn: Connection) -> None:
         if owner is not None and conn.locks:
             held = {"run_id": owner.run_id, "claimed_attempt": owner.attempt, "owner": owner.owner}
-            asked = conn.ask(_HOLD, held)
+            queued = conn.prefetch(_HOLD, held)
             if guard is not None:
-                asked.one()
+                queued.one()
         elif owner is not None and not _owned(conn, owner):
             raise SupersededAttempt(
                 f"Attempt {owner.attempt} of run {owner.run_id} no longer owns the run: "
@@ -67,8 +68,7 @@ def admission(checkpoint_id: str | None = None) -> Callable[[Connection], None]:
 
 
 def _owned(conn: Connection, owner: Claim) -> bool:
-    statement = _HELD if conn.locks else _OWNED
-    found = conn.fetchone(statement, {"run_id": owner.run_id, "claimed_attempt": owner.attempt})
+    found = conn.fetchone(_OWNED, {"run_id": owner.run_id, "claimed_attempt": owner.attempt})
     return found is not None and owner.owner in (None, found["claimed_by"])
 
 

@@ -17,55 +17,35 @@ Saver = BaseCheckpointSaver[str]
 Version = tuple[str | None, tuple[tuple[Any, ...], ...]]
 """The version of a thread's state. It is equal as long as the state does not change."""
 
+_COPY_CHECKPOINTS = """
+    INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id,
+        parent_checkpoint_id, type, checkpoint, metadata)
+    SELECT :target, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,
+        CASE WHEN {thread_id} = :source THEN {metadata_of_target} ELSE metadata END
+    FROM checkpoints WHERE thread_id = :source
+    ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) DO UPDATE
+    SET parent_checkpoint_id = excluded.parent_checkpoint_id, type = excluded.type,
+        checkpoint = excluded.checkpoint, metadata = excluded.metadata
+"""
+_COPY_WRITES = """
+    INSERT INTO {writes} (thread_id, checkpoint_ns, checkpoint_id, task_id, idx,
+        task_path, channel, type, {value})
+    SELECT :target, checkpoint_ns, checkpoint_id, task_id, idx, task_path, channel, type, {value}
+    FROM {writes} WHERE thread_id = :source
+    ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO UPDATE
+    SET task_path = excluded.task_path, channel = excluded.channel, type = excluded.type,
+        {value} = excluded.{value}
+"""
+# Postgres stores the values of channels apart, each version once for all checkpoints.
+_COPY_BLOBS = """
+    INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
+    SELECT :target, checkpoint_ns, channel, version, type, blob
+    FROM checkpoint_blobs WHERE thread_id = :source
+    ON CONFLICT DO NOTHING
+"""
 _COPIES = {
-    "sqlite": (
-        """
-        INSERT OR REPLACE INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id,
-            parent_checkpoint_id, type, checkpoint, metadata)
-        SELECT :target, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,
-            CASE WHEN json_extract(CAST(metadata AS TEXT), '$.thread_id') = :source
-            THEN CAST(json_set(CAST(metadata AS TEXT), '$.thread_id', :target) AS BLOB)
-            ELSE metadata END
-        FROM checkpoints WHERE thread_id = :source
-        """,
-        """
-        INSERT OR REPLACE INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id,
-            task_path, idx, channel, type, value)
-        SELECT :target, checkpoint_ns, checkpoint_id, task_id,
-            task_path, idx, channel, type, value
-        FROM writes WHERE thread_id = :source
-        """,
-    ),
-    "postgresql": (
-        """
-        INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id,
-            parent_checkpoint_id, type, checkpoint, metadata)
-        SELECT :target, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint,
-            CASE WHEN metadata ->> 'thread_id' = :source
-            THEN metadata || jsonb_build_object('thread_id', CAST(:target AS TEXT))
-            ELSE metadata END
-        FROM checkpoints WHERE thread_id = :source
-        ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) DO UPDATE
-        SET checkpoint = excluded.checkpoint, metadata = excluded.metadata,
-            parent_checkpoint_id = excluded.parent_checkpoint_id
-        """,
-        """
-        INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
-        SELECT :target, checkpoint_ns, channel, version, type, blob
-        FROM checkpoint_blobs WHERE thread_id = :source
-        ON CONFLICT DO NOTHING
-        """,
-        """
-        INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id,
-            task_path, idx, channel, type, blob)
-        SELECT :target, checkpoint_ns, checkpoint_id, task_id,
-            task_path, idx, channel, type, blob
-        FROM checkpoint_writes WHERE thread_id = :source
-        ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, idx) DO UPDATE
-        SET channel = excluded.channel, type = excluded.type, blob = excluded.blob,
-            task_path = excluded.task_path
-        """,
-    ),
+    "sqlite": (_COPY_CHECKPOINTS, _COPY_WRITES),
+    "postgresql": (_COPY_CHECKPOINTS, _COPY_WRITES, _COPY_BLOBS),
 }
 # The newest checkpoint of each namespace, and the counters of its delta channels, if any.
 _NEWEST = {
@@ -80,7 +60,6 @@ _NEWEST = {
         FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_ns, checkpoint_id DESC
     """,
 }
-# Postgres stores the values of channels apart, each version once for all checkpoints.
 _UNUSED_BLOBS = """
     DELETE FROM checkpoint_blobs
     WHERE thread_id = :thread AND (checkpoint_ns, channel, version) NOT IN (

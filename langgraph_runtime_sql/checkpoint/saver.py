@@ -1,7 +1,8 @@
 """Checkpointer: the checkpoint saver that the runtime gives to graphs.
 
-Each operation is written once, as a function of a connection. The caller's task builds it, and the
-async or the blocking method passes it to the database.
+Each operation is written once, as a function of a connection. A private method has the parameters of
+the operation and returns this function; the caller's task calls it. The async and the blocking
+method pass their arguments to it, and the function to the database.
 """
 
 import re
@@ -69,8 +70,7 @@ class Checkpointer(BaseCheckpointSaver[str]):
     @property
     def _database(self) -> Database:
         # Looked up at each call, because graphs keep their saver for longer than one lifespan.
-        database: Database = process.current().database
-        return database
+        return process.current().database
 
     # --- reading ---
 
@@ -87,9 +87,10 @@ class Checkpointer(BaseCheckpointSaver[str]):
     def _list(
         self,
         config: RunnableConfig | None,
-        filter: dict[str, Any] | None,
-        before: RunnableConfig | None,
-        limit: int | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
     ) -> Callable[[Connection], list[CheckpointTuple]]:
         config = None if config is None else _with_text_ids(config)
         before = None if before is None else _with_text_ids(before)
@@ -104,44 +105,26 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
         return run
 
-    def list(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[CheckpointTuple]:
-        yield from self._database.read_sync(self._list(config, filter, before, limit))
+    def list(self, *args: Any, **options: Any) -> Iterator[CheckpointTuple]:
+        yield from self._database.read_sync(self._list(*args, **options))
 
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        for found in await self._database.read(self._list(config, filter, before, limit)):
+    async def alist(self, *args: Any, **options: Any) -> AsyncIterator[CheckpointTuple]:
+        for found in await self._database.read(self._list(*args, **options)):
             yield found
 
     def _delta_history(
-        self, config: RunnableConfig, channels: Sequence[str]
+        self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Callable[[Connection], Mapping[str, DeltaChannelHistory]]:
         config = _with_text_ids(config)
         return lambda conn: stock_saver(conn, self.serde).get_delta_channel_history(
             config=config, channels=channels
         )
 
-    def get_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        return self._database.read_sync(self._delta_history(config, channels))
+    def get_delta_channel_history(self, **options: Any) -> Mapping[str, DeltaChannelHistory]:
+        return self._database.read_sync(self._delta_history(**options))
 
-    async def aget_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        return await self._database.read(self._delta_history(config, channels))
+    async def aget_delta_channel_history(self, **options: Any) -> Mapping[str, DeltaChannelHistory]:
+        return await self._database.read(self._delta_history(**options))
 
     # --- writing ---
 
@@ -175,30 +158,18 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
         return run
 
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return self._database.write_sync(self._put(config, checkpoint, metadata, new_versions))
+    def put(self, *args: Any, **options: Any) -> RunnableConfig:
+        return self._database.write_sync(self._put(*args, **options))
 
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return await self._database.write(self._put(config, checkpoint, metadata, new_versions))
+    async def aput(self, *args: Any, **options: Any) -> RunnableConfig:
+        return await self._database.write(self._put(*args, **options))
 
     def _put_writes(
         self,
         config: RunnableConfig,
         writes: Sequence[tuple[str, Any]],
         task_id: str,
-        task_path: str,
+        task_path: str = "",
     ) -> Callable[[Connection], None]:
         admit, owner, where = admission(), request_context.claim.get(), _location(config)
         place = _place(where)
@@ -215,23 +186,11 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
         return run
 
-    def put_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str = "",
-    ) -> None:
-        self._database.write_sync(self._put_writes(config, writes, task_id, task_path))
+    def put_writes(self, *args: Any, **options: Any) -> None:
+        self._database.write_sync(self._put_writes(*args, **options))
 
-    async def aput_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str = "",
-    ) -> None:
-        await self._database.write(self._put_writes(config, writes, task_id, task_path))
+    async def aput_writes(self, *args: Any, **options: Any) -> None:
+        await self._database.write(self._put_writes(*args, **options))
 
     # --- whole threads and runs ---
 
@@ -248,14 +207,12 @@ class Checkpointer(BaseCheckpointSaver[str]):
         await self._database.write(lambda conn: history.delete_for_runs(conn, run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        self._database.write_sync(
-            lambda conn: history.copy_thread(conn, source_thread_id, target_thread_id)
-        )
+        ids = source_thread_id, target_thread_id
+        self._database.write_sync(lambda conn: history.copy_thread(conn, *ids))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        await self._database.write(
-            lambda conn: history.copy_thread(conn, source_thread_id, target_thread_id)
-        )
+        ids = source_thread_id, target_thread_id
+        await self._database.write(lambda conn: history.copy_thread(conn, *ids))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         self._database.write_sync(_pruning(thread_ids, strategy))

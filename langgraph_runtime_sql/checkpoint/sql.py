@@ -12,9 +12,21 @@ RUN_ID = "json_extract(CAST(metadata AS TEXT), '$.run_id')"
 
 # The names of the same things in its two schemas.
 NAMES: Mapping[str, Mapping[str, str]] = {
-    "sqlite": {"run_id": RUN_ID, "writes": "writes", "value": "value"},
+    "sqlite": {
+        "run_id": RUN_ID,
+        "thread_id": "json_extract(CAST(metadata AS TEXT), '$.thread_id')",
+        "metadata_of_target": (
+            "CAST(json_set(CAST(metadata AS TEXT), '$.thread_id', :target) AS BLOB)"
+        ),
+        "writes": "writes",
+        "value": "value",
+    },
     "postgresql": {
         "run_id": "metadata ->> 'run_id'",
+        "thread_id": "metadata ->> 'thread_id'",
+        "metadata_of_target": (
+            "metadata || jsonb_build_object('thread_id', CAST(:target AS TEXT))"
+        ),
         "writes": "checkpoint_writes",
         "value": "blob",
     },

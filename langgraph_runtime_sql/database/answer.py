@@ -72,6 +72,9 @@ def _resolve(batch: list[Outcome]) -> None:
             continue
         if error is None:
             future.set_result(result)
+        elif isinstance(error, StopIteration):
+            # A future refuses StopIteration, and its caller would wait forever.
+            future.set_exception(RuntimeError("An operation raised StopIteration"))
         else:
             future.set_exception(error)
 

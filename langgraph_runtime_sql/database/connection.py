@@ -11,7 +11,7 @@ from sqlalchemy.engine import Dialect
 
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.database.statements import Params, Row, Statement, compile_statement
-from langgraph_runtime_sql.errors import TooSlow
+from langgraph_runtime_sql.errors import SearchTimeout
 
 # SQLite checks the deadline every so many instructions; a row takes some dozens.
 LOOK_EVERY = 10_000
@@ -21,12 +21,12 @@ class Limit(NamedTuple):
     """The deadline of a search on the clock `time.monotonic`, and the error raised after it."""
 
     deadline: float
-    error: TooSlow
+    error: SearchTimeout
 
     @classmethod
     def of(cls, seconds: float, advice: str) -> "Limit":
         """Return a limit that ends `seconds` from now."""
-        return cls(time.monotonic() + seconds, TooSlow(seconds, advice))
+        return cls(time.monotonic() + seconds, SearchTimeout(seconds, advice))
 
     def is_over(self) -> bool:
         """Return whether the deadline has passed."""
@@ -75,16 +75,16 @@ class Connection:
         """
         return now()
 
-    def ask_now(self) -> object:
-        """Send the query for `now` with the next statements, to save a round trip."""
+    def prefetch_now(self) -> object:
+        """Queue the query for `now` with the next statements, to save a round trip."""
 
-    def ask(self, statement: Statement, params: Params | None = None) -> "Asked":
-        """Ask for the rows of `statement`.
+    def prefetch(self, statement: Statement, params: Params | None = None) -> "Prefetched":
+        """Queue `statement`, and return its rows for a later read.
 
-        On Postgres the statement is sent together with those before the first read of an answer.
+        On Postgres the first read sends all queued statements together.
         """
         rows = self.fetchall(statement, params)
-        return Asked(lambda: rows)
+        return Prefetched(lambda: rows)
 
     def send(self, statement: Statement, params: Params | None = None) -> None:
         """Run `statement` without its row count; it may be sent with the next statement."""
@@ -148,7 +148,7 @@ class Connection:
             advice: A sentence for the client: what to ask for instead.
 
         Raises:
-            TooSlow: the limit was reached.
+            SearchTimeout: the limit was reached.
         """
         self._limit = limit = Limit.of(seconds, advice)
         self.raw.set_progress_handler(limit.is_over, LOOK_EVERY)
@@ -166,7 +166,7 @@ class Connection:
         """Check the time limit; code that works long between two statements calls this.
 
         Raises:
-            TooSlow: the limit was reached.
+            SearchTimeout: the limit was reached.
         """
         if self._limit is not None and self._limit.is_over():
             raise self._limit.error
@@ -180,8 +180,8 @@ class Connection:
         return self._committed
 
 
-class Asked:
-    """Rows that a connection was asked for."""
+class Prefetched:
+    """The rows of a query, which the first read waits for."""
 
     __slots__ = ("_rows",)
 

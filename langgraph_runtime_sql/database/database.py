@@ -149,7 +149,7 @@ class Database:
             advice: A sentence for the client: what to ask for instead.
 
         Raises:
-            TooSlow: it took longer than `SEARCH_SECONDS`.
+            SearchTimeout: it took longer than `SEARCH_SECONDS`.
         """
         return await _outcome(self._engine.submit_read, _limited(fn, advice), is_search=True)
 

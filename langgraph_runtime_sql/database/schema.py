@@ -120,6 +120,10 @@ def _document(name: str) -> Column[Any]:
     return Column(name, Json, nullable=False)
 
 
+def _owner(key: str) -> ForeignKey:
+    return ForeignKey(key, ondelete="CASCADE")
+
+
 assistants = Table(
     "assistants",
     metadata,
@@ -142,12 +146,7 @@ assistants = Table(
 assistant_versions = Table(
     "assistant_versions",
     metadata,
-    Column(
-        "assistant_id",
-        Id,
-        ForeignKey("assistants.assistant_id", ondelete="CASCADE"),
-        primary_key=True,
-    ),
+    Column("assistant_id", Id, _owner("assistants.assistant_id"), primary_key=True),
     Column("version", Integer, primary_key=True),
     Column("graph_id", Text, nullable=False),
     Column("name", Text, nullable=False),
@@ -194,7 +193,7 @@ PERIOD_SECONDS = 600
 thread_labels = Table(
     "thread_labels",
     metadata,
-    Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE"), primary_key=True),
+    Column("thread_id", Id, _owner("threads.thread_id"), primary_key=True),
     Column("key", Text, primary_key=True),
     Column("value", Text, nullable=False),
     # The period of the thread's last update, in whole periods since 1970. A trigger updates it.
@@ -224,7 +223,7 @@ runs = Table(
         "seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True
     ),
     Column("run_id", Id, nullable=False, unique=True),
-    Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE"), nullable=False),
+    Column("thread_id", Id, _owner("threads.thread_id"), nullable=False),
     Column("assistant_id", Id, nullable=False),
     Column("created_at", Timestamp, nullable=False),
     Column("updated_at", Timestamp, nullable=False),
@@ -273,7 +272,7 @@ crons = Table(
     metadata,
     Column("cron_id", Id, primary_key=True),
     Column("assistant_id", Id, nullable=False),
-    Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE")),
+    Column("thread_id", Id, _owner("threads.thread_id")),
     Column("user_id", Text),
     # The creator's user object; the cron's runs act as this user. The API never returns it.
     Column("creator", Json),

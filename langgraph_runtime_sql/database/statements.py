@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql import ClauseElement, Insert
+from sqlalchemy.sql import ClauseElement, Insert, Select
 from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.selectable import SelectBase
 
@@ -79,11 +79,15 @@ class Prepared:
     Args:
         statement: The statement, or a function that builds it at the first use, for a start
             that does not need it.
+
+    Attributes:
+        locking: The statement for transactions that lock: this one, except for `LockingSelect`.
     """
 
-    __slots__ = ("_compiled", "_statement")
+    __slots__ = ("_compiled", "_statement", "locking")
 
     def __init__(self, statement: ClauseElement | Callable[[], ClauseElement]) -> None:
+        self.locking = self
         self._statement = statement
         self._compiled: dict[Dialect, Compiled] = {}
 
@@ -94,6 +98,21 @@ class Prepared:
             written = self._statement
             statement = written if isinstance(written, ClauseElement) else written()
             return self._compiled.setdefault(dialect, Compiled(statement, dialect))
+
+
+class LockingSelect(Prepared):
+    """A query that locks the rows that it reads, in a transaction that must (`Connection.locks`).
+
+    Args:
+        query: The query without a lock.
+        shared: Whether others may lock the same rows in the same way.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, query: Select[Any], *, shared: bool = False) -> None:
+        super().__init__(query)
+        self.locking = Prepared(query.with_for_update(read=shared, key_share=not shared))
 
 
 Statement = Prepared | ClauseElement

@@ -21,15 +21,7 @@ MAX_ENTRIES = 1000
 # JSON readers take numbers outside this range for floats.
 _MIN_INTEGER, _INTEGER_END = -(2**63), 2**64
 
-_ADD = Prepared(
-    thread_labels.insert().values(
-        key=bindparam("key"),
-        value=bindparam("value"),
-        thread_id=bindparam("thread_id"),
-        period=bindparam("period"),
-        tenant=bindparam("tenant"),
-    )
-)
+_ADD = Prepared(thread_labels.insert())
 _REMOVE = Prepared(
     thread_labels.delete().where(
         thread_labels.c.thread_id == bindparam("old_thread"),

@@ -16,7 +16,16 @@ from psycopg import errors
 
 from langgraph_runtime_sql.database.postgres import lock_wait
 from langgraph_runtime_sql.database.postgres.engine import Raw
-from langgraph_runtime_sql.store.rows import ALIVE, COLUMNS, Found, Row, Search, StoreTables, Vector
+from langgraph_runtime_sql.store.rows import (
+    ALIVE,
+    COLUMNS,
+    Found,
+    Row,
+    Search,
+    StoreTables,
+    Vector,
+    check_dimensions,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -99,12 +108,8 @@ def _check_dimensions(raw: Raw, dims: int) -> None:
         if _is_native(raw)
         else "SELECT octet_length(embedding) / 4 FROM store_vectors LIMIT 1"
     ).fetchone()
-    if found and found[0] != dims:
-        raise ValueError(
-            f"The store's vectors have {found[0]} dimensions, but the configured index has "
-            f"{dims}. Configure the embedding model they were made with, or drop the table "
-            "store_vectors and put the items again."
-        )
+    if found:
+        check_dimensions(found[0], dims)
 
 
 _native: WeakKeyDictionary[Raw, bool] = WeakKeyDictionary()
@@ -149,14 +154,8 @@ class PostgresTables(StoreTables):
             cursor.execute(statement.replace("?", "%s").encode(), params)
             yield cursor
 
-    def value(self, stored: Any) -> Any:
-        return stored
-
-    def row(self, columns: Sequence[Any]) -> Row:
-        return Row._make(columns)
-
     def encode(self, raw: Raw, vector: Vector) -> str | bytes:
-        return _literal(vector) if _is_native(raw) else vector.tobytes()
+        return _literal(vector) if _is_native(raw) else super().encode(raw, vector)
 
     def nearest(self, raw: Raw, wanted: Search, query: Vector, now: str) -> Found:
         if not _is_native(raw):

@@ -81,6 +81,20 @@ class Search(NamedTuple):
         return self.test is None or self.test(value)
 
 
+def check_dimensions(stored: int, configured: int) -> None:
+    """Check that the stored vectors have the dimensions of the configured index.
+
+    Raises:
+        ValueError: they have others.
+    """
+    if stored != configured:
+        raise ValueError(
+            f"The store's vectors have {stored} dimensions, but the configured index has "
+            f"{configured}. Configure the embedding model they were made with, or delete all rows "
+            "of the table store_vectors, on Postgres the table itself, and put the items again."
+        )
+
+
 def to_text(date: datetime) -> str:
     """Format a date for storage: UTC, so that texts sort by time."""
     return date.astimezone(UTC).isoformat(sep=" ", timespec="microseconds")
@@ -106,17 +120,17 @@ class StoreTables(ABC):
     ) -> AbstractContextManager[Any]:
         """Open a cursor that fetches rows as they are read, not all at once."""
 
-    @abstractmethod
     def value(self, stored: Any) -> Any:
-        """Decode a stored value."""
+        """Decode a stored value; by default the driver has done so."""
+        return stored
 
-    @abstractmethod
     def row(self, columns: Sequence[Any]) -> Row:
-        """Decode the `COLUMNS` of an item."""
+        """Decode the `COLUMNS` of an item; by default the driver has done so."""
+        return Row._make(columns)
 
-    @abstractmethod
-    def encode(self, raw: Any, vector: Vector) -> Any:
-        """Encode a vector for storage."""
+    def encode(self, raw: Any, vector: Vector) -> str | bytes:
+        """Encode a vector for storage, by default as bytes."""
+        return vector.tobytes()
 
     @abstractmethod
     def prefixes(self, raw: Any, start: str, end: str | bytes, now: str) -> list[str]:

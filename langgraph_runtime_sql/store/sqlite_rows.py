@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from langgraph_runtime_sql.json_codec import loads
-from langgraph_runtime_sql.store.rows import ALIVE, Row, StoreTables, Vector
+from langgraph_runtime_sql.store.rows import ALIVE, Row, StoreTables, check_dimensions
 
 # How many migrations langgraph has for its table, and the table that they leave in a new file.
 _STEPS = 5
@@ -63,7 +63,8 @@ def ensure_tables(raw: sqlite3.Connection, dims: int | None) -> None:
             _migrate(raw, "vector_migrations", VECTOR_MIGRATIONS)
             raw.execute(_STALE_VECTORS.format(event="replaced", when="UPDATE OF value"))
             raw.execute(_STALE_VECTORS.format(event="deleted", when="DELETE"))
-            _check_dimensions(raw, dims)
+            for (found,) in _fetch(raw, "SELECT length(embedding) / 4 FROM store_vectors LIMIT 1"):
+                check_dimensions(found, dims)
     except BaseException:
         raw.execute("ROLLBACK TO store_tables")
         raise
@@ -87,16 +88,6 @@ def _ensure_items(raw: sqlite3.Connection) -> None:
         from langgraph.store.sqlite.base import MIGRATIONS
 
         _migrate(raw, "store_migrations", MIGRATIONS)
-
-
-def _check_dimensions(raw: sqlite3.Connection, dims: int) -> None:
-    some = _fetch(raw, "SELECT length(embedding) / 4 FROM store_vectors LIMIT 1")
-    if some and some[0][0] != dims:
-        raise ValueError(
-            f"The store's vectors have {some[0][0]} dimensions, but the configured index has "
-            f"{dims}. Configure the embedding model they were made with, or empty the table "
-            "store_vectors and put the items again."
-        )
 
 
 def _migrate(raw: sqlite3.Connection, table: str, steps: list[str]) -> None:
@@ -152,9 +143,6 @@ class SqliteTables(StoreTables):
         prefix, key, value, created_at, updated_at, ttl_minutes = columns
         dates = from_text(created_at), from_text(updated_at)
         return Row(prefix, key, loads(value), *dates, ttl_minutes)
-
-    def encode(self, raw: Any, vector: Vector) -> bytes:
-        return vector.tobytes()
 
     def prefixes(self, raw: Any, start: str, end: str | bytes, now: str) -> list[str]:
         found = _fetch(

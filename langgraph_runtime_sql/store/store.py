@@ -13,7 +13,6 @@ import structlog
 from langgraph.store.base import BaseStore, Op, Result, TTLConfig
 
 from langgraph_runtime_sql import clock, process
-from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.store import sqlite_rows
 from langgraph_runtime_sql.store.batch import Batch, expiry, tables_of
 from langgraph_runtime_sql.store.index import Index
@@ -46,7 +45,7 @@ class SqlStore(BaseStore):
         state before `ops` in any case.
 
         Raises:
-            TooSlow: a search takes too long.
+            SearchTimeout: a search takes too long.
             asyncio.InvalidStateError: called on a thread whose event loop runs.
             ValueError: a namespace, filter, time to live or page is invalid.
         """
@@ -54,7 +53,7 @@ class SqlStore(BaseStore):
         batch = Batch(ops, self.index, self.ttl_config)
         if self.index is not None:
             batch.vectors = self.index.embed(batch.documents, batch.queries)
-        database = _database()
+        database = process.current().database
         if batch.searches:
             results = database.search_sync(batch.read, ADVICE)
         elif batch.writes:
@@ -69,13 +68,13 @@ class SqlStore(BaseStore):
         """Run `ops` in one transaction, as `batch` does.
 
         Raises:
-            TooSlow: a search takes too long.
+            SearchTimeout: a search takes too long.
             ValueError: a namespace, filter, time to live or page is invalid.
         """
         batch = Batch(ops, self.index, self.ttl_config)
         if self.index is not None:
             batch.vectors = await self.index.aembed(batch.documents, batch.queries)
-        database = _database()
+        database = process.current().database
         if batch.searches:
             results = await database.search(batch.read, ADVICE)
         elif batch.writes:
@@ -111,7 +110,7 @@ class SqlStore(BaseStore):
     async def sweep_ttl(self) -> int:
         """Delete the expired items, a bounded number in each transaction; return how many."""
         deleted = 0
-        while count := await _database().write(
+        while count := await process.current().database.write(
             lambda conn: tables_of(conn).sweep(conn.raw, to_text(clock.now()))
         ):
             deleted += count
@@ -160,13 +159,7 @@ def Store(*args: Any, **kwargs: Any) -> SqlStore:
     Raises:
         NotStarted: outside the platform's lifespan.
     """
-    store: SqlStore = process.current().store
-    return store
-
-
-def _database() -> Database:
-    database: Database = process.current().database
-    return database
+    return process.current().store
 
 
 def _refuse_on_event_loop() -> None:

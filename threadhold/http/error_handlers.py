@@ -14,7 +14,7 @@ from langgraph.errors import EmptyInputError, InvalidUpdateError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded, TooSlow
+from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded, SearchTimeout
 from langgraph_runtime_sql.hooks import Reject
 from threadhold.http import validation
 
@@ -120,7 +120,7 @@ async def overloaded(request: Request, error: Exception) -> Response:
     return JSONResponse({"detail": detail}, 503, headers={"retry-after": "5"})
 
 
-async def too_slow(request: Request, error: Exception) -> Response:
+async def search_timeout(request: Request, error: Exception) -> Response:
     """Answer 503 without `Retry-After`: the same search would time out again."""
     logger.warning("A search was cut off", path=request.scope["path"])
     return JSONResponse({"detail": str(error)}, 503)
@@ -134,7 +134,7 @@ async def type_error(request: Request, error: Exception) -> Response:
 
 HANDLERS: dict[type[Exception], Handler] = {
     **dict.fromkeys((DatabaseBusy, DatabaseOverloaded), overloaded),
-    TooSlow: too_slow,
+    SearchTimeout: search_timeout,
     Exception: unexpected,
     Reject: rejected,
     jsonschema_rs.ValidationError: bad_body,

@@ -11,7 +11,7 @@ from psycopg import errors
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from langgraph_runtime_sql.clock import STEP
-from langgraph_runtime_sql.database.connection import Asked, Connection, Limit
+from langgraph_runtime_sql.database.connection import Connection, Limit, Prefetched
 from langgraph_runtime_sql.database.postgres.pipeline import Pipeline, Sent
 from langgraph_runtime_sql.database.statements import Compiled, Params, Prepared, Row, Statement
 from langgraph_runtime_sql.database.visibility import Visibility
@@ -57,29 +57,29 @@ class PostgresConnection(Connection):
         return self._raw
 
     def now(self) -> datetime:
-        """Return the server's time at the first call, or at `ask_now`; then later times."""
+        """Return the server's time at the first call, or at `prefetch_now`; then later times."""
         if self._last_now is None:
-            [[microseconds]] = self._pipeline.rows(self.ask_now())
+            [[microseconds]] = self._pipeline.rows(self.prefetch_now())
             self._last_now = _EPOCH + timedelta(microseconds=microseconds)
         else:
             self._last_now += STEP
         return self._last_now
 
-    def ask_now(self) -> Sent:
+    def prefetch_now(self) -> Sent:
         if self._time is None:
             self._time = self._pipeline.add(_NOW)
         return self._time
 
-    def ask(self, statement: Statement, params: Params | None = None) -> Asked:
+    def prefetch(self, statement: Statement, params: Params | None = None) -> Prefetched:
         if not isinstance(statement, Prepared):
-            return super().ask(statement, params)
+            return super().prefetch(statement, params)
         compiled, sent = self._add(statement, params)
-        return Asked(lambda: compiled.rows(self._pipeline.rows(sent)))
+        return Prefetched(lambda: compiled.rows(self._pipeline.rows(sent)))
 
     def fetchall(self, statement: Statement, params: Params | None = None) -> list[Row]:
         if not isinstance(statement, Prepared):
             return super().fetchall(statement, params)
-        return self.ask(statement, params).all()
+        return self.prefetch(statement, params).all()
 
     def execute(self, statement: Statement, params: Params | None = None) -> int:
         if not isinstance(statement, Prepared):
@@ -124,7 +124,7 @@ class PostgresConnection(Connection):
         self._pipeline.add(command.encode())
 
     def _add(self, statement: Prepared, params: Params | None) -> tuple[Compiled, Sent]:
-        compiled = statement.compiled(_NUMBERED)
+        compiled = (statement.locking if self.locks else statement).compiled(_NUMBERED)
         return compiled, self._pipeline.add(compiled.command, compiled.bind_in_order(params))
 
 

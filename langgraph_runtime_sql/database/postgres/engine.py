@@ -34,12 +34,12 @@ from langgraph_runtime_sql.database.postgres.thread_pool import ThreadPool
 from langgraph_runtime_sql.database.url import postgres_dsn
 from langgraph_runtime_sql.database.visibility import Visibility
 from langgraph_runtime_sql.errors import (
-    Collided,
     DatabaseBusy,
     DatabaseClosed,
     DatabaseOverloaded,
     OtherTenants,
     SupersededAttempt,
+    WriteConflict,
 )
 
 logger = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ _COLLISIONS = (
     errors.ForeignKeyViolation,
     # The session has lost its prepared statements; a retry prepares them anew.
     errors.InvalidSqlStatementName,
-    Collided,
+    WriteConflict,
 )
 _BUSY = (errors.SerializationFailure, errors.DeadlockDetected)
 
@@ -118,9 +118,6 @@ def translate(error: BaseException) -> BaseException:
         return ValueError(f"A value cannot be stored or compared: {_first_line(error)}")
     if isinstance(error, psycopg.OperationalError | errors.ReadOnlySqlTransaction):
         return DatabaseOverloaded(_first_line(error))
-    if isinstance(error, StopIteration):
-        # A future refuses StopIteration, and its caller would wait forever.
-        return RuntimeError("An operation raised StopIteration")
     return error
 
 

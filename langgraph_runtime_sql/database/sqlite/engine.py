@@ -66,9 +66,6 @@ def translate(error: BaseException) -> BaseException:
         return ValueError(
             "A number is too large to be stored or compared: it needs more than 64 bits"
         )
-    if isinstance(error, StopIteration):
-        # A future refuses StopIteration, and its caller would wait forever.
-        return RuntimeError("An operation raised StopIteration")
     return error
 
 

@@ -5,7 +5,8 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, func
+from sqlalchemy import select as select_columns
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import runtime
@@ -69,7 +70,7 @@ class Assistants:
 
         def fn(conn: Connection) -> list[Row]:
             conditions = _matching(conn, graphs, name, metadata, permitted)
-            statement = _select().where(*conditions).order_by(*order)
+            statement = select_columns(*assistant_rows.PUBLIC).where(*conditions).order_by(*order)
             return conn.fetchall(statement.limit(limit + 1).offset(offset))
 
         found = await runtime.current().database.search(fn, ADVICE)
@@ -95,7 +96,9 @@ class Assistants:
 
         def fn(conn: Connection) -> int:
             conditions = _matching(conn, graphs, name, metadata, permitted)
-            counted = select(func.count().label("n")).select_from(assistants).where(*conditions)
+            counted = (
+                select_columns(func.count().label("n")).select_from(assistants).where(*conditions)
+            )
             return int(conn.scalar(counted))
 
         return await runtime.current().database.search(fn, ADVICE)
@@ -248,7 +251,7 @@ class Assistants:
         def fn(conn: Connection) -> list[Row]:
             assistant_rows.require(conn, identifier, None)
             return conn.fetchall(
-                select(*assistant_rows.VERSION_PUBLIC)
+                select_columns(*assistant_rows.VERSION_PUBLIC)
                 .where(*conditions)
                 .order_by(assistant_versions.c.version.desc())
                 .limit(int(limit))
@@ -301,11 +304,6 @@ def is_system(assistant_id: Any) -> bool:
     from langgraph_api.graph import SYSTEM_ASSISTANT_IDS
 
     return str(assistant_id) in SYSTEM_ASSISTANT_IDS
-
-
-def _select() -> Any:
-    # In `search`, a parameter hides `select`.
-    return select(*assistant_rows.PUBLIC)
 
 
 def _value(

@@ -9,28 +9,22 @@ from sqlalchemy import bindparam, func, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql.clock import now
-from langgraph_runtime_sql.database.connection import Asked, Connection
+from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import assistant_versions, assistants, crons, runs
-from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
-from langgraph_runtime_sql.errors import Collided
+from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
+from langgraph_runtime_sql.errors import WriteConflict
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tenancy import tenants
 
 # The columns that each version stores.
 VERSIONED = ("graph_id", "name", "description", "config", "context", "metadata")
 
-_INSERT = Prepared(InsertNew(assistants).values({c.name: bindparam(c.name) for c in assistants.c}))
-_INSERT_VERSION = Prepared(
-    assistant_versions.insert().values({c.name: bindparam(c.name) for c in assistant_versions.c})
-)
+_INSERT = Prepared(InsertNew(assistants))
+_INSERT_VERSION = Prepared(assistant_versions.insert())
 PUBLIC = [column for column in assistants.c if column.name != "tenant"]
 VERSION_PUBLIC = [column for column in assistant_versions.c if column.name != "tenant"]
-_BY_ID = Prepared(select(*PUBLIC).where(assistants.c.assistant_id == bindparam("assistant_id")))
-_LOCK = Prepared(
-    select(*PUBLIC)
-    .where(assistants.c.assistant_id == bindparam("assistant_id"))
-    .with_for_update(key_share=True)
-)
+_by_id = select(*PUBLIC).where(assistants.c.assistant_id == bindparam("assistant_id"))
+_BY_ID, _FOR_UPDATE = Prepared(_by_id), LockingSelect(_by_id)
 _VERSION = Prepared(
     select(*VERSION_PUBLIC).where(
         assistant_versions.c.assistant_id == bindparam("assistant_id"),
@@ -53,17 +47,17 @@ _DELETE_CRONS = Prepared(crons.delete().where(crons.c.assistant_id == bindparam(
 
 def find(conn: Connection, assistant_id: UUID) -> Row | None:
     """Return an assistant, or None."""
-    return ask(conn, assistant_id).one()
+    return prefetch(conn, assistant_id).one()
 
 
-def ask(conn: Connection, assistant_id: UUID) -> Asked:
-    """Find an assistant by `conn.ask`."""
-    return conn.ask(_BY_ID, {"assistant_id": assistant_id})
+def prefetch(conn: Connection, assistant_id: UUID) -> Prefetched:
+    """Queue the query for an assistant."""
+    return conn.prefetch(_BY_ID, {"assistant_id": assistant_id})
 
 
 def _find_for_update(conn: Connection, assistant_id: UUID) -> Row | None:
     """Return an assistant, or None. A write locks it."""
-    return conn.fetchone(_LOCK if conn.locks else _BY_ID, {"assistant_id": assistant_id})
+    return conn.fetchone(_FOR_UPDATE, {"assistant_id": assistant_id})
 
 
 def require(
@@ -99,7 +93,7 @@ def insert(conn: Connection, assistant_id: UUID, fields: Row) -> Row:
     first["tenant"] = tenants.of(first["metadata"])
     if not conn.execute(_INSERT, {**first, "updated_at": date}):
         if find(conn, assistant_id) is not None:
-            raise Collided
+            raise WriteConflict
         raise HTTPException(409, f"Assistant {assistant_id} already exists")
     conn.execute(_INSERT_VERSION, first)
     return _stored(conn, assistant_id)

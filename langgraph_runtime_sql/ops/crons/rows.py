@@ -9,19 +9,16 @@ from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import crons
-from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
-from langgraph_runtime_sql.errors import Collided
+from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
+from langgraph_runtime_sql.errors import WriteConflict
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tenancy import tenants
 
 _PRIVATE = ("claimed_until", "creator", "tenant")
 PUBLIC = [column for column in crons.c if column.name not in _PRIVATE]
 
-_INSERT = Prepared(InsertNew(crons).values({c.name: bindparam(c.name) for c in crons.c}))
-_BY_ID = Prepared(select(crons).where(crons.c.cron_id == bindparam("cron_id")))
-_LOCK = Prepared(
-    select(crons).where(crons.c.cron_id == bindparam("cron_id")).with_for_update(key_share=True)
-)
+_INSERT = Prepared(InsertNew(crons))
+_BY_ID = LockingSelect(select(crons).where(crons.c.cron_id == bindparam("cron_id")))
 _DELETE = Prepared(crons.delete().where(crons.c.cron_id == bindparam("key")))
 
 
@@ -32,7 +29,7 @@ def public(row: Row) -> Row:
 
 def find(conn: Connection, cron_id: UUID) -> Row | None:
     """Return a cron as stored, or None. A write locks it."""
-    return conn.fetchone(_LOCK if conn.locks else _BY_ID, {"cron_id": cron_id})
+    return conn.fetchone(_BY_ID, {"cron_id": cron_id})
 
 
 def find_permitted(conn: Connection, cron_id: UUID, permitted: Any) -> Row | None:
@@ -47,7 +44,7 @@ def insert(conn: Connection, row: Row) -> Row | None:
     created = conn.execute(_INSERT, columns)
     found = find(conn, row["cron_id"])
     if found is not None and not created:
-        raise Collided
+        raise WriteConflict
     return found
 
 

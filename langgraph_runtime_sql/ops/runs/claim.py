@@ -172,7 +172,7 @@ def claim(conn: Connection, limit: int, turns: Turns | None = None) -> Claimed:
     Args:
         turns: The queue's position among the tenants. Default: before the first tenant.
     """
-    conn.ask_now()
+    conn.prefetch_now()
     fairly = _has_turns(conn, limit)
     now = conn.now()
     values: Params = {
@@ -186,7 +186,7 @@ def claim(conn: Connection, limit: int, turns: Turns | None = None) -> Claimed:
     if fairly:
         values = {**values, **_turns(conn, limit, turns or Turns())}
     take = (_claim_together if conn.locks else _claim_each)(conn, limit, values, fairly)
-    remaining = conn.ask(_LEFT, {"now": now})
+    remaining = conn.prefetch(_LEFT, {"now": now})
     found = take()
     for row in found:
         announce.started(conn, row)
@@ -238,7 +238,7 @@ def _claim_together(conn: Connection, limit: int, values: Params, fairly: bool) 
     if fairly:
         found = conn.fetchall(_CLAIM_FAIRLY_TOGETHER, {**values, "limit": limit})
     # Other processes may have claimed some of these runs. Fill the free slots with any run.
-    rest = conn.ask(_CLAIM_TOGETHER, {**values, "limit": limit - len(found)})
+    rest = conn.prefetch(_CLAIM_TOGETHER, {**values, "limit": limit - len(found)})
     return lambda: sorted([*found, *rest.all()], key=lambda row: (row["created_at"], row["seq"]))
 
 

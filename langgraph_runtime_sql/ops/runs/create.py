@@ -64,10 +64,10 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     If `reject_if_in_flight` prevents the run, return only the others. If the thread or the
     assistant is missing or hidden, return nothing. Both change nothing.
     """
-    asked_assistant = assistant_rows.ask(conn, request.assistant_id)
-    asked_thread = thread_rows.ask(conn, request.thread_id)
-    conn.ask_now()
-    assistant, thread = asked_assistant.one(), asked_thread.one()
+    pending_assistant = assistant_rows.prefetch(conn, request.assistant_id)
+    pending_thread = thread_rows.prefetch(conn, request.thread_id)
+    conn.prefetch_now()
+    assistant, thread = pending_assistant.one(), pending_thread.one()
     if assistant is None or not filters.allows(request.assistant_filter, assistant["metadata"]):
         return []
     if thread is None and not request.create_thread:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from uuid import UUID
 
@@ -32,28 +32,15 @@ logger = structlog.stdlib.get_logger(__name__)
 
 Check = Callable[[Connection], None]
 
-_THREAD = {
-    "updated_at",
-    "state_updated_at",
-    "metadata",
-    "status",
-    "resting_status",
-    "error",
-    "expires_at",
-}
-_VALUES = {"values", "interrupts"}
 
-
-def _update(columns: set[str]) -> Prepared:
+@cache
+def _update(*columns: str) -> Prepared:
+    """Return the statement that sets columns of the thread `id`, each to `new_` and its name."""
     return Prepared(
         threads.update()
         .where(threads.c.thread_id == bindparam("id"))
         .values({name: bindparam(f"new_{name}") for name in columns})
     )
-
-
-_ENDED_THREAD = _update(_THREAD)
-_ENDED_THREAD_WITH_VALUES = _update(_THREAD | _VALUES)
 
 
 async def set_joint_status(
@@ -97,11 +84,11 @@ class _Ending:
         """Write the end of the run and its outcome, unless `check` raises."""
 
         def fn(conn: Connection) -> None:
-            asked_thread = thread_rows.ask(conn, self.thread_id)
-            asked_run = run_rows.ask(conn, self.run_id)
-            others = run_rows.ask_others(conn, self.run_id, self.thread_id)
-            conn.ask_now()
-            thread, run = asked_thread.one(), asked_run.one()
+            pending_thread = thread_rows.prefetch(conn, self.thread_id)
+            pending_run = run_rows.prefetch(conn, self.run_id)
+            others = run_rows.prefetch_others(conn, self.run_id, self.thread_id)
+            conn.prefetch_now()
+            thread, run = pending_thread.one(), pending_run.one()
             if thread is None or run is None or run["thread_id"] != self.thread_id:
                 what = f"Thread {self.thread_id}" if thread is None else f"Run {self.run_id}"
                 raise HTTPException(404, f"{what} not found")
@@ -216,13 +203,10 @@ def end(
         "expires_at": thread["expires_at"],
         **thread_rows.renewed(thread, now),
     }
-    statement = _ENDED_THREAD
     if "values" in outcome and "interrupts" in outcome:
-        statement = _ENDED_THREAD_WITH_VALUES
-        columns |= {name: outcome[name] for name in _VALUES}
-    conn.send(
-        statement, {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}}
-    )
+        columns |= {"values": outcome["values"], "interrupts": outcome["interrupts"]}
+    values = {f"new_{name}": value for name, value in columns.items()}
+    conn.send(_update(*columns), {"id": thread["thread_id"], **values})
     metadata_index.update(conn, thread["thread_id"], thread["metadata"], metadata, now)
     ended = {**run, "status": run_status, "updated_at": now}
     hooks.call(
@@ -241,6 +225,6 @@ def give_up(conn: Connection, run_id: UUID, attempt: int, error: Exception, owne
             thread_rows.delete(conn, run["thread_id"])
     else:
         outcome = {"status": ThreadStatus.ERROR, "error": json_codec.plain(error)}
-        others = run_rows.ask_others(conn, run_id, run["thread_id"])
+        others = run_rows.prefetch_others(conn, run_id, run["thread_id"])
         end(conn, thread, run, RunStatus.ERROR, outcome, busy=others.one() is not None)
     announce_end(conn, run)

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from sqlalchemy import bindparam, or_, select
 
-from langgraph_runtime_sql.database.connection import Asked, Connection
+from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
-from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.database.statements import LockingSelect, Prepared, Row
 from langgraph_runtime_sql.statuses import RunStatus
 
 FIELDS = (
@@ -26,14 +26,11 @@ FIELDS = (
 PUBLIC = [runs.c[name] for name in FIELDS]
 IN_FLIGHT = or_(runs.c.status == PENDING_LITERAL, runs.c.status == RUNNING_LITERAL)
 
-_BY_ID = Prepared(select(runs).where(runs.c.run_id == bindparam("run_id")))
+_BY_ID = LockingSelect(select(runs).where(runs.c.run_id == bindparam("run_id")))
 _HELD = Prepared(
     select(runs.c.status, runs.c.attempt, runs.c.claimed_by).where(
         runs.c.run_id == bindparam("run_id")
     )
-)
-_LOCK = Prepared(
-    select(runs).where(runs.c.run_id == bindparam("run_id")).with_for_update(key_share=True)
 )
 _LOCK_THREAD = Prepared(
     select(threads.c.thread_id)
@@ -43,23 +40,15 @@ _LOCK_THREAD = Prepared(
     )
     .with_for_update(key_share=True)
 )
-_of_thread = (
+_OF_THREAD = LockingSelect(
     select(runs)
     .where(runs.c.thread_id == bindparam("thread_id"), IN_FLIGHT)
     .order_by(runs.c.created_at, runs.c.seq)
 )
-_OF_THREAD = Prepared(_of_thread)
-_LOCK_OF_THREAD = Prepared(_of_thread.with_for_update(key_share=True))
 _of_thread = select(runs.c.seq).where(runs.c.thread_id == bindparam("thread_id")).limit(1)
 _ANY = Prepared(_of_thread.where(IN_FLIGHT))
 _ANY_RUNNING = Prepared(_of_thread.where(runs.c.status == RUNNING_LITERAL))
-_OTHER = Prepared(
-    select(runs.c.seq)
-    .where(
-        runs.c.thread_id == bindparam("thread_id"), runs.c.run_id != bindparam("run_id"), IN_FLIGHT
-    )
-    .limit(1)
-)
+_OTHER = Prepared(_of_thread.where(runs.c.run_id != bindparam("run_id"), IN_FLIGHT))
 _LAST = Prepared(
     select(runs.c.run_id)
     .where(runs.c.thread_id == bindparam("id"))
@@ -97,7 +86,7 @@ def find(conn: Connection, run_id: UUID, *, thread_locked: bool = False) -> Row 
     """
     if not thread_locked:
         lock_thread(conn, run_id)
-    return ask(conn, run_id).one()
+    return prefetch(conn, run_id).one()
 
 
 def find_in_thread(conn: Connection, run_id: UUID, thread_id: UUID) -> Row | None:
@@ -106,9 +95,9 @@ def find_in_thread(conn: Connection, run_id: UUID, thread_id: UUID) -> Row | Non
     return None if row is None or row["thread_id"] != thread_id else row
 
 
-def ask(conn: Connection, run_id: UUID) -> Asked:
-    """Find a run by `conn.ask`, after its thread."""
-    return conn.ask(_LOCK if conn.locks else _BY_ID, {"run_id": run_id})
+def prefetch(conn: Connection, run_id: UUID) -> Prefetched:
+    """Queue the query for a run, after that for its thread."""
+    return conn.prefetch(_BY_ID, {"run_id": run_id})
 
 
 def lock_thread(conn: Connection, run_id: Any) -> None:
@@ -136,8 +125,7 @@ def is_held(conn: Connection, run_id: Any, attempt: int, owner: str | None) -> b
 
 def in_flight(conn: Connection, thread_id: UUID) -> list[Row]:
     """Return the thread's runs that have not ended, in the order in which they run."""
-    statement = _LOCK_OF_THREAD if conn.locks else _OF_THREAD
-    return conn.fetchall(statement, {"thread_id": thread_id})
+    return conn.fetchall(_OF_THREAD, {"thread_id": thread_id})
 
 
 def any_in_flight(conn: Connection, thread_id: UUID) -> bool:
@@ -150,9 +138,9 @@ def any_running(conn: Connection, thread_id: UUID) -> bool:
     return conn.fetchone(_ANY_RUNNING, {"thread_id": thread_id}) is not None
 
 
-def ask_others(conn: Connection, run_id: UUID, thread_id: UUID) -> Asked:
-    """Ask for another run of the thread that has not ended."""
-    return conn.ask(_OTHER, {"thread_id": thread_id, "run_id": run_id})
+def prefetch_others(conn: Connection, run_id: UUID, thread_id: UUID) -> Prefetched:
+    """Queue the query for another run of the thread that has not ended."""
+    return conn.prefetch(_OTHER, {"thread_id": thread_id, "run_id": run_id})
 
 
 def last(conn: Connection, thread_id: UUID) -> UUID | None:

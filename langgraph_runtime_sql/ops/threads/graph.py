@@ -33,6 +33,7 @@ async def opened(
     row: Row, graph_id: str, config: dict[str, Any], access: str
 ) -> AsyncIterator[Any]:
     """Open the thread's graph on its checkpointer, as the API builds it for `access`."""
+    from langgraph.checkpoint.serde.jsonplus import _msgpack_ext_hook_to_json
     from langgraph_api import config as api_config
     from langgraph_api._checkpointer import get_checkpointer
     from langgraph_api.graph import get_graph
@@ -43,7 +44,8 @@ async def opened(
         **stored,
         "configurable": {**stored.get("configurable", {}), **config.get("configurable", {})},
     }
-    hook = _json_hook() if access == "threads.read" else None
+    # Clients get JSON, so that no class of the graph is imported.
+    hook = _msgpack_ext_hook_to_json if access == "threads.read" else None
     checkpointer = (
         await get_checkpointer()
         if api_config.USE_CUSTOM_CHECKPOINTER
@@ -53,13 +55,6 @@ async def opened(
         graph_id, merged, checkpointer=checkpointer, store=await get_store(), access_context=access
     ) as graph:
         yield graph
-
-
-def _json_hook() -> Any:
-    # Clients get JSON, so that no class of the graph is imported.
-    from langgraph.checkpoint.serde.jsonplus import _msgpack_ext_hook_to_json
-
-    return _msgpack_ext_hook_to_json
 
 
 async def snapshot(

@@ -8,10 +8,10 @@ from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, hooks
-from langgraph_runtime_sql.database.connection import Asked, Connection
+from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import threads
-from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
-from langgraph_runtime_sql.errors import Collided
+from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
+from langgraph_runtime_sql.errors import WriteConflict
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.search import filters, metadata_index
 from langgraph_runtime_sql.statuses import ThreadStatus
@@ -20,13 +20,8 @@ from langgraph_runtime_sql.tenancy import tenants
 _TTL = ("ttl_strategy", "ttl_minutes", "expires_at")
 _PRIVATE = {"resting_status", "tenant", *_TTL}
 
-_INSERT = Prepared(InsertNew(threads).values({c.name: bindparam(c.name) for c in threads.c}))
-_BY_ID = Prepared(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
-_LOCK = Prepared(
-    select(threads)
-    .where(threads.c.thread_id == bindparam("thread_id"))
-    .with_for_update(key_share=True)
-)
+_INSERT = Prepared(InsertNew(threads))
+_BY_ID = LockingSelect(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
 _DELETE = Prepared(threads.delete().where(threads.c.thread_id == bindparam("thread_id")))
 
 
@@ -51,12 +46,12 @@ def public(row: Row, *, include_ttl: bool = False) -> Row:
 
 def find(conn: Connection, thread_id: UUID) -> Row | None:
     """Return a thread as stored, or None. A write locks it, and thereby its runs."""
-    return ask(conn, thread_id).one()
+    return prefetch(conn, thread_id).one()
 
 
-def ask(conn: Connection, thread_id: UUID) -> Asked:
-    """Find a thread by `conn.ask`."""
-    return conn.ask(_LOCK if conn.locks else _BY_ID, {"thread_id": thread_id})
+def prefetch(conn: Connection, thread_id: UUID) -> Prefetched:
+    """Queue the query for a thread."""
+    return conn.prefetch(_BY_ID, {"thread_id": thread_id})
 
 
 def find_permitted(conn: Connection, thread_id: UUID, permitted: Any) -> Row | None:
@@ -129,7 +124,7 @@ def insert(
     row["tenant"] = tenants.of(row["metadata"])
     if not conn.execute(_INSERT, row):
         if find(conn, thread_id) is not None:
-            raise Collided
+            raise WriteConflict
         raise ThreadExists(thread_id)
     metadata_index.update(conn, thread_id, {}, row["metadata"], row["updated_at"])
     return row

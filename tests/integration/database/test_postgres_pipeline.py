@@ -113,7 +113,7 @@ async def test_statements_after_a_failure_are_not_executed(db: Database) -> None
 
 async def test_query_in_a_failed_transaction_raises(db: Database) -> None:
     def fn(conn: Connection) -> Any:
-        asked = conn.ask(_ECHO, {"text": "never"})
+        asked = conn.prefetch(_ECHO, {"text": "never"})
         try:
             conn.scalar(_DIVIDE, {"by": 0})
         except psycopg.DataError:
@@ -135,7 +135,7 @@ async def test_large_batch_does_not_block_both_sides(db: Database) -> None:
     large = "x" * 8_000_000
 
     def fn(conn: Connection) -> list[int]:
-        asked = [conn.ask(_ECHO, {"text": large}) for _ in range(4)]
+        asked = [conn.prefetch(_ECHO, {"text": large}) for _ in range(4)]
         return [len((each.one() or {})["text"]) for each in asked]
 
     assert await db.write(fn) == [len(large)] * 4
@@ -158,7 +158,7 @@ async def test_write_is_repeated_on_a_new_connection(
 
     def fn(conn: Connection) -> str:
         attempts.append(1)
-        asked = conn.ask(_ECHO, {"text": "there"})
+        asked = conn.prefetch(_ECHO, {"text": "there"})
         if len(attempts) == 1:
             [pid] = conn.raw.execute("SELECT pg_backend_pid()").fetchone()
             with psycopg.connect(db.url, autocommit=True) as other:

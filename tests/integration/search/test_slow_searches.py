@@ -24,7 +24,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Prepared
-from langgraph_runtime_sql.errors import TooSlow
+from langgraph_runtime_sql.errors import SearchTimeout
 from langgraph_runtime_sql.migrations import open_database
 from langgraph_runtime_sql.ops import Assistants, Crons
 from langgraph_runtime_sql.ops.assistants import assistants
@@ -64,7 +64,7 @@ async def test_endless_search_is_cut_off_and_the_next_search_works(
         patch.setattr(database, "SEARCH_SECONDS", 0.2)
         for _ in range(3):
             async with asyncio.timeout(PATIENCE):
-                with pytest.raises(TooSlow, match=r"cut off after 0.2 s. Ask for less"):
+                with pytest.raises(SearchTimeout, match=r"cut off after 0.2 s. Ask for less"):
                     await db.search(endless, ADVICE)
     async with asyncio.timeout(PATIENCE):
         assert await db.search(lambda conn: conn.scalar(ONE), ADVICE) == 1
@@ -111,7 +111,7 @@ async def test_time_between_statements_counts_for_the_limit(
             conn.check_deadline()
             time.sleep(0.1)
 
-    with pytest.raises(TooSlow):
+    with pytest.raises(SearchTimeout):
         await db.search(slow, ADVICE)
     # A read has no time limit.
     await db.read(lambda conn: conn.check_deadline())
