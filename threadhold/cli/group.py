@@ -15,21 +15,12 @@ pass_program: Decorator = click.make_pass_decorator(Program)
 
 
 class ProgramGroup(click.Group):
-    """Commands of a program; report expected failures without traceback.
-
-    Args:
-        program: The program, which commands get through `pass_program`.
-    """
-
-    def __init__(self, program: Program, **options: Any) -> None:
-        super().__init__(name=program.name, **options)
-        self._program = program
+    """Commands of a program, the context's `obj`; report expected failures without traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        ctx.obj = self._program
         try:
             return super().invoke(ctx)
-        except self._program.expected as error:
+        except ctx.obj.expected as error:
             raise click.ClickException(str(error)) from error
 
 
