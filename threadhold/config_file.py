@@ -107,6 +107,7 @@ class _Reader:
             raise self._error(
                 "encryption", "custom encryption is not supported; nothing would be encrypted"
             )
+        hooks, tenant_key = self._sql()
         return ConfigFile(
             source=self._source,
             folder=self._folder,
@@ -114,8 +115,8 @@ class _Reader:
             sections=self._sections(),
             env=self._env(),
             import_paths=self._import_paths(),
-            hooks=self._hooks(),
-            tenant_key=self._tenant_key(),
+            hooks=hooks,
+            tenant_key=tenant_key,
         )
 
     def _error(self, key: str, problem: str) -> ConfigError:
@@ -141,20 +142,12 @@ class _Reader:
         return self._object_path(key, graph)
 
     def _sections(self) -> dict[str, dict[str, Any]]:
-        sections = {
-            key: self._object(key)
-            for key in ("auth", "http", "store", "checkpointer", "webhooks", "ui", "ui_config")
-        }
-        for section, key in (
-            ("auth", "path"),
-            ("http", "app"),
-            ("store", "path"),
-            ("checkpointer", "path"),
-        ):
-            if key in sections[section]:
-                sections[section][key] = self._object_path(
-                    f"{section}.{key}", sections[section][key]
-                )
+        names = ("auth", "http", "store", "checkpointer", "webhooks", "ui", "ui_config")
+        sections = {name: self._object(name) for name in names}
+        for name in ("auth", "http", "store", "checkpointer"):
+            section, key = sections[name], "app" if name == "http" else "path"
+            if key in section:
+                section[key] = self._object_path(f"{name}.{key}", section[key])
         prefix = sections["http"].get("mount_prefix") or "/x"
         if not isinstance(prefix, str) or not prefix.startswith("/") or prefix.endswith("/"):
             raise self._error("http.mount_prefix", f"{prefix!r} must look like '/api'")
@@ -211,31 +204,23 @@ class _Reader:
 
     def _import_paths(self) -> tuple[Path, ...]:
         dependencies = self._content.get("dependencies") or []
-        if not isinstance(dependencies, list) or not all(
-            isinstance(dependency, str) for dependency in dependencies
-        ):
+        if not isinstance(dependencies, list) or not set(map(type, dependencies)) <= {str}:
             raise self._error("dependencies", "must be a list of strings")
         # Other entries are requirements that are already installed.
         folders = [(self._folder / dependency).resolve() for dependency in dependencies]
         return tuple(dict.fromkeys([self._folder, *filter(Path.is_dir, folders)]))
 
-    def _hooks(self) -> str | None:
-        hooks = self._sql().get("hooks")
-        return None if hooks is None else self._object_path("sql.hooks", hooks)
-
-    def _tenant_key(self) -> str | None:
-        key = self._sql().get("tenant_key")
-        if key is None or (isinstance(key, str) and _KEY.fullmatch(key)):
-            return key
-        raise self._error(
-            "sql.tenant_key",
-            f"{key!r} must be a name of up to 100 letters, digits, '_' and '-', as in metadata",
-        )
-
-    def _sql(self) -> dict[str, Any]:
+    def _sql(self) -> tuple[str | None, str | None]:
+        """Return `hooks` and `tenant_key`."""
         section = self._object("sql")
         if unknown := sorted(section.keys() - {"hooks", "tenant_key"}):
             raise self._error(
                 f"sql.{unknown[0]}", "unknown key; there are 'hooks' and 'tenant_key'"
             )
-        return section
+        hooks, key = section.get("hooks"), section.get("tenant_key")
+        if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
+            raise self._error(
+                "sql.tenant_key",
+                f"{key!r} must be a name of up to 100 letters, digits, '_' and '-', as in metadata",
+            )
+        return None if hooks is None else self._object_path("sql.hooks", hooks), key

@@ -2,6 +2,7 @@
 
 from importlib.util import find_spec
 
+from langgraph_runtime_sql.database.url import is_postgres
 from langgraph_runtime_sql.errors import RuntimeSqlError
 
 MODULES = {
@@ -33,6 +34,18 @@ def require(extra: str, feature: str) -> None:
             f"{feature} needs {' and '.join(missing)}, which the extra {extra!r} installs: "
             f"pip install 'threadhold[{extra}]'"
         )
+
+
+def require_clients(database_url: str, redis_url: str | None) -> None:
+    """Check that the client packages of Postgres and Redis are installed, if the URLs need them.
+
+    Raises:
+        MissingExtra: one is not installed.
+    """
+    if is_postgres(database_url):
+        require("postgres", "A postgresql:// database")
+    if redis_url is not None:
+        require("redis", "A Redis URL")
 
 
 def _is_installed(name: str) -> bool:

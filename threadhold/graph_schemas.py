@@ -11,6 +11,7 @@ state, so its schemas are cached by these arguments for `FACTORY_SECONDS`.
 
 import asyncio
 import contextvars
+import copy
 import functools
 import time
 from collections import OrderedDict
@@ -58,7 +59,7 @@ def install() -> None:
             route.app = SchemasOnly(route.app)
     handlers: Any = _handlers
     client = handlers._client
-    handlers._client = lambda: ThrottledClient(client())
+    handlers._client = lambda: throttled(client())
 
 
 class SchemasOnly:
@@ -152,28 +153,18 @@ class Cache:
             self._expiring.popitem(last=False)
 
 
-class ThrottledClient:
-    """Limit how many schemas the API's client for itself requests at a time."""
+def throttled(client: Any) -> Any:
+    """Return a copy of the API's client for itself that requests few schemas at a time."""
+    semaphore, stock = asyncio.Semaphore(MCP_CONCURRENCY), client.assistants.get_schemas
+    client = copy.copy(client)
+    client.assistants = copy.copy(client.assistants)
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self.assistants = _Assistants(client.assistants)
+    async def get_schemas(*args: Any, **options: Any) -> Any:
+        async with semaphore:
+            return await stock(*args, **options)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-
-class _Assistants:
-    def __init__(self, assistants: Any) -> None:
-        self._assistants = assistants
-        self._semaphore = asyncio.Semaphore(MCP_CONCURRENCY)
-
-    async def get_schemas(self, *args: Any, **options: Any) -> Any:
-        async with self._semaphore:
-            return await self._assistants.get_schemas(*args, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._assistants, name)
+    client.assistants.get_schemas = get_schemas
+    return client
 
 
 def _static_graph(graph_id: str) -> Any:

@@ -5,6 +5,7 @@ import gc
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -164,10 +165,8 @@ def tune_garbage_collector() -> None:
     gc.enable()
 
 
-async def refused(request: Request, error: Exception) -> JSONResponse:
+async def refused(request: Request, error: Any) -> JSONResponse:
     """Answer the host's own HTTP errors in the API's JSON format."""
-    if not isinstance(error, HTTPException):
-        raise error
     return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
 
 

@@ -33,7 +33,7 @@ from langgraph_runtime_sql.tenancy.scope import UserScopeMiddleware
 from threadhold import graph_schemas, start_errors, stream_codec
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
-from threadhold.extras import require
+from threadhold.extras import require, require_clients
 from threadhold.http import authentication, guards, json_limits, openapi
 from threadhold.http.json_limits import Limits
 
@@ -73,14 +73,9 @@ class _Claim:
 
     def differences(self, other: "_Claim") -> list[str]:
         """Return the names of fields and variables that differ, without values: secrets."""
-        names = [name for name in vars(self) if getattr(self, name) != getattr(other, name)]
-        if "environment" in names:
-            keys = self.environment.keys() | other.environment.keys()
-            names.remove("environment")
-            names += sorted(
-                key for key in keys if self.environment.get(key) != other.environment.get(key)
-            )
-        return names
+        mine, others = ({**vars(claim), **claim.environment} for claim in (self, other))
+        names = (mine.keys() | others.keys()) - {"environment"}
+        return sorted(name for name in names if mine.get(name) != others.get(name))
 
 
 class _Process:
@@ -181,6 +176,10 @@ class LangGraphPlatform:
     ) -> None:
         if durability not in ("process", "power-loss"):
             raise ConfigError(f"durability must be 'process' or 'power-loss', not {durability!r}")
+        try:
+            limits = Limits(max_json_nodes, max_json_depth)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
         file = read_config(config)
         _check_extras(file, database_url, redis_url)
         if redis_url is not None:
@@ -208,7 +207,7 @@ class LangGraphPlatform:
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,
-            json_limits=_json_limits(max_json_nodes, max_json_depth),
+            json_limits=limits,
             private_network=studio,
             metrics_permission=metrics_permission,
         )
@@ -241,7 +240,7 @@ class LangGraphPlatform:
                 stock = self.app
                 _forget_store()
                 _process.running = True
-                stack.callback(_not_running)
+                stack.callback(setattr, _process, "running", False)
                 await stack.enter_async_context(stock.router.lifespan_context(stock))
             except RuntimeSqlError as error:
                 start_errors.shorten(error)
@@ -271,26 +270,11 @@ class LangGraphPlatform:
             await _refuse(503, detail, scope, receive, send)
 
 
-def _json_limits(nodes: int, depth: int) -> Limits:
-    """Make the JSON limits. Raises ConfigError if one is out of range."""
-    try:
-        return Limits(nodes, depth)
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
-
-
 def _check_extras(file: ConfigFile, database_url: str, redis_url: str | None) -> None:
     """Check that optional packages are installed, before anything imports them."""
-    if is_postgres(database_url):
-        require("postgres", "A postgresql:// database")
-    if redis_url is not None:
-        require("redis", "redis_url")
+    require_clients(database_url, redis_url)
     if file.sections["store"].get("index"):
         require("vectors", f"{file.source}: store.index")
-
-
-def _not_running() -> None:
-    _process.running = False
 
 
 def _check_redis(redis_url: str, prefix: str | None, database_url: str) -> None:

@@ -150,10 +150,9 @@ def _project_settings(kind: type[AnySettings], given: Mapping[str, Any]) -> dict
     except ConfigError:
         # Not every command needs a project; those that do read it again and report the error.
         return {}
-    fields = (name for name in kind.model_fields if name != "langgraph_json")
-    variables = {name: name.upper() for name in fields}
+    variables = {name.upper(): name for name in kind.model_fields if name != "langgraph_json"}
     return {
-        name: env[variable]
-        for name, variable in variables.items()
-        if env.get(variable) and not os.environ.get(variable)
+        variables[variable]: value
+        for variable, value in env.items()
+        if variable in variables and value and not os.environ.get(variable)
     }

@@ -82,7 +82,7 @@ def upgrade(engine: "SqliteEngine | PostgresEngine", store: SqlStore) -> None:
         _upgrade_postgres(engine, store)
         return
     raw: Any = engine.open()
-    found = _revision(raw)
+    found = revision(raw)
     if found is None:
         _create(raw)
     elif found != HEAD:
@@ -106,7 +106,8 @@ def _upgrade_postgres(engine: Any, store: SqlStore) -> None:
         postgres.ensure_others(raw, store)
 
 
-def _revision(raw: sqlite3.Connection) -> str | None:
+def revision(raw: sqlite3.Connection) -> str | None:
+    """Return the revision of a file's schema; None without a schema."""
     known = raw.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone()
     if known is None:
         return None

@@ -22,8 +22,8 @@ from langgraph_runtime_sql.database.sqlite.engine import DIALECT
 from langgraph_runtime_sql.search import filters
 from tests.support import databases
 from tests.support.processes import GRAPHS, ROOT, environment, free_port
-from threadhold.admin import doctor_postgres
 from threadhold.admin import findings as doctor
+from threadhold.admin.doctor import examine
 
 # Seconds; far more than any wait needs, so that only a hanging server reaches the limit.
 PATIENCE = 120.0
@@ -204,7 +204,7 @@ class Victim:
     def findings(self) -> list[str]:
         """Return the doctor's findings, whether the server runs or not."""
         if databases.kind() == "postgresql":
-            found = doctor_postgres.examine(databases.url(self.database))
+            found = examine(databases.url(self.database))
             return [f"{each.what} {each.id}: {each.why}" for each in found]
         with closing(sqlite3.connect(self.database, timeout=60)) as raw:
             filters.register_functions(raw)

@@ -2,8 +2,9 @@
 
 import os
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.errors import RuntimeSqlError
@@ -36,20 +37,19 @@ def back_up(url: str, destination: Path, *, force: bool = False) -> int:
         raise BackupFailed(f"{destination} is the database itself")
     if destination.exists() and not force:
         raise BackupFailed(f"{destination} exists; --force replaces it")
-    partial = destination.with_name(f".{destination.name}.{os.getpid()}.partial")
     try:
-        _copy(source, partial)
-        _publish(partial, destination, force)
+        with TemporaryDirectory(".partial", f".{destination.name}.", destination.parent) as folder:
+            partial = Path(folder, destination.name)
+            _copy(source, partial)
+            _publish(partial, destination, force)
     except (sqlite3.Error, OSError) as error:
         raise BackupFailed(f"Cannot back up {source} to {destination}: {error}") from error
-    finally:
-        _discard(partial)
     return destination.stat().st_size
 
 
 def _copy(source: Path, partial: Path) -> None:
     # Other users must not read it unless its owner allows it.
-    os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    partial.touch(0o600)
     with (
         closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)) as live,
         closing(sqlite3.connect(partial)) as copy,
@@ -61,13 +61,6 @@ def _copy(source: Path, partial: Path) -> None:
         problems = [row[0] for row in copy.execute("PRAGMA integrity_check")]
     if problems != ["ok"]:
         raise BackupFailed(f"{source} is damaged: {'; '.join(problems[:5])}")
-
-
-def _discard(partial: Path) -> None:
-    # A folder that refuses removals refused the copy too, which has been reported.
-    for suffix in ("", "-journal"):
-        with suppress(OSError):
-            Path(f"{partial}{suffix}").unlink()
 
 
 def _publish(partial: Path, destination: Path, force: bool) -> None:

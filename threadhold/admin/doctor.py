@@ -1,9 +1,9 @@
 """Doctor: examine and repair a database (`threadhold doctor`)."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.sqlite.engine import (
@@ -12,13 +12,12 @@ from langgraph_runtime_sql.database.sqlite.engine import (
     SqliteEngine,
 )
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership
-from langgraph_runtime_sql.database.url import database_path, is_postgres
-from langgraph_runtime_sql.errors import DatabaseInUse
-from langgraph_runtime_sql.migrations import HEAD, open_database
+from langgraph_runtime_sql.database.url import database_path, is_postgres, shown
+from langgraph_runtime_sql.migrations import HEAD, open_database, revision
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tools import without_platform
-from threadhold.admin import findings as doctor
-from threadhold.admin.findings import CannotExamine, Finding, RepairRefused, wrong_schema
+from threadhold.admin import findings
+from threadhold.admin.findings import CannotExamine, Finding, OpenDatabase, RepairRefused, owner_of
 
 
 def examine(url: str) -> list[Finding]:
@@ -28,22 +27,8 @@ def examine(url: str) -> list[Finding]:
         CannotExamine: there is no database, or its schema has another version.
         BadDatabaseUrl: the URL names no database.
     """
-    if is_postgres(url):
-        from threadhold.admin import doctor_postgres
-
-        return doctor_postgres.examine(url)
-    path = _existing_file(url)
-    ownership = Ownership(path)
-    try:
-        # A server that starts meanwhile would make the findings wrong.
-        ownership.take()
-        served = False
-    except DatabaseInUse:
-        served = True
-    try:
-        return _examine(path, served=served)
-    finally:
-        ownership.release()
+    with _opened(url) as database:
+        return database.read(partial(_examine, url, database))
 
 
 def repair(url: str) -> list[Finding]:
@@ -54,66 +39,63 @@ def repair(url: str) -> list[Finding]:
         CannotExamine: there is no database, or its schema has another version.
         BadDatabaseUrl: the URL names no database.
     """
+    with _opened(url) as database:
+        if database.owner is not None:
+            raise RepairRefused(f"Nothing was repaired: {database.owner}") from database.owner
+        found = database.read(partial(_examine, url, database))
+        database.write(partial(findings.repair, findings=found))
+        return found
+
+
+def _examine(url: str, database: OpenDatabase, conn: Connection) -> list[Finding]:
+    if (found := database.revision(conn.raw)) != HEAD:
+        raise CannotExamine(
+            f"{shown(url)} has the schema version {found or '(none)'}, and this program needs "
+            f"{HEAD}: run `threadhold migrate` first."
+        )
+    return findings.examine(conn, served=database.owner is not None)
+
+
+def _opened(url: str) -> AbstractContextManager[OpenDatabase]:
+    """Open the database, and own it if no server does."""
     if is_postgres(url):
         from threadhold.admin import doctor_postgres
 
-        return doctor_postgres.repair(url)
-    path = _existing_file(url)
-    ownership = Ownership(path)
-    try:
-        ownership.take()
-    except DatabaseInUse as error:
-        raise RepairRefused(f"Nothing was repaired: {error}") from error
-    try:
-        found = _examine(path, served=False)
-        _repair(path, found)
-        return found
-    finally:
-        ownership.release()
-
-
-def _existing_file(url: str) -> Path:
-    path = database_path(url)
-    if not path.is_file():
-        raise CannotExamine(f"There is no database at {path}")
-    return path
+        return doctor_postgres.opened(url)
+    return _opened_file(url)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Connection]:
-    uri = f"{path.resolve().as_uri()}?mode=ro"
-    with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECONDS)) as raw:
-        # All reads see the same snapshot.
-        raw.execute("BEGIN")
-        yield Connection(raw, DIALECT)
+def _opened_file(url: str) -> Iterator[OpenDatabase]:
+    path = database_path(url)
+    if not path.is_file():
+        raise CannotExamine(f"There is no database at {path}")
 
+    def read(fn: Callable[[Connection], list[Finding]]) -> list[Finding]:
+        uri = f"{path.resolve().as_uri()}?mode=ro"
+        try:
+            with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECONDS)) as raw:
+                # All reads see the same snapshot.
+                raw.execute("BEGIN")
+                return fn(Connection(raw, DIALECT))
+        except sqlite3.DatabaseError as error:
+            raise CannotExamine(f"{path} cannot be read: {error}. Restore a backup.") from error
 
-def _examine(path: Path, *, served: bool) -> list[Finding]:
+    def write(fn: Callable[[Connection], None]) -> None:
+        engine = SqliteEngine(path, register_functions=filters.register_functions)
+        database = open_database(url, exclusive=False)
+        try:
+            raw = engine.open()
+            raw.execute("BEGIN IMMEDIATE")
+            with closing(database), without_platform(database):
+                fn(Connection(raw, DIALECT))
+            raw.execute("COMMIT")
+        finally:
+            engine.stop()
+
+    ownership = Ownership(path)
     try:
-        with _opened(path) as conn:
-            _check_version(path, conn)
-            return doctor.examine(conn, served=served)
-    except sqlite3.DatabaseError as error:
-        raise CannotExamine(f"{path} cannot be read: {error}. Restore a backup.") from error
-
-
-def _check_version(path: Path, conn: Connection) -> None:
-    tables = {name for (name,) in conn.raw.execute("SELECT name FROM sqlite_master")}
-    found = None
-    if "alembic_version" in tables:
-        [found] = conn.raw.execute("SELECT version_num FROM alembic_version").fetchone()
-    if found != HEAD:
-        raise wrong_schema(str(path), found)
-
-
-def _repair(path: Path, findings: list[Finding]) -> None:
-    engine = SqliteEngine(path, register_functions=filters.register_functions)
-    database = open_database(f"sqlite:///{path}", exclusive=False)
-    try:
-        raw = engine.open()
-        raw.execute("BEGIN IMMEDIATE")
-        with closing(database), without_platform(database):
-            doctor.repair(Connection(raw, DIALECT), findings)
-        raw.execute("COMMIT")
+        # A server that starts meanwhile would make the findings wrong.
+        yield OpenDatabase(owner_of(ownership.take), revision, read, write)
     finally:
-        engine.stop()
+        ownership.release()

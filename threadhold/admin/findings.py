@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from sqlalchemy import select
 
@@ -17,8 +18,7 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Row
-from langgraph_runtime_sql.errors import RuntimeSqlError
-from langgraph_runtime_sql.migrations import HEAD
+from langgraph_runtime_sql.errors import DatabaseInUse, RuntimeSqlError
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
@@ -56,6 +56,32 @@ class Finding:
     why: str
     remedy: str
     repair: Callable[[Connection], object] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class OpenDatabase:
+    """A database that the doctor has opened.
+
+    Attributes:
+        owner: The error that names its owner; None if the doctor owns it.
+        revision: Returns the schema version that a connection finds.
+        read: Runs a function in one snapshot.
+        write: Runs a function in one transaction, and commits it.
+    """
+
+    owner: DatabaseInUse | None
+    revision: Callable[[Any], str | None]
+    read: Callable[[Callable[[Connection], list[Finding]]], list[Finding]]
+    write: Callable[[Callable[[Connection], None]], None]
+
+
+def owner_of(take: Callable[[], None]) -> DatabaseInUse | None:
+    """Own a database by `take`, or return the error that names its owner."""
+    try:
+        take()
+    except DatabaseInUse as error:
+        return error
+    return None
 
 
 def examine(conn: Connection, *, served: bool) -> list[Finding]:
@@ -149,22 +175,19 @@ def _threads(conn: Connection) -> Iterator[Finding]:
     of_thread = select(runs.c.seq).where(runs.c.thread_id == threads.c.thread_id)
     in_flight = of_thread.where(run_rows.IN_FLIGHT).exists()
     ids = select(threads.c.thread_id)
-    for row in conn.fetchall(ids.where(threads.c.status == ThreadStatus.BUSY, ~in_flight)):
-        yield Finding(
-            "thread",
-            str(row["thread_id"]),
+    is_busy = threads.c.status == ThreadStatus.BUSY
+    for busy, wrong, why, remedy in (
+        (
+            False,
+            is_busy & ~in_flight,
             "busy, but it has no run in flight",
             "set the status that its last run left",
-            partial(thread_rows.rest, thread_id=row["thread_id"], busy=False),
-        )
-    for row in conn.fetchall(ids.where(threads.c.status != ThreadStatus.BUSY, in_flight)):
-        yield Finding(
-            "thread",
-            str(row["thread_id"]),
-            "not busy, but it has a run in flight",
-            "mark it busy",
-            partial(thread_rows.rest, thread_id=row["thread_id"], busy=True),
-        )
+        ),
+        (True, ~is_busy & in_flight, "not busy, but it has a run in flight", "mark it busy"),
+    ):
+        for row in conn.fetchall(ids.where(wrong)):
+            rest = partial(thread_rows.rest, thread_id=row["thread_id"], busy=busy)
+            yield Finding("thread", str(row["thread_id"]), why, remedy, rest)
 
 
 def _labels(conn: Connection) -> Iterator[Finding]:
@@ -228,11 +251,3 @@ def _checkpoints(conn: Connection) -> Iterator[Finding]:
             "delete it",
             partial(checkpoint.delete_thread, thread_id=thread_id),
         )
-
-
-def wrong_schema(where: str, found: str | None) -> CannotExamine:
-    """Make the error for a database with another schema version, or with none."""
-    return CannotExamine(
-        f"{where} has the schema version {found or '(none)'}, and this program needs {HEAD}: "
-        "run `threadhold migrate` first."
-    )

@@ -33,9 +33,12 @@ def command_line(program: Program, more: Iterable[click.Command] = ()) -> Progra
         program: The program.
         more: The program's own commands.
     """
-    group = ProgramGroup(program, help="The LangGraph Platform held inside your own app.")
-    for command in (*commands.ALL, *more):
-        group.add_command(command)
+    group = ProgramGroup(
+        program.name,
+        [*commands.ALL, *more],
+        help="The LangGraph Platform held inside your own app.",
+        context_settings={"obj": program},
+    )
     return click.version_option(__version__, prog_name="threadhold")(group)
 
 

@@ -13,17 +13,17 @@ from threadhold.cli.options import (
     host_option,
     port_option,
     redis_option,
+    settings_options,
 )
 from threadhold.config_file import read_config
 from threadhold.program import Program
+from threadhold.settings import Settings
 
 STUDIO = "https://smith.langchain.com/studio/"
 
 
 @click.command()
-@config_option
-@database_option
-@redis_option
+@settings_options(config_option, database_option, redis_option)
 @host_option
 @port_option
 @click.option(
@@ -37,9 +37,7 @@ STUDIO = "https://smith.langchain.com/studio/"
 @pass_program
 def serve(
     program: Program,
-    langgraph_json: Path | None,
-    database_url: str | None,
-    redis_url: str | None,
+    settings: Settings,
     host: str,
     port: int,
     workers: int,
@@ -48,8 +46,6 @@ def serve(
     """Serve a project's graphs."""
     from threadhold.serving import server, supervisor
 
-    given = {"langgraph_json": langgraph_json, "database_url": database_url, "redis_url": redis_url}
-    settings = load_settings(program.settings, **given)
     if inherited is not None:
         server.serve(program, settings, host, port, inherited=supervisor.inherit(inherited))
     elif workers == 1:
@@ -57,48 +53,36 @@ def serve(
     else:
         arguments = ["serve", "--host", host, "--port", str(port)]
         # In the environment, because other users can read command lines.
+        given = settings.model_dump(include={"langgraph_json", "database_url", "redis_url"})
         os.environ |= {key.upper(): str(value) for key, value in given.items() if value is not None}
         raise SystemExit(server.serve_together(program, settings, host, port, workers, arguments))
 
 
 @click.command()
-@config_option
-@database_option
-@redis_option
+@settings_options(config_option, database_option, redis_option)
 @click.option(
     "--heartbeat",
     type=click.Path(dir_okay=False, path_type=Path),
     help="File to touch every 5 seconds; a probe checks its age.",
 )
 @pass_program
-def worker(
-    program: Program,
-    langgraph_json: Path | None,
-    database_url: str | None,
-    redis_url: str | None,
-    heartbeat: Path | None,
-) -> None:
+def worker(program: Program, settings: Settings, heartbeat: Path | None) -> None:
     """Execute runs of the servers on the same database, without serving requests."""
     from threadhold.serving.worker import work
 
-    given = {"langgraph_json": langgraph_json, "database_url": database_url, "redis_url": redis_url}
-    work(program, load_settings(program.settings, **given), heartbeat)
+    work(program, settings, heartbeat)
 
 
 @click.command()
-@config_option
-@database_option
+@settings_options(config_option, database_option)
 @host_option
 @port_option
 @pass_program
-def dev(
-    program: Program, langgraph_json: Path | None, database_url: str | None, host: str, port: int
-) -> None:
+def dev(program: Program, settings: Settings, host: str, port: int) -> None:
     """Serve, restart when a file changes, and let LangGraph Studio in."""
     from threadhold.serving import banner, listen, server
 
-    given = {"langgraph_json": langgraph_json, "database_url": database_url}
-    settings = load_settings(program.settings, **given, shutdown_grace_seconds=1.0)
+    settings = settings.model_copy(update={"shutdown_grace_seconds": 1.0})
     project = read_config(settings.langgraph_json)
     # Fail here if the port is taken; the serving process binds it again.
     for each in listen.bind(host, port):
@@ -151,25 +135,22 @@ def migrate(
 
 
 @click.command()
-@database_option
+@settings_options(database_option)
 @click.argument("destination", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--force", is_flag=True, help="Replace an existing file.")
-@pass_program
-def backup(program: Program, database_url: str | None, destination: Path, force: bool) -> None:
+def backup(settings: Settings, destination: Path, force: bool) -> None:
     """Write a consistent copy of the SQLite database to DESTINATION; servers may run."""
     from threadhold.admin.backup import back_up
 
-    settings = load_settings(program.settings, database_url=database_url)
     size = back_up(settings.database_url, destination, force=force)
     click.echo(f"{destination}: {size:,} bytes, integrity verified")
 
 
 @click.command()
-@database_option
-@redis_option
+@settings_options(database_option, redis_option)
 @click.option("--fix", is_flag=True, help="Repair the problems found; stop all servers first.")
 @pass_program
-def doctor(program: Program, database_url: str | None, redis_url: str | None, fix: bool) -> None:
+def doctor(program: Program, settings: Settings, fix: bool) -> None:
     """List inconsistencies of the database with their remedies, and repair them with --fix.
 
     Servers may run, except with --fix. Exits with 1 if problems remain.
@@ -177,8 +158,6 @@ def doctor(program: Program, database_url: str | None, redis_url: str | None, fi
     from langgraph_runtime_sql.database.url import is_postgres, shown
     from threadhold.admin.doctor import examine, repair
 
-    given = {"database_url": database_url, "redis_url": redis_url}
-    settings = load_settings(program.settings, **given)
     url = settings.database_url
     found = repair(url) if fix else []
     remaining = examine(url)

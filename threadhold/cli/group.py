@@ -5,29 +5,22 @@ from typing import Any
 
 import click
 
-from threadhold.extras import require
+from threadhold.extras import require_clients
 from threadhold.program import Program
 from threadhold.settings import AnySettings, BadSettings, read_settings
 
-pass_program: Callable[[Any], Any] = click.make_pass_decorator(Program)
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+pass_program: Decorator = click.make_pass_decorator(Program)
 
 
 class ProgramGroup(click.Group):
-    """Commands of a program; report expected failures without traceback.
-
-    Args:
-        program: The program, which commands get through `pass_program`.
-    """
-
-    def __init__(self, program: Program, **options: Any) -> None:
-        super().__init__(name=program.name, **options)
-        self._program = program
+    """Commands of a program, the context's `obj`; report expected failures without traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        ctx.obj = self._program
         try:
             return super().invoke(ctx)
-        except self._program.expected as error:
+        except ctx.obj.expected as error:
             raise click.ClickException(str(error)) from error
 
 
@@ -43,8 +36,5 @@ def load_settings(kind: type[AnySettings], **given: Any) -> AnySettings:
     except BadSettings as error:
         raise click.ClickException(str(error)) from error
     # Check before anything imports the client.
-    if settings.database_url.startswith("postgres"):
-        require("postgres", "A postgresql:// database")
-    if settings.redis_url is not None:
-        require("redis", "REDIS_URL")
+    require_clients(settings.database_url, settings.redis_url)
     return settings

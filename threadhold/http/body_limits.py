@@ -3,17 +3,17 @@
 import asyncio
 import json
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from threadhold.http import json_limits, validation
+from threadhold.http import json_limits, origins, validation
+from threadhold.http.answer_status import AnswerStatus
 
 # The server reads up to this many times the limit before it closes the connection.
 DRAIN_FACTOR = 10
 DRAIN_PAUSE_SECONDS = 5.0
-
-_METHODS_WITHOUT_BODY = ("GET", "HEAD", "OPTIONS")
 
 
 class BodyLimit:
@@ -37,13 +37,11 @@ class BodyLimit:
 
     @staticmethod
     def _declared(scope: Scope) -> int:
-        declared = next(
-            (value for name, value in scope["headers"] if name == b"content-length"), b""
-        )
-        return int(declared) if declared.isdigit() else 0
+        declared = Headers(scope=scope).get("content-length", "")
+        return int(declared) if declared.isdecimal() else 0
 
     async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
-        received, exceeded, started = 0, False, False
+        received, exceeded, answer = 0, False, AnswerStatus(send)
 
         async def receive_and_count() -> Message:
             nonlocal received, exceeded
@@ -55,20 +53,18 @@ class BodyLimit:
             return message
 
         async def send_unless_exceeded(message: Message) -> None:
-            nonlocal started
             # A handler may catch the exception above and answer something else.
-            if started or not exceeded:
-                started = True
-                await send(message)
+            if answer.status or not exceeded:
+                await answer(message)
 
         await self._app(scope, receive_and_count, send_unless_exceeded)
-        if exceeded and not started:
+        if exceeded and not answer.status:
             await self._refuse(None, scope, receive, send)
 
     async def _refuse(
         self, declared: int | None, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        if not any(name == b"expect" for name, _ in scope["headers"]):
+        if "expect" not in Headers(scope=scope):
             await self._drain(receive)
         # Unread parts of the body make the connection unusable for another request.
         detail = json_limits.too_large(self._limit, declared)
@@ -105,7 +101,7 @@ class JsonLimit:
         self._json_rpc = json_rpc
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in _METHODS_WITHOUT_BODY:
+        if scope["type"] != "http" or scope["method"] in origins.SAFE:
             await self._app(scope, receive, send)
             return
         body, last = await self._read(receive)

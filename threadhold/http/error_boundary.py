@@ -2,10 +2,12 @@
 
 from http import HTTPStatus
 
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from threadhold.http.answer_status import AnswerStatus
 from threadhold.http.error_handlers import unexpected
 
 _BODY_HEADERS = (b"content-type", b"content-length")
@@ -21,20 +23,14 @@ class ErrorBoundary:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started = False
-
-        async def send_and_note(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
+        answer = AnswerStatus(send)
         try:
-            await self._app(scope, receive, send_and_note)
+            await self._app(scope, receive, answer)
         except ClientDisconnect:
             return
         except Exception as error:
             # After the answer has begun, only a broken connection shows that it is incomplete.
-            if started:
+            if answer.status:
                 raise
             response = await unexpected(Request(scope), error)
             await response(scope, receive, send)
@@ -73,6 +69,5 @@ class JsonErrors:
 
 
 def _is_text_error(message: Message) -> bool:
-    media_type = next((value for name, value in message["headers"] if name == b"content-type"), b"")
-    is_text = not media_type or media_type.startswith(b"text/plain")
-    return bool(message["status"] >= 400 and is_text)
+    media_type = Headers(scope=message).get("content-type") or "text/plain"
+    return bool(message["status"] >= 400 and media_type.startswith("text/plain"))

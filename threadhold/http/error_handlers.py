@@ -6,6 +6,7 @@ An error that the client caused is a 4xx. Any other error is a 500 without detai
 
 import uuid
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import httpx
 import jsonschema_rs
@@ -26,7 +27,7 @@ MAX_DETAIL_CHARACTERS = 2000
 SDK_HOST = "api"
 """Host of the SDK client through which the API calls itself."""
 
-Handler = Callable[[Request, Exception], Awaitable[Response]]
+Handler = Callable[[Request, Any], Awaitable[Response]]
 
 
 async def unexpected(request: Request, error: Exception) -> Response:
@@ -42,10 +43,8 @@ async def unexpected(request: Request, error: Exception) -> Response:
     return JSONResponse({"detail": "Internal server error", "reference": reference}, 500)
 
 
-async def rejected(request: Request, error: Exception) -> Response:
+async def rejected(request: Request, error: Reject) -> Response:
     """Answer with a hook's own status and body."""
-    if not isinstance(error, Reject):
-        raise error
     return JSONResponse(error.body, error.status_code)
 
 
@@ -94,22 +93,19 @@ def bad_input(detail: str) -> Handler:
 too_deep = bad_input("The request is nested too deeply")
 
 
-async def json_rpc_error(request: Request, error: Exception) -> Response:
+async def json_rpc_error(request: Request, error: validation.JsonRpcError) -> Response:
     """Answer a refused JSON-RPC message with its error object.
 
     Like the stock API, answer 200 unless the message has no readable id.
     """
-    if not isinstance(error, validation.JsonRpcError):
-        raise error
     return JSONResponse(error.body, 200 if error.body["id"] is not None else 400)
 
 
-async def api_answer(request: Request, error: Exception) -> Response:
+async def api_answer(request: Request, error: httpx.HTTPStatusError) -> Response:
     """Pass on the 4xx that the API gave to a handler that calls it, such as MCP's."""
-    if isinstance(error, httpx.HTTPStatusError) and error.request.url.host == SDK_HOST:
-        response = error.response
-        if response.status_code < 500:
-            return Response(response.content, response.status_code, media_type="application/json")
+    response = error.response
+    if error.request.url.host == SDK_HOST and response.status_code < 500:
+        return Response(response.content, response.status_code, media_type="application/json")
     return await unexpected(request, error)
 
 

@@ -35,17 +35,16 @@ def install(
     validation.install()
     _limit_json(app.router.routes, limits)
     cors: Any = CORSMiddleware
-    origins: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for middleware in app.user_middleware:
         if middleware.cls is cors:
             # The stock switch adds the header, but Starlette still refuses the preflight.
             middleware.kwargs["allow_private_network"] = private_network
-            names = ("allow_origins", "allow_origin_regex")
-            origins = {name: middleware.kwargs[name] for name in names if name in middleware.kwargs}
+            options = middleware.kwargs
     app.add_middleware(QueryCheck)
     # Inside CORS (the last is innermost), so that browsers may read these answers.
     app.user_middleware += [
-        Middleware(ForeignOrigins, **origins),
+        Middleware(ForeignOrigins, cors=options),
         Middleware(JsonErrors),
         Middleware(ErrorBoundary),
         Middleware(BodyLimit, limit=max_body_bytes),

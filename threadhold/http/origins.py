@@ -1,10 +1,10 @@
 """Origins: refuse writes that a website sends through its visitors' browsers."""
 
-import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -23,20 +23,12 @@ class ForeignOrigins:
 
     Args:
         app: The application.
-        allow_origins: Origins that CORS allows; `*` for all.
-        allow_origin_regex: Regular expression of further origins that CORS allows.
+        cors: Options of Starlette's CORS middleware, which say what origins are allowed.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        allow_origins: Iterable[str] = (),
-        allow_origin_regex: str | None = None,
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, cors: Mapping[str, Any]) -> None:
         self._app = app
-        self._allowed = frozenset(allow_origins)
-        self._pattern = re.compile(allow_origin_regex) if allow_origin_regex else None
+        self._is_allowed = CORSMiddleware(app, **cors).is_allowed_origin
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         origin = self._foreign(scope)
@@ -65,10 +57,6 @@ class ForeignOrigins:
         # x-forwarded-host is the public name behind a proxy. A page can set neither header.
         hosts = {headers.get(b"host"), headers.get(b"x-forwarded-host")}
         return None if _authority(origin) in hosts else origin
-
-    def _is_allowed(self, origin: str) -> bool:
-        named = "*" in self._allowed or origin in self._allowed
-        return named or (self._pattern is not None and bool(self._pattern.fullmatch(origin)))
 
 
 def _authority(origin: str) -> Any:

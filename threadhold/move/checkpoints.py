@@ -5,7 +5,6 @@ the move imports no class of a graph.
 """
 
 import json
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
@@ -27,18 +26,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.connection import DIALECT
 from threadhold.move import canonical
 from threadhold.move.canonical import Unstorable
-from threadhold.move.part import (
-    Entry,
-    Key,
-    Row,
-    Target,
-    describe_key,
-    read_after,
-    size_of,
-    streamed,
-)
-
-_KEY = (0, 1, 2)
+from threadhold.move.part import Part, Row, Target, streamed
 
 
 class _Statements:
@@ -70,29 +58,20 @@ class _Saver(postgres.PostgresStockSaver):
         yield self._statements
 
 
-class CheckpointPart:
+class CheckpointPart(Part):
     """The checkpoints, and the values of their channels."""
 
     name = source = "checkpoints"
-    columns: Sequence[str] = (
+    columns = (
         *("thread_id", "checkpoint_ns", "checkpoint_id", "parent_checkpoint_id"),
         *("type", "checkpoint", "metadata"),
     )
+    key = (0, 1, 2)
 
     def __init__(self) -> None:
         self._serde = serializer(ormsgpack.Ext)
         # Versions already written for the current thread, which are stored once.
         self._known: tuple[str, set[tuple[str, str, str]]] = "", set()
-
-    def entries(self, raw: sqlite3.Connection, after: Key | None = None) -> Iterator[Entry]:
-        for record in read_after(raw, self.source, self.columns, _KEY, after):
-            key = record[:3]
-            try:
-                row = self._read(record)
-            except Unstorable as error:
-                yield Entry(key, None, str(error), size_of(record))
-            else:
-                yield Entry(key, row, None, size_of(record))
 
     def write(self, target: Target, rows: Sequence[Row]) -> None:
         statements = _Statements()
@@ -122,13 +101,7 @@ class CheckpointPart:
         parts = (part for channel, value in values for part in (channel, _packed(value)))
         return canonical.digest([*place, _shape(checkpoint), metadata, *parts])
 
-    def refusal(self, target: Target, row: Row) -> str | None:
-        return None
-
-    def describe(self, row: Row) -> str:
-        return describe_key(row[:3])
-
-    def _read(self, record: Sequence[Any]) -> Row:
+    def read(self, record: Sequence[Any]) -> Row:
         *place, kind, blob, about = record
         for each in place:
             if each is not None:

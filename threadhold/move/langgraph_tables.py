@@ -11,7 +11,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
 from langgraph_runtime_sql.store.sqlite_rows import from_text
-from threadhold.move.part import Row, TablePart, Target, streamed
+from threadhold.move.part import Row, TablePart, Target
 
 _metadata = MetaData()
 
@@ -94,13 +94,11 @@ class VectorPart(TablePart):
         super().write(target, rows)
 
     def stored(self, target: Target) -> Iterator[Row]:
-        if not _is_native(target):
-            yield from super().stored(target)
-            return
-        names = ", ".join(field.out for field in self.fields)
-        names = names.replace('"embedding"', '"embedding"::text')
-        for row in streamed(target, f"SELECT {names} FROM store_vectors"):
-            yield self._with(row, _bytes(row[self._place]))
+        native = _is_native(target)
+        if native:
+            self.fields[self._place].out = '"embedding"::text'
+        for row in super().stored(target):
+            yield self._with(row, _bytes(row[self._place])) if native else row
 
     def _with(self, row: Row, embedding: Any) -> Row:
         return (*row[: self._place], embedding, *row[self._place + 1 :])

@@ -2,8 +2,9 @@
 
 import json
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.types.json import set_json_loads
@@ -39,39 +40,66 @@ class Entry(NamedTuple):
     size: int
 
 
-class Part(Protocol):
+class Part(ABC):
     """Rows that are moved from one table.
 
     Attributes:
         name: The target table.
         source: The source table.
         columns: Columns of the source table.
+        key: Places of the primary key in `columns` and in rows.
     """
 
     name: str
     source: str
     columns: Sequence[str]
+    key: Sequence[int]
 
-    def entries(self, raw: sqlite3.Connection, after: Key | None = None) -> Iterator[Entry]:
-        """Yield the source's rows in key order, after the key `after`."""
+    @abstractmethod
+    def read(self, record: Sequence[Any]) -> Row:
+        """Convert a record of the source.
 
+        Raises:
+            Unstorable: Postgres cannot hold it.
+        """
+
+    @abstractmethod
     def write(self, target: Target, rows: Sequence[Row]) -> None:
         """Insert rows into the target, in the caller's transaction."""
 
+    @abstractmethod
     def stored(self, target: Target) -> Iterator[Row]:
         """Yield the target's rows in any order, with values as in `entries`."""
 
+    def entries(self, raw: sqlite3.Connection, after: Key | None = None) -> Iterator[Entry]:
+        """Yield the source's rows in key order, after the key `after`."""
+        order = ", ".join(quoted(self.columns[place]) for place in self.key)
+        statement = f"SELECT {', '.join(map(quoted, self.columns))} FROM {quoted(self.source)}"
+        if after is not None:
+            statement += f" WHERE ({order}) > ({', '.join('?' * len(self.key))})"
+        for record in raw.execute(f"{statement} ORDER BY {order}", after or ()):
+            row = problem = None
+            try:
+                row = self.read(record)
+            except Unstorable as error:
+                problem = str(error)
+            size = sum(len(each) if isinstance(each, str | bytes) else 8 for each in record)
+            yield Entry(tuple(record[place] for place in self.key), row, problem, size)
+
     def digest(self, row: Row) -> bytes:
         """Return the digest of a row, which is the same for both databases."""
+        return canonical.digest(row)
 
     def refusal(self, target: Target, row: Row) -> str | None:
         """Return why the target would refuse a row, if only the target can tell; else None."""
+        return None
 
     def describe(self, row: Row) -> str:
         """Return the id of a row for messages."""
+        return describe_key(row[place] for place in self.key)
 
 
-class TablePart:
+class TablePart(Part):
     """A table with the same content in both databases.
 
     Args:
@@ -82,19 +110,12 @@ class TablePart:
         self.name = table.name
         self.source = str(table.info.get("source", table.name))
         self.fields = [Field(column) for column in table.columns]
-        self.columns: Sequence[str] = [field.source for field in self.fields]
+        self.columns = [field.source for field in self.fields]
         names = [field.name for field in self.fields]
-        self._key = [names.index(column.name) for column in table.primary_key.columns]
+        self.key = [names.index(column.name) for column in table.primary_key.columns]
 
-    def entries(self, raw: sqlite3.Connection, after: Key | None = None) -> Iterator[Entry]:
-        for record in read_after(raw, self.source, self.columns, self._key, after):
-            key = tuple(record[place] for place in self._key)
-            try:
-                row = tuple(f.read(value) for f, value in zip(self.fields, record, strict=True))
-            except Unstorable as error:
-                yield Entry(key, None, str(error), size_of(record))
-            else:
-                yield Entry(key, row, None, size_of(record))
+    def read(self, record: Sequence[Any]) -> Row:
+        return tuple(f.read(value) for f, value in zip(self.fields, record, strict=True))
 
     def write(self, target: Target, rows: Sequence[Row]) -> None:
         with target.cursor() as cursor:
@@ -106,11 +127,8 @@ class TablePart:
             pairs = zip(self.fields, record, strict=True)
             yield tuple(field.stored(value) for field, value in pairs)
 
-    def digest(self, row: Row) -> bytes:
-        return canonical.digest(row)
-
     def refusal(self, target: Target, row: Row) -> str | None:
-        if sum(len(row[i]) for i in self._key if isinstance(row[i], str)) < _LONG_KEY:
+        if sum(len(row[i]) for i in self.key if isinstance(row[i], str)) < _LONG_KEY:
             return None
         trial = f"{self.name}_trial"
         try:
@@ -124,28 +142,10 @@ class TablePart:
             return first_line(error)
         return None
 
-    def describe(self, row: Row) -> str:
-        return describe_key(row[place] for place in self._key)
-
     def _insert(self, table: str) -> bytes:
         names = ", ".join(quoted(field.name) for field in self.fields)
         values = ", ".join(field.into for field in self.fields)
         return f"INSERT INTO {quoted(table)} ({names}) VALUES ({values})".encode()
-
-
-def read_after(
-    raw: sqlite3.Connection,
-    table: str,
-    columns: Sequence[str],
-    key: Sequence[int],
-    after: Key | None,
-) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a source table after a key, in key order."""
-    order = ", ".join(quoted(columns[place]) for place in key)
-    statement = f"SELECT {', '.join(map(quoted, columns))} FROM {quoted(table)}"
-    if after is not None:
-        statement += f" WHERE ({order}) > ({', '.join('?' * len(key))})"
-    yield from raw.execute(f"{statement} ORDER BY {order}", after or ())
 
 
 def streamed(target: Target, statement: str, **options: Any) -> Iterator[Any]:
@@ -165,11 +165,6 @@ def streamed(target: Target, statement: str, **options: Any) -> Iterator[Any]:
 def describe_key(values: Iterable[Any]) -> str:
     """Join the columns of a key for messages."""
     return " / ".join(str(value) for value in values if value != "")
-
-
-def size_of(record: Iterable[Any]) -> int:
-    """Return the approximate bytes of a row."""
-    return sum(len(each) if isinstance(each, str | bytes) else 8 for each in record)
 
 
 def first_line(error: Exception) -> str:

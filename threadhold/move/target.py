@@ -5,10 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import psycopg
-from psycopg import sql
 
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 from langgraph_runtime_sql.database.postgres.ownership import PostgresOwnership
@@ -16,6 +14,7 @@ from langgraph_runtime_sql.database.shared_lock import exclusive_lock
 from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
 from langgraph_runtime_sql.tenancy import scope
 from threadhold.move.errors import MoveFailed, MoveRefused
+from threadhold.move.field import quoted
 from threadhold.move.part import Key, Part, first_line
 from threadhold.move.part import Target as Raw
 from threadhold.move.schema import Schema
@@ -78,7 +77,7 @@ class Target:
 
     def has(self, table: str) -> bool:
         """Return whether the table exists."""
-        [(found,)] = self.raw.execute("SELECT to_regclass(%s)", (_name(table),)).fetchall()
+        [(found,)] = self.raw.execute("SELECT to_regclass(%s)", (quoted(table),)).fetchall()
         return found is not None
 
     def started(self) -> StartedMove | None:
@@ -101,8 +100,10 @@ class Target:
                 "create an empty database for the move"
             )
         for name in found:
-            statement = sql.SQL("SELECT FROM {} LIMIT 1").format(sql.Identifier(name))
-            if self.raw.execute(statement).fetchone() is not None:
+            if (
+                self.raw.execute(f"SELECT FROM {quoted(name)} LIMIT 1".encode()).fetchone()
+                is not None
+            ):
                 raise MoveRefused(
                     f"The target holds data already: its table {name} has rows. Data is moved "
                     "into an empty database only: create a new one, or drop and create this one"
@@ -140,13 +141,12 @@ class Target:
     def advance_sequences(self, table: str, last: int) -> None:
         """Make the table's sequences continue after `last` and after all of its rows."""
         for column in self._sequence_columns(table):
-            name = sql.Identifier(table)
-            statement = sql.SQL("SELECT coalesce(max({}), 0) FROM {}")
-            [(found,)] = self.raw.execute(statement.format(sql.Identifier(column), name)).fetchall()
+            statement = f"SELECT coalesce(max({quoted(column)}), 0) FROM {quoted(table)}"
+            [(found,)] = self.raw.execute(statement.encode()).fetchall()
             if highest := max(found, last):
                 self.raw.execute(
                     "SELECT setval(pg_get_serial_sequence(%s, %s), %s)",
-                    (_name(table), column, highest),
+                    (quoted(table), column, highest),
                 )
 
     def _sequence_columns(self, table: str) -> list[str]:
@@ -154,7 +154,7 @@ class Target:
         rows = self.raw.execute(
             "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
             " AND NOT attisdropped AND pg_get_serial_sequence(%s, attname) IS NOT NULL",
-            (_name(table), _name(table)),
+            (quoted(table), quoted(table)),
         )
         return [str(name) for (name,) in rows]
 
@@ -166,7 +166,7 @@ class Target:
             self.raw.execute("UPDATE move_parts SET after = NULL")
         for part in parts:
             # Otherwise Postgres plans the first queries for empty tables.
-            self.raw.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(part.name)))
+            self.raw.execute(f"ANALYZE {quoted(part.name)}".encode())
 
 
 @contextmanager
@@ -191,8 +191,8 @@ def opened(url: str) -> Iterator[Target]:
         try:
             with engine.open() as raw:
                 # No other process may use the database, so long locks block nothing.
-                for setting in ("lock_timeout", "idle_in_transaction_session_timeout"):
-                    raw.execute(sql.SQL("SET {} = 0").format(sql.Identifier(setting)))
+                raw.execute("SET lock_timeout = 0")
+                raw.execute("SET idle_in_transaction_session_timeout = 0")
                 # See the rows of all tenants.
                 for name, value in scope.EVERYTHING.settings.items():
                     raw.execute("SELECT set_config(%s, %s, false)", (name, value))
@@ -209,7 +209,3 @@ def opened(url: str) -> Iterator[Target]:
 def _release(ownership: PostgresOwnership) -> None:
     with suppress(psycopg.Error):
         ownership.release()
-
-
-def _name(table: str) -> Any:
-    return '"' + table.replace('"', '""') + '"'

@@ -33,29 +33,16 @@ def bind(host: str, port: int) -> list[socket.socket]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, address in dict.fromkeys(found):
-            sockets.append(_bind(family, kind, protocol, address))
+            made = socket.socket(family, kind, protocol)
+            sockets.append(made)
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                # IPv4 addresses have sockets of their own.
+                with suppress(OSError):
+                    made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            made.bind(address)
     except OSError as error:
         for each in sockets:
             each.close()
         raise CannotListen(host, port, error) from error
     return sockets
-
-
-def _bind(
-    family: socket.AddressFamily,
-    kind: socket.SocketKind,
-    protocol: int,
-    address: tuple[object, ...],
-) -> socket.socket:
-    made = socket.socket(family, kind, protocol)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            # IPv4 addresses have sockets of their own.
-            with suppress(OSError):
-                made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        made.bind(address)
-    except OSError:
-        made.close()
-        raise
-    return made

@@ -9,8 +9,10 @@ from urllib.parse import quote
 
 import orjson
 import structlog
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from structlog.typing import EventDict, Processor
+
+from threadhold.http.answer_status import AnswerStatus
 
 _access = logging.getLogger("threadhold.access")
 
@@ -130,20 +132,11 @@ class AccessLog:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        path, started, status = scope["path"], time.monotonic(), 0
-
-        async def send_and_note(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            elif message["type"] == "websocket.accept":
-                status = 101
-            await send(message)
-
+        path, started, answer = scope["path"], time.monotonic(), AnswerStatus(send)
         try:
-            await self._app(scope, receive, send_and_note)
+            await self._app(scope, receive, answer)
         finally:
-            self._write(scope, path, status, time.monotonic() - started)
+            self._write(scope, path, answer.status, time.monotonic() - started)
 
     @staticmethod
     def _write(scope: Scope, path: str, status: int, seconds: float) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import socket
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
@@ -12,12 +11,13 @@ from types import FrameType
 import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.queue import queue
 from threadhold.config_file import read_config
 from threadhold.hosts import is_loopback
+from threadhold.http.answer_status import AnswerStatus
 from threadhold.program import Program
 from threadhold.serving import banner, logs, supervisor
 from threadhold.serving.listen import bind
@@ -157,7 +157,7 @@ def develop(program: Program, settings: Settings, host: str, port: int) -> None:
 def config(app: Starlette, settings: Settings, host: str, port: int) -> uvicorn.Config:
     """Make uvicorn's configuration, without its own log lines and `Server` header."""
     return uvicorn.Config(
-        GracefulErrors(app),
+        AnswerCancelled(app),
         host=host,
         port=port,
         lifespan="on",
@@ -170,50 +170,21 @@ def config(app: Starlette, settings: Settings, host: str, port: int) -> uvicorn.
     )
 
 
-class GracefulErrors:
-    """Answer 503 to requests that a shutdown cancels, and report a failed start in one sentence.
-
-    uvicorn would close the connection, and log a traceback.
-    """
+class AnswerCancelled:
+    """Answer 503 to requests that a shutdown cancels; uvicorn would close the connection."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await self._answer(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._app(scope, receive, _without_traceback(send))
-        else:
-            await self._app(scope, receive, send)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = False
-
-        async def send_and_note(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
+        answer = AnswerStatus(send)
         try:
-            await self._app(scope, receive, send_and_note)
+            await self._app(scope, receive, answer)
         except asyncio.CancelledError:
-            if started:
+            if scope["type"] != "http" or answer.status:
                 raise
             refusal = {"detail": "The server stopped before it could answer: send it again"}
             await JSONResponse(refusal, 503, {"Retry-After": "1"})(scope, receive, send)
-
-
-def _without_traceback(send: Send) -> Send:
-    """Wrap `send` to replace the traceback of an expected failure with its message."""
-
-    async def send_short(message: Message) -> None:
-        error = sys.exception()
-        if message["type"] == "lifespan.startup.failed" and isinstance(error, RuntimeSqlError):
-            message = {**message, "message": str(error)}
-        await send(message)
-
-    return send_short
 
 
 def refuse_exposure(settings: Settings, host: str) -> None:

@@ -6,6 +6,8 @@ import os
 import signal
 from pathlib import Path
 
+import uvloop
+
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from threadhold.program import Program
 from threadhold.serving import logs
@@ -39,11 +41,6 @@ def work(program: Program, settings: Settings, heartbeat: Path | None = None) ->
         raise NothingToDo("worker: N_JOBS_PER_WORKER=0 allows no runs; set it to 1 or more")
     heart = Heartbeat(heartbeat) if heartbeat is not None else None
     logs.configure(settings.log_level)
-    if os.name == "nt":
-        asyncio.run(_work(program, settings, heart))
-        return
-    import uvloop
-
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_work(program, settings, heart))
 

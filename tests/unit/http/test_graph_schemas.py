@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.checkpoints import api_settings
 from threadhold import graph_schemas
-from threadhold.graph_schemas import MCP_CONCURRENCY, Cache, SchemasOnly, ThrottledClient
+from threadhold.graph_schemas import MCP_CONCURRENCY, Cache, SchemasOnly, throttled
 
 CONFIG = {"configurable": {"kind": "a"}}
 
@@ -140,7 +140,7 @@ class Slow:
 
 async def test_one_list_of_tools_asks_for_a_few_schemas_at_a_time() -> None:
     slow = Slow()
-    client = ThrottledClient(slow)
+    client = throttled(slow)
     answers = await asyncio.gather(*(client.assistants.get_schemas(n) for n in range(20)))
     assert answers == list(range(20))
     assert slow.most == MCP_CONCURRENCY
