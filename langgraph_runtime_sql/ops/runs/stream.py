@@ -39,11 +39,12 @@ class Stream:
         """Subscribe to a run's events, even before it exists."""
         run = as_uuid(run_id, "run ID")
         thread = run if thread_id is None else as_uuid(thread_id, "thread ID")
-        here, key = runtime.current(), StreamKey.here(thread, run)
-        if here.options.tenant_key is not None and stream_access.sees_everything():
-            # The caller's scope names no tenant. Take it from the thread's row.
+        bus, key = runtime.current().bus, StreamKey.here(thread, run)
+        # The scope names no tenant: take it from the thread's row. A run that begins in a single
+        # process needs no read: its creation corrects the key (`run_created`).
+        if stream_access.sees_everything() and (bus.shared or bus.is_live(key.run_id)):
             key = await stream_access.key_of(thread, run)
-        return await here.bus.follow_run(key)
+        return await bus.follow_run(key)
 
     @staticmethod
     async def join(
@@ -132,8 +133,10 @@ async def _admitted(
 ) -> StreamKey | None:
     """Return the key of a run's stream, or None if the caller neither sees nor made the run."""
     permitted = await authorize(ctx, "threads", "read", {"thread_id": thread_id})
-    if not stream_access.is_restricted(permitted) or (live.by_creator and not permitted):
+    if live.by_creator and not permitted:
         return live.key
+    if not stream_access.is_restricted(permitted):
+        return live.key if live.key.tenant else await stream_access.key_of(thread_id, run_id)
     found = await stream_access.find_run(thread_id, run_id, permitted, may_be_gone=may_be_gone)
     return live.key if live.by_creator else found
 
