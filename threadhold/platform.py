@@ -34,7 +34,7 @@ from threadhold import graph_schemas, start_errors, stream_codec
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require
-from threadhold.http import authentication, guards, json_limits, openapi
+from threadhold.http import authentication, guards, json_limits, openapi, webhooks
 from threadhold.http.json_limits import Limits
 
 logger = logging.getLogger(__name__)
@@ -384,6 +384,7 @@ def _load(claim: _Claim) -> Starlette:
     )
     authentication.install(app, metrics_permission=claim.metrics_permission)
     openapi.install(app)
+    webhooks.install()
     stream_codec.install()
     graph_schemas.install()
     return app
