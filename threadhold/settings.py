@@ -93,6 +93,20 @@ class Settings(AppEnvironment):
         False, description="Allow webhooks to private addresses and by plain http"
     )
 
+    public_url: str | None = Field(
+        None,
+        description="URL at which clients reach the API, for agent cards and the OpenAPI "
+        "description (default: relative URLs)",
+    )
+    docs_page: bool | None = Field(
+        None, description="Serve the page `/docs` (default: only with `APP_ENV=local_dev`)"
+    )
+
+    @property
+    def has_docs_page(self) -> bool:
+        """Whether the server has the page `/docs`."""
+        return self.is_local if self.docs_page is None else self.docs_page
+
     @field_validator("cors_allow_origins", mode="before")
     @classmethod
     def _origins(cls, value: object) -> object:
@@ -100,7 +114,7 @@ class Settings(AppEnvironment):
             return tuple(origin.strip() for origin in value.split(",") if origin.strip())
         return value
 
-    @field_validator("redis_url", "redis_prefix", mode="before")
+    @field_validator("redis_url", "redis_prefix", "public_url", mode="before")
     @classmethod
     def _none_if_empty(cls, value: object) -> object:
         return value or None

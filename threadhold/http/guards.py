@@ -14,6 +14,7 @@ from threadhold.http.body_limits import BodyLimit, FrameLimit, JsonLimit
 from threadhold.http.error_boundary import ErrorBoundary, JsonErrors
 from threadhold.http.error_handlers import HANDLERS, unwrap_rejection
 from threadhold.http.origins import ForeignOrigins
+from threadhold.http.public_url import RelativeRedirects
 from threadhold.http.query_check import QueryCheck
 
 
@@ -42,6 +43,7 @@ def install(
             middleware.kwargs["allow_private_network"] = private_network
             names = ("allow_origins", "allow_origin_regex")
             origins = {name: middleware.kwargs[name] for name in names if name in middleware.kwargs}
+    app.add_middleware(RelativeRedirects)
     app.add_middleware(QueryCheck)
     # Inside CORS (the last is innermost), so that browsers may read these answers.
     app.user_middleware += [
