@@ -29,6 +29,9 @@ QUIET = {
     "watchfiles": logging.WARNING,
 }
 
+# Its debug lines contain whole request bodies, so they are never written.
+BODIES = "asgi"
+
 # Monitoring requests these every few seconds.
 PROBES = ("/health", "/ok", "/metrics")
 
@@ -82,6 +85,7 @@ def configure(level: str, stream: TextIO | None = None) -> None:
     root.setLevel(level)
     for name, quiet in QUIET.items():
         logging.getLogger(name).setLevel(logging.NOTSET if level == "DEBUG" else quiet)
+    logging.getLogger(BODIES).setLevel(logging.INFO)
 
 
 def _renderers(terminal: bool) -> list[Processor]:
