@@ -99,7 +99,7 @@ def create_platform(
         max_json_depth=settings.max_json_depth,
         allow_private_webhooks=settings.allow_private_webhooks,
         public_url=settings.public_url,
-        docs_page=settings.has_docs_page,
+        docs_page=bool(settings.docs_page),
         studio=studio,
         metrics_permission=metrics_permission,
         env=env,

@@ -105,7 +105,7 @@ def dev(
         each.close()
     base = banner.base_url(project, host, port)
     click.echo(f"API     {base}")
-    if settings.has_docs_page:
+    if settings.docs_page:
         click.echo(f"Docs    {base}/docs")
     click.echo(f"Studio  {STUDIO}?baseUrl={quote(base, safe=':/')}")
     import watchfiles
