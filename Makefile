@@ -30,7 +30,7 @@ LOCK = $(VENV)/bin/uv pip compile pyproject.toml --quiet --universal --python-ve
 	--all-extras --group app --generate-hashes --no-emit-index-url --no-header $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve dev test lint format docs bench history wheel lock clean
+.PHONY: help setup serve dev test lint format docs bench history audit wheel lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,9 @@ bench: $(VENV)/.dev-stamp ## measure side by side with stock `langgraph dev`
 
 history: $(VENV)/.dev-stamp ## inject faults into several servers and check their guarantees
 	$(PY) -m tests.history $(ARGS)
+
+audit: $(VENV)/.dev-stamp ## check licences and advisories, and write build/sbom.cdx.json
+	$(PY) -m tools.audit $(ARGS)
 
 wheel: $(VENV)/.dev-stamp ## build the wheel, install it in a clean environment and serve with it
 	$(PY) -m tests.package $(ARGS)

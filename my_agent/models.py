@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from langchain_core.language_models import BaseChatModel
-from pydantic import AnyHttpUrl, Field, SecretStr
+from pydantic import AnyHttpUrl, Field, SecretStr, field_validator
 
 from my_agent.offline import OfflineChatModel
 from my_agent.settings import EnvironmentSettings
@@ -22,6 +22,10 @@ class ModelSettings(EnvironmentSettings):
     model: str = Field(
         default="gpt-4o-mini", description="Model that answers when a run names none"
     )
+    allowed_models: tuple[str, ...] = Field(
+        default=(),
+        description="Further models that a run may name, separated by commas; `*`: any",
+    )
     timeout: float = Field(
         default=60.0, gt=0, description="Seconds without a byte before a call fails"
     )
@@ -33,9 +37,46 @@ class ModelSettings(EnvironmentSettings):
         description="Ask for token counts while streaming; a few endpoints refuse that",
     )
 
+    @field_validator("allowed_models", mode="before")
+    @classmethod
+    def _names(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(name.strip() for name in value.split(",") if name.strip())
+        return value
+
+    def allows(self, model: str) -> bool:
+        """Return whether a run may name this model."""
+        return model == self.model or not {model, "*"}.isdisjoint(self.allowed_models)
+
     @property
     def is_configured(self) -> bool:
         return self.api_key is not None or self.base_url is not None
+
+
+class ModelNotAllowedError(RuntimeError):
+    """A run names a model that the settings do not allow.
+
+    A RuntimeError, since the API hides from its callers the message of any class it does not know.
+    """
+
+    def __init__(self) -> None:
+        # Without the name: this message is also in the log.
+        super().__init__(
+            "This model is not allowed here: leave out `model`, or name one of "
+            "OPENAI_ALLOWED_MODELS."
+        )
+
+
+def requested_model(name: str | None) -> BaseChatModel:
+    """Return the model that a client's run names; None: the configured one.
+
+    Raises:
+        ModelNotAllowedError: the model is neither the configured one nor in OPENAI_ALLOWED_MODELS.
+    """
+    settings = ModelSettings.from_environment()
+    if name is not None and settings.is_configured and not settings.allows(name):
+        raise ModelNotAllowedError
+    return chat_model(name, settings=settings)
 
 
 def chat_model(model: str | None = None, *, settings: ModelSettings | None = None) -> BaseChatModel:

@@ -7,6 +7,7 @@ only a development server (any origin, pickle, private webhooks). Ours are close
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from langgraph_runtime_sql import options
 from threadhold.config_file import ConfigError, ConfigFile
@@ -34,6 +35,7 @@ def environment(
     cors: Mapping[str, Any] | None,
     max_body_bytes: int,
     allow_private_webhooks: bool,
+    public_url: str | None,
     studio: bool,
 ) -> Environment:
     """Return every variable that the platform sets. Arguments as in `LangGraphPlatform`.
@@ -63,6 +65,8 @@ def environment(
         # `http.guards` lets Studio in, by the current option of Starlette.
         "ALLOW_PRIVATE_NETWORK": None,
     }
+    if public_url is not None:
+        owned["LANGGRAPH_API_URL"] = _public_url(public_url)
     if n_jobs is not None:
         owned["N_JOBS_PER_WORKER"] = str(n_jobs)
     return owned | dict.fromkeys(_NEVER) | {"MIGRATIONS_PATH": "langgraph_runtime_sql/migrations"}
@@ -84,6 +88,17 @@ _NEVER = (
 
 def _json(section: dict[str, Any]) -> str | None:
     return json.dumps(section) if section else None
+
+
+def _public_url(url: str) -> str:
+    """Return the URL without a slash at its end. Raises ConfigError if it is not one of http(s)."""
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ConfigError(f"public_url: {error}") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ConfigError("public_url: must be like 'https://api.example.com'")
+    return url.rstrip("/")
 
 
 def _auth(auth: dict[str, Any]) -> str | None:

@@ -19,6 +19,7 @@ from langgraph_runtime_sql.errors import RuntimeSqlError
 from threadhold.config_file import ConfigFile, read_config
 from threadhold.http.error_boundary import ErrorBoundary
 from threadhold.http.json_limits import Limits, find_problem, too_large
+from threadhold.http.public_url import RelativeRedirects
 from threadhold.platform import LangGraphPlatform
 from threadhold.serving.logs import AccessLog
 from threadhold.settings import Settings
@@ -98,6 +99,8 @@ def create_platform(
         max_json_nodes=settings.max_json_nodes,
         max_json_depth=settings.max_json_depth,
         allow_private_webhooks=settings.allow_private_webhooks,
+        public_url=settings.public_url,
+        docs_page=bool(settings.docs_page),
         studio=studio,
         metrics_permission=metrics_permission,
         env=env,
@@ -140,7 +143,7 @@ def host(
             Route("/health", health),
             Mount(prefix(platform.config) or "/", app=platform, middleware=[*middleware]),
         ],
-        middleware=[Middleware(AccessLog)],
+        middleware=[Middleware(AccessLog), Middleware(RelativeRedirects)],
         exception_handlers={HTTPException: refused},
         lifespan=lifespan,
     )

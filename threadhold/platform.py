@@ -34,7 +34,7 @@ from threadhold import graph_schemas, start_errors, stream_codec
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require, require_clients
-from threadhold.http import authentication, guards, json_limits, openapi
+from threadhold.http import authentication, guards, json_limits, openapi, public_url, webhooks
 from threadhold.http.json_limits import Limits
 
 logger = logging.getLogger(__name__)
@@ -69,6 +69,8 @@ class _Claim:
     max_body_bytes: int
     json_limits: Limits
     private_network: bool
+    public_url: str | None
+    docs_page: bool
     metrics_permission: str | None
 
     def differences(self, other: "_Claim") -> list[str]:
@@ -138,6 +140,10 @@ class LangGraphPlatform:
         allow_private_webhooks: Also call webhooks at private addresses, and by
             plain http. Loopback stays refused unless the config's
             `webhooks.url.disable_loopback` is false.
+        public_url: URL at which clients reach this API, with the mount prefix. Agent cards and
+            the OpenAPI description name it. Without it their URLs are relative, except for
+            requests to a loopback name.
+        docs_page: Serve the page `/docs`.
         studio: Let LangGraph Studio's website reach this server from a
             browser. For development on loopback.
         metrics_permission: Permission that users need to read `/metrics`. By
@@ -170,6 +176,8 @@ class LangGraphPlatform:
         max_json_nodes: int = json_limits.DEFAULT_VALUES,
         max_json_depth: int = json_limits.MAX_DEPTH,
         allow_private_webhooks: bool = False,
+        public_url: str | None = None,
+        docs_page: bool = True,
         studio: bool = False,
         metrics_permission: str | None = None,
         env: Mapping[str, str] | None = None,
@@ -193,6 +201,7 @@ class LangGraphPlatform:
             cors=cors,
             max_body_bytes=max_body_bytes,
             allow_private_webhooks=allow_private_webhooks,
+            public_url=public_url,
             studio=studio,
         )
         self._claim = _Claim(
@@ -209,6 +218,8 @@ class LangGraphPlatform:
             max_body_bytes=max_body_bytes,
             json_limits=limits,
             private_network=studio,
+            public_url=public_url,
+            docs_page=docs_page,
             metrics_permission=metrics_permission,
         )
         _configure(self._claim, explicit=env or {}, import_paths=map(str, file.import_paths))
@@ -367,7 +378,9 @@ def _load(claim: _Claim) -> Starlette:
         private_network=claim.private_network,
     )
     authentication.install(app, metrics_permission=claim.metrics_permission)
-    openapi.install(app)
+    openapi.install(app, page=claim.docs_page)
+    public_url.install(claim.public_url)
+    webhooks.install()
     stream_codec.install()
     graph_schemas.install()
     return app

@@ -6,9 +6,9 @@ An app with settings of its own inherits from `Settings`, so that one class read
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
@@ -93,6 +93,22 @@ class Settings(AppEnvironment):
         False, description="Allow webhooks to private addresses and by plain http"
     )
 
+    public_url: str | None = Field(
+        None,
+        description="URL at which clients reach the API, for agent cards and the OpenAPI "
+        "description (default: relative URLs)",
+    )
+    docs_page: bool | None = Field(
+        None, description="Serve the page `/docs` (default: only with `APP_ENV=local_dev`)"
+    )
+
+    @model_validator(mode="after")
+    def _docs_page_in_development(self) -> Self:
+        if self.docs_page is None:
+            # The settings are frozen for everybody else.
+            object.__setattr__(self, "docs_page", self.is_local)
+        return self
+
     @field_validator("cors_allow_origins", mode="before")
     @classmethod
     def _origins(cls, value: object) -> object:
@@ -100,7 +116,7 @@ class Settings(AppEnvironment):
             return tuple(origin.strip() for origin in value.split(",") if origin.strip())
         return value
 
-    @field_validator("redis_url", "redis_prefix", mode="before")
+    @field_validator("redis_url", "redis_prefix", "public_url", mode="before")
     @classmethod
     def _none_if_empty(cls, value: object) -> object:
         return value or None
@@ -128,7 +144,7 @@ def read_settings(kind: type[AnySettings], **given: Any) -> AnySettings:
     """
     given = {name: value for name, value in given.items() if value is not None}
     try:
-        return kind(**{**_project_settings(kind, given), **given})
+        return kind(**{**_project_settings(kind, given), **_file_settings(kind), **given})
     except ValidationError as error:
         problems = []
         for problem in error.errors():
@@ -137,6 +153,27 @@ def read_settings(kind: type[AnySettings], **given: Any) -> AnySettings:
             message = problem["msg"].removeprefix("Value error, ")
             problems.append(": ".join([*names, message]))
         raise BadSettings("\n".join(problems)) from error
+
+
+def _file_settings(kind: type[AnySettings]) -> dict[str, str]:
+    """Return the settings whose variable with `_FILE` names a file, such as a mounted secret.
+
+    Raises:
+        BadSettings: the file cannot be read, or the variable is set as well.
+    """
+    found: dict[str, str] = {}
+    for field in kind.model_fields:
+        name = field.upper()
+        if not (path := os.environ.get(f"{name}_FILE")):
+            continue
+        if os.environ.get(name):
+            raise BadSettings(f"{name}: also given by {name}_FILE; set one of them")
+        try:
+            found[field] = Path(path).read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not a text file"
+            raise BadSettings(f"{name}_FILE: cannot read {path}: {reason}") from error
+    return found
 
 
 def _project_settings(kind: type[AnySettings], given: Mapping[str, Any]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from my_agent.chat.reference import resolve
 from my_agent.chat.settings import ChatSettings
 from my_agent.chat.state import Answered, Found, Retrieved, Rewritten, State
 from my_agent.chat.window import before, question, window
-from my_agent.models import ModelSettings, chat_model
+from my_agent.models import ModelSettings, chat_model, requested_model
 from my_agent.offline import OfflineChatModel
 from my_agent.user import caller
 
@@ -88,7 +88,7 @@ async def generate(state: State, runtime: Runtime[Context]) -> Answered:
     # langgraph's types exclude None, but a run without a context gets None outside a server.
     context = runtime.context or Context()  # type: ignore[truthy-bool]
     passages = [Passage(**each) for each in state.get("passages", [])]
-    model = await asyncio.to_thread(chat_model, context.model)
+    model = await asyncio.to_thread(requested_model, context.model)
     if passages and isinstance(model, OfflineChatModel):
         model = ExtractModel(question=state.get("main_question", ""), passages=passages)
     system_message = prompts.system(context.system_prompt, passages)

@@ -30,9 +30,16 @@ ASKING = listed(
     """
 )
 
+LONGEST = 2_000
+"""Characters of a question that are read. A longer one is returned as it is."""
+EARLIER = 50
+"""Number of earlier questions that are read, the latest ones."""
+
+# Possessive quantifiers (`++`) do not backtrack, so that a match takes linear time.
 _ELLIPTIC = re.compile(
-    r"(?:and|what about|how about|and what about|e|e quanto a|e sobre|mas e)\b[\s,]+"
-    r"(?:(?:the|of|in|for|o|a|os|as|ao|aos|do|da|dos|das|no|na|de|em|para)\s+)*(?P<rest>[^?.!]+)[?.!]*",
+    r"(?:and what about|what about|how about|and|e quanto a|e sobre|mas e|e)\b[\s,]++"
+    r"(?:(?:the|of|in|for|o|a|os|as|ao|aos|do|da|dos|das|no|na|de|em|para)\s++)*+"
+    r"(?P<rest>[^?.!]++)[?.!]*+",
     re.IGNORECASE,
 )
 _EMPTY_IT = re.compile(r"\bis it (?:true|possible|necessary|allowed|safe|worth)\b(?: that\b)?")
@@ -43,15 +50,20 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 def resolve(question: str, earlier: Sequence[str]) -> str:
     """Return the question with the topics that it refers to, or unchanged if it refers to nothing.
 
+    The time is linear in the length of the conversation, of which `LONGEST` and `EARLIER` bound
+    what is read.
+
     Args:
         question: the question as the user wrote it.
         earlier: the questions before it, oldest first.
     """
-    topics, last = _history(earlier)
+    if len(question) > LONGEST:
+        return question
+    topics, last = _history([each[:LONGEST] for each in earlier[-EARLIER:]])
     if not topics:
         return question
     if other := _names_only(question):
-        return last.replace(topics[-1], other)
+        return _about(last, topics[-1], other)
     if not _refers(question):
         return question
     wanted = topics[-2:] if BACKWARDS & _folded(question) else topics[-1:]
@@ -70,18 +82,29 @@ def topic(question: str) -> str:
 
 def _history(earlier: Sequence[str]) -> tuple[list[str], str]:
     """Return the topics of the earlier questions, latest last, and the last complete question."""
-    topics: list[str] = []
-    last = ""
+    # A dict, because it removes a topic from its place at once.
+    topics: dict[str, None] = {}
+    last = latest = ""
     for asked in earlier:
         if topics and (other := _names_only(asked)):
-            last, about = last.replace(topics[-1], other), other
+            last, about = _about(last, latest, other), other
         elif topics and _refers(asked):
             about = topic(asked) if _names(asked) else ""
         else:
             last, about = asked, topic(asked)
         if about:
-            topics = [*(each for each in topics if each != about), about]
-    return topics, last
+            topics.pop(about, None)
+            topics[about] = None
+            latest = about
+    return list(topics), last
+
+
+def _about(question: str, topic: str, other: str) -> str:
+    """Return the question about another topic.
+
+    It is cut: each question may double a topic in the one before it.
+    """
+    return question.replace(topic, other)[:LONGEST]
 
 
 def _refers(question: str) -> bool:
@@ -122,7 +145,9 @@ def _phrases(question: str) -> list[tuple[str, bool]]:
             # The first word of a sentence is capitalized in any case.
             is_name = token[0].isupper() and place > 0 and tokens[place - 1] not in ".?!"
             if together:
-                found[-1] = ([*found[-1][0], token], found[-1][1] or is_name)
+                words, was_name = found[-1]
+                words.append(token)
+                found[-1] = (words, was_name or is_name)
             else:
                 found.append(([token], is_name))
             together = True

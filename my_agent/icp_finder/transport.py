@@ -8,15 +8,12 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import ip_address
 
 import httpx
 
+from contexts.addresses import Address, is_public
 from my_agent.icp_finder.settings import Network
-
-NAT64 = IPv6Address("64:ff9b::")
-
-Address = IPv4Address | IPv6Address
 
 
 class PrivateAddressError(RuntimeError):
@@ -29,6 +26,34 @@ class PrivateAddressError(RuntimeError):
     def __init__(self, host: str) -> None:
         super().__init__(f"{host} is at a private address")
         self.host = host
+
+
+class DowngradeError(RuntimeError):
+    """A host redirects from https to http, where anybody on the way could answer instead.
+
+    Attributes:
+        host: name of the host.
+    """
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"{host} redirects from https to http")
+        self.host = host
+
+
+async def refuse_downgrade(response: httpx.Response) -> None:
+    """Refuse a redirect from https to http. A hook for the responses of a client.
+
+    Raises:
+        DowngradeError: the response is such a redirect.
+        httpx.InvalidURL: its target is not a URL.
+    """
+    asked = response.request.url
+    if (
+        response.has_redirect_location
+        and asked.scheme == "https"
+        and asked.join(response.headers["location"]).scheme == "http"
+    ):
+        raise DowngradeError(asked.host)
 
 
 class CheckedTransport(httpx.AsyncBaseTransport):
@@ -93,23 +118,3 @@ class CheckedTransport(httpx.AsyncBaseTransport):
             extensions={**request.extensions, "sni_hostname": request.url.host},
         )
         return await self._inner.handle_async_request(pinned)
-
-
-def is_public(address: Address) -> bool:
-    """Return whether an address is on the public internet, not in a private network or on this
-    host.
-    """
-    embedded = _embedded_ipv4(address)
-    return (
-        address.is_global and not address.is_multicast and (embedded is None or is_public(embedded))
-    )
-
-
-def _embedded_ipv4(address: Address) -> IPv4Address | None:
-    """Return the IPv4 address in an IPv6 address (NAT64, 6to4, Teredo, mapped), or None."""
-    if isinstance(address, IPv4Address):
-        return None
-    if int(address) >> 32 == int(NAT64) >> 32:
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    teredo = address.teredo
-    return address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from my_agent.icp_finder import prompts, ssic
 from my_agent.icp_finder.message_parser import clean, parse_values
 from my_agent.icp_finder.model import Company, Icp, Site
-from my_agent.models import chat_model
+from my_agent.models import requested_model
 from my_agent.offline import OfflineChatModel
 
 INDUSTRIES = 3
@@ -64,8 +64,9 @@ async def by_model(company: Company, model: str | None, words: str = "") -> Icp 
 
     Raises:
         ModelUnusableError: the model was unreachable, or its answer does not match the schema.
+        ModelNotAllowedError: the settings do not allow the model.
     """
-    chosen = await asyncio.to_thread(chat_model, model)
+    chosen = await asyncio.to_thread(requested_model, model)
     if isinstance(chosen, OfflineChatModel):
         return None
     reading = await _ask(chosen, _material(company, words))

@@ -18,7 +18,12 @@ from contexts.websites import readable
 from my_agent.icp_finder import sites
 from my_agent.icp_finder.model import Site
 from my_agent.icp_finder.settings import IcpSettings, Network
-from my_agent.icp_finder.transport import CheckedTransport, PrivateAddressError
+from my_agent.icp_finder.transport import (
+    CheckedTransport,
+    DowngradeError,
+    PrivateAddressError,
+    refuse_downgrade,
+)
 
 MAX_BYTES = 2**20
 MAX_REDIRECTS = 5
@@ -77,7 +82,7 @@ async def read_site(website: str) -> Site:
         website: such as `https://acme.com`.
 
     Raises:
-        SiteRefused: the address is private, or not http or https.
+        SiteRefused: the address is private, or not http or https, or redirects from https to http.
         SiteUnreadable: the website is down, too slow, or has no text.
     """
     page = await read_page(website)
@@ -106,6 +111,7 @@ async def _fetch(website: str, allowed: Sequence[Network]) -> bytes:
             transport=CheckedTransport(tls, allowed),
             follow_redirects=True,
             max_redirects=MAX_REDIRECTS,
+            event_hooks={"response": [refuse_downgrade]},
             headers=HEADERS,
             timeout=None,
             # A proxy would connect to an address that has not been checked.
@@ -119,6 +125,8 @@ async def _fetch(website: str, allowed: Sequence[Network]) -> bytes:
                 return await _get(client, website.replace("https:", "http:", 1))
     except PrivateAddressError as error:
         raise SiteRefused(f"{error.host} is at a private address, which is not read.") from error
+    except DowngradeError as error:
+        raise SiteRefused(f"{error.host} redirects to a page without encryption.") from error
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise SiteRefused(f"{shown} is not an http or https address.") from error
     except httpx.TooManyRedirects as error:

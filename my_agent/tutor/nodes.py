@@ -14,7 +14,7 @@ from langchain_core.messages import (
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Send
 
-from my_agent.models import chat_model
+from my_agent.models import chat_model, requested_model
 from my_agent.offline import OfflineChatModel
 from my_agent.tutor import grammar
 from my_agent.tutor.context import Context
@@ -75,7 +75,7 @@ async def reply(state: State, runtime: Runtime[Context]) -> State:
     """
     context = _context(runtime)
     settings = TutorSettings.from_environment()
-    model = await asyncio.to_thread(chat_model, context.model)
+    model = await asyncio.to_thread(requested_model, context.model)
     if isinstance(model, OfflineChatModel):
         model = OfflineTutor()
     read = window(state["messages"], turns=settings.window_turns, length=settings.window_length)
@@ -91,8 +91,12 @@ async def correct(state: State, runtime: Runtime[Context]) -> State:
     failed run therefore stays unanswered, and the next run corrects it.
     """
     context = _context(runtime)
-    name = context.correction_model or TutorSettings.from_environment().correction_model
-    model = await asyncio.to_thread(chat_model, name or context.model)
+    configured = TutorSettings.from_environment().correction_model
+    if configured and context.correction_model in (None, configured):
+        model = await asyncio.to_thread(chat_model, configured)
+    else:
+        name = context.correction_model or context.model
+        model = await asyncio.to_thread(requested_model, name)
     waiting = unanswered(state["messages"])
     before = _previous_answer(state["messages"], len(waiting))
     slots = asyncio.Semaphore(MAX_CONCURRENT)

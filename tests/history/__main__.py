@@ -6,6 +6,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -15,7 +16,9 @@ from tests.history.claims import late_steps
 from tests.history.evidence import Evidence
 from tests.history.nemesis import FAULTS
 from tests.history.play import Plan, play
+from tests.history.tenants import fuzz
 from tests.support import databases
+from tests.support.redis import Valkey
 
 # Number of violations that are printed.
 SHOWN = 20
@@ -41,6 +44,12 @@ EVIDENCE = "evidence.pickle"
     help="Only faults of this kind; may be repeated.",
 )
 @click.option(
+    "--tenant-seconds",
+    type=float,
+    help="Seconds during which tenants ask for each other's data afterwards; 0: never "
+    "(default: a third of --seconds, at least 20).",
+)
+@click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the history and the logs of the servers.",
@@ -57,6 +66,7 @@ def main(
     clients: int,
     lease: float,
     faults: tuple[str, ...],
+    tenant_seconds: float | None,
     keep: Path | None,
     judge: Path | None,
 ) -> None:
@@ -74,12 +84,31 @@ def main(
     folder.mkdir(parents=True, exist_ok=True)
     try:
         evidence = asyncio.run(play(plan, folder))
+        tenant_seconds = max(20.0, seconds / 3) if tenant_seconds is None else tenant_seconds
+        if tenant_seconds:
+            evidence = _with_tenants(evidence, folder / "tenants", seed, tenant_seconds)
     finally:
         databases.stop()
     (folder / EVIDENCE).write_bytes(pickle.dumps(evidence))
     broken = verdict(evidence)
     click.echo(f"Seed {seed}; everything is in {folder}")
     sys.exit(broken)
+
+
+def _with_tenants(evidence: Evidence, folder: Path, seed: int, seconds: float) -> Evidence:
+    """Let tenants ask two servers, on Postgres, for each other's data; add what they received."""
+    click.echo(f"4 tenants, 2 servers, {seconds:g} s")
+    folder.mkdir()
+    redis = folder / "valkey"
+    redis.mkdir()
+    valkey = Valkey(redis)
+    valkey.start()
+    try:
+        with databases.on("postgresql"):
+            found = asyncio.run(fuzz(folder, seed, seconds, redis_url=valkey.url, servers=2))
+    finally:
+        valkey.stop()
+    return replace(evidence, received=found.received, canaries=found.canaries)
 
 
 def verdict(evidence: Evidence) -> int:
@@ -112,6 +141,7 @@ def summary(evidence: Evidence) -> str:
         ),
         f"runs: {_listed(statuses)}; by attempts: {_listed(attempts)}",
         f"streams that reported lost events: {lost}",
+        f"{len(evidence.received)} texts that tenants received",
         f"{len(evidence.changes)} changes in the database",
         f"{len(evidence.steps)} steps, {len(late_steps(evidence))} by superseded attempts",
     ]

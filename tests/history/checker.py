@@ -335,6 +335,29 @@ def order_is_kept(evidence: Evidence) -> Iterator[Found]:
                     )
 
 
+# --- 8: tenants
+
+
+def tenants_are_separate(evidence: Evidence) -> Iterator[Found]:
+    """Nothing that reaches a tenant, and no log, has a byte of another tenant's data.
+
+    A canary stands for the data. Logs contain no tenant's data at all.
+    """
+    for received in evidence.received:
+        for tenant, canary in evidence.canaries.items():
+            if tenant != received.tenant and canary in received.text:
+                place = received.text.index(canary)
+                around = received.text[max(0, place - 200) : place + 100]
+                yield f"data of {tenant} reached {received}: ...{around}...", [received]
+
+
+def tenants_see_their_own(evidence: Evidence) -> Iterator[Found]:
+    """Each tenant receives its own data: a search that finds nothing would prove nothing."""
+    for tenant, canary in evidence.canaries.items():
+        if not any(each.tenant == tenant and canary in each.text for each in evidence.received):
+            yield f"{tenant} received none of its own data", []
+
+
 # --- functions that rules share
 
 
@@ -372,4 +395,5 @@ PROMISES: dict[str, tuple[Rule, ...]] = {
     "everything ends": (everything_has_ended, nothing_hangs_or_breaks),
     "streams have no gap and no repeat": (streams_are_whole, threads_streams_are_whole),
     "order is kept per thread": (order_is_kept,),
+    "no byte of another tenant": (tenants_are_separate, tenants_see_their_own),
 }

@@ -56,12 +56,32 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Received:
+    """Text that reached a tenant, or a log.
+
+    Attributes:
+        tenant: The tenant; empty for a log, which no tenant reads.
+        what: The request, `webhook`, or the name of the log.
+    """
+
+    tenant: str
+    what: str
+    text: str
+    status: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.what} for {self.tenant or 'everybody'}: {self.status}"
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What clients saw, what the database stored and saw, and what the graphs did.
 
     Attributes:
         limit: Number of attempts that a run may have.
         deaths: Unexpected ends of servers.
+        received: What tenants received, and logs.
+        canaries: The text that all data of a tenant carries, by tenant.
         epoch: Seconds to add to the clock of operations to get the clock of changes and steps.
     """
 
@@ -74,6 +94,8 @@ class Evidence:
     deaths: list[str] = field(default_factory=list)
     limit: int = 3
     epoch: float = 0.0
+    received: list[Received] = field(default_factory=list)
+    canaries: dict[str, str] = field(default_factory=dict)
 
     def operations(self, *kinds: str) -> list[Operation]:
         """Return the operations of some kinds, in the order they began."""

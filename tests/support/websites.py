@@ -86,6 +86,10 @@ def websites(tls: ssl.SSLContext | None = None) -> Iterator[Websites]:
             except (BrokenPipeError, ConnectionResetError):
                 pass  # some tests disconnect before the answer
 
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            self.do_GET()
+
         def log_message(self, *_: object) -> None:
             """Log nothing: the output belongs to the tests."""
 

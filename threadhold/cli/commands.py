@@ -89,7 +89,8 @@ def dev(program: Program, settings: Settings, host: str, port: int) -> None:
         each.close()
     base = banner.base_url(project, host, port)
     click.echo(f"API     {base}")
-    click.echo(f"Docs    {base}/docs")
+    if settings.docs_page:
+        click.echo(f"Docs    {base}/docs")
     click.echo(f"Studio  {STUDIO}?baseUrl={quote(base, safe=':/')}")
     import watchfiles
 

@@ -9,16 +9,26 @@ import asyncio
 import orjson
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
+from threadhold.http import docs_page
 
-def install(app: Starlette) -> None:
-    """Replace the stock routes, if the configuration has them."""
-    endpoints = {"/openapi.json": openapi, "/docs": docs}
-    for index, route in enumerate(app.router.routes):
+
+def install(app: Starlette, *, page: bool) -> None:
+    """Replace the stock routes, if the configuration has them.
+
+    Args:
+        app: The stock application.
+        page: Whether to serve `/docs`.
+    """
+    endpoints = {"/openapi.json": openapi, "/docs": docs if page else None}
+    routes = app.router.routes
+    for index, route in reversed(list(enumerate(routes))):
         if isinstance(route, Route) and route.path in endpoints and _is_stock(route):
-            app.router.routes[index] = Route(route.path, endpoints[route.path], methods=["GET"])
+            endpoint = endpoints[route.path]
+            ours = [] if endpoint is None else [Route(route.path, endpoint, methods=["GET"])]
+            routes[index : index + 1] = ours
 
 
 def _is_stock(route: Route) -> bool:
@@ -32,9 +42,7 @@ async def openapi(request: Request) -> Response:
 
 async def docs(request: Request) -> Response:
     """Answer with the HTML page of the OpenAPI description."""
-    from langgraph_api.validation import render_docs_html
-
-    return HTMLResponse(render_docs_html(await _spec(request)))
+    return docs_page.response(await _spec(request))
 
 
 async def _spec(request: Request) -> bytes:

@@ -37,7 +37,7 @@ def show(settings: Settings, project: ConfigFile, host: str, port: int, processe
         return
     rows = [
         ("API", base),
-        ("Docs", f"{base}/docs"),
+        *([("Docs", f"{base}/docs")] if settings.docs_page else []),
         ("Prefix", prefix(project) or "/"),
         ("Graphs", ", ".join(project.graphs)),
         ("Database", where),

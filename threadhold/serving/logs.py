@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import orjson
 import structlog
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 from structlog.typing import EventDict, Processor
 
@@ -29,6 +30,9 @@ QUIET = {
     "uvicorn": logging.WARNING,
     "watchfiles": logging.WARNING,
 }
+
+# Its debug lines contain whole request bodies, so they are never written.
+BODIES = "asgi"
 
 # Monitoring requests these every few seconds.
 PROBES = ("/health", "/ok", "/metrics")
@@ -51,6 +55,7 @@ def configure(level: str, stream: TextIO | None = None) -> None:
         structlog.stdlib.PositionalArgumentsFormatter(),
         structlog.stdlib.ExtraAdder(),
         add_run,
+        shorten_refusal,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
         structlog.processors.UnicodeDecoder(),
@@ -82,6 +87,7 @@ def configure(level: str, stream: TextIO | None = None) -> None:
     root.setLevel(level)
     for name, quiet in QUIET.items():
         logging.getLogger(name).setLevel(logging.NOTSET if level == "DEBUG" else quiet)
+    logging.getLogger(BODIES).setLevel(logging.INFO)
 
 
 def _renderers(terminal: bool) -> list[Processor]:
@@ -98,6 +104,28 @@ def add_run(_: Any, __: str, event: EventDict) -> EventDict:
         for name, value in (stock.worker_config.get() or {}).items():
             event.setdefault(name, value)
     return event
+
+
+def shorten_refusal(_: Any, __: str, event: EventDict) -> EventDict:
+    """Log a refused request (an HTTP error below 500) as one line, without its traceback.
+
+    langgraph_api logs a v2 stream of an unknown thread as if the server had failed.
+    """
+    error = _error(event.get("exc_info"))
+    if isinstance(error, HTTPException) and error.status_code < 500:
+        event.pop("exc_info")
+        event.update(level="info", status=error.status_code)
+    return event
+
+
+def _error(exc_info: Any) -> BaseException | None:
+    """Return the exception of a log line."""
+    if isinstance(exc_info, BaseException):
+        return exc_info
+    if isinstance(exc_info, tuple):
+        error: BaseException | None = exc_info[1]
+        return error
+    return sys.exception() if exc_info else None
 
 
 class AccessLine(logging.Formatter):

@@ -1,6 +1,5 @@
 """Reading: parse a file into a title and sections of text."""
 
-import logging
 import os
 import re
 import stat
@@ -10,6 +9,8 @@ from configparser import ConfigParser
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from my_agent.chat.documents import pdf
 
 # Maximum length of a document's text, in characters. Longer files are data rather than documents.
 LONGEST_TEXT = 20_000_000
@@ -185,29 +186,12 @@ def _short_pages() -> ConfigParser:
 
 
 def _pdf(content: bytes, name: str) -> Document:
-    from io import BytesIO
-
-    from pypdf import PdfReader
-    from pypdf.errors import FileNotDecryptedError
-
-    # pypdf logs a message for each irregularity, and real files have many.
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:
-        reader = PdfReader(BytesIO(content))
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise Unreadable("it is encrypted")
-        pages = [page.extract_text() for page in reader.pages]
-        title = str(reader.metadata.title or "") if reader.metadata else ""
-    except Unreadable:
-        raise
-    except FileNotDecryptedError as error:
-        raise Unreadable("it is encrypted") from error
-    except Exception as error:
-        # The parser can raise any exception on a damaged file. One bad file must not stop the
-        # ingestion.
-        raise Unreadable(f"it is damaged ({type(error).__name__})") from error
-    sections = (Section(f"p. {number}", _clean(page)) for number, page in enumerate(pages, 1))
-    return Document(title or name, tuple(sections))
+        found = pdf.read(content)
+    except pdf.PdfError as error:
+        raise Unreadable(str(error)) from error
+    sections = (Section(f"p. {number}", _clean(page)) for number, page in enumerate(found.pages, 1))
+    return Document(found.title or name, tuple(sections))
 
 
 def _clean(text: str) -> str:

@@ -117,7 +117,7 @@ async def _proposed(
     try:
         read = await understanding.by_model(company, model)
     except understanding.ModelUnusableError as error:
-        log_action("model_fallback", thread_id, problem=str(error))
+        log_action("model_fallback", thread_id, problem=type(error.__cause__ or error).__name__)
         notes.append(prompts.WITHOUT_MODEL)
         read = None
     if read is not None:
@@ -135,7 +135,8 @@ async def _revised(icp: Icp, company: Company, words: str, model: str | None, st
     try:
         revised = await understanding.by_model(company, model, words)
     except understanding.ModelUnusableError as error:
-        log_action("model_fallback", state.get("thread_id"), problem=str(error))
+        problem = type(error.__cause__ or error).__name__
+        log_action("model_fallback", state.get("thread_id"), problem=problem)
     industries = parse_values("industries", words)
     if revised is None and state.get("asked") == "icp" and ssic.codes(industries):
         revised = merge_icp(icp, {"industries": industries})

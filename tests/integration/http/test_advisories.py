@@ -22,9 +22,11 @@ import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from tests.support import databases
+from tests.support.certificates import certified
 from tests.support.garbage import LEAKS
 from tests.support.processes import GRAPHS, Running
 from tests.support.served import served
+from tests.support.websites import redirect, websites
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -239,6 +241,15 @@ WEBHOOKS = [
     "https://10.1.2.3/x",
     "https://169.254.169.254/latest/meta-data",
     "https://[::ffff:127.0.0.1]/x",
+    # 6to4 and its relay, Teredo, documentation, NAT64, site-local, IPv4-compatible, SRv6.
+    "https://[2002:7f00:1::1]/x",
+    "https://192.88.99.1/x",
+    "https://[2001:0:808:808::1]/x",
+    "https://[3fff::1]/x",
+    "https://[64:ff9b:1::1]/x",
+    "https://[fec0::1]/x",
+    "https://[::8.8.8.8]/x",
+    "https://[5f00::1]/x",
 ]
 
 
@@ -312,6 +323,28 @@ def test_ghsa_2c9q_c2q9_qgqv_webhook_redirects_are_not_followed(tmp_path: Path) 
             post(bob, "/runs/wait", {**RUN, "webhook": url + path})
         wait_for(lambda: "failed to call webhook" in server.log.read_text())
     assert visited == ["/open", "/redirect"]
+
+
+def test_webhook_redirects_from_https_to_http_are_not_followed(tmp_path: Path) -> None:
+    webhooks = {"url": {"allowed_domains": ["localhost"]}}
+    tls, _ = certified(tmp_path, "localhost")
+    with (
+        websites(tls) as secure,
+        redirecting() as (url, visited),
+        served(
+            tmp_path,
+            config(tmp_path, webhooks=webhooks),
+            ALLOW_PRIVATE_WEBHOOKS="true",
+            SSL_CERT_FILE=str(tmp_path / "certificate.pem"),
+        ) as server,
+        httpx.Client(base_url=server.url, timeout=PATIENCE, headers={"x-user": "bob"}) as bob,
+    ):
+        secure.pages["/redirect"] = redirect(f"{url}/open", 307)
+        for path in (f"https://localhost:{secure.port}/redirect", f"{url}/again"):
+            post(bob, "/runs/wait", {**RUN, "webhook": path})
+        wait_for(lambda: "redirects from https to http" in server.log.read_text())
+        wait_for(lambda: visited == ["/again"])
+    assert secure.asked == ["/redirect"]
 
 
 def wait_for(true: Callable[[], bool]) -> None:

@@ -41,6 +41,7 @@ def online(
         "OPENAI_API_KEY": endpoint.api_key,
         "OPENAI_BASE_URL": endpoint.base_url,
         "OPENAI_MAX_RETRIES": "0",
+        "OPENAI_ALLOWED_MODELS": "of-assistant,of-run",
     }
     with served(tmp_path_factory.mktemp("online"), **variables) as server:
         yield server
@@ -126,6 +127,9 @@ async def test_context_of_run_and_assistant_is_sent_to_the_endpoint(
     assert asked[0] == ("of-assistant", "Rhyme.")
     assert asked[1][0] == "of-run"
     assert asked[2][0] == "gpt-4o-mini"
+    with pytest.raises(Exception, match="ModelNotAllowedError: This model is not allowed here"):
+        await client.runs.wait(None, "chat", input=message("hi"), context={"model": "expensive"})
+    assert len(model.bodies) == 3
 
 
 async def test_history_is_sent_to_the_model(client: LangGraphClient, model: OpenAIServer) -> None:

@@ -23,7 +23,12 @@ pytestmark = pytest.mark.usefixtures("each_database")
 
 PATH = "/export/latest_scores.csv"
 RULE = "Default ICP"
-HOSTILE = ('=HYPERLINK("http://evil.example")', "+1+1", "-2", "@SUM(A1)", "\t=1", " =1", "\uff1d1")
+HOSTILE = (
+    *('=HYPERLINK("http://evil.example")', "+1+1", "-2", "@SUM(A1)", "\t=1", " =1", "\uff1d1"),
+    # Behind a byte order mark, a zero-width space, a direction mark, a filler, a combining mark.
+    *("\ufeff=1", "\u200b=1", "\u200b\ufeff +1", "\u202e@1", "\u3164=1", "\u034f=1", "\ufe66x"),
+    *("\u2212x", "\u2060x"),
+)
 
 
 @pytest.fixture(scope="module")

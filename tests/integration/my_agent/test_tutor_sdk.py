@@ -33,7 +33,8 @@ HAS = ("agreement", "has", "have")
 def online(
     each_database: str, endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    with tutoring(tmp_path_factory.mktemp("tutor"), **of_endpoint(endpoint)) as server:
+    names = {"OPENAI_ALLOWED_MODELS": "talker,checker,both"}
+    with tutoring(tmp_path_factory.mktemp("tutor"), **of_endpoint(endpoint), **names) as server:
         yield server
 
 
@@ -116,6 +117,12 @@ async def test_context_sets_models_and_prompt(client: LangGraphClient, model: Op
     assert [each["model"] for each in asked(model)] == ["talker", "both"]
     assert [each["model"] for each in asked(model, review=True)] == ["checker", "both"]
     assert asked(model)[0]["messages"][0]["content"] == "Rhyme."
+    for name in ("model", "correction_model"):
+        refused: Any = await client.runs.wait(
+            None, "tutor", input=message("Hi."), context={name: "expensive"}, raise_error=False
+        )
+        assert refused["__error__"]["error"] == "ModelNotAllowedError"
+    assert "expensive" not in {each["model"] for each in model.bodies}
 
 
 @pytest.mark.parametrize(

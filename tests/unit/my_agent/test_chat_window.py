@@ -1,9 +1,11 @@
 """The window of a conversation, and references of follow-up questions."""
 
+import time
+
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from my_agent.chat.reference import resolve, topic
+from my_agent.chat.reference import LONGEST, resolve, topic
 from my_agent.chat.window import PAIRS, before, question, window
 
 
@@ -125,3 +127,33 @@ def test_references_are_resolved_by_last_topic(
 )
 def test_topic_of_a_question(asked: str, about: str) -> None:
     assert topic(asked) == about
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "and" + " " * 100_000 + "!x",
+        "e " + "o " * 50_000 + "!x",
+        "Skarra Light " * 10_000,
+        "is it true " * 10_000,
+        "." * 100_000,
+    ],
+    ids=["blanks", "articles", "names", "pronouns", "dots"],
+)
+def test_time_is_linear_for_long_questions(question: str) -> None:
+    earlier = ["How tall is the Skarra Light?", *([question] * 60), "How tall is Brennick?"]
+    started = time.process_time()
+    resolve(question, earlier)
+    resolve("And how tall is it?", earlier)
+    # Quadratic time would be minutes.
+    assert time.process_time() - started < 5
+
+
+def test_repeated_topics_do_not_grow_the_question() -> None:
+    earlier = ["Is the tower of Ba and Ba, or Ba?", *["And what about Ba Ba?"] * 40]
+    assert len(resolve("And what about Ba Ba?", earlier)) <= LONGEST
+
+
+def test_long_question_is_returned_unchanged() -> None:
+    long = "it " * LONGEST
+    assert resolve(long, ["How tall is the Skarra Light?"]) == long

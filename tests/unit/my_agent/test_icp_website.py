@@ -3,24 +3,21 @@
 import asyncio
 import gzip
 import socket
-import ssl
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
-from contexts import context_key
+from contexts import addresses, context_key
+from contexts.addresses import is_public
 from my_agent.icp_finder import sites, website
-from my_agent.icp_finder.transport import is_public
 from my_agent.icp_finder.website import SiteRefused, SiteUnreadable, read_page, read_site
+from tests.support.certificates import certified
 from tests.support.websites import HTML, Page, Websites, company_page, redirect, websites
+from threadhold.http import addresses as library
 
 TEXT = "We sell handmade widgets to hotels. " * 10
 
@@ -46,32 +43,6 @@ def resolving(patch: pytest.MonkeyPatch, **names: list[str]) -> list[str]:
 
     patch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", look_up)
     return asked
-
-
-def certified(folder: Path, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Return the TLS context of a server of this name, and a client context that trusts only it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder(who, who, key.public_key(), 1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    shown, secret = folder / "certificate.pem", folder / "key.pem"
-    shown.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    secret.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(shown, secret)
-    return server, ssl.create_default_context(cafile=str(shown))
 
 
 async def test_site_is_read(web: Websites) -> None:
@@ -114,6 +85,21 @@ async def test_redirect_to_other_scheme_is_refused(web: Websites, target: str) -
         await read_site(f"{web.url}/leak")
 
 
+async def test_redirect_from_https_to_http_is_refused(
+    tmp_path: Path, web: Websites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, client = certified(tmp_path, "secure.example")
+    monkeypatch.setattr(website, "_tls", lambda: client)
+    resolving(monkeypatch, secure_example=["127.0.0.1"])
+    with websites(server) as secure:
+        secure.pages["/moved"] = redirect("/old")
+        secure.pages["/old"] = redirect(f"{web.url}/")
+        with pytest.raises(SiteRefused, match="without encryption"):
+            await read_site(f"https://secure.example:{secure.port}/moved")
+        assert secure.asked == ["/moved", "/old"]
+    assert web.asked == []
+
+
 async def test_private_addresses_are_refused_unless_allowed(
     web: Websites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,11 +116,19 @@ async def test_private_addresses_are_refused_unless_allowed(
         *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0"),
         *("100.64.0.1", "192.0.2.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255"),
         *("::1", "::", "fe80::1", "fc00::1", "ff02::1", "2001:db8::1", "::ffff:127.0.0.1"),
-        *("64:ff9b::7f00:1", "64:ff9b::a00:1", "2002:7f00:1::", "2002:a00:1::1"),
+        *("64:ff9b::7f00:1", "64:ff9b::a00:1", "2002:7f00:1::", "2002:a00:1::1", "2002:808:808::1"),
+        *("192.88.99.1", "192.0.0.9", "2001:0:808:808::1", "2001:20::1", "3fff::1", "3fff:fff::1"),
+        *("64:ff9b:1::1", "64:ff9b:1:ffff::808:808", "fec0::1", "feff::1", "::8.8.8.8", "5f00::1"),
+        *("100::1", "200::1", "1fff::1", "4000::1", "fdff::1", "::ffff:0:808:808"),
     ],
 )
 def test_non_public_addresses(address: str) -> None:
     assert not is_public(ip_address(address))
+
+
+def test_library_and_graphs_have_the_same_table() -> None:
+    assert addresses.PRIVATE == library.PRIVATE
+    assert addresses.SPECIAL == library.SPECIAL
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "64:ff9b::808:808"])

@@ -10,7 +10,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_openai import ChatOpenAI
 from pydantic import AnyHttpUrl, SecretStr, ValidationError
 
-from my_agent.models import ModelSettings, chat_model
+from my_agent.models import (
+    ModelNotAllowedError,
+    ModelSettings,
+    chat_model,
+    requested_model,
+)
 from my_agent.offline import GIST_LENGTH, OfflineChatModel
 
 ROOT = Path(__file__).parents[3]
@@ -163,3 +168,24 @@ def test_neither_a_start_nor_the_offline_model_waits_for_the_client() -> None:
     )
     bare = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
     subprocess.run([sys.executable, "-c", script], env=bare, check=True)
+
+
+def test_runs_may_only_name_allowed_models(no_model: pytest.MonkeyPatch) -> None:
+    # The offline model has no name and costs nothing.
+    assert isinstance(requested_model("gpt-expensive"), OfflineChatModel)
+    no_model.setenv("OPENAI_BASE_URL", ENDPOINT)
+    no_model.setenv("OPENAI_MODEL", "ours")
+    for allowed, refused in (("", "other"), ("small, large", "smal"), ("small", "")):
+        no_model.setenv("OPENAI_ALLOWED_MODELS", allowed)
+        with pytest.raises(ModelNotAllowedError, match="OPENAI_ALLOWED_MODELS"):
+            requested_model(refused)
+    no_model.setenv("OPENAI_ALLOWED_MODELS", "small, large")
+    named = [requested_model(name) for name in (None, "ours", "small", "large")]
+    assert [getattr(each, "model_name", None) for each in named] == [
+        "ours",
+        "ours",
+        "small",
+        "large",
+    ]
+    no_model.setenv("OPENAI_ALLOWED_MODELS", "*")
+    assert isinstance(requested_model("anything"), ChatOpenAI)

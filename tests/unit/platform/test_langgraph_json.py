@@ -33,6 +33,7 @@ def variables(config: ConfigFile, **changes: Any) -> Environment:
         "cors": None,
         "max_body_bytes": 10,
         "allow_private_webhooks": False,
+        "public_url": None,
         "studio": False,
     }
     return environment(config, **(arguments | changes))
@@ -183,6 +184,22 @@ def test_cors_argument_overrides_the_project(project: Path) -> None:
     config = read_config(write(project, http={"cors": {"allow_origins": ["https://a.example"]}}))
     cors = section("LANGGRAPH_HTTP", config, cors={"allow_origins": ["https://b.example"]})["cors"]
     assert cors["allow_origins"] == ["https://b.example"]
+
+
+def test_public_url_is_checked(project: Path) -> None:
+    config = read_config(write(project))
+    assert "LANGGRAPH_API_URL" not in variables(config)
+    given = variables(config, public_url="https://api.example.com/agents/")
+    assert given["LANGGRAPH_API_URL"] == "https://api.example.com/agents"
+    for wrong in (
+        "api.example.com",
+        "ftp://a.example",
+        "https://",
+        "https://a.example/?x",
+        "http://[x",
+    ):
+        with pytest.raises(ConfigError, match="public_url"):
+            variables(config, public_url=wrong)
 
 
 def test_webhooks_need_public_https_by_default(project: Path) -> None:

@@ -43,6 +43,7 @@ GRACES = 2
 FOREIGN = {
     "image": {"PATH", "HOME", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"},
     "db": {"POSTGRES_PASSWORD", "THREADHOLD_PASSWORD"},
+    "cache": {"REDISCLI_AUTH"},
 }
 
 
@@ -324,7 +325,30 @@ def test_compose_services_find_each_other() -> None:
         {name: filled(value) for name, value in SERVICES["app"]["environment"].items()}
     )
     assert re.match(r"postgresql://threadhold:[^@]+@db:5432/threadhold$", settings.database_url)
-    assert settings.redis_url == "redis://cache:6379/0"
+    assert re.match(r"redis://:[^@]+@cache:6379/0$", settings.redis_url or "")
+
+
+def test_redis_needs_a_password() -> None:
+    cache = SERVICES["cache"]
+    assert cache["command"][cache["command"].index("--requirepass") + 1].startswith(
+        "${REDIS_PASSWORD"
+    )
+    assert set(cache["environment"]) == FOREIGN["cache"]
+    assert "ports" not in cache
+    # In a cluster, with TLS.
+    assert re.match(r"rediss://:[^@]+@", SECRET["REDIS_URL"])
+
+
+def test_network_policies_open_only_the_port_of_the_api() -> None:
+    everything = OBJECTS["NetworkPolicy", "threadhold"]["spec"]
+    assert everything["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "threadhold"}
+    assert everything["policyTypes"] == ["Ingress", "Egress"]
+    assert "ingress" not in everything
+    assert all(rule["ports"] for rule in everything["egress"])
+    api = OBJECTS["NetworkPolicy", "threadhold-api"]["spec"]
+    assert api["podSelector"]["matchLabels"] == labels(("Deployment", "threadhold-api"))
+    [port] = container(("Deployment", "threadhold-api"))["ports"]
+    assert [each["port"] for rule in api["ingress"] for each in rule["ports"]] == [port["name"]]
 
 
 def test_compose_publishes_one_port_per_server() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.history.audit import Change
 from tests.history.checker import check
-from tests.history.evidence import Evidence, Run, Step, Thread
+from tests.history.evidence import Evidence, Received, Run, Step, Thread
 from tests.history.recorder import Operation, Recorder, read
 
 P1, P2 = "101", "102"
@@ -798,3 +798,38 @@ def test_recorded_operations_are_read_back_even_if_unfinished(tmp_path: Any) -> 
     assert patch.outcome == "info"
     assert item.outcome == "fail"
     assert (unended.ended, unended.outcome) == (None, "info")
+
+
+SEPARATE = "no byte of another tenant"
+
+
+def tenants(*received: Received) -> list[str]:
+    canaries = {"ada": "canary-1", "bob": "canary-2"}
+    own = [Received(name, "GET /threads", canary) for name, canary in canaries.items()]
+    found = check(Evidence(received=[*own, *received], canaries=canaries))
+    return [each.promise for each in found]
+
+
+def test_own_data_is_no_violation() -> None:
+    assert (
+        tenants(Received("ada", "webhook", "has canary-1"), Received("", "server.log", "x")) == []
+    )
+
+
+@pytest.mark.parametrize(
+    "received",
+    [
+        Received("bob", "GET /threads/x", '{"values": "canary-1"}', 200),
+        Received("ada", "GET /threads/x/runs/y/stream", "data: canary-2"),
+        Received("bob", "WEBSOCKET /threads/x", "canary-1"),
+        Received("bob", "webhook", "canary-1"),
+        Received("", "server.log", "Failed for 'canary-2'"),
+    ],
+)
+def test_data_of_another_tenant_is_found(received: Received) -> None:
+    assert tenants(received) == [SEPARATE]
+
+
+def test_tenant_without_own_data_proves_nothing() -> None:
+    [found] = check(Evidence(received=[], canaries={"ada": "canary-1"}))
+    assert found.promise == SEPARATE

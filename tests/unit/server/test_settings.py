@@ -8,8 +8,10 @@ import click
 import pytest
 from pydantic import ValidationError
 
+from my_agent.models import ModelSettings
 from server.cli import load_settings
 from server.settings import Settings
+from threadhold.settings import BadSettings, read_settings
 
 
 @pytest.fixture(autouse=True)
@@ -117,3 +119,26 @@ def test_invalid_value_is_rejected_by_name(
         Settings()
     with pytest.raises(click.ClickException, match=name):
         load_settings()
+
+
+def test_secrets_are_read_from_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret, key = "x" * 40, tmp_path / "key"
+    (tmp_path / "secret").write_text(f"{secret}\n")
+    key.write_text("sk-file\n")
+    for name in ("JWT_SECRET", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("JWT_SECRET_FILE", str(tmp_path / "secret"))
+    monkeypatch.setenv("OPENAI_API_KEY_FILE", str(key))
+    found = read_settings(Settings).jwt_secret
+    assert found is not None
+    assert found.get_secret_value() == secret
+    api_key = ModelSettings.from_environment().api_key
+    assert api_key is not None
+    assert api_key.get_secret_value() == "sk-file"
+    monkeypatch.setenv("JWT_SECRET", secret)
+    with pytest.raises(BadSettings, match="JWT_SECRET_FILE; set one"):
+        read_settings(Settings)
+    monkeypatch.delenv("JWT_SECRET")
+    monkeypatch.setenv("JWT_SECRET_FILE", str(tmp_path / "missing"))
+    with pytest.raises(BadSettings, match="JWT_SECRET_FILE: cannot read"):
+        read_settings(Settings)

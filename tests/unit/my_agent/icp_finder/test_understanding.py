@@ -59,7 +59,10 @@ READING = {
 }
 
 
-async def test_model_reads_the_websites(model_endpoint: OpenAIServer) -> None:
+async def test_model_reads_the_websites(
+    model_endpoint: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_ALLOWED_MODELS", "reader")
     model_endpoint.enqueue(say_json(READING))
     icp = await by_model(company(HAULIER), "reader", "mostly in the north")
     assert icp == {
