@@ -67,6 +67,7 @@ class _Claim:
     options: options.Options
     hooks: Any
     max_body_bytes: int
+    body_timeout_seconds: float
     json_limits: Limits
     private_network: bool
     metrics_permission: str | None
@@ -136,6 +137,8 @@ class LangGraphPlatform:
         cors: In the shape of `http.cors` in the config, which it overrides. By
             default no other origin may read answers.
         max_body_bytes: Larger request bodies get a 413.
+        body_timeout_seconds: Time for a client to send the body of a request; then it
+            gets a 408.
         max_json_nodes: JSON bodies with more values (objects, arrays, strings,
             numbers, booleans and nulls; no keys) get a 422, before they are parsed.
         max_json_depth: JSON bodies with deeper nesting of objects and arrays get
@@ -172,6 +175,7 @@ class LangGraphPlatform:
         grace_seconds: float = 10.0,
         cors: Mapping[str, Any] | None = None,
         max_body_bytes: int = json_limits.DEFAULT_BYTES,
+        body_timeout_seconds: float = 60.0,
         max_json_nodes: int = json_limits.DEFAULT_VALUES,
         max_json_depth: int = json_limits.MAX_DEPTH,
         allow_private_webhooks: bool = False,
@@ -208,6 +212,7 @@ class LangGraphPlatform:
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,
+            body_timeout_seconds=body_timeout_seconds,
             json_limits=_json_limits(max_json_nodes, max_json_depth),
             private_network=studio,
             metrics_permission=metrics_permission,
@@ -379,6 +384,7 @@ def _load(claim: _Claim) -> Starlette:
     guards.install(
         app,
         max_body_bytes=claim.max_body_bytes,
+        body_timeout_seconds=claim.body_timeout_seconds,
         limits=claim.json_limits,
         private_network=claim.private_network,
     )
