@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse
 
 from hooks.jwt_keys import Key, Keys, open_keys
 from hooks.settings import OPERATOR, IdentitySettings
+from threadhold import sessions
 from threadhold.hooks import label
 from threadhold.hosts import is_loopback
 
@@ -77,6 +78,11 @@ def make_user(tenant: str, user: str, roles: Iterable[str] = ()) -> User:
     )
 
 
+def subject(user: Mapping[str, Any]) -> sessions.Target:
+    """Return what is revoked with a user: all tokens and crons of the user."""
+    return sessions.Target(tenant=user["tenant_id"], subject=user["identity"])
+
+
 DEVELOPER = make_user("local", "developer", (TENANT_ADMIN, OPERATOR))
 """The user of requests without a token in `local_dev`."""
 
@@ -86,16 +92,18 @@ class Authenticator:
 
     Args:
         settings: The key and the claims with which tokens are verified.
+        revocable: Refuse revoked tokens and users, which needs a running platform.
 
     Raises:
         ValueError: outside `local_dev`, there is no key, audience or issuer; or the key cannot
             be read.
     """
 
-    def __init__(self, settings: IdentitySettings) -> None:
+    def __init__(self, settings: IdentitySettings, *, revocable: bool = False) -> None:
         settings.require_key()
         _require_application(settings)
         self._settings = settings
+        self._revocable = revocable
         self._keys: Keys | None = open_keys(settings)
 
     async def identify(self, scope: Mapping[str, Any]) -> User:
@@ -115,10 +123,19 @@ class Authenticator:
         scheme, _, token = (sent[0] if len(sent) == 1 else b"").partition(b" ")
         if scheme.lower() != b"bearer":
             raise _refusal("no bearer token")
-        return await self.verify(token.strip())
+        claims = await self._verify(token.strip())
+        user = self._user(claims)
+        targets = [subject(user)]
+        if isinstance(token_id := claims.get("jti"), str):
+            targets.append(sessions.Target(token_id=token_id))
+        if self._revocable and await sessions.is_revoked(targets):
+            raise _refusal("the token or its user is revoked")
+        expires_at = float(claims["exp"]) + self._settings.jwt_leeway_seconds
+        sessions.begin(scope, expires_at=expires_at, targets=targets)
+        return user
 
     async def verify(self, token: bytes) -> User:
-        """Verify a token and return its user.
+        """Verify a token and return its user. Revocations are not considered.
 
         Args:
             token: The JWT, without the scheme `Bearer`.
@@ -126,6 +143,10 @@ class Authenticator:
         Raises:
             NotAuthenticated: the signature or a claim is invalid, or the token has expired.
         """
+        return self._user(await self._verify(token))
+
+    async def _verify(self, token: bytes) -> dict[str, Any]:
+        """Verify a token and return its claims, which name a user."""
         if self._keys is None or len(token) > MAX_TOKEN:
             raise _refusal(
                 "no key is configured"
@@ -144,7 +165,8 @@ class Authenticator:
             claims = self._claims(token, keys)
             self._check_lifetime(claims)
             _check_purpose(claims)
-            return self._user(claims)
+            self._user(claims)
+            return claims
         except jwt.PyJWTError as error:
             raise _refusal(f"{type(error).__name__}: {error}") from error
 
@@ -312,4 +334,4 @@ def authenticator() -> Authenticator:
     Raises:
         ValueError: there is no key outside `local_dev`, or the key cannot be read.
     """
-    return Authenticator(IdentitySettings())
+    return Authenticator(IdentitySettings(), revocable=True)

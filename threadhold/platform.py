@@ -30,7 +30,7 @@ from langgraph_runtime_sql.database.url import database_path, is_postgres, postg
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
 from langgraph_runtime_sql.tenancy.scope import UserScopeMiddleware
-from threadhold import graph_schemas, mcp_tools, start_errors, stream_codec
+from threadhold import graph_schemas, mcp_tools, sessions, start_errors, stream_codec
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require
@@ -248,6 +248,7 @@ class LangGraphPlatform:
                 _process.running = True
                 stack.callback(_not_running)
                 await stack.enter_async_context(stock.router.lifespan_context(stock))
+                await stack.enter_async_context(sessions.watching())
             except RuntimeSqlError as error:
                 start_errors.shorten(error)
                 raise
@@ -388,6 +389,7 @@ def _load(claim: _Claim) -> Starlette:
         limits=claim.json_limits,
         private_network=claim.private_network,
     )
+    app.add_middleware(sessions.SessionGuard)
     authentication.install(app, metrics_permission=claim.metrics_permission)
     openapi.install(app)
     stream_codec.install()

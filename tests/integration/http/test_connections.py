@@ -85,7 +85,9 @@ def test_flood_of_unfinished_requests_does_not_end_the_service(
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server with short time limits."""
     limits = {"HEAD_TIMEOUT_SECONDS": "1", "BODY_TIMEOUT_SECONDS": "1"}
-    with served(tmp_path_factory.mktemp("quick"), GRAPHS / "langgraph.json", None, **limits) as server:
+    with served(
+        tmp_path_factory.mktemp("quick"), GRAPHS / "langgraph.json", None, **limits
+    ) as server:
         yield server
 
 
