@@ -11,7 +11,7 @@ connections; other requests get 503.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from prometheus_client import Counter, Gauge
@@ -57,6 +57,13 @@ class Guard:
         self.waiting: dict[Connection, None] = {}
         self.receiving: dict[Connection, None] = {}
         self._warned_at = float("-inf")
+        self._shown: Collection[Any] | None = None
+
+    def show(self, connections: Collection[Any]) -> None:
+        """Let the metric show the number of the server's connections, which include WebSockets."""
+        if self._shown is not connections:
+            self._shown = connections
+            _OPEN.set_function(lambda: len(connections))
 
     def make(self, **options: Any) -> "Connection":
         """Make the protocol of a connection, for uvicorn."""
@@ -85,6 +92,7 @@ class Connection(HttpToolsProtocol):
         self._head_bytes = 0
         # One timer at a time: for the head, the body, or the close.
         self._timer: asyncio.TimerHandle | None = None
+        guard.show(self.connections)
         self._write_timer: asyncio.TimerHandle | None = None
 
     # --- the connection
@@ -100,14 +108,12 @@ class Connection(HttpToolsProtocol):
                 return
             else:
                 self._is_extra = True
-        _OPEN.set(len(self.connections))
         guard.waiting[self] = None
         self._arm(guard.head_seconds, self._head_expired)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
         super().connection_lost(exc)
-        _OPEN.set(len(self.connections))
 
     def handle_websocket_upgrade(self) -> None:
         self._forget()
