@@ -11,8 +11,9 @@ from typing import Any
 from langgraph_sdk import Auth
 
 from contexts.keys import ASSISTANT_KEYS
-from hooks.identity import TENANT_ADMIN, authenticator
+from hooks.identity import TENANT_ADMIN, authenticator, subject
 from hooks.reserved import refuse_config, refuse_metadata, refuse_names
+from threadhold import sessions
 
 Context = Auth.types.AuthContext
 Filter = dict[str, Any]
@@ -79,8 +80,15 @@ async def update_thread(ctx: Context, value: Value) -> Filter:
 
 @auth.on(resources="threads", actions="create_run")
 async def create_run(ctx: Context, value: Value) -> Filter:
-    """Store the creator as the owner of a new run, and of the thread that is created for the run."""
+    """Store the creator as the owner of a new run, and of the thread that is created for the run.
+
+    Raises:
+        Auth.exceptions.HTTPException: (403) the user is revoked. A cron has no token that would
+            have been refused.
+    """
     user, kwargs = _user(ctx), value.get("kwargs") or {}
+    if await sessions.is_revoked([subject(user)]):
+        raise Auth.exceptions.HTTPException(status_code=403, detail="This user is revoked")
     refuse_metadata(_client_metadata(ctx, value))
     refuse_config(kwargs.get("config"), user)
     refuse_names(kwargs.get("context"), user, "context")

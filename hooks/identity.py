@@ -2,7 +2,9 @@
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, TypedDict
 
@@ -12,6 +14,7 @@ from starlette.responses import JSONResponse
 
 from hooks.jwt_keys import Key, Keys, open_keys
 from hooks.settings import OPERATOR, IdentitySettings
+from threadhold import sessions
 from threadhold.hooks import label
 from threadhold.hosts import is_loopback
 
@@ -75,6 +78,11 @@ def make_user(tenant: str, user: str, roles: Iterable[str] = ()) -> User:
     )
 
 
+def subject(user: Mapping[str, Any]) -> sessions.Target:
+    """Return what is revoked with a user: all tokens and crons of the user."""
+    return sessions.Target(tenant=user["tenant_id"], subject=user["identity"])
+
+
 DEVELOPER = make_user("local", "developer", (TENANT_ADMIN, OPERATOR))
 """The user of requests without a token in `local_dev`."""
 
@@ -84,14 +92,18 @@ class Authenticator:
 
     Args:
         settings: The key and the claims with which tokens are verified.
+        revocable: Refuse revoked tokens and users, which needs a running platform.
 
     Raises:
-        ValueError: there is no key outside `local_dev`, or the key cannot be read.
+        ValueError: outside `local_dev`, there is no key, audience or issuer; or the key cannot
+            be read.
     """
 
-    def __init__(self, settings: IdentitySettings) -> None:
+    def __init__(self, settings: IdentitySettings, *, revocable: bool = False) -> None:
         settings.require_key()
+        _require_application(settings)
         self._settings = settings
+        self._revocable = revocable
         self._keys: Keys | None = open_keys(settings)
 
     async def identify(self, scope: Mapping[str, Any]) -> User:
@@ -111,10 +123,19 @@ class Authenticator:
         scheme, _, token = (sent[0] if len(sent) == 1 else b"").partition(b" ")
         if scheme.lower() != b"bearer":
             raise _refusal("no bearer token")
-        return await self.verify(token.strip())
+        claims = await self._verify(token.strip())
+        user = self._user(claims)
+        targets = [subject(user)]
+        if isinstance(token_id := claims.get("jti"), str):
+            targets.append(sessions.Target(token_id=token_id))
+        if self._revocable and await sessions.is_revoked(targets):
+            raise _refusal("the token or its user is revoked")
+        expires_at = float(claims["exp"]) + self._settings.jwt_leeway_seconds
+        sessions.begin(scope, expires_at=expires_at, targets=targets)
+        return user
 
     async def verify(self, token: bytes) -> User:
-        """Verify a token and return its user.
+        """Verify a token and return its user. Revocations are not considered.
 
         Args:
             token: The JWT, without the scheme `Bearer`.
@@ -122,6 +143,10 @@ class Authenticator:
         Raises:
             NotAuthenticated: the signature or a claim is invalid, or the token has expired.
         """
+        return self._user(await self._verify(token))
+
+    async def _verify(self, token: bytes) -> dict[str, Any]:
+        """Verify a token and return its claims, which name a user."""
         if self._keys is None or len(token) > MAX_TOKEN:
             raise _refusal(
                 "no key is configured"
@@ -133,21 +158,53 @@ class Authenticator:
             if header.keys() & {"crit", "b64"}:
                 # A verifier must refuse extensions that it does not support. None is supported.
                 raise jwt.InvalidTokenError("the header has a critical extension")
-            key = await self._keys.find(header.get("kid"))
-            if key is None:
+            self._check_type(header)
+            keys = await self._keys.candidates(header.get("kid"))
+            if not keys:
                 raise jwt.InvalidTokenError("no key has the `kid` of the header")
-            return self._user(self._claims(token, key))
+            claims = self._claims(token, keys)
+            self._check_lifetime(claims)
+            _check_purpose(claims)
+            self._user(claims)
+            return claims
         except jwt.PyJWTError as error:
             raise _refusal(f"{type(error).__name__}: {error}") from error
 
-    def _claims(self, token: bytes, key: Key) -> dict[str, Any]:
+    def _check_type(self, header: Mapping[str, Any]) -> None:
+        kind = header.get("typ")
+        if kind is None:
+            return
+        # RFC 7515: the prefix of a media type may be left out.
+        known = {each.lower() for each in self._settings.jwt_types}
+        if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in known:
+            raise jwt.InvalidTokenError("the header `typ` is not among JWT_TYPES")
+
+    def _check_lifetime(self, claims: Mapping[str, Any]) -> None:
+        limit = self._settings.jwt_max_lifetime_seconds
+        starts = [time.time() + self._settings.jwt_leeway_seconds]
+        if "iat" in claims:
+            starts.append(float(claims["iat"]))
+        if float(claims["exp"]) - min(starts) > limit:
+            raise jwt.InvalidTokenError(
+                f"the token lives longer than JWT_MAX_LIFETIME_SECONDS ({limit})"
+            )
+
+    def _claims(self, token: bytes, keys: Sequence[Key]) -> dict[str, Any]:
+        """Return the claims of a token that one of the keys has signed."""
+        *others, last = keys
+        for key in others:
+            with suppress(jwt.InvalidSignatureError):
+                return self._decode(token, key)
+        return self._decode(token, last)
+
+    def _decode(self, token: bytes, key: Key) -> dict[str, Any]:
         settings = self._settings
         return jwt.decode(
             token,
             key.material,
             algorithms=[key.algorithm],
             audience=settings.jwt_audience,
-            issuer=settings.jwt_issuer,
+            issuer=settings.jwt_issuer or None,
             leeway=settings.jwt_leeway_seconds,
             options={
                 "require": [
@@ -163,7 +220,57 @@ class Authenticator:
         settings = self._settings
         tenant = _parse_name(claims.get(settings.jwt_claim_tenant))
         user = _parse_name(claims.get(settings.jwt_claim_user))
-        return make_user(tenant, user, _parse_roles(claims.get(settings.jwt_claim_roles)))
+        roles = _parse_roles(claims.get(settings.jwt_claim_roles))
+        if OPERATOR in roles and not self._may_operate(tenant, claims.get("iss")):
+            logger.info("The role %s is ignored: tenant and issuer may not give it", OPERATOR)
+            roles = [role for role in roles if role != OPERATOR]
+        return make_user(tenant, user, roles)
+
+    def _may_operate(self, tenant: str, issuer: Any) -> bool:
+        """Return whether tokens of a tenant or an issuer may give the role `operator`."""
+        settings = self._settings
+        # Without JWT_ISSUER, a token may name any issuer.
+        is_known = bool(settings.jwt_issuer) and issuer in settings.jwt_operator_issuers
+        return is_known or tenant in settings.jwt_operator_tenants
+
+
+def _require_application(settings: IdentitySettings) -> None:
+    """Check that tokens for other applications are refused, unless the settings accept them.
+
+    Raises:
+        ValueError: the audience or the issuer is missing outside `local_dev`.
+    """
+    if settings.is_local:
+        return
+    missing = {
+        "AUDIENCE": not settings.jwt_audience and not settings.jwt_allow_any_audience,
+        "ISSUER": not settings.jwt_issuer and not settings.jwt_allow_any_issuer,
+    }
+    for name in (name for name, is_missing in missing.items() if is_missing):
+        raise ValueError(
+            f"APP_ENV={settings.app_env} needs JWT_{name}: without it, the server accepts tokens "
+            "that the same key signed for other applications. To accept them, set "
+            f"JWT_ALLOW_ANY_{name}=true."
+        )
+
+
+def _check_purpose(claims: Mapping[str, Any]) -> None:
+    """Refuse ID tokens and refresh tokens, which issuers sign with the same key.
+
+    OpenID Connect writes the claims with hashes into ID tokens only. The other claims are those
+    of Keycloak, Cognito and common libraries.
+    """
+    if claims.keys() & _ID_TOKEN_CLAIMS:
+        raise jwt.InvalidTokenError("the token is an ID token")
+    for name in _PURPOSE_CLAIMS:
+        purpose = claims.get(name)
+        if isinstance(purpose, str) and purpose.lower() in _OTHER_PURPOSES:
+            raise jwt.InvalidTokenError(f"the claim `{name}` says that this is no access token")
+
+
+_ID_TOKEN_CLAIMS = {"at_hash", "c_hash"}
+_PURPOSE_CLAIMS = ("typ", "type", "token_type", "token_use")
+_OTHER_PURPOSES = {"id", "id_token", "refresh", "refresh_token", "offline"}
 
 
 def _parse_name(claim: Any) -> str:
@@ -227,4 +334,4 @@ def authenticator() -> Authenticator:
     Raises:
         ValueError: there is no key outside `local_dev`, or the key cannot be read.
     """
-    return Authenticator(IdentitySettings())
+    return Authenticator(IdentitySettings(), revocable=True)

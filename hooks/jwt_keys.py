@@ -36,19 +36,25 @@ class Key(NamedTuple):
 class Keys(Protocol):
     """A source of keys."""
 
-    async def find(self, kid: str | None) -> Key | None:
-        """Return the key with the id `kid`, or None."""
+    async def candidates(self, kid: str | None) -> Sequence[Key]:
+        """Return the keys that may have signed a token with the key id `kid`."""
 
 
-class SharedSecret:
-    """The key of HS256. It has no id, so the id in a token is ignored."""
+class SharedSecrets:
+    """The keys of HS256.
 
-    def __init__(self, secret: str) -> None:
-        self._key = Key("HS256", secret)
+    Args:
+        secrets: Secrets by key id. A single secret has the id None, and is used for every id.
+    """
 
-    async def find(self, kid: str | None) -> Key | None:
-        """Return the secret, for every `kid`."""
-        return self._key
+    def __init__(self, secrets: Mapping[str | None, str]) -> None:
+        self._keys = {kid: Key("HS256", secret) for kid, secret in secrets.items()}
+
+    async def candidates(self, kid: str | None) -> Sequence[Key]:
+        """Return the secret with the id `kid`; without an id, all secrets."""
+        if kid is None or None in self._keys:
+            return list(self._keys.values())
+        return [self._keys[kid]] if kid in self._keys else []
 
 
 class KeySet:
@@ -62,6 +68,7 @@ class KeySet:
         algorithms: Accepted algorithms. Keys for other algorithms are ignored.
         interval: Minimum time between two readings, in seconds. Unknown keys do not shorten it.
         clock: Monotonic clock, in seconds.
+        max_age: Time for which known keys are used while the document cannot be read, in seconds.
     """
 
     def __init__(
@@ -70,7 +77,9 @@ class KeySet:
         algorithms: Sequence[str],
         interval: float,
         clock: Callable[[], float] = time.monotonic,
+        max_age: float = float("inf"),
     ) -> None:
+        self._max_age = max_age
         self._read = read
         self._algorithms = frozenset(algorithms)
         self._interval = interval
@@ -81,6 +90,11 @@ class KeySet:
         self._reading: Future[None] | None = None
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="jwks")
+
+    async def candidates(self, kid: str | None) -> Sequence[Key]:
+        """Return the key that `find` returns, if any."""
+        found = await self.find(kid)
+        return [] if found is None else [found]
 
     async def find(self, kid: str | None) -> Key | None:
         """Return the key with the id `kid`, or None. Read the JWKS first if necessary.
@@ -111,12 +125,15 @@ class KeySet:
         self._loaded_at = self._clock()
 
     def _known(self, kid: str | None) -> Key | None:
+        if self._clock() - self._loaded_at > self._max_age:
+            # The issuer may have withdrawn the key since.
+            return None
         if kid is None and len(self._keys) == 1:
             return next(iter(self._keys.values()))
         return self._keys.get(kid)
 
     def _is_old(self) -> bool:
-        return self._clock() - self._loaded_at > MAX_AGE_SECONDS
+        return self._clock() - self._loaded_at > min(MAX_AGE_SECONDS, self._max_age)
 
     def _begin(self) -> Future[None] | None:
         """Return the reading in progress, or start one. Return None before the interval is over."""
@@ -134,9 +151,14 @@ class KeySet:
             self.load()
             self._is_failing = False
         except (OSError, ValueError, httpx.HTTPError) as error:
-            # The known keys stay valid until a later reading succeeds.
+            # The known keys stay valid for `max_age`, or until a later reading succeeds.
             self._is_failing = True
-            logger.warning("JWKS reading failed; the known keys stay in use: %s", error)
+            logger.warning(
+                "JWKS reading failed; the known keys stay in use for up to %g s (last read %g s ago): %s",
+                self._max_age,
+                self._clock() - self._loaded_at,
+                error,
+            )
 
 
 def open_keys(settings: IdentitySettings) -> Keys | None:
@@ -146,12 +168,17 @@ def open_keys(settings: IdentitySettings) -> Keys | None:
         ValueError: the JWKS file cannot be read or has no usable key.
     """
     if settings.jwt_secret is not None:
-        return SharedSecret(settings.jwt_secret.get_secret_value())
-    interval = settings.jwt_jwks_interval_seconds
+        return SharedSecrets({None: settings.jwt_secret.get_secret_value()})
+    if settings.jwt_secrets is not None:
+        return SharedSecrets(
+            {kid: secret.get_secret_value() for kid, secret in settings.jwt_secrets.items()}
+        )
+    interval, max_age = settings.jwt_jwks_interval_seconds, settings.jwt_jwks_max_age_seconds
+    algorithms = settings.jwt_algorithms
     if (url := settings.jwt_jwks_url) is not None:
-        return KeySet(lambda: fetch(url), settings.jwt_algorithms, interval)
+        return KeySet(lambda: fetch(url), algorithms, interval, max_age=max_age)
     if (file := settings.jwt_jwks_file) is not None:
-        keys = KeySet(file.read_bytes, settings.jwt_algorithms, interval)
+        keys = KeySet(file.read_bytes, algorithms, interval, max_age=max_age)
         try:
             keys.load()
         except (OSError, ValueError) as error:

@@ -26,6 +26,11 @@ class IdentitySettings(AppEnvironment):
         default=None,
         description="Secret key of HS256 tokens, at least 32 bytes. Excludes the JWKS settings",
     )
+    jwt_secrets: Annotated[dict[str, SecretStr] | None, NoDecode] = Field(
+        default=None,
+        description="Several secret keys instead of `JWT_SECRET`, as a JSON object from key id "
+        "(`kid`) to secret. The first one signs development tokens",
+    )
     jwt_jwks_url: str | None = Field(
         default=None,
         description="URL (http or https) at which the issuer publishes its public keys (JWKS)",
@@ -43,11 +48,43 @@ class IdentitySettings(AppEnvironment):
         gt=0,
         description="Minimum time between two readings of the JWKS, in seconds",
     )
-    jwt_audience: str | None = Field(
-        default=None, description="Required value of the claim `aud`; empty: not checked"
+    jwt_jwks_max_age_seconds: float = Field(
+        default=21_600.0,
+        gt=0,
+        description="If the JWKS cannot be read, its known keys are used for this time",
     )
-    jwt_issuer: str | None = Field(
-        default=None, description="Required value of the claim `iss`; empty: not checked"
+    jwt_audience: str | None = Field(default=None, description="Required value of the claim `aud`")
+    jwt_issuer: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="Accepted values of the claim `iss`, separated by commas"
+    )
+    jwt_allow_any_audience: bool = Field(
+        default=False,
+        description="Start `staging` and `production` without `JWT_AUDIENCE`, and accept tokens "
+        "that are meant for other applications",
+    )
+    jwt_allow_any_issuer: bool = Field(
+        default=False,
+        description="Start `staging` and `production` without `JWT_ISSUER`, and accept tokens of "
+        "every issuer that has the key",
+    )
+    jwt_types: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=("JWT", "at+jwt"),
+        min_length=1,
+        description="Accepted values of the header `typ`, separated by commas. A token without "
+        "the header is accepted",
+    )
+    jwt_max_lifetime_seconds: int = Field(
+        default=86_400,
+        gt=0,
+        description="Maximum lifetime of a token: `exp` minus `iat`, and minus the current time",
+    )
+    jwt_operator_tenants: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Tenants whose tokens may give the role `operator`, separated by commas",
+    )
+    jwt_operator_issuers: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Issuers (`iss`) whose tokens may give the role `operator`, separated by commas",
     )
     jwt_leeway_seconds: float = Field(
         default=0.0,
@@ -92,6 +129,26 @@ class IdentitySettings(AppEnvironment):
                 "use APP_ENV=local_dev on your own machine."
             )
 
+    @field_validator("jwt_secrets", mode="before")
+    @classmethod
+    def _parse_secrets(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            found = json.loads(value)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict) or not found:
+            raise ValueError('must be a JSON object of secrets by key id, such as {"2026": "..."}')
+        return found
+
+    @field_validator("jwt_secrets")
+    @classmethod
+    def _check_secrets(cls, secrets: dict[str, SecretStr] | None) -> dict[str, SecretStr] | None:
+        for secret in (secrets or {}).values():
+            check_secret(secret.get_secret_value())
+        return secrets
+
     @field_validator("jwt_secret")
     @classmethod
     def _check_secret(cls, secret: SecretStr | None) -> SecretStr | None:
@@ -108,12 +165,17 @@ class IdentitySettings(AppEnvironment):
                 raise ValueError("must be an http or https URL with a host name")
         return url
 
-    @field_validator("jwt_algorithms", mode="before")
+    @field_validator(
+        "jwt_algorithms",
+        "jwt_issuer",
+        "jwt_types",
+        "jwt_operator_tenants",
+        "jwt_operator_issuers",
+        mode="before",
+    )
     @classmethod
-    def _split_algorithms(cls, value: object) -> object:
-        if isinstance(value, str):
-            return tuple(name.strip() for name in value.split(",") if name.strip())
-        return value
+    def _split_words(cls, value: object) -> object:
+        return _words(value) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _check_single_key(self) -> "IdentitySettings":
@@ -124,7 +186,7 @@ class IdentitySettings(AppEnvironment):
         return self
 
     def _keys_given(self) -> list[str]:
-        names = ("jwt_secret", "jwt_jwks_url", "jwt_jwks_file")
+        names = ("jwt_secret", "jwt_secrets", "jwt_jwks_url", "jwt_jwks_file")
         return [name.upper() for name in names if getattr(self, name) is not None]
 
 
@@ -158,7 +220,13 @@ def _is_public(secret: str) -> bool:
     return isinstance(document, dict) and bool(document.keys() & {"kty", "keys"})
 
 
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
 def _as_text(value: object) -> str:
+    if isinstance(value, dict):
+        return json.dumps({name: _as_text(each) for name, each in value.items()})
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

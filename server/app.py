@@ -7,7 +7,7 @@ from hooks import settings as auth_settings
 from hooks.thread_settings import ThreadSettings
 from my_agent import database as product_database
 from server.project import check_graphs, has_our_identity
-from server.routes import ProductRoutes, offered
+from server.routes import IDENTITY, ProductRoutes, offered
 from server.settings import Settings
 from threadhold import LangGraphPlatform, host
 from threadhold.config_file import read_config
@@ -37,7 +37,10 @@ def create_app(settings: Settings, *, studio: bool = False) -> Starlette:
         ProductRoutes,
         max_body_bytes=settings.max_body_bytes,
         limits=Limits(settings.max_json_nodes, settings.max_json_depth),
-        products=offered(platform.config.graphs),
+        products={
+            **offered(platform.config.graphs),
+            **(IDENTITY if has_our_identity(platform.config.sections["auth"]) else {}),
+        },
     )
     return host.host(platform, middleware=[products], close=product_database.close)
 

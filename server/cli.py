@@ -78,6 +78,64 @@ def ingest(path: Path, tenant: str | None, database_url: str | None) -> None:
         load(path, tenant)
 
 
+@click.command()
+@database_option
+@click.option("--tenant", help="Tenant of the user.")
+@click.option("--user", help="User whose tokens are refused, and whose crons stop.")
+@click.option("--token-id", help="The claim `jti` of the one token that is refused.")
+@click.option(
+    "--for",
+    "ttl",
+    help="Time for which it is refused, such as 90, 15m or 7d.  "
+    "[default: JWT_MAX_LIFETIME_SECONDS for a token, no end for a user]",
+)
+@click.option("--reason", help="Note for operators.")
+@click.option("--lift", is_flag=True, help="Accept it again. Crons stay disabled.")
+def revoke(
+    database_url: str | None,
+    tenant: str | None,
+    user: str | None,
+    token_id: str | None,
+    ttl: str | None,
+    reason: str | None,
+    lift: bool,
+) -> None:
+    """Refuse a token or all tokens of a user, from now on.
+
+    Servers may run meanwhile: they end the streams of the user within seconds.
+    """
+    import asyncio
+
+    from hooks import revocation
+    from server.token import seconds
+    from threadhold import sessions
+    from threadhold.admin import beside_server
+
+    try:
+        target = revocation.Target(tenant=tenant, subject=user, token_id=token_id)
+    except ValueError:
+        raise click.UsageError("Give either --tenant and --user, or --token-id") from None
+    try:
+        lasting = None if ttl is None else seconds(ttl)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--for") from error
+    settings = load_settings(database_url=database_url)
+
+    async def run() -> str:
+        async with beside_server(settings.database_url):
+            if lift:
+                return "lifted" if await sessions.lift(target) else "there is no such revocation"
+            disabled = await revocation.revoke(
+                target,
+                token_seconds=settings.jwt_max_lifetime_seconds,
+                seconds=lasting,
+                reason=reason,
+            )
+            return f"revoked, {disabled} crons disabled"
+
+    click.echo(asyncio.run(run()))
+
+
 PROGRAM = Program(
     name="python -m server",
     settings=Settings,
@@ -89,4 +147,4 @@ PROGRAM = Program(
     errors=(ProductDatabaseError,),
 )
 
-main = command_line(PROGRAM, [token, ingest])
+main = command_line(PROGRAM, [token, ingest, revoke])

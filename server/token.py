@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Sequence
+from uuid import uuid4
 
 import jwt
 
@@ -30,18 +31,24 @@ def sign(
         ttl: Seconds until it expires.
 
     Raises:
-        CannotSign: there is no JWT_SECRET, or a name is invalid.
+        CannotSign: there is no secret, a name is invalid, or the lifetime is too long.
     """
     if not is_name(tenant) or not is_name(user):
         raise CannotSign(
             "--tenant and --user must have 1 to 200 printable characters, none of them `*`, "
             "and no blanks at the ends"
         )
-    if settings.jwt_secret is None:
+    kid, secret = _key(settings)
+    if secret is None:
         raise CannotSign(
             "JWT_SECRET is not set, so no token can be signed. With JWT_JWKS_URL or "
             "JWT_JWKS_FILE, the issuer of those keys signs tokens. In local_dev without any of "
             "the three, no token is needed."
+        )
+    if ttl > settings.jwt_max_lifetime_seconds:
+        raise CannotSign(
+            f"--ttl is longer than JWT_MAX_LIFETIME_SECONDS ({settings.jwt_max_lifetime_seconds}), "
+            "so the server would refuse the token"
         )
     now = int(time.time())
     claims = {
@@ -51,10 +58,22 @@ def sign(
         "iat": now,
         "exp": now + int(ttl),
         "aud": settings.jwt_audience,
-        "iss": settings.jwt_issuer,
+        "iss": next(iter(settings.jwt_issuer), None),
+        # So that `revoke` can name this token.
+        "jti": uuid4().hex,
     }
     given = {name: value for name, value in claims.items() if value is not None}
-    return jwt.encode(given, settings.jwt_secret.get_secret_value(), algorithm="HS256")
+    headers = None if kid is None else {"kid": kid}
+    return jwt.encode(given, secret, algorithm="HS256", headers=headers)
+
+
+def _key(settings: IdentitySettings) -> tuple[str | None, str | None]:
+    """Return the id and the secret that sign tokens; None without them."""
+    if settings.jwt_secret is not None:
+        return None, settings.jwt_secret.get_secret_value()
+    for kid, secret in (settings.jwt_secrets or {}).items():
+        return kid, secret.get_secret_value()
+    return None, None
 
 
 def seconds(text: str) -> int:

@@ -96,6 +96,7 @@ def create_platform(
         grace_seconds=settings.shutdown_grace_seconds,
         cors={"allow_origins": list(origins)} if origins else None,
         max_body_bytes=settings.max_body_bytes,
+        body_timeout_seconds=settings.body_timeout_seconds,
         max_json_nodes=settings.max_json_nodes,
         max_json_depth=settings.max_json_depth,
         allow_private_webhooks=settings.allow_private_webhooks,

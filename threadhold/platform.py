@@ -30,7 +30,7 @@ from langgraph_runtime_sql.database.url import database_path, is_postgres, postg
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
 from langgraph_runtime_sql.tenancy.scope import UserScopeMiddleware
-from threadhold import graph_schemas, start_errors, stream_codec
+from threadhold import graph_schemas, mcp_tools, sessions, start_errors, stream_codec
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require, require_clients
@@ -67,6 +67,7 @@ class _Claim:
     options: options.Options
     hooks: Any
     max_body_bytes: int
+    body_timeout_seconds: float
     json_limits: Limits
     private_network: bool
     public_url: str | None
@@ -133,6 +134,8 @@ class LangGraphPlatform:
         cors: In the shape of `http.cors` in the config, which it overrides. By
             default no other origin may read answers.
         max_body_bytes: Larger request bodies get a 413.
+        body_timeout_seconds: Time for a client to send the body of a request; then it
+            gets a 408.
         max_json_nodes: JSON bodies with more values (objects, arrays, strings,
             numbers, booleans and nulls; no keys) get a 422, before they are parsed.
         max_json_depth: JSON bodies with deeper nesting of objects and arrays get
@@ -173,6 +176,7 @@ class LangGraphPlatform:
         grace_seconds: float = 10.0,
         cors: Mapping[str, Any] | None = None,
         max_body_bytes: int = json_limits.DEFAULT_BYTES,
+        body_timeout_seconds: float = 60.0,
         max_json_nodes: int = json_limits.DEFAULT_VALUES,
         max_json_depth: int = json_limits.MAX_DEPTH,
         allow_private_webhooks: bool = False,
@@ -216,6 +220,7 @@ class LangGraphPlatform:
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,
+            body_timeout_seconds=body_timeout_seconds,
             json_limits=limits,
             private_network=studio,
             public_url=public_url,
@@ -253,6 +258,7 @@ class LangGraphPlatform:
                 _process.running = True
                 stack.callback(setattr, _process, "running", False)
                 await stack.enter_async_context(stock.router.lifespan_context(stock))
+                await stack.enter_async_context(sessions.watching())
             except RuntimeSqlError as error:
                 start_errors.shorten(error)
                 raise
@@ -374,15 +380,18 @@ def _load(claim: _Claim) -> Starlette:
     guards.install(
         app,
         max_body_bytes=claim.max_body_bytes,
+        body_timeout_seconds=claim.body_timeout_seconds,
         limits=claim.json_limits,
         private_network=claim.private_network,
     )
+    app.add_middleware(sessions.SessionGuard)
     authentication.install(app, metrics_permission=claim.metrics_permission)
     openapi.install(app, page=claim.docs_page)
     public_url.install(claim.public_url)
     webhooks.install()
     stream_codec.install()
     graph_schemas.install()
+    mcp_tools.install()
     return app
 
 

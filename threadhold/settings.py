@@ -89,6 +89,18 @@ class Settings(AppEnvironment):
         le=json_limits.MAX_DEPTH,
         description="JSON bodies with more levels are refused with 422; at most 200",
     )
+    max_connections: int = Field(
+        10_000,
+        gt=0,
+        description="Maximum number of open connections, lower if RLIMIT_NOFILE is; a new one "
+        "replaces the one that has waited longest for a request",
+    )
+    head_timeout_seconds: float = Field(
+        15.0, gt=0, description="Time for a client to send the head of a request"
+    )
+    body_timeout_seconds: float = Field(
+        60.0, gt=0, description="Time for a client to send the body of a request, else 408"
+    )
     allow_private_webhooks: bool = Field(
         False, description="Allow webhooks to private addresses and by plain http"
     )

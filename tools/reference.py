@@ -61,6 +61,7 @@ SETTINGS = (
 METRICS = (
     "langgraph_runtime_sql.events.redis.bus",
     "langgraph_runtime_sql.queue.stuck_runs:_gauge",
+    "threadhold.serving.connections",
     "hooks.decisions",
 )
 

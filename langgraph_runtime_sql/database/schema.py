@@ -298,3 +298,19 @@ crons = Table(
 database_settings = Table(
     "facts", metadata, Column("name", Text, primary_key=True), Column("value", Text)
 )
+
+# Tokens and users that are refused, although their tokens are valid.
+revocations = Table(
+    "revocations",
+    metadata,
+    # Made from the token's id, or from tenant and subject: `ops.revocations` compares it.
+    Column("key", Text, primary_key=True),
+    Column("tenant", Text),
+    Column("subject", Text),
+    Column("token_id", Text),
+    Column("reason", Text),
+    Column("created_at", Timestamp, nullable=False),
+    # NULL: it does not end.
+    Column("expires_at", Timestamp),
+    Index(None, "expires_at"),
+)

@@ -12,7 +12,7 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.project import is_our_graph
-from server.routes import ask, closed, export, runs, threads, tutor
+from server.routes import ask, closed, export, revocations, runs, threads, tutor
 from server.routes.forwarding import Request
 from threadhold import hooks
 from threadhold.host import ErrorBoundary, Limits, find_problem, too_large
@@ -42,6 +42,10 @@ PRODUCTS: dict[str, dict[str, Handler]] = {
     tutor.GRAPH: tutor.ROUTES,
 }
 """The routes of each graph of ours, by graph id. A project has them if it serves that graph."""
+
+
+IDENTITY: Mapping[str, Handler] = revocations.ROUTES
+"""The routes of a project with our authentication, whose tokens can be revoked."""
 
 
 def offered(graphs: Mapping[str, Any]) -> dict[str, Handler]:

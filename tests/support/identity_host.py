@@ -15,7 +15,7 @@ import uvicorn
 from starlette.routing import Mount
 
 from server.app import create_app
-from server.routes import POLICY, offered
+from server.routes import IDENTITY, POLICY, offered
 from server.settings import Settings
 from threadhold.platform import LangGraphPlatform
 
@@ -29,7 +29,7 @@ def walk(routes: Iterable[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
         inner = getattr(route, "_base_app", None)
         if isinstance(inner, LangGraphPlatform):
             yield from walk(inner.app.routes, path)
-            for ours in (*POLICY, *offered(inner.config.graphs)):
+            for ours in (*POLICY, *IDENTITY, *offered(inner.config.graphs)):
                 method, _, below = ours.partition(" ")
                 yield method, path + below
         elif getattr(route, "routes", None):

@@ -27,6 +27,8 @@ FOREIGN = (
     *("LANGSMITH", "LANGCHAIN", "LANGGRAPH", "LANGSERVE", "OPENAI_", "DATABASE_", "REDIS_"),
     *("JWT_", "APP_ENV"),
 )
+# Most tests sign tokens without the claims `aud` and `iss`.
+ANY_APPLICATION = {"JWT_ALLOW_ANY_AUDIENCE": "true", "JWT_ALLOW_ANY_ISSUER": "true"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ _ports = _own_ports()
 def environment(**extra: str) -> dict[str, str]:
     """Return this process's environment without settings of servers and external services."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
-    return {**kept, "PYTHONPATH": str(ROOT), **extra}
+    return {**kept, **ANY_APPLICATION, "PYTHONPATH": str(ROOT), **extra}
 
 
 def threadhold(*arguments: str | Path) -> list[str]:

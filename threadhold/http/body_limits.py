@@ -1,4 +1,4 @@
-"""Body limits: refuse request bodies and WebSocket frames that are too large or too complex."""
+"""Body limits: refuse request bodies and WebSocket frames that are too large, complex or slow."""
 
 import asyncio
 import json
@@ -15,23 +15,30 @@ from threadhold.http.answer_status import AnswerStatus
 DRAIN_FACTOR = 10
 DRAIN_PAUSE_SECONDS = 5.0
 
+TOO_SLOW = "The body of the request did not arrive in time"
+
+_METHODS_WITHOUT_BODY = ("GET", "HEAD", "OPTIONS")
+
 
 class BodyLimit:
     """Answer 413 to a request whose declared or received body is larger than `limit` bytes.
+
+    Answer 408 if the body has not arrived `seconds` after the first attempt to read it.
 
     Starlette's `max_body_size` is not enough: it does not drain the body, close the
     connection or answer with JSON, and its refusal can be caught by a handler.
     """
 
-    def __init__(self, app: ASGIApp, *, limit: int) -> None:
+    def __init__(self, app: ASGIApp, *, limit: int, seconds: float) -> None:
         self._app = app
         self._limit = limit
+        self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
         elif (declared := self._declared(scope)) > self._limit:
-            await self._refuse(declared, scope, receive, send)
+            await self._refuse_size(declared, scope, receive, send)
         else:
             await self._count(scope, receive, send)
 
@@ -41,46 +48,72 @@ class BodyLimit:
         return int(declared) if declared.isdecimal() else 0
 
     async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
-        received, exceeded, answer = 0, False, AnswerStatus(send)
+        received, refused, answer = 0, 0, AnswerStatus(send)
+        deadline: float | None = None
+        complete = False
+
+        async def receive_in_time() -> Message:
+            nonlocal deadline, complete
+            if complete:
+                # From here on, only a disconnect follows.
+                return await receive()
+            if deadline is None:
+                deadline = asyncio.get_running_loop().time() + self._seconds
+            async with asyncio.timeout_at(deadline):
+                message = await receive()
+            complete = message["type"] != "http.request" or not message.get("more_body", False)
+            return message
 
         async def receive_and_count() -> Message:
-            nonlocal received, exceeded
-            message = await receive()
+            nonlocal received, refused
+            try:
+                message = await receive_in_time()
+            except TimeoutError as error:
+                refused = 408
+                raise HTTPException(408, TOO_SLOW) from error
             received += len(message.get("body", b""))
             if received > self._limit:
-                exceeded = True
+                refused = 413
                 raise HTTPException(413, json_limits.too_large(self._limit))
             return message
 
-        async def send_unless_exceeded(message: Message) -> None:
+        async def send_unless_refused(message: Message) -> None:
             # A handler may catch the exception above and answer something else.
-            if answer.status or not exceeded:
+            if answer.status or not refused:
                 await answer(message)
 
-        await self._app(scope, receive_and_count, send_unless_exceeded)
-        if exceeded and not answer.status:
-            await self._refuse(None, scope, receive, send)
+        await self._app(scope, receive_and_count, send_unless_refused)
+        if refused == 413 and not answer.status:
+            await self._refuse_size(None, scope, receive, send)
+        elif refused and not answer.status:
+            await self._refuse(refused, TOO_SLOW, scope, receive, send)
 
-    async def _refuse(
+    async def _refuse_size(
         self, declared: int | None, scope: Scope, receive: Receive, send: Send
     ) -> None:
         if "expect" not in Headers(scope=scope):
             await self._drain(receive)
-        # Unread parts of the body make the connection unusable for another request.
         detail = json_limits.too_large(self._limit, declared)
-        response = JSONResponse({"detail": detail}, 413, headers={"connection": "close"})
+        await self._refuse(413, detail, scope, receive, send)
+
+    @staticmethod
+    async def _refuse(status: int, detail: str, scope: Scope, receive: Receive, send: Send) -> None:
+        # Unread parts of the body make the connection unusable for another request.
+        response = JSONResponse({"detail": detail}, status, headers={"connection": "close"})
         await response(scope, receive, send)
 
     async def _drain(self, receive: Receive) -> None:
         """Read the rest of the body, because most clients read no answer before they sent it.
 
-        Stop when the client pauses. If it sends too much, the connection is closed and the
-        client loses the answer.
+        Stop when the client pauses, or takes too long for the whole. If it sends too much, the
+        connection is closed and the client loses the answer.
         """
         left = DRAIN_FACTOR * self._limit
+        end = asyncio.get_running_loop().time() + self._seconds
         while left > 0:
+            pause = asyncio.get_running_loop().time() + DRAIN_PAUSE_SECONDS
             try:
-                async with asyncio.timeout(DRAIN_PAUSE_SECONDS):
+                async with asyncio.timeout_at(min(end, pause)):
                     message = await receive()
             except TimeoutError:
                 return

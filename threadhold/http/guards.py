@@ -22,6 +22,7 @@ def install(
     app: Starlette,
     *,
     max_body_bytes: int,
+    body_timeout_seconds: float,
     limits: json_limits.Limits,
     private_network: bool,
 ) -> None:
@@ -30,6 +31,7 @@ def install(
     Args:
         app: The stock application.
         max_body_bytes: Larger request bodies get a 413.
+        body_timeout_seconds: Later request bodies get a 408.
         limits: Limits of JSON bodies and WebSocket frames.
         private_network: Let public websites that CORS allows reach a private address.
     """
@@ -49,7 +51,7 @@ def install(
         Middleware(ForeignOrigins, cors=options),
         Middleware(JsonErrors),
         Middleware(ErrorBoundary),
-        Middleware(BodyLimit, limit=max_body_bytes),
+        Middleware(BodyLimit, limit=max_body_bytes, seconds=body_timeout_seconds),
         Middleware(FrameLimit, limit=max_body_bytes, limits=limits),
     ]
     for error, handler in HANDLERS.items():

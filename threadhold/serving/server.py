@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -16,10 +17,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.queue import queue
 from threadhold.config_file import read_config
+from threadhold.host import prefix
 from threadhold.hosts import is_loopback
 from threadhold.http.answer_status import AnswerStatus
 from threadhold.program import Program
-from threadhold.serving import banner, logs, supervisor
+from threadhold.serving import banner, connections, descriptors, logs, supervisor
 from threadhold.serving.listen import bind
 from threadhold.serving.shutdown import MARGIN_SECONDS, ShutdownTimer
 from threadhold.settings import Settings
@@ -61,6 +63,9 @@ def serve(
     """
     logs.configure(settings.log_level)
     refuse_exposure(settings, host)
+    allowed = descriptors.connections(
+        settings.max_connections, descriptors.raise_limit(), connections.RESERVE
+    )
     # Before the app creates files, so that a busy port leaves none behind.
     sockets = bind(host, port) if inherited is None else [inherited.socket]
     try:
@@ -75,7 +80,14 @@ def serve(
                 banner.show(settings, app.state.platform.config, host, port)
 
         timer = ShutdownTimer(stop_seconds(settings))
-        server = _Server(config(app, settings, host, port), timer, on_started)
+        guard = connections.Guard(
+            allowed,
+            health_paths(prefix(app.state.platform.config)),
+            settings.head_timeout_seconds,
+            # Longer than the limit of the platform, whose answer is better.
+            settings.body_timeout_seconds + connections.LINGER_SECONDS,
+        )
+        server = _Server(config(app, settings, host, port, guard), timer, on_started)
         # uvicorn raises the signal again after it has stopped.
         with suppress(KeyboardInterrupt):
             server.run(sockets)
@@ -154,10 +166,19 @@ def develop(program: Program, settings: Settings, host: str, port: int) -> None:
         logger.error("%s", error)
 
 
-def config(app: Starlette, settings: Settings, host: str, port: int) -> uvicorn.Config:
+def health_paths(mounted: str) -> tuple[str, ...]:
+    """Return the paths of health checks, of a platform that is mounted at the prefix `mounted`."""
+    return ("/health", f"{mounted}/ok", f"{mounted}/metrics")
+
+
+def config(
+    app: Starlette, settings: Settings, host: str, port: int, guard: connections.Guard
+) -> uvicorn.Config:
     """Make uvicorn's configuration, without its own log lines and `Server` header."""
+    protocol: Any = guard.make
     return uvicorn.Config(
         AnswerCancelled(app),
+        http=protocol,
         host=host,
         port=port,
         lifespan="on",

@@ -10,7 +10,7 @@ import uvloop
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from threadhold.program import Program
-from threadhold.serving import logs
+from threadhold.serving import descriptors, logs
 from threadhold.serving.heartbeat import Heartbeat
 from threadhold.serving.shutdown import MARGIN_SECONDS, ShutdownTimer
 from threadhold.serving.supervisor import require_shared_database
@@ -41,6 +41,7 @@ def work(program: Program, settings: Settings, heartbeat: Path | None = None) ->
         raise NothingToDo("worker: N_JOBS_PER_WORKER=0 allows no runs; set it to 1 or more")
     heart = Heartbeat(heartbeat) if heartbeat is not None else None
     logs.configure(settings.log_level)
+    descriptors.raise_limit()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_work(program, settings, heart))
 

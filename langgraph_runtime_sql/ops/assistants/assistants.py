@@ -14,6 +14,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import assistant_versions, assistants
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
+from langgraph_runtime_sql.ops.assistants.names import refuse_reserved
 from langgraph_runtime_sql.ops.assistants.rows import find as get_assistant
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants, system_id
 from langgraph_runtime_sql.ops.authorization import (
@@ -134,7 +135,7 @@ class Assistants:
 
         Raises:
             HTTPException: (400) both configurable and context; (404) the graph is not served;
-                (409) the assistant exists.
+                (409) the assistant exists; (422) the name is that of a graph.
         """
         from langgraph_api.graph import assert_graph_exists
 
@@ -143,6 +144,8 @@ class Assistants:
         permitted = None if system else await authorize(ctx, "assistants", "create", value)
         config, context = assistant_rows.mirrored(value["config"], value["context"])
         assert_graph_exists(graph_id)
+        if not system:
+            refuse_reserved(identifier, name)
         fields = {
             "graph_id": graph_id,
             "name": name,
@@ -182,7 +185,8 @@ class Assistants:
 
         Raises:
             HTTPException: (400) both configurable and context; (404) the graph is not served,
-                or the assistant does not exist or may not be changed.
+                or the assistant does not exist or may not be changed; (422) the name is that of
+                a graph.
         """
         from langgraph_api.graph import assert_graph_exists
 
@@ -196,6 +200,7 @@ class Assistants:
 
         def fn(conn: Connection) -> Row:
             row = assistant_rows.require(conn, identifier, permitted)
+            refuse_reserved(identifier, name)
             changes: Row = {key: value for key, value in given.items() if value is not None}
             changes |= assistant_rows.mirrored_changes(row, value["config"], value["context"])
             changes["metadata"] = {**row["metadata"], **value["metadata"]}
@@ -210,7 +215,8 @@ class Assistants:
         """Make a version of an assistant the current one.
 
         Raises:
-            HTTPException: (404) it does not exist or may not be changed.
+            HTTPException: (404) it does not exist or may not be changed; (422) the version has
+                the name of a graph.
         """
         identifier = as_uuid(assistant_id, "assistant ID")
         value = {"assistant_id": identifier, "version": version}
@@ -221,6 +227,8 @@ class Assistants:
             found = assistant_rows.find_version(conn, identifier, version)
             if found is None:
                 raise HTTPException(404, f"Version {version} not found for assistant {identifier}")
+            # A version may be older than the graph.
+            refuse_reserved(identifier, found["name"])
             return assistant_rows.make_current(conn, identifier, found)
 
         return rows([await runtime.current().database.write(fn)])

@@ -31,6 +31,7 @@ from tests.support.processes import (
 )
 from threadhold.hosts import is_loopback
 from threadhold.serving import server as serving
+from threadhold.serving.connections import Guard
 from threadhold.settings import Settings
 
 GRAPH = """
@@ -319,7 +320,7 @@ def eventually(server: Running, name: str) -> bool:
 
 def test_keep_alive_is_longer_than_that_of_load_balancers() -> None:
     """Otherwise the server may close a connection at the moment of a request."""
-    made = serving.config(Starlette(), Settings(), "127.0.0.1", 0)
+    made = serving.config(Starlette(), Settings(), "127.0.0.1", 0, Guard(1, (), 1, 1))
     assert made.timeout_keep_alive > 60
 
 

@@ -290,6 +290,7 @@ def test_token_of_the_token_command_is_accepted(tmp_path: Path) -> None:
     assert printed.returncode == 0, printed.stderr
     assert re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+\n", printed.stdout)
     env = {"APP_ENV": "staging", "JWT_SECRET": SECRET, "JWT_ISSUER": "me"}
+    env["JWT_OPERATOR_ISSUERS"] = "me"
     with served(tmp_path, project(tmp_path), **env) as server:
         assert asked(server, printed.stdout.strip()).status_code == 200
         assert asked(server, token()).status_code == 401

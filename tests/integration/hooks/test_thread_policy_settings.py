@@ -148,7 +148,9 @@ async def test_policy_without_agents_is_disabled(monkeypatch: pytest.MonkeyPatch
 @pytest.fixture(scope="module")
 def server(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("stale")
-    with policy_server(folder, prefix=PREFIX, THREAD_STALE_DAYS="0") as started:
+    with policy_server(
+        folder, prefix=PREFIX, THREAD_STALE_DAYS="0", JWT_OPERATOR_TENANTS="t1"
+    ) as started:
         yield replace(started, url=started.url + PREFIX)
 
 

@@ -109,6 +109,20 @@ async def test_removed_key_is_forgotten_after_max_age(clock: Clock) -> None:
     assert await keys.find("b") is not None
 
 
+async def test_known_keys_expire_while_issuer_is_down(clock: Clock) -> None:
+    source = Source(public_jwk("RS256", "a"))
+    keys = KeySet(source, sorted(ALL), EVERY, clock, max_age=3600)
+    assert await keys.find("a") is not None
+    source.error = OSError("unreachable")
+    clock.now += 3500
+    assert await keys.find("a") is not None
+    clock.now += 101
+    assert await keys.find("a") is None
+    source.error = None
+    clock.now += EVERY
+    assert await keys.find("a") is not None
+
+
 async def test_known_keys_stay_valid_while_issuer_is_down(clock: Clock) -> None:
     source = Source(public_jwk("RS256", "a"))
     keys = key_set(source, clock)

@@ -34,8 +34,10 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def settings(**given: Any) -> IdentitySettings:
-    known = {"app_env": "production"}
-    if not given.keys() & {"jwt_secret", "jwt_jwks_url", "jwt_jwks_file"}:
+    known: dict[str, Any] = {"app_env": "production"}
+    for name in ("audience", "issuer"):
+        known[f"jwt_allow_any_{name}"] = f"jwt_{name}" not in given
+    if not given.keys() & {"jwt_secret", "jwt_secrets", "jwt_jwks_url", "jwt_jwks_file"}:
         known["jwt_secret"] = SECRET
     return IdentitySettings(**{**known, **given})
 
@@ -332,7 +334,103 @@ async def test_developer_requests_come_from_and_name_this_machine(
             await local.identify(asked)
 
 
+# --- purpose, lifetime and roles --------------------------------------------
+
+
+@pytest.mark.parametrize("typ", ["rt+jwt", "logout+jwt", "dpop+jwt", "", 5, ["JWT"]], ids=str)
+async def test_type_in_the_header_must_be_that_of_an_access_token(typ: Any) -> None:
+    assert await is_rejected(forged({"alg": "HS256", "typ": typ}, claims(), SECRET.encode()))
+
+
+@pytest.mark.parametrize("typ", ["jwt", "application/AT+JWT"])
+async def test_types_of_access_tokens_are_accepted(typ: str) -> None:
+    sent = forged({"alg": "HS256", "typ": typ}, claims(), SECRET.encode())
+    assert (await verified(sent))["identity"] == "ada"
+    assert await is_rejected(sent, jwt_types="other")
+    # Not all issuers write it.
+    untyped = forged({"alg": "HS256"}, claims(), SECRET.encode())
+    assert (await verified(untyped))["identity"] == "ada"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"typ": "Refresh"},
+        {"typ": "ID"},
+        {"type": "refresh"},
+        {"token_type": "refresh"},
+        {"token_use": "id"},
+        {"at_hash": "x"},
+    ],
+    ids=str,
+)
+async def test_refresh_and_id_tokens_are_rejected(said: dict[str, Any]) -> None:
+    assert await is_rejected(token(**said))
+    assert (await verified(token(typ="Bearer", token_use="access")))["identity"] == "ada"
+
+
+async def test_lifetime_is_bounded() -> None:
+    now = int(time.time())
+    for wrong in (
+        {"exp": 253_402_300_799},
+        {"exp": now + 200, "iat": now - 7000},
+        {"exp": now + 7300, "iat": None},
+    ):
+        assert await is_rejected(token(**wrong), jwt_max_lifetime_seconds=7190)
+    for good in ({"exp": now + 7190}, {"exp": now + 7000, "iat": None}):
+        assert await verified(token(**good), jwt_max_lifetime_seconds=7190)
+
+
+async def test_operator_comes_only_from_a_configured_tenant_or_issuer() -> None:
+    roles = ["operator", "tenant_admin"]
+    plain, issued = token(roles=roles), token(roles=roles, iss="ours")
+    assert (await verified(plain))["permissions"] == ["tenant_admin"]
+    assert (await verified(plain, jwt_operator_tenants="ops, acme"))["roles"] == roles
+    assert (await verified(plain, jwt_operator_tenants="ops"))["roles"] == ["tenant_admin"]
+    both = {"jwt_issuer": "theirs,ours", "jwt_operator_issuers": "ours"}
+    assert (await verified(issued, **both))["roles"] == roles
+    other = token(roles=roles, iss="theirs")
+    assert (await verified(other, **both))["roles"] == ["tenant_admin"]
+    # Any issuer may be named, so the name proves nothing.
+    assert (await verified(issued, jwt_operator_issuers="ours"))["roles"] == ["tenant_admin"]
+
+
+async def test_several_secrets_are_accepted_at_once() -> None:
+    new, old = "a new secret of the tests, long enough", SECRET
+    secrets = json.dumps({"new": new, "old": old})
+    given = {"jwt_secrets": secrets}
+    for kid in (None, "old"):
+        assert (await verified(token(kid=kid), **given))["identity"] == "ada"
+    signed = jwt.encode(claims(), new, algorithm="HS256")
+    assert (await verified(signed, **given))["identity"] == "ada"
+    # The id selects one secret.
+    assert await is_rejected(token(kid="new"), **given)
+    assert await is_rejected(token(kid="unknown"), **given)
+    assert await is_rejected(token(), jwt_secrets=json.dumps({"new": new}))
+    # An expired token is reported as such, whichever secret signed it.
+    assert await is_rejected(token(exp=1), **given)
+
+
+@pytest.mark.parametrize("secrets", ["", "[]", "{}", "x", '{"a": "short"}', '{"a": 5}'])
+def test_invalid_list_of_secrets_is_rejected_at_start(secrets: str) -> None:
+    with pytest.raises(ValidationError):
+        settings(jwt_secrets=secrets)
+
+
 # --- settings ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["AUDIENCE", "ISSUER"])
+@pytest.mark.parametrize("env", ["staging", "production"])
+def test_audience_and_issuer_are_required_outside_local_dev(env: str, name: str) -> None:
+    given: dict[str, Any] = {"jwt_audience": "here", "jwt_issuer": "me", "jwt_secret": SECRET}
+    Authenticator(IdentitySettings(app_env=env, **given))
+    del given[f"jwt_{name.lower()}"]
+    with pytest.raises(ValueError, match=f"needs JWT_{name}.*JWT_ALLOW_ANY_{name}=true"):
+        Authenticator(IdentitySettings(app_env=env, **given))
+    Authenticator(IdentitySettings(app_env="local_dev", **given))
+    given[f"jwt_allow_any_{name.lower()}"] = True
+    Authenticator(IdentitySettings(app_env=env, **given))
 
 
 @pytest.mark.parametrize("env", ["staging", "production"])

@@ -42,6 +42,7 @@ PUBLIC = {
     "threadhold.host",
     "threadhold.hosts",
     "threadhold.move",
+    "threadhold.sessions",
     "threadhold.settings",
 }
 

@@ -145,6 +145,7 @@ OF_ONE = {
     "integration/move/test_move_rules.py": "what of that is refused",
     "integration/http/test_fuzz.py": "sends each request to both databases",
     "integration/platform/test_mounting.py": "each host and prefix on one of the databases",
+    "integration/http/test_connections.py": "sockets, before any request reaches a database",
     "integration/http/test_security_baseline.py": "processes that refuse to start",
     "integration/cli/test_init.py": "the project that `threadhold init` writes keeps a file",
     "integration/cli/test_layouts.py": "which packages are imported, before any database is",

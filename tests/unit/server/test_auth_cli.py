@@ -1,8 +1,10 @@
 """`python -m server token` prints a token that the server accepts, or explains why it cannot."""
 
+import json
 import time
 from pathlib import Path
 
+import jwt
 import pytest
 from click.testing import CliRunner
 
@@ -21,6 +23,8 @@ def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in IdentitySettings.model_fields:
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("APP_ENV", "production")
+    for name in ("AUDIENCE", "ISSUER"):
+        monkeypatch.setenv(f"JWT_ALLOW_ANY_{name}", "true")
 
 
 async def verified(token: str) -> User:
@@ -39,6 +43,7 @@ def printed(*arguments: str) -> str:
 
 async def test_token_identifies_the_named_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JWT_SECRET", SECRET)
+    monkeypatch.setenv("JWT_OPERATOR_TENANTS", "acme")
     user = await verified(printed("--role", "tenant_admin", "--role", "operator"))
     assert (user["tenant_id"], user["identity"]) == ("acme", "ada")
     assert user["roles"] == ["tenant_admin", "operator"]
@@ -62,12 +67,27 @@ async def test_token_has_all_configured_claims(monkeypatch: pytest.MonkeyPatch) 
 def test_token_expires_after_the_given_time(
     monkeypatch: pytest.MonkeyPatch, ttl: str, seconds: int
 ) -> None:
-    import jwt
-
     monkeypatch.setenv("JWT_SECRET", SECRET)
+    monkeypatch.setenv("JWT_MAX_LIFETIME_SECONDS", str(seconds))
     claims = jwt.decode(printed("--ttl", ttl), SECRET, algorithms=["HS256"])
     assert claims["exp"] - claims["iat"] == seconds
     assert abs(claims["iat"] - time.time()) < 60
+
+
+async def test_token_is_signed_with_the_first_of_several_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("JWT_SECRETS", json.dumps({"new": SECRET, "old": SECRET[::-1]}))
+    sent = printed()
+    assert jwt.get_unverified_header(sent)["kid"] == "new"
+    assert (await verified(sent))["identity"] == "ada"
+
+
+def test_lifetime_that_the_server_would_refuse_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JWT_SECRET", SECRET)
+    ended = CliRunner().invoke(main, [*COMMAND, "--ttl", "2d"])
+    assert ended.exit_code == 1
+    assert "longer than JWT_MAX_LIFETIME_SECONDS (86400)" in ended.output
 
 
 @pytest.mark.parametrize("ttl", ["", "0", "-5", "soon", "1.5h", "8 h", "1e9", "9999999999"])

@@ -1,0 +1,287 @@
+"""Sessions: end requests and streams when their token expires or is revoked.
+
+The project's `authenticate` handler calls `begin` with the ASGI scope, the token's end and its
+`Target`s. From then on the platform closes the request, its stream or its WebSocket at that time,
+and `CHECK_SECONDS` after a revocation at the latest. Each command of a WebSocket is checked.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.ops import revocations
+from langgraph_runtime_sql.ops.revocations import Target
+
+__all__ = [
+    "CHECK_SECONDS",
+    "Session",
+    "SessionGuard",
+    "Target",
+    "begin",
+    "is_revoked",
+    "lift",
+    "listed",
+    "revoke",
+    "watching",
+]
+
+logger = logging.getLogger(__name__)
+
+CHECK_SECONDS = 5.0
+"""Time after which a process looks again whether something is revoked."""
+
+EXPIRED = "The token has expired"
+REVOKED = "The token is revoked"
+
+_SCOPE_KEY = "threadhold.session"
+# Keys that a process remembers.
+_MAX_KNOWN = 20_000
+# A timer of the event loop takes no date in the year 9999.
+_MAX_TIMER = 86_400.0
+POLICY_VIOLATION = 1008
+
+
+class Session:
+    """A request, stream or WebSocket that may end before it is complete.
+
+    Attributes:
+        ended: The reason why it was ended, or None.
+    """
+
+    def __init__(self, limit: asyncio.Timeout) -> None:
+        self.ended: str | None = None
+        self._limit = limit
+        self._expires_at = float("inf")
+        self._targets: tuple[Target, ...] = ()
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys of the revocations that end it."""
+        return frozenset(target.key for target in self._targets)
+
+    def begin(self, expires_at: float, targets: Collection[Target]) -> None:
+        """End this session at a time, in seconds since 1970, or when a target is revoked."""
+        self._expires_at, self._targets = expires_at, tuple(targets)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        left = min(self._expires_at - time.time(), _MAX_TIMER)
+        self._limit.reschedule(asyncio.get_running_loop().time() + left)
+
+    def check(self, revoked: Collection[str]) -> None:
+        """End this session if it has expired, or one of its keys is among the revoked ones."""
+        if time.time() >= self._expires_at:
+            self.end(EXPIRED)
+        elif not self.keys.isdisjoint(revoked):
+            self.end(REVOKED)
+        elif not self._limit.expired() and self._expires_at < float("inf"):
+            # The clock may have been set.
+            self._set_timer()
+
+    def end(self, reason: str) -> None:
+        """End this session now. Its task is cancelled."""
+        if self.ended is None and not self._limit.expired():
+            self.ended = reason
+            self._limit.reschedule(asyncio.get_running_loop().time())
+
+    async def is_over(self) -> bool:
+        """Return whether it has ended, after looking for revocations."""
+        if time.time() >= self._expires_at:
+            self.end(EXPIRED)
+        elif await is_revoked(self._targets):
+            self.end(REVOKED)
+        return self.ended is not None
+
+
+_open: set[Session] = set()
+# By key: until when the answer is used, by `time.monotonic`, and the answer.
+_known: dict[str, tuple[float, bool]] = {}
+
+
+def begin(scope: Mapping[str, Any], *, expires_at: float, targets: Collection[Target]) -> None:
+    """End the request of an ASGI scope when its token expires or is revoked.
+
+    Without the platform around the request, this function does nothing.
+
+    Args:
+        scope: The ASGI scope that an `authenticate` handler gets.
+        expires_at: The end of the token, in seconds since 1970.
+        targets: What is revoked with this token: the token, and its user.
+    """
+    session = scope.get(_SCOPE_KEY)
+    if isinstance(session, Session):
+        session.begin(expires_at, targets)
+        # Not earlier: requests of graphs to their own server may run in other threads.
+        _open.add(session)
+
+
+async def is_revoked(targets: Collection[Target]) -> bool:
+    """Return whether one of the targets is revoked. The answer may be `CHECK_SECONDS` old."""
+    keys = {target.key for target in targets}
+    now = time.monotonic()
+    answers = {key: _known[key][1] for key in keys if _known.get(key, (0.0, False))[0] > now}
+    if missing := keys - answers.keys():
+        found = await _look_up(missing)
+        answers |= {key: key in found for key in missing}
+    return any(answers.values())
+
+
+async def _look_up(keys: Collection[str]) -> set[str]:
+    until = time.monotonic() + CHECK_SECONDS
+    found = await revocations.find(keys)
+    if len(_known) + len(keys) > _MAX_KNOWN:
+        _known.clear()
+    _known.update({key: (until, key in found) for key in keys})
+    return found
+
+
+async def revoke(
+    target: Target,
+    *,
+    seconds: float | None = None,
+    reason: str | None = None,
+    owner: Mapping[str, Any] | None = None,
+) -> int:
+    """Revoke a token or a user, and end the sessions of this process at once.
+
+    Args:
+        target: The token or the user.
+        seconds: The time for which it is refused; None has no end.
+        reason: Note for operators.
+        owner: The metadata of the crons to disable.
+
+    Returns:
+        The number of crons that were disabled.
+    """
+    disabled = await revocations.revoke(target, seconds=seconds, reason=reason, owner=owner)
+    _known.clear()
+    for session in list(_open):
+        session.check({target.key})
+    return disabled
+
+
+async def lift(target: Target) -> bool:
+    """Remove a revocation, and return whether there was one. Crons stay disabled."""
+    found = await revocations.lift(target)
+    _known.clear()
+    return found
+
+
+async def listed() -> list[dict[str, Any]]:
+    """Return the revocations in force, newest first, at most 1000."""
+    return [dict(row) for row in await revocations.listed()]
+
+
+@asynccontextmanager
+async def watching() -> AsyncIterator[None]:
+    """End open sessions that expire or are revoked, within the block."""
+    _known.clear()
+    task = asyncio.create_task(_watch(), name="sessions")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _watch() -> None:
+    while True:
+        await asyncio.sleep(CHECK_SECONDS)
+        keys = frozenset[str]().union(*(session.keys for session in list(_open)))
+        try:
+            revoked = await _look_up(keys) if keys else set[str]()
+        except RuntimeSqlError as error:
+            # Requests are refused meanwhile, and the next look finds what this one missed.
+            logger.warning("Revocations could not be read", exc_info=error)
+            revoked = set[str]()
+        for session in list(_open):
+            session.check(revoked)
+
+
+class SessionGuard:
+    """Middleware around the platform's routes that ends what `begin` has limited."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        answer = _Answer(send)
+        limit = asyncio.timeout(None)
+        session: Session | None = None
+        try:
+            async with limit:
+                session = scope[_SCOPE_KEY] = Session(limit)
+                checked = _checked(session, receive) if scope["type"] == "websocket" else receive
+                await self._app(scope, checked, answer.send)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        finally:
+            if session is not None:
+                _open.discard(session)
+        if limit.expired() and session is not None:
+            reason = session.ended or EXPIRED
+            logger.info("Session ended: %s", reason)
+            await answer.finish(scope, receive, reason)
+
+
+def _checked(session: Session, receive: Receive) -> Receive:
+    """Check the session before each command of a WebSocket."""
+
+    async def receive_checked() -> Message:
+        message = await receive()
+        if message["type"] == "websocket.receive" and await session.is_over():
+            # Until the timer of the session cancels this task.
+            await asyncio.get_running_loop().create_future()
+        return message
+
+    return receive_checked
+
+
+class _Answer:
+    """What has been sent of an answer."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._is_stream = self._is_started = self._is_complete = False
+
+    async def send(self, message: Message) -> None:
+        kind = message["type"]
+        if kind == "http.response.start":
+            self._is_started = True
+            content_type = dict(message.get("headers", ())).get(b"content-type", b"")
+            self._is_stream = content_type.startswith(b"text/event-stream")
+        elif (kind == "http.response.body" and not message.get("more_body")) or kind in (
+            "websocket.close",
+            "websocket.http.response.start",
+        ):
+            self._is_complete = True
+        await self._send(message)
+
+    async def finish(self, scope: Scope, receive: Receive, reason: str) -> None:
+        """End an incomplete answer so that the client does not take it for complete."""
+        if self._is_complete:
+            return
+        if scope["type"] == "websocket":
+            close = {"type": "websocket.close", "code": POLICY_VIOLATION, "reason": reason}
+            await self._send(close)
+        elif not self._is_started:
+            headers = {"WWW-Authenticate": "Bearer"}
+            response = JSONResponse({"detail": reason}, 401, headers)
+            await response(scope, receive, self._send)
+        elif self._is_stream:
+            error = orjson.dumps({"error": "SessionEnded", "message": reason})
+            body = b"event: error\r\ndata: " + error + b"\r\n\r\n"
+            await self._send({"type": "http.response.body", "body": body})
+        # Any other answer stays incomplete, and the server closes the connection.
