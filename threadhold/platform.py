@@ -34,7 +34,7 @@ from threadhold import graph_schemas, start_errors, stream_codec
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require
-from threadhold.http import authentication, guards, json_limits, openapi
+from threadhold.http import audit, authentication, guards, json_limits, openapi
 from threadhold.http.json_limits import Limits
 
 logger = logging.getLogger(__name__)
@@ -70,6 +70,7 @@ class _Claim:
     json_limits: Limits
     private_network: bool
     metrics_permission: str | None
+    audit_permission: str | None
 
     def differences(self, other: "_Claim") -> list[str]:
         """Return the names of fields and variables that differ, without values: secrets."""
@@ -147,6 +148,11 @@ class LangGraphPlatform:
             browser. For development on loopback.
         metrics_permission: Permission that users need to read `/metrics`. By
             default the route is open.
+        audit_log: Write changes, refusals and policy decisions to the audit log.
+        audit_retention_days: Age at which the server removes audit entries, at least one day.
+            By default they stay.
+        audit_permission: Permission that users need to read `/audit`. By default there is no
+            such route.
         env: Environment variables for the project. They override those of the
             process and of the config.
 
@@ -177,10 +183,17 @@ class LangGraphPlatform:
         allow_private_webhooks: bool = False,
         studio: bool = False,
         metrics_permission: str | None = None,
+        audit_log: bool = True,
+        audit_retention_days: float | None = None,
+        audit_permission: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
         if durability not in ("process", "power-loss"):
             raise ConfigError(f"durability must be 'process' or 'power-loss', not {durability!r}")
+        if audit_retention_days is not None and not audit_retention_days >= 1:
+            raise ConfigError(
+                f"audit_retention_days must be at least 1, not {audit_retention_days}"
+            )
         file = read_config(config)
         _check_extras(file, database_url, redis_url)
         if redis_url is not None:
@@ -205,12 +218,15 @@ class LangGraphPlatform:
                 grace_seconds=grace_seconds,
                 tenant_key=file.tenant_key,
                 redis_prefix=redis_prefix,
+                audit=audit_log,
+                audit_days=audit_retention_days,
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,
             json_limits=_json_limits(max_json_nodes, max_json_depth),
             private_network=studio,
             metrics_permission=metrics_permission,
+            audit_permission=audit_permission,
         )
         _configure(self._claim, explicit=env or {}, import_paths=map(str, file.import_paths))
 
@@ -243,6 +259,7 @@ class LangGraphPlatform:
                 _process.running = True
                 stack.callback(_not_running)
                 await stack.enter_async_context(stock.router.lifespan_context(stock))
+                stack.push_async_callback(audit.refusals.flush)
             except RuntimeSqlError as error:
                 start_errors.shorten(error)
                 raise
@@ -383,6 +400,7 @@ def _load(claim: _Claim) -> Starlette:
         private_network=claim.private_network,
     )
     authentication.install(app, metrics_permission=claim.metrics_permission)
+    audit.install(app, permission=claim.audit_permission)
     openapi.install(app)
     stream_codec.install()
     graph_schemas.install()

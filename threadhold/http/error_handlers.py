@@ -46,6 +46,8 @@ async def rejected(request: Request, error: Exception) -> Response:
     """Answer with a hook's own status and body."""
     if not isinstance(error, Reject):
         raise error
+    # For the audit log: a refusal by policy, not by a conflict.
+    request.scope["policy_refusal"] = str(error.body.get("error") or "rejected")
     return JSONResponse(error.body, error.status_code)
 
 
