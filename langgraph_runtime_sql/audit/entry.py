@@ -91,7 +91,8 @@ def make(actor: Actor, note: Note, at: datetime, *, tenant: str | None = None) -
     """
     row: Row = {
         "at": at,
-        "tenant": _text(tenant or actor.tenant or note.tenant),
+        # Unchanged: policies compare it. It is stored in other tables, too.
+        "tenant": tenant or actor.tenant or note.tenant,
         "user_id": _text(actor.user),
         "roles": _text(" ".join(actor.roles)) if actor.roles else None,
         "address": _text(actor.address),

@@ -108,6 +108,10 @@ class Database:
         self.migrate()
         self._engine.start()
 
+    def start_writer(self) -> None:
+        """Start the threads alone, for a command on a database that another process may own."""
+        self._engine.start()
+
     def migrate(self) -> None:
         """Own the database and bring its schema up to date. Blocks; raises as `start` does."""
         if self._ownership is not None:

@@ -1,4 +1,4 @@
-"""Commands of every program: serve, worker, dev, migrate, backup and doctor."""
+"""Commands of every program: serve, worker, dev, migrate, backup, doctor, audit and tenant."""
 
 import os
 from pathlib import Path
@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import click
 
+from threadhold.cli.audit import audit
 from threadhold.cli.group import load_settings, pass_program
 from threadhold.cli.options import (
     config_option,
@@ -14,6 +15,7 @@ from threadhold.cli.options import (
     port_option,
     redis_option,
 )
+from threadhold.cli.tenant import tenant
 from threadhold.config_file import read_config
 from threadhold.program import Program
 
@@ -202,4 +204,4 @@ def doctor(program: Program, database_url: str | None, redis_url: str | None, fi
         raise SystemExit(1)
 
 
-ALL = (serve, worker, dev, migrate, backup, doctor)
+ALL = (serve, worker, dev, migrate, backup, doctor, audit, tenant)

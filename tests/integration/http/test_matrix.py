@@ -128,6 +128,7 @@ ROWS: dict[str, list[Ask]] = {
     **{f"GET /tutor/threads/{{thread_id}}/{what}": NOTHING for what in TUTORED},
     "GET /export/latest_scores.csv": NOTHING,
     "GET /metrics": NOTHING,
+    "GET /audit": NOTHING,
     "POST /assistants": [
         Ask({"graph_id": "echo", "assistant_id": "{assistant_id}", "if_exists": how}, creates=True)
         for how in ("raise", "do_nothing")

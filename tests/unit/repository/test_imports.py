@@ -43,6 +43,7 @@ PUBLIC = {
     "threadhold.hosts",
     "threadhold.move",
     "threadhold.settings",
+    "threadhold.tenant_data",
 }
 
 
