@@ -1,7 +1,7 @@
 """Audit: list, verify and shorten the audit log (`threadhold audit`)."""
 
 import json
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import click
 
@@ -54,7 +54,6 @@ def audit(
     --verify exits with 1 if an entry was changed or removed.
     """
     from threadhold.admin import audit as log
-    from threadhold.http.audit import utc
 
     url = load_settings(program.settings, database_url=database_url).database_url
     if expect is not None and not verify:
@@ -75,8 +74,8 @@ def audit(
         object_id=object_id,
         kind=kind,
         decision=decision,
-        since=None if since is None else utc(since),
-        until=None if until is None else utc(until),
+        since=None if since is None else since.replace(tzinfo=UTC),
+        until=None if until is None else until.replace(tzinfo=UTC),
         limit=limit,
     )
     for entry in log.find(url, wanted):

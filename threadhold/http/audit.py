@@ -240,9 +240,4 @@ def parse_date(name: str, text: str) -> datetime:
         raise ValueError(
             f"`{name}` must be a date such as 2030-01-31T12:00, not {text!r}"
         ) from error
-    return utc(date)
-
-
-def utc(date: datetime) -> datetime:
-    """Return a date with an offset; without one it is in UTC."""
     return date if date.tzinfo else date.replace(tzinfo=UTC)
