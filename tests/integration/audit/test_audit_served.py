@@ -31,14 +31,19 @@ def server(folder: Path) -> Iterator[Running]:
     config = {
         "graphs": {name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "sleeper", "memory")},
         "auth": {"path": "hooks.auth:auth"},
-        "sql": {"tenant_key": "tenant_id"},
+        "sql": {"tenant_key": "tenant_id", "hooks": "hooks.threads:policy"},
     }
     (folder / "langgraph.json").write_text(json.dumps(config))
     port = free_port()
     command = [sys.executable, "-m", "server", "serve", "--port", str(port)]
     command += ["--config", str(folder / "langgraph.json")]
     command += ["--database-url", databases.url(folder / "data.db")]
-    env = environment(APP_ENV="production", JWT_SECRET=SECRET, PYTHONPATH=str(ROOT))
+    env = environment(
+        APP_ENV="production",
+        JWT_SECRET=SECRET,
+        PYTHONPATH=str(ROOT),
+        THREAD_POLICY_AGENTS="sleeper",
+    )
     with running(command, port, folder, env) as started:
         yield started
 
@@ -114,7 +119,8 @@ async def test_run_on_a_thread_costs_one_entry_and_its_end_none(
     run = await ada.run(thread, "memory", {"who": "ada"})
     await ada.ended(thread, run)
     [(after,)] = databases.execute(folder / "data.db", count)
-    assert after - before == 1
+    newest = await operator.get("/audit", params={"limit": after - before})
+    assert [(each["action"], each["object"]["kind"]) for each in newest] == [("create", "run")]
 
 
 async def test_store_items_and_cancellations_are_recorded(ada: Api, operator: Api) -> None:
@@ -150,6 +156,19 @@ async def test_refusals_without_a_tenant_are_recorded_for_no_tenant(
     )
     assert found == [(None, "/threads/{thread_id}")]
     assert not [each for each in await operator.get("/audit") if each["status"] == 401]
+
+
+async def test_policy_decisions_and_their_refusals_are_recorded(ada: Api, operator: Api) -> None:
+    first = await ada.thread(agent="sleeper", website="acme.com")
+    second = await ada.thread(agent="sleeper", website="acme.com")
+    decided = [each for each in await about(operator, first) if each["decision"] == "policy"]
+    assert [each["action"] for each in decided] == ["thread_created", "thread_locked"]
+    assert decided[1]["detail"]["by"] == second
+    gated = await ada.http.post(f"/threads/{first}/runs", json={"assistant_id": "sleeper"})
+    assert gated.status_code == 409
+    [*_, last] = await about(operator, first)
+    assert (last["decision"], last["status"]) == ("policy", 409)
+    assert last["action"] == gated.json()["error"]
 
 
 async def test_operator_reads_only_the_own_tenant(server: Running, ada: Api) -> None:
