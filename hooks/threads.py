@@ -128,6 +128,7 @@ class ThreadPolicy:
         if tx.caller.note.get("resolve"):
             self._resolve(tx, session, any_context=not rules.names_context(metadata))
         self._close_surplus(tx, session, thread_id)
+        tx.audit("thread_created", thread_id, agent=agent, context_key=session.key)
         tx.after_commit(
             partial(record_decision, "thread_created", agent, thread_id, context_key=session.key)
         )
@@ -220,6 +221,7 @@ class ThreadPolicy:
         tx.patch_thread(row["thread_id"], changes)
         action = CLOSED[changes["status"]]
         agent = row["metadata"]["agent"]
+        tx.audit(action, row["thread_id"], agent=agent, **fields)
         tx.after_commit(partial(record_decision, action, agent, row["thread_id"], **fields))
 
     def _gate(self, thread: Row, what: str) -> None:

@@ -16,6 +16,7 @@ from sqlalchemy import BigInteger, bindparam, func, literal, or_, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import json_codec, process, runtime
+from langgraph_runtime_sql.audit.entry import POLICY, Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 from langgraph_runtime_sql.database.statements import LockingSelect, Prepared, Row
@@ -135,6 +136,20 @@ class Transaction:
         if self._conn.locks:
             self.get_thread(thread_id)
         return self._conn.fetchone(_IN_FLIGHT, {"thread_id": thread_id}) is not None
+
+    def audit(self, action: str, thread_id: UUID | None = None, **detail: Any) -> None:
+        """Write a policy decision to the audit log, if the transaction commits.
+
+        The server itself writes a `Reject`, which rolls the transaction back, with its body's
+        `error`.
+
+        Args:
+            action: The name of the decision.
+            thread_id: The thread that it concerns.
+            detail: Further facts, as JSON values.
+        """
+        kind = None if thread_id is None else "thread"
+        self._conn.notes.append(Note(kind, thread_id, action, POLICY, detail=detail))
 
     def after_commit(self, fn: Callable[[], None]) -> None:
         """Call `fn` after the commit. It must neither fail nor wait."""

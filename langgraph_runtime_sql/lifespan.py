@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 
 from langgraph_runtime_sql import migrations, options, process
+from langgraph_runtime_sql.audit import retention
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.events.bus import LocalBus
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants
@@ -178,6 +179,8 @@ async def _start(
 
         tasks.create_task(cron_scheduler())
     tasks.create_task(_sweep_threads(opened))
+    if opened.options.audit_days is not None:
+        tasks.create_task(retention.sweep(opened.database, opened.options.audit_days))
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:

@@ -18,12 +18,16 @@ class Options:
             tenants.
         redis_prefix: The prefix of all keys and channels in Redis; None derives it from the
             database.
+        audit: Whether changes, refusals and policy decisions are written to the audit log.
+        audit_days: Age in days at which the server removes audit entries; None keeps them.
     """
 
     power_loss: bool = False
     grace_seconds: float = 10.0
     tenant_key: str | None = None
     redis_prefix: str | None = None
+    audit: bool = True
+    audit_days: float | None = None
 
 
 def redis_url() -> str | None:

@@ -56,6 +56,13 @@ unanswered: ContextVar[dict[str, Any] | None] = ContextVar("unanswered_thread", 
 shows the thread after the update.
 """
 
+origin: ContextVar[Any] = ContextVar("audit_origin", default=None)
+"""Returns the `audit.entry.Actor` of the request, without its user: address, method and route.
+
+A function, because the route is known only after routing. The HTTP layer sets it. `audit.recorder`
+calls it when an operation writes audit entries. None outside of requests, so in the work of a run.
+"""
+
 _note: ContextVar[Mapping[str, Any] | None] = ContextVar("request_note", default=None)
 
 

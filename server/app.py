@@ -57,6 +57,7 @@ def create_platform(settings: Settings, *, studio: bool = False) -> LangGraphPla
         studio=studio,
         # Metrics cover all tenants.
         metrics_permission=auth_settings.OPERATOR if ours else None,
+        audit_permission=auth_settings.OPERATOR if ours else None,
         env={**(settings.environment() if ours else {}), **ThreadSettings.environment(settings)},
     )
 

@@ -12,6 +12,7 @@ from server.settings import Settings
 from threadhold import cli
 from threadhold.cli import Program, command_line, database_option
 from threadhold.move import Schema
+from threadhold.tenant_data import Rule
 
 load_settings = partial(cli.load_settings, Settings)
 
@@ -37,6 +38,14 @@ def schemas() -> Sequence[Schema]:
     from threadhold.move import runtime_schema
 
     return [runtime_schema(), product_schema()]
+
+
+def tenant_rules() -> Sequence[Rule]:
+    """Return the rules of the runtime's tables and of the graphs' tables."""
+    from server.tables import PRODUCT_RULES
+    from threadhold.tenant_data import RUNTIME
+
+    return [*PRODUCT_RULES, *RUNTIME]
 
 
 @click.command()
@@ -145,6 +154,7 @@ PROGRAM = Program(
     # By file, so that a folder `server` in the working directory cannot shadow it.
     launch=("-P", str(Path(__file__).with_name("__main__.py"))),
     errors=(ProductDatabaseError,),
+    tenant_rules=tenant_rules,
 )
 
 main = command_line(PROGRAM, [token, ingest, revoke])

@@ -1,8 +1,36 @@
-"""Tables of the graphs, for a move from SQLite to Postgres."""
+"""Tables of the graphs, for a move from SQLite to Postgres and for a tenant's data."""
 
 from my_agent import migrations
 from my_agent.database import ProductDatabase, metadata
 from threadhold.move import Schema
+from threadhold.tenant_data import Rule
+
+_TENANT = "tenant_id = :tenant"
+
+PRODUCT_RULES: tuple[Rule, ...] = (
+    # Dependent tables first.
+    Rule("chat_passage", _TENANT),
+    # The files themselves are the operator's; an export copies them, and an erase names them.
+    Rule("chat_file", _TENANT, files="path"),
+    Rule("chat_document", _TENANT),
+    Rule("chat_index", _TENANT, export=False),
+    *(
+        Rule(table, _TENANT)
+        for table in (
+            *("tenant_company_profiles", "icp_rules", "icp_discoveries", "icp_candidates"),
+            *("icp_scores", "enrichment_jobs", "companies"),
+        )
+    ),
+    Rule("product_version", ""),
+    # SQLite's index of words, which triggers update.
+    Rule(
+        "chat_passage_words",
+        "",
+        rebuild="INSERT INTO chat_passage_words (chat_passage_words) VALUES ('rebuild')",
+    ),
+    *(Rule(f"chat_passage_words_{part}", "") for part in ("config", "data", "docsize", "idx")),
+)
+"""Which rows of the graphs' tables are a tenant's."""
 
 
 def product_schema() -> Schema:

@@ -69,6 +69,7 @@ def create_platform(
     project: ConfigFile | None = None,
     studio: bool = False,
     metrics_permission: str | None = None,
+    audit_permission: str | None = None,
     env: Mapping[str, str] | None = None,
 ) -> LangGraphPlatform:
     """Make the platform that the settings describe.
@@ -78,6 +79,7 @@ def create_platform(
         project: Their `langgraph.json`, if it has been read already.
         studio: Let LangGraph Studio reach the server from a browser.
         metrics_permission: As in `LangGraphPlatform`.
+        audit_permission: As in `LangGraphPlatform`.
         env: As in `LangGraphPlatform`.
 
     Raises:
@@ -104,6 +106,9 @@ def create_platform(
         docs_page=bool(settings.docs_page),
         studio=studio,
         metrics_permission=metrics_permission,
+        audit_log=settings.audit_log,
+        audit_retention_days=settings.audit_retention_days,
+        audit_permission=audit_permission,
         env=env,
     )
     if not settings.is_local and not project.sections["auth"]:

@@ -34,7 +34,15 @@ from threadhold import graph_schemas, mcp_tools, sessions, start_errors, stream_
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require, require_clients
-from threadhold.http import authentication, guards, json_limits, openapi, public_url, webhooks
+from threadhold.http import (
+    audit,
+    authentication,
+    guards,
+    json_limits,
+    openapi,
+    public_url,
+    webhooks,
+)
 from threadhold.http.json_limits import Limits
 
 logger = logging.getLogger(__name__)
@@ -73,6 +81,7 @@ class _Claim:
     public_url: str | None
     docs_page: bool
     metrics_permission: str | None
+    audit_permission: str | None
 
     def differences(self, other: "_Claim") -> list[str]:
         """Return the names of fields and variables that differ, without values: secrets."""
@@ -151,6 +160,11 @@ class LangGraphPlatform:
             browser. For development on loopback.
         metrics_permission: Permission that users need to read `/metrics`. By
             default the route is open.
+        audit_log: Write changes, refusals and policy decisions to the audit log.
+        audit_retention_days: Age at which the server removes audit entries, at least one day.
+            By default they stay.
+        audit_permission: Permission that users need to read `/audit`. By default there is no
+            such route.
         env: Environment variables for the project. They override those of the
             process and of the config.
 
@@ -184,6 +198,9 @@ class LangGraphPlatform:
         docs_page: bool = True,
         studio: bool = False,
         metrics_permission: str | None = None,
+        audit_log: bool = True,
+        audit_retention_days: float | None = None,
+        audit_permission: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
         if durability not in ("process", "power-loss"):
@@ -192,6 +209,10 @@ class LangGraphPlatform:
             limits = Limits(max_json_nodes, max_json_depth)
         except ValueError as error:
             raise ConfigError(str(error)) from error
+        if audit_retention_days is not None and not audit_retention_days >= 1:
+            raise ConfigError(
+                f"audit_retention_days must be at least 1, not {audit_retention_days}"
+            )
         file = read_config(config)
         _check_extras(file, database_url, redis_url)
         if redis_url is not None:
@@ -217,6 +238,8 @@ class LangGraphPlatform:
                 grace_seconds=grace_seconds,
                 tenant_key=file.tenant_key,
                 redis_prefix=redis_prefix,
+                audit=audit_log,
+                audit_days=audit_retention_days,
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,
@@ -226,6 +249,7 @@ class LangGraphPlatform:
             public_url=public_url,
             docs_page=docs_page,
             metrics_permission=metrics_permission,
+            audit_permission=audit_permission,
         )
         _configure(self._claim, explicit=env or {}, import_paths=map(str, file.import_paths))
 
@@ -259,6 +283,7 @@ class LangGraphPlatform:
                 stack.callback(setattr, _process, "running", False)
                 await stack.enter_async_context(stock.router.lifespan_context(stock))
                 await stack.enter_async_context(sessions.watching())
+                stack.push_async_callback(audit.refusals.flush)
             except RuntimeSqlError as error:
                 start_errors.shorten(error)
                 raise
@@ -386,6 +411,7 @@ def _load(claim: _Claim) -> Starlette:
     )
     app.add_middleware(sessions.SessionGuard)
     authentication.install(app, metrics_permission=claim.metrics_permission)
+    audit.install(app, permission=claim.audit_permission)
     openapi.install(app, page=claim.docs_page)
     public_url.install(claim.public_url)
     webhooks.install()

@@ -11,6 +11,13 @@ from langgraph_runtime_sql.errors import RuntimeSqlError
 from threadhold.settings import Settings
 
 
+def runtime_rules() -> Sequence[Any]:
+    """Return the rules of the runtime's tables; see `threadhold.tenant_data`."""
+    from threadhold import tenant_data
+
+    return tenant_data.RUNTIME
+
+
 @dataclass(frozen=True)
 class Program:
     """Configuration of the commands in `threadhold.cli`. Its functions must be picklable.
@@ -24,6 +31,7 @@ class Program:
         schemas: Returns the `threadhold.move.Schema`s that a move copies.
         launch: Python arguments that start the program again, for `--workers`. A folder in the
             working directory must not be able to shadow the program.
+        tenant_rules: Returns the `threadhold.tenant_data.Rule`s of all its tables.
         errors: Expected exceptions besides `RuntimeSqlError`, reported without traceback.
     """
 
@@ -34,6 +42,7 @@ class Program:
     schemas: Callable[[], Sequence[Any]]
     launch: tuple[str, ...]
     errors: tuple[type[Exception], ...] = ()
+    tenant_rules: Callable[[], Sequence[Any]] = runtime_rules
 
     @property
     def expected(self) -> tuple[type[Exception], ...]:

@@ -121,6 +121,13 @@ class Settings(AppEnvironment):
             object.__setattr__(self, "docs_page", self.is_local)
         return self
 
+    audit_log: bool = Field(
+        True, description="Write changes, refusals and policy decisions to the audit log"
+    )
+    audit_retention_days: float | None = Field(
+        None, ge=1, description="Age at which audit entries are removed (default: never)"
+    )
+
     @field_validator("cors_allow_origins", mode="before")
     @classmethod
     def _origins(cls, value: object) -> object:

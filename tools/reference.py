@@ -184,6 +184,10 @@ def cli_page() -> str:
 def command_sections(program: str, commands: Mapping[str, click.Command]) -> Iterator[str]:
     """Yield a section for each command: usage, description, options."""
     for name, command in commands.items():
+        if isinstance(command, click.Group):
+            inner = {f"{name} {each}": found for each, found in command.commands.items()}
+            yield from command_sections(program, inner)
+            continue
         usage = " ".join([program, name, *command.collect_usage_pieces(click.Context(command))])
         yield f"## {name}\n"
         yield f"    {usage}\n"

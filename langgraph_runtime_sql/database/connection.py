@@ -42,11 +42,12 @@ class Connection:
             the database enforce it; a statement that also names it lets an index be used.
         locks: Whether an operation must lock the rows that it reads in order to change them,
             because others write at the same time. SQLite has one writer.
+        notes: What the operation did, for the audit log; see `audit.entry.Note`.
     """
 
     __slots__ = (
         *("_committed", "_dialect", "_last_now", "_limit", "_raw"),
-        *("dialect_name", "locks", "tenant"),
+        *("dialect_name", "locks", "notes", "tenant"),
     )
 
     def __init__(
@@ -60,11 +61,17 @@ class Connection:
         self._dialect = dialect
         self.dialect_name = dialect.name
         self._committed: list[Callable[[], None]] = []
+        self.notes: list[Any] = []
 
     @property
     def raw(self) -> Any:
         """Return the driver's connection. Never commit, roll back or close it."""
         return self._raw
+
+    @property
+    def session(self) -> Any:
+        """Return the object that lives as long as the driver's connection. Postgres only."""
+        raise NotImplementedError
 
     def now(self) -> datetime:
         """Return the time of the clock that all writers of this database share.
@@ -125,16 +132,17 @@ class Connection:
 
     @contextmanager
     def rolled_back(self) -> Iterator[None]:
-        """Roll back what the block did, and drop its `after_commit` callbacks.
+        """Roll back what the block did, and drop its `after_commit` callbacks and notes.
 
         An exception from the block is raised, and rolls back the whole operation.
         """
-        callbacks = len(self._committed)
+        callbacks, notes = len(self._committed), len(self.notes)
         self._do("SAVEPOINT rolled_back")
         yield
         self._do("ROLLBACK TO rolled_back")
         self._do("RELEASE rolled_back")
         del self._committed[callbacks:]
+        del self.notes[notes:]
 
     def _do(self, command: str) -> None:
         self.raw.execute(command)

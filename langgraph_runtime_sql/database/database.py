@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Submit = Callable[..., None]
+Recording = Callable[[Callable[[Connection], Any]], Callable[[Connection], Any]]
 
 # A search by an index takes milliseconds. The limit stops one that scans everything.
 SEARCH_SECONDS = 15.0
@@ -39,6 +40,8 @@ class Database:
         upgrade: Brings the schema up to date through an engine, on the calling thread.
         register_functions: Registers the SQL functions of statements on a SQLite connection.
         visibility: Returns which rows the transaction may see; called by the caller's task.
+        recording: Wraps each write, so that it also writes its audit entries; called by the
+            caller's task. Without it notes are dropped.
         power_loss: Wait for the disk at each commit. Without it an acknowledged write
             survives the death of the process, but not of the machine. SQLite only.
         exclusive: Refuse to start while another process owns the database.
@@ -53,6 +56,7 @@ class Database:
         upgrade: "Callable[[SqliteEngine | PostgresEngine], None]",
         register_functions: Callable[[sqlite3.Connection], None],
         visibility: Callable[[], Visibility],
+        recording: Recording | None = None,
         power_loss: bool = False,
         exclusive: bool = True,
         shared: bool = False,
@@ -60,6 +64,7 @@ class Database:
     ) -> None:
         self.url = url
         self._upgrade = upgrade
+        self._recording = recording or _unrecorded
         self._path: Path | None = None
         self._shared = shared
         self._engine: SqliteEngine | PostgresEngine
@@ -101,6 +106,10 @@ class Database:
 
     def _start(self) -> None:
         self.migrate()
+        self._engine.start()
+
+    def start_writer(self) -> None:
+        """Start the threads alone, for a command on a database that another process may own."""
         self._engine.start()
 
     def migrate(self) -> None:
@@ -163,7 +172,8 @@ class Database:
             urgent: Do not wait for other writes, which may all wait for a lock. For operations
                 with a deadline that wait for no such lock themselves.
         """
-        return await _outcome(self._engine.submit_write, fn, urgent=urgent)
+        recorded: Callable[[Connection], T] = self._recording(fn)
+        return await _outcome(self._engine.submit_write, recorded, urgent=urgent)
 
     def read_sync(self, fn: Callable[[Connection], T]) -> T:
         """Run a `read`, blocking a thread without an event loop."""
@@ -176,7 +186,8 @@ class Database:
 
     def write_sync(self, fn: Callable[[Connection], T]) -> T:
         """Run a `write`, blocking a thread without an event loop."""
-        return _blocking_outcome(self._engine.submit_write, fn)
+        recorded: Callable[[Connection], T] = self._recording(fn)
+        return _blocking_outcome(self._engine.submit_write, recorded)
 
     async def identity(self) -> str:
         """Return a short name of a Postgres database that does not depend on its URL."""
@@ -212,3 +223,7 @@ def _limited(fn: Callable[[Connection], T], advice: str) -> Callable[[Connection
             return fn(conn)
 
     return limited
+
+
+def _unrecorded(fn: Callable[[Connection], Any]) -> Callable[[Connection], Any]:
+    return fn

@@ -314,3 +314,38 @@ revocations = Table(
     Column("expires_at", Timestamp),
     Index(None, "expires_at"),
 )
+
+# What was done, by whom: see `audit`. Triggers refuse to change or delete entries.
+audit_entries = Table(
+    "audit_entries",
+    metadata,
+    Column(
+        "seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True
+    ),
+    Column("at", Timestamp, nullable=False),
+    Column("tenant", Text),
+    Column("user_id", Text),
+    Column("roles", Text),
+    Column("address", Text),
+    Column("method", Text),
+    Column("route", Text),
+    Column("action", Text, nullable=False),
+    Column("object_kind", Text),
+    Column("object_id", Text),
+    Column("decision", Text, nullable=False),
+    Column("status", Integer),
+    # JSON in a text, because jsonb would change its bytes.
+    Column("detail", Text),
+    # The digest of the columns about a person, and its salt, which an erase removes with them.
+    Column("person", Text, nullable=False),
+    Column("salt", Text),
+    # The place in a chain: its name, the entry's number in it from 1, and both hashes.
+    Column("chain", Text, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("previous", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    Index("uq_audit_entries_chain_number", "chain", "number", unique=True),
+    Index(None, "tenant", "seq"),
+    # The first entries of chains, by the entry that they follow.
+    Index("ix_audit_entries_start", "previous", sqlite_where=text("number = 1")),
+)

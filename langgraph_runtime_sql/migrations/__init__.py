@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from langgraph_runtime_sql import checkpoint
+from langgraph_runtime_sql.audit import recorder
+from langgraph_runtime_sql.audit import triggers as audit_triggers
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.schema import metadata
 from langgraph_runtime_sql.database.sqlite.engine import DIALECT, SqliteEngine
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 
-HEAD = "0007"
+HEAD = "0008"
 _FOLDER = Path(__file__).parent
 
 
@@ -47,6 +49,7 @@ def open_database(
         upgrade=partial(upgrade, store=store or SqlStore()),
         register_functions=filters.register_functions,
         visibility=partial(scope.current, tenant_key),
+        recording=recorder.recording,
         **options,
     )
 
@@ -89,6 +92,7 @@ def upgrade(engine: "SqliteEngine | PostgresEngine", store: SqlStore) -> None:
         _check_known(found)
         replay(raw)
     triggers.ensure(raw)
+    audit_triggers.ensure(raw)
     checkpoint.ensure_schema(raw)
     store.ensure_schema(raw)
 

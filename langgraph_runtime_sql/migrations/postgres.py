@@ -8,6 +8,7 @@ from functools import partial
 from psycopg import sql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+from langgraph_runtime_sql.audit import triggers as audit_triggers
 from langgraph_runtime_sql.checkpoint import postgres as checkpoint_tables
 from langgraph_runtime_sql.database.postgres import lock_wait
 from langgraph_runtime_sql.database.postgres.connection import DIALECT
@@ -96,6 +97,7 @@ def ensure_others(raw: Raw, store: SqlStore) -> None:
 def _ensure_ours(raw: Raw) -> None:
     functions.ensure(raw)
     triggers.ensure_postgres(raw)
+    audit_triggers.ensure_postgres(raw)
 
 
 def mend_indexes(raw: Raw) -> None:

@@ -17,7 +17,8 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from langgraph_runtime_sql import clock
+from langgraph_runtime_sql import clock, request_context
+from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.checkpoint.admission import not_superseded
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.json_codec import dumps, loads
@@ -67,6 +68,12 @@ class _Put:
         if index is not None and self.value is not None and op.index is not False:
             self.texts = index.texts(loads(self.value), op.index)
 
+    def note(self) -> Note:
+        """Return the note for the audit log."""
+        action = "delete" if self.value is None else "put"
+        place = {"namespace": list(self.op.namespace), "key": self.op.key}
+        return Note("item", None, action, detail=place)
+
     def run(self, conn: Connection, vectors: Vectors, now: datetime) -> None:
         op, tables = self.op, tables_of(conn)
         if self.value is None:
@@ -112,6 +119,7 @@ class Batch:
         self.vectors = NO_VECTORS
         self._refreshes = ttl is not None
         self._admit = not_superseded()
+        self._is_request = request_context.origin.get() is not None
         self._seen: dict[tuple[str, str], Row] = {}
 
     @property
@@ -151,6 +159,9 @@ class Batch:
         self._refresh(conn)
         for put in self._puts:
             put.run(conn, self.vectors, clock.now())
+        # The entry of a run covers what its graph writes.
+        if self._is_request:
+            conn.notes += [put.note() for put in self._puts]
 
     def _refresh(self, conn: Connection) -> None:
         now = clock.now()

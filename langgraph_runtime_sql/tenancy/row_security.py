@@ -43,7 +43,8 @@ _OWN_OR_SYSTEMS = (*_for_all(_OF_TENANT), ("systems", "SELECT", _SYSTEMS))
 
 POLICIES: dict[str, tuple[Policy, ...]] = {
     **dict.fromkeys(
-        ("threads", "thread_labels", "runs", "crons", "revocations"), _for_all(_OF_TENANT)
+        ("threads", "thread_labels", "runs", "crons", "revocations", "audit_entries"),
+        _for_all(_OF_TENANT),
     ),
     **dict.fromkeys(("assistants", "assistant_versions"), _OWN_OR_SYSTEMS),
     **{

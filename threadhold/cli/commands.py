@@ -1,4 +1,4 @@
-"""Commands of every program: serve, worker, dev, migrate, backup and doctor."""
+"""Commands of every program: serve, worker, dev, migrate, backup, doctor, audit and tenant."""
 
 import os
 from pathlib import Path
@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import click
 
+from threadhold.cli.audit import audit
 from threadhold.cli.group import load_settings, pass_program
 from threadhold.cli.options import (
     config_option,
@@ -15,6 +16,7 @@ from threadhold.cli.options import (
     redis_option,
     settings_options,
 )
+from threadhold.cli.tenant import tenant
 from threadhold.config_file import read_config
 from threadhold.program import Program
 from threadhold.settings import Settings
@@ -182,4 +184,4 @@ def doctor(program: Program, settings: Settings, fix: bool) -> None:
         raise SystemExit(1)
 
 
-ALL = (serve, worker, dev, migrate, backup, doctor)
+ALL = (serve, worker, dev, migrate, backup, doctor, audit, tenant)

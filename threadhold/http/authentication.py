@@ -20,15 +20,25 @@ def install(app: Starlette, *, metrics_permission: str | None) -> None:
         app: The stock application.
         metrics_permission: Permission that `/metrics` requires; None leaves it open.
     """
-    layers = list(_authentication_layers(app))
-    for layer in layers:
+    for layer in _authentication_layers(app):
         layer.on_error = refused
     if metrics_permission is not None:
         for route in app.router.routes:
             if isinstance(route, Route) and route.path == METRICS:
-                permitted = RequirePermission(route.app, metrics_permission)
-                # All layers share one backend.
-                route.app = type(layers[0])(permitted, layers[0].backend, refused)
+                route.app = protect(app, route.app, metrics_permission)
+
+
+def protect(app: Starlette, inner: ASGIApp, permission: str) -> ASGIApp:
+    """Return `inner` behind the authentication of the stock application `app`.
+
+    Args:
+        app: The stock application.
+        inner: An application of a route.
+        permission: Permission that its users need.
+    """
+    # All layers share one backend.
+    layer = next(_authentication_layers(app))
+    return type(layer)(RequirePermission(inner, permission), layer.backend, refused)
 
 
 def refused(conn: HTTPConnection, error: AuthenticationError) -> Response:

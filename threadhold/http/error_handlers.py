@@ -45,6 +45,8 @@ async def unexpected(request: Request, error: Exception) -> Response:
 
 async def rejected(request: Request, error: Reject) -> Response:
     """Answer with a hook's own status and body."""
+    # For the audit log: a refusal by policy, not by a conflict.
+    request.scope["policy_refusal"] = str(error.body.get("error") or "rejected")
     return JSONResponse(error.body, error.status_code)
 
 

@@ -13,6 +13,9 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 from structlog.typing import EventDict, Processor
 
+from langgraph_runtime_sql import process
+from langgraph_runtime_sql.audit import recorder
+from langgraph_runtime_sql.tenancy import tenants
 from threadhold.http.answer_status import AnswerStatus
 
 _access = logging.getLogger("threadhold.access")
@@ -150,8 +153,24 @@ class AccessLine(logging.Formatter):
         return orjson.dumps(fields, default=str).decode()
 
 
+def _caller(scope: Scope) -> dict[str, str]:
+    """Return the user and the tenant of an authenticated request."""
+    user = scope.get("user")
+    if user is None or (identity := recorder.identity_of(user)) is None:
+        return {}
+    key = process.configuration().options.tenant_key
+    tenant = None if key is None else tenants.of_user(user, key)
+    named = {"tenant": tenant, "user": identity}
+    return {name: _printable(value) for name, value in named.items() if value is not None}
+
+
+def _printable(text: str) -> str:
+    # A line break in a name cannot forge a line.
+    return "".join(each if each.isprintable() else quote(each) for each in text)
+
+
 class AccessLog:
-    """Log method, path, status and duration (ms) of each request."""
+    """Log method, path, status, duration (ms), tenant and user of each request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -181,6 +200,7 @@ class AccessLog:
             "status": status,
             "ms": round(seconds * 1000, 1),
         }
+        fields |= _caller(scope)
         if detail := scope.get("error_detail"):
             fields["detail"] = detail
         _access.log(level, "request", extra={"request": fields})

@@ -56,6 +56,11 @@ class PostgresConnection(Connection):
         self._pipeline.flush()
         return self._raw
 
+    @property
+    def session(self) -> Pipeline:
+        """Return the connection's pipeline, which lives as long as the connection."""
+        return self._pipeline
+
     def now(self) -> datetime:
         """Return the server's time at the first call, or at `prefetch_now`; then later times."""
         if self._last_now is None:

@@ -37,6 +37,9 @@ class Pipeline:
 
     Args:
         raw: The driver's connection. It may be used directly whenever no command is waiting.
+
+    Attributes:
+        audit_head: The `audit.chain.Head` of the connection's chain; None before its first entry.
     """
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
@@ -47,6 +50,7 @@ class Pipeline:
         # The prepared statements' names, by text and the types of their values.
         self._prepared: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
         self._numbers = count()
+        self.audit_head: Any = None
 
     def add(self, command: bytes, values: Sequence[Any] = ()) -> Sent:
         """Queue `command` for the next `flush`.

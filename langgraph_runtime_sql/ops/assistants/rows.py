@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import bindparam, func, select
 from starlette.exceptions import HTTPException
 
+from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import assistant_versions, assistants, crons, runs
@@ -96,6 +97,7 @@ def insert(conn: Connection, assistant_id: UUID, fields: Row) -> Row:
             raise WriteConflict
         raise HTTPException(409, f"Assistant {assistant_id} already exists")
     conn.execute(_INSERT_VERSION, first)
+    conn.notes.append(Note("assistant", assistant_id, "create", tenant=first["tenant"]))
     return _stored(conn, assistant_id)
 
 
@@ -112,8 +114,11 @@ def add_version(conn: Connection, row: Row, changes: Row) -> Row:
 def make_current(conn: Connection, assistant_id: UUID, version: Row) -> Row:
     """Set an assistant's fields to those of one of its versions."""
     fields = {name: version[name] for name in (*VERSIONED, "version")}
-    key = {"key": assistant_id, "tenant": tenants.of(fields["metadata"])}
+    tenant = tenants.of(fields["metadata"])
+    key = {"key": assistant_id, "tenant": tenant}
     conn.execute(_MAKE_CURRENT, {"updated_at": now(), **key, **fields})
+    detail = {"version": version["version"]}
+    conn.notes.append(Note("assistant", assistant_id, "update", tenant=tenant, detail=detail))
     return _stored(conn, assistant_id)
 
 
@@ -121,6 +126,7 @@ def delete(conn: Connection, assistant_id: UUID) -> None:
     """Delete an assistant with its versions and crons. Its runs stay."""
     conn.execute(_DELETE_CRONS, {"key": assistant_id})
     conn.execute(_DELETE, {"key": assistant_id})
+    conn.notes.append(Note("assistant", assistant_id, "delete"))
 
 
 def _stored(conn: Connection, assistant_id: UUID) -> Row:

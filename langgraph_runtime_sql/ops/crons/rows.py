@@ -7,6 +7,7 @@ from uuid import UUID
 from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
+from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import crons
 from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
@@ -45,6 +46,8 @@ def insert(conn: Connection, row: Row) -> Row | None:
     found = find(conn, row["cron_id"])
     if found is not None and not created:
         raise WriteConflict
+    if created:
+        conn.notes.append(Note("cron", row["cron_id"], "create", tenant=columns["tenant"]))
     return found
 
 
@@ -53,12 +56,16 @@ def update(conn: Connection, cron_id: UUID, changes: Row) -> Row | None:
     if "metadata" in changes:
         changes = {**changes, "tenant": tenants.of(changes["metadata"])}
     conn.execute(crons.update().where(crons.c.cron_id == cron_id).values(**changes))
+    conn.notes.append(Note("cron", cron_id, "update", tenant=changes.get("tenant")))
     return find(conn, cron_id)
 
 
 def delete(conn: Connection, cron_id: UUID) -> bool:
     """Delete a cron. Return False if it was missing."""
-    return conn.execute(_DELETE, {"key": cron_id}) > 0
+    deleted = conn.execute(_DELETE, {"key": cron_id}) > 0
+    if deleted:
+        conn.notes.append(Note("cron", cron_id, "delete"))
+    return deleted
 
 
 def payload_of(payload: Mapping[str, Any] | None, cron_id: UUID) -> Row:

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, and_, func, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, hooks, runtime
+from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 from langgraph_runtime_sql.database.statements import Row
@@ -177,6 +178,8 @@ def _cancel_page(
         conn, [row for row in found if _is_permitted(conn, row["thread_id"], permitted)]
     )
     for row in cancelled:
+        detail = {"thread_id": str(row["thread_id"]), "action": control.action}
+        conn.notes.append(Note("run", row["run_id"], "cancel", tenant=row["tenant"], detail=detail))
         if row["status"] == RunStatus.PENDING:
             cancel_pending(conn, row, control.action)
         else:

@@ -10,6 +10,7 @@ from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import hooks
+from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
@@ -90,6 +91,10 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
         note_fired(conn, request.firing)
     stored = {**row, "tenant": thread["tenant"]}
     conn.send(_INSERT, stored)
+    of_thread = {"thread_id": str(request.thread_id)}
+    conn.notes.append(
+        Note("run", request.run_id, "create", tenant=stored["tenant"], detail=of_thread)
+    )
     announce.made(conn, stored)
     announce.wake(conn)
     return [row, *(run_rows.public(other) for other in others)]

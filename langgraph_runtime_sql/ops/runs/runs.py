@@ -12,6 +12,7 @@ from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, request_context, runtime
+from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.interface import Handle
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs
@@ -178,6 +179,8 @@ class Runs:
             was_last = run_rows.last(conn, thread) == run
             before = checkpoint.latest_version(conn, thread)
             _delete(conn, row)
+            of_thread = {"thread_id": str(thread)}
+            conn.notes.append(Note("run", run, "delete", tenant=row["tenant"], detail=of_thread))
             is_changed = checkpoint.latest_version(conn, thread) != before
             return is_changed or (was_last and row["status"] in ENDED)
 

@@ -9,6 +9,7 @@ from sqlalchemy import select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, request_context, runtime
+from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Row
@@ -137,15 +138,18 @@ def _delete(
     if own_run is None:
         # The client of a stateless run may still read its events.
         conn.after_commit(partial(runtime.current().bus.drop, StreamKey.of_thread(thread)))
+        conn.notes.append(Note("thread", thread_id, "delete", tenant=thread["tenant"]))
     for row in stopped:
         call_end_hook(conn, row, ROLLBACK)
     return True
 
 
 def _keep_latest(conn: Connection, thread_id: UUID, permitted: Filter = None) -> bool:
-    if thread_rows.find_permitted(conn, thread_id, permitted) is None:
+    thread = thread_rows.find_permitted(conn, thread_id, permitted)
+    if thread is None:
         return False
     checkpoint.prune_thread(conn, thread_id)
+    conn.notes.append(Note("thread", thread_id, "prune", tenant=thread["tenant"]))
     return True
 
 

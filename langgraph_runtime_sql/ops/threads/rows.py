@@ -8,6 +8,7 @@ from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, hooks
+from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
@@ -127,6 +128,7 @@ def insert(
             raise WriteConflict
         raise ThreadExists(thread_id)
     metadata_index.update(conn, thread_id, {}, row["metadata"], row["updated_at"])
+    conn.notes.append(Note("thread", thread_id, "create", tenant=row["tenant"]))
     return row
 
 
@@ -147,6 +149,7 @@ def merge_metadata(
     }
     conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**columns))
     metadata_index.update(conn, row["thread_id"], row["metadata"], merged, columns["updated_at"])
+    conn.notes.append(Note("thread", row["thread_id"], "update", tenant=columns["tenant"]))
     return {**row, **columns}
 
 

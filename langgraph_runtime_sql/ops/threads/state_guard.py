@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import checkpoint, hooks, request_context, runtime
+from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
@@ -79,6 +80,7 @@ class StateGuard:
         if not self._is_hook_called:
             self._call_hook(conn, row)
             conn.after_commit(self._note_hook_call)
+            conn.notes.append(Note("thread", self._thread_id, "write_state"))
         self._refuse_in_flight(conn)
         self._refuse_outdated(conn)
         if written is not None:

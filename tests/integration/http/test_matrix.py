@@ -131,6 +131,7 @@ ROWS: dict[str, list[Ask]] = {
     "GET /revocations": NOTHING,
     "POST /revocations": [Ask({"tenant": "acme", "user": "ada"}), Ask({"token_id": "x"}), Ask()],
     "POST /revocations/lift": [Ask({"tenant": "acme", "user": "ada"}), Ask()],
+    "GET /audit": NOTHING,
     "POST /assistants": [
         Ask({"graph_id": "echo", "assistant_id": "{assistant_id}", "if_exists": how}, creates=True)
         for how in ("raise", "do_nothing")

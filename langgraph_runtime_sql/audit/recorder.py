@@ -1,0 +1,90 @@
+"""Recorder: turn the notes of an operation into audit entries, before its commit."""
+
+import sys
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+from langgraph_runtime_sql import process, request_context
+from langgraph_runtime_sql.audit import chain
+from langgraph_runtime_sql.audit.entry import Actor, Note
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.tenancy import scope, tenants
+
+T = TypeVar("T")
+
+
+def recording(fn: Callable[[Connection], T]) -> Callable[[Connection], T]:
+    """Return `fn` such that it also writes the entries of its notes.
+
+    Call it in the caller's task, whose context names the actor.
+    """
+    if not process.configuration().options.audit:
+        return fn
+    # Cheap; the actor is looked up only if there are notes.
+    context = copy_context()
+
+    def recorded(conn: Connection) -> T:
+        result = fn(conn)
+        if conn.notes:
+            # A copy, because a context cannot be entered twice at the same time.
+            chain.append(conn, context.copy().run(current_actor), conn.notes)
+        return result
+
+    return recorded
+
+
+async def write(database: Any, actor: Actor, note: Note) -> None:
+    """Write the entry of a refusal, in a transaction of its own."""
+    if process.configuration().options.audit:
+        with scope.within(scope.EVERYTHING):
+            await database.write(lambda conn: chain.append(conn, actor, [note]))
+
+
+def current_actor() -> Actor:
+    """Return the actor of the calling task's work."""
+    request: Callable[[], Actor] | None = request_context.origin.get()
+    if request is not None:
+        origin = request()
+    else:
+        origin = Actor(route=None if request_context.firing.get() is None else "cron")
+    user, permissions = _user()
+    if user is None:
+        return origin
+    return of_user(origin, user, permissions)
+
+
+def of_user(origin: Actor, user: Any, permissions: Any) -> Actor:
+    """Return `origin` with the names of an authenticated user."""
+    key = process.configuration().options.tenant_key
+    return Actor(
+        tenant=None if key is None else tenants.of_user(user, key),
+        user=identity_of(user),
+        roles=tuple(map(str, permissions or ())),
+        address=origin.address,
+        method=origin.method,
+        route=origin.route,
+    )
+
+
+def identity_of(user: Any) -> str | None:
+    """Return the identity of an authenticated user, or None."""
+    try:
+        identity = user.identity
+    except (AttributeError, NotImplementedError):
+        # Starlette's own class for a caller without authentication has none.
+        return None
+    return None if identity is None else str(identity)
+
+
+def _user() -> tuple[Any, Any]:
+    if "langgraph_api.utils" not in sys.modules:
+        # A command: nothing authenticates.
+        return None, ()
+    from langgraph_api.auth.noop import UnauthenticatedUser
+    from langgraph_api.utils import get_auth_ctx
+
+    context = get_auth_ctx()
+    if context is None or isinstance(context.user, UnauthenticatedUser):
+        return None, ()
+    return context.user, context.permissions

@@ -1,0 +1,181 @@
+"""A tenant's data: exports hold all of it, and after an erase no byte of it is in the database's files."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from click.testing import CliRunner, Result
+from sqlalchemy import insert
+
+from langgraph_runtime_sql.audit.verify import verify
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.migrations import open_database
+from my_agent.chat.tables import documents, files, passages
+from my_agent.database import ProductDatabase
+from server.cli import PROGRAM, main
+from tests.support import databases
+from tests.support.issuer import SECRET, bearer, token
+from tests.support.processes import GRAPHS, ROOT, environment, free_port, running
+from tests.support.served import client
+from threadhold.cli import main as plain
+from threadhold.tenant_data import RUNTIME
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+CANARY = f"canary{uuid4().hex}"
+OTHER = f"other{uuid4().hex}"
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+async def path(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Path]:
+    """A database in which two tenants have rows in the tables of the runtime and of the chat."""
+    import sys
+
+    folder = tmp_path_factory.mktemp("tenants")
+    config = {
+        "graphs": {name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "memory")},
+        "auth": {"path": "hooks.auth:auth"},
+        "sql": {"tenant_key": "tenant_id"},
+    }
+    (folder / "langgraph.json").write_text(json.dumps(config))
+    port = free_port()
+    command = [sys.executable, "-m", "server", "serve", "--port", str(port)]
+    command += ["--config", str(folder / "langgraph.json")]
+    command += ["--database-url", databases.url(folder / "data.db")]
+    env = environment(APP_ENV="production", JWT_SECRET=SECRET, PYTHONPATH=str(ROOT))
+    with running(command, port, folder, env) as server:
+        for name in (CANARY, OTHER):
+            sent = bearer(token(tenant_id=name, sub=f"{name}-ada"))
+            async with client(server, **sent) as api:
+                for _ in range(20):
+                    thread = await api.thread(topic=f"{name} topic")
+                run = await api.run(thread, "echo", {"value": 1}, metadata={"m": f"{name} meta"})
+                assert await api.ended(thread, run) == "success"
+                run = await api.run(thread, "memory", {"who": f"{name} prompt"})
+                assert await api.ended(thread, run) == "success"
+                await api.post("/assistants", {"graph_id": "echo", "name": f"{name} assistant"})
+                body = {"assistant_id": "echo", "schedule": "0 0 1 1 *"}
+                await api.post(f"/threads/{thread}/runs/crons", body)
+                item = {"namespace": ["n"], "key": f"{name} key", "value": {"v": f"{name} item"}}
+                assert (await api.http.put("/store/items", json=item)).is_success
+                gone = await api.thread(topic=f"{name} deleted")
+                assert (await api.http.delete(f"/threads/{gone}")).is_success
+    database = ProductDatabase(databases.url(folder / "data.db"))
+    for name in (CANARY, OTHER):
+        note = folder / f"{name}.md"
+        note.write_text(f"{name} document")
+        own = {"tenant_id": name, "document_id": f"{name} id"}
+        with database.write(name) as connection:
+            connection.execute(insert(documents).values(**own, digest=name))
+            connection.execute(insert(files).values(**own, path=str(note)))
+            text = {"number": 1, "title": "t", "section": "s", "text": f"{name} passage"}
+            connection.execute(insert(passages).values(**own, **text, vector=b"1234"))
+    database.close()
+    yield folder / "data.db"
+
+
+@pytest.fixture
+def run(path: Path) -> Run:
+    def invoke(*arguments: str | Path, command: Any = main) -> Result:
+        given = [*map(str, arguments), "--database-url", databases.url(path)]
+        return CliRunner().invoke(command, given)
+
+    return invoke
+
+
+async def test_every_table_has_a_rule(path: Path) -> None:
+    ruled = {rule.table for rule in PROGRAM.tenant_rules()}
+    assert set(databases.tables(path)) - ruled == set()
+    names = [rule.table for rule in PROGRAM.tenant_rules()]
+    assert len(names) == len(set(names))
+
+
+async def test_table_without_a_rule_is_refused(run: Run) -> None:
+    # The library alone does not know the tables of the application.
+    refused = run("tenant", "erase", CANARY, command=plain)
+    assert refused.exit_code == 1
+    assert "chat_document" in refused.output
+    assert "chat_document" not in {rule.table for rule in RUNTIME}
+
+
+async def test_export_holds_all_rows_and_files_of_the_tenant_alone(
+    run: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "export"
+    done = run("tenant", "export", CANARY, "--to", folder)
+    assert done.exit_code == 0, done.output
+    lines = {each.stem: each.read_text().splitlines() for each in folder.glob("*.jsonl")}
+    for table in ("threads", "runs", "checkpoints", "crons", "assistants", "store", "chat_passage"):
+        assert lines[table], table
+    assert len(lines["audit_entries"]) > 20
+    assert f"{CANARY} document" in {each.read_text() for each in (folder / "files").iterdir()}
+    everything = b"".join(each.read_bytes() for each in folder.rglob("*") if each.is_file())
+    assert OTHER.encode() not in everything
+    assert all(each.stat().st_mode & 0o077 == 0 for each in folder.rglob("*"))
+    assert "is not empty" in run("tenant", "export", CANARY, "--to", folder).output
+    assert run("tenant", "export", CANARY[:-1], "--to", tmp_path / "none").exit_code == 1
+
+
+async def test_nothing_is_erased_without_the_exact_name(run: Run, path: Path) -> None:
+    before = databases.contents(path)
+    shown = run("tenant", "erase", CANARY)
+    assert shown.exit_code == 0, shown.output
+    assert "threads: 20" in shown.output
+    assert f"--confirm {CANARY}" in shown.output
+    assert run("tenant", "erase", CANARY, "--confirm", CANARY.upper()).exit_code == 2
+    assert databases.contents(path) == before
+
+
+async def test_after_an_erase_no_byte_is_left_and_other_tenants_and_the_audit_chain_stay(
+    run: Run, path: Path, each_database: str
+) -> None:
+    others = {
+        table: [row for row in rows if OTHER in "".join(row)]
+        for table, rows in databases.contents(path).items()
+        # The index of words is built anew.
+        if not table.startswith("chat_passage_words")
+    }
+    assert bytes_of(path, each_database).count(CANARY.encode()) > 20, "the search finds nothing"
+    done = run("tenant", "erase", CANARY, "--confirm", CANARY)
+    assert done.exit_code == 0, done.output
+    assert f"{CANARY}.md" in done.output
+    left = bytes_of(path, each_database)
+    assert OTHER.encode() in left
+    assert CANARY.encode() not in left
+    after = databases.contents(path)
+    assert all(row in after[table] for table, rows in others.items() for row in rows)
+    assert "Would erase 0 rows" in run("tenant", "erase", CANARY).output
+
+    def check(conn: Connection) -> None:
+        assert verify(conn).broken is None
+
+    database = open_database(databases.url(path), exclusive=False)
+    database.read_sync(check)
+    database.close()
+    listed = run("audit", "--limit", "1").output
+    assert json.loads(listed)["action"] == "erase"
+    assert "are intact" in run("audit", "--verify").output
+
+
+def bytes_of(path: Path, kind: str) -> bytes:
+    """Return all bytes of a database's files, on Postgres also those of the server's log of writes."""
+    if kind == "sqlite":
+        return b"".join(each.read_bytes() for each in path.parent.glob(f"{path.name}*"))
+    admin = databases.server().admin
+    with psycopg.connect(admin, autocommit=True) as raw:
+        [[folder]] = raw.execute("SHOW data_directory").fetchall()
+        # Old segments are removed instead of renamed.
+        raw.execute("ALTER SYSTEM SET wal_recycle = off")
+        raw.execute("SELECT pg_reload_conf()")
+        for _ in range(2):
+            raw.execute("SELECT pg_switch_wal()")
+            raw.execute("CHECKPOINT")
+        raw.execute("ALTER SYSTEM RESET wal_recycle")
+        raw.execute("SELECT pg_reload_conf()")
+    found = [each for each in Path(folder).rglob("*") if each.is_file()]
+    return b"".join(each.read_bytes() for each in found if each.parent.name != "log")

@@ -1,0 +1,56 @@
+"""Audit: read, verify and shorten the audit log of a database, while servers may run."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any, TypeVar
+
+from langgraph_runtime_sql import clock
+from langgraph_runtime_sql.audit import listing, retention
+from langgraph_runtime_sql.audit import verify as verification
+from langgraph_runtime_sql.audit.listing import Wanted
+from langgraph_runtime_sql.audit.verify import Verdict
+from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.migrations import open_database
+
+__all__ = ["Wanted", "find", "remove", "verify"]
+
+T = TypeVar("T")
+
+
+def find(url: str, wanted: Wanted) -> list[dict[str, Any]]:
+    """Return entries of the database at `url`, the newest first."""
+    return _with(url, lambda database: database.read_sync(partial(listing.find, wanted=wanted)))
+
+
+def verify(url: str, *, expected: str | None = None) -> Verdict:
+    """Check all entries; see `langgraph_runtime_sql.audit.verify.verify`."""
+    check = partial(verification.verify, expected=expected)
+    return _with(url, lambda database: database.read_sync(check))
+
+
+def remove(url: str, age: timedelta) -> int:
+    """Remove the entries older than `age`, and return their number.
+
+    Raises:
+        ValueError: the age is less than a day.
+    """
+    page = partial(retention.remove_page, before=clock.now() - age)
+
+    def pages(database: Database) -> int:
+        removed = 0
+        while count := database.write_sync(page):
+            removed += count
+        return removed
+
+    return _with(url, pages)
+
+
+def _with(url: str, fn: Callable[[Database], T]) -> T:
+    database = open_database(url, exclusive=False)
+    try:
+        # SQLite writes on a thread, which only a start starts.
+        database.start_writer()
+        return fn(database)
+    finally:
+        database.close()

@@ -1,0 +1,243 @@
+"""Audit: name the origin of each request's changes, record refusals, and offer the log to operators."""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import BaseRoute, Match, Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Send
+from starlette.types import Scope as AsgiScope
+
+from langgraph_runtime_sql import process, request_context, runtime
+from langgraph_runtime_sql.audit import listing, recorder
+from langgraph_runtime_sql.audit.entry import DECISIONS, POLICY, REFUSED, Actor, Note
+from langgraph_runtime_sql.audit.listing import Wanted
+from langgraph_runtime_sql.audit.refusals import Refusals
+from langgraph_runtime_sql.tenancy import scope, tenants
+from threadhold.http import authentication
+
+PATH = "/audit"
+MAX_PAGE = 1000
+# A 404 may mean that the object is another user's. Postgres cannot tell: it hides such rows.
+REFUSALS = (401, 403, 404, 429)
+# The parameters of paths that are ids, the closest object first.
+_OBJECTS = {
+    "run_id": "run",
+    "cron_id": "cron",
+    "thread_id": "thread",
+    "assistant_id": "assistant",
+}
+
+
+async def _write(actor: Actor, note: Note) -> None:
+    await recorder.write(runtime.current().database, actor, note)
+
+
+refusals = Refusals(_write)
+"""The refusals of this process; there is one platform."""
+
+
+def install(app: Starlette, *, permission: str | None) -> None:
+    """Record the requests of the stock application, and offer the log.
+
+    Args:
+        app: The stock application, with its guards.
+        permission: Permission that the route `/audit` requires. None: there is no route.
+    """
+    # Outermost: the refusals of all other middleware are recorded, too.
+    app.user_middleware.insert(0, Middleware(AuditTrail))
+    if permission is not None:
+        route = Route(PATH, entries, methods=["GET"])
+        route.app = authentication.protect(app, route.app, permission)
+        app.router.routes.insert(0, route)
+
+
+class AuditTrail:
+    """Name the origin of changes, and record refused requests before they are answered."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        is_on = process.configuration().options.audit
+        if not is_on or scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        origin = _Origin(scope, request_context.origin.get())
+
+        async def send_and_record(message: Message) -> None:
+            status = _status(message)
+            if status is not None and (note := origin.refusal(status)) is not None:
+                await refusals.record(origin.caller(), note)
+            await send(message)
+
+        token = request_context.origin.set(origin.actor)
+        try:
+            await self._app(scope, receive, send_and_record)
+        finally:
+            request_context.origin.reset(token)
+
+
+class _Origin:
+    """A request. The router completes its scope later.
+
+    Args:
+        scope: The ASGI scope.
+        outer: The origin of the request in which the server calls itself, if there is one.
+    """
+
+    def __init__(self, scope: AsgiScope, outer: Callable[[], Actor] | None) -> None:
+        self._scope = scope
+        self._outer = outer
+        self._is_answered = False
+        # The route's template counts from the mount's prefix.
+        self._root = str(scope.get("root_path", ""))
+        self._endpoint = scope.get("endpoint")
+        self._entered = dict(scope)
+
+    def actor(self) -> Actor:
+        """Return the origin without its user."""
+        client = self._scope.get("client")
+        address = client[0] if client else None
+        return Actor(
+            address=self._outer().address if self._outer is not None else address,
+            method=self._scope.get("method", "WEBSOCKET"),
+            route=self._route(),
+        )
+
+    def caller(self) -> Actor:
+        """Return the origin with its user, if the request was authenticated."""
+        user, credentials = self._scope.get("user"), self._scope.get("auth")
+        if user is None or recorder.identity_of(user) is None:
+            return self.actor()
+        return recorder.of_user(self.actor(), user, getattr(credentials, "scopes", ()))
+
+    def refusal(self, status: int) -> Note | None:
+        """Return the note of a refusal, or None if the answer is none or is a later one."""
+        policy = self._scope.get("policy_refusal")
+        if self._is_answered or (status not in REFUSALS and policy is None):
+            return None
+        if status == 404 and policy is None and not self._is_routed:
+            return None
+        self._is_answered = True
+        kind, object_id = self._object()
+        action, decision = (policy, POLICY) if policy is not None else ("refuse", REFUSED)
+        return Note(kind, object_id, action, decision, status=status)
+
+    @property
+    def _is_routed(self) -> bool:
+        endpoint = self._scope.get("endpoint")
+        return endpoint is not self._endpoint and inspect.isroutine(endpoint)
+
+    def _route(self) -> str | None:
+        if not self._is_routed:
+            # Refused before routing. The path itself is the client's own text.
+            return _template(self._scope["app"].router.routes, self._entered)
+        parameters = {str(value): name for name, value in self._parameters()}
+        path = str(self._scope["path"]).removeprefix(self._root)
+        parts = (f"{{{parameters[p]}}}" if p in parameters else p for p in path.split("/"))
+        return "/".join(parts)
+
+    def _parameters(self) -> Iterator[tuple[str, Any]]:
+        yield from self._scope.get("path_params", {}).items()
+
+    def _object(self) -> tuple[str | None, UUID | None]:
+        parameters = dict(self._parameters())
+        for name, kind in _OBJECTS.items():
+            if name in parameters:
+                try:
+                    return kind, UUID(str(parameters[name]))
+                except ValueError:
+                    return kind, None
+        return None, None
+
+
+def _template(routes: Iterable[BaseRoute], scope: Mapping[str, Any]) -> str | None:
+    """Return the path of the route that matches a request, with names for its parameters."""
+    for route in routes:
+        match, child = route.matches(dict(scope))
+        if match is Match.NONE:
+            continue
+        if isinstance(route, Mount):
+            inner = _template(route.routes, {**scope, **child})
+            if inner is not None:
+                return route.path + inner
+        elif match is Match.FULL:
+            return str(getattr(route, "path", ""))
+    return None
+
+
+def _status(message: Message) -> int | None:
+    if message["type"] == "http.response.start":
+        return int(message["status"])
+    # Before it accepts a WebSocket, a server refuses it so; the client sees a 403.
+    return 403 if message["type"] == "websocket.close" else None
+
+
+async def entries(request: Request) -> JSONResponse:
+    """Answer with the audit entries of the operator's tenant, the newest first."""
+    try:
+        wanted = _wanted(request.query_params)
+    except ValueError as error:
+        return JSONResponse({"detail": str(error)}, 422)
+    key = process.configuration().options.tenant_key
+    visible: scope.Scope = scope.EVERYTHING
+    if key is not None:
+        tenant = tenants.of_user(request.user, key)
+        if tenant is None:
+            return JSONResponse({"detail": "This user has no tenant"}, 403)
+        wanted, visible = replace(wanted, tenant=tenant), scope.TenantScope(tenant)
+    with scope.within(visible):
+        found = await runtime.current().database.search(
+            lambda conn: listing.find(conn, wanted), listing.ADVICE
+        )
+    return JSONResponse(found)
+
+
+def _wanted(query: Mapping[str, str]) -> Wanted:
+    """Return the conditions of a query.
+
+    Raises:
+        ValueError: a parameter is unknown or has an invalid value.
+    """
+    texts = ("user", "decision", "action", "kind", "object_id")
+    dates, numbers = ("since", "until"), ("before", "limit")
+    unknown = [name for name in query if name not in (*texts, *dates, *numbers)]
+    if unknown:
+        raise ValueError(f"Unknown parameter {unknown[0]!r}")
+    if query.get("decision", POLICY) not in DECISIONS:
+        raise ValueError(f"`decision` must be one of {', '.join(DECISIONS)}")
+    values: dict[str, Any] = {name: query[name] for name in texts if name in query}
+    values |= {name: parse_date(name, query[name]) for name in dates if name in query}
+    values |= {name: _number(name, query[name]) for name in numbers if name in query}
+    if not 1 <= values.get("limit", 1) <= MAX_PAGE:
+        raise ValueError(f"`limit` must be from 1 to {MAX_PAGE}")
+    return Wanted(**values)
+
+
+def _number(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise ValueError(f"`{name}` must be a whole number, not {text!r}")
+    return int(text)
+
+
+def parse_date(name: str, text: str) -> datetime:
+    """Parse a date in ISO format; without an offset it is in UTC.
+
+    Raises:
+        ValueError: it is no date.
+    """
+    try:
+        date = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(
+            f"`{name}` must be a date such as 2030-01-31T12:00, not {text!r}"
+        ) from error
+    return date if date.tzinfo else date.replace(tzinfo=UTC)

@@ -1,0 +1,128 @@
+"""Reading: one transaction on either database, for exports and erases."""
+
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+import psycopg
+
+from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
+from langgraph_runtime_sql.database.sqlite.engine import BUSY_TIMEOUT_SECONDS
+from langgraph_runtime_sql.database.url import database_path, is_postgres
+from langgraph_runtime_sql.tenancy.scope import label
+from threadhold.tenant_data.errors import CannotErase, UnknownTenant
+from threadhold.tenant_data.rules import Rule
+
+_PARAMETER = re.compile(r":(\w+)")
+_TABLES = {
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table'",
+    "postgresql": "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()",
+}
+
+
+class Transaction:
+    """A transaction that sees all rows.
+
+    Attributes:
+        kind: `sqlite` or `postgresql`.
+        raw: The driver's connection.
+    """
+
+    def __init__(self, raw: Any) -> None:
+        self.raw = raw
+        self.kind = "sqlite" if isinstance(raw, sqlite3.Connection) else "postgresql"
+
+    def execute(self, statement: str, tenant: str) -> Any:
+        """Execute a statement with the parameters `:tenant` and `:label`; return the cursor."""
+        values = {"tenant": tenant, "label": label(tenant)}
+        if self.kind == "sqlite":
+            return self.raw.execute(statement, values)
+        return self.raw.execute(_PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%")), values)
+
+    def rules(self, rules: Sequence[Rule]) -> list[Rule]:
+        """Return the rules of the tables that the database has, without those that have no rows.
+
+        Raises:
+            CannotErase: a table has no rule.
+        """
+        found = self._tables()
+        if unknown := sorted(found - {rule.table for rule in rules}):
+            raise CannotErase(
+                f"No rule says which rows of these tables are a tenant's: {', '.join(unknown)}. "
+                "Use the program that made them, such as `python -m server`, or add rules."
+            )
+        return [rule for rule in rules if rule.table in found and rule.where]
+
+    def rebuild(self, rules: Sequence[Rule]) -> None:
+        """Rebuild the indexes that keep deleted words."""
+        found = self._tables()
+        for rule in rules:
+            if rule.rebuild is not None and rule.table in found:
+                self.raw.execute(rule.rebuild)
+
+    def _tables(self) -> set[str]:
+        return {name for (name,) in self.raw.execute(_TABLES[self.kind]).fetchall()}
+
+    def count(self, rule: Rule, tenant: str) -> int:
+        """Return the number of a tenant's rows in a table."""
+        query = f'SELECT count(*) FROM "{rule.table}" WHERE {rule.where}'
+        return int(self.execute(query, tenant).fetchone()[0])
+
+
+def check_tenant(transaction: Transaction, tenant: str) -> None:
+    """Check that the database has tenants, and that `tenant` is a name.
+
+    Raises:
+        UnknownTenant: it has none, or the name is empty.
+    """
+    known = "SELECT value FROM facts WHERE name = 'tenant_key'"
+    row = transaction.raw.execute(known).fetchone()
+    if not tenant or row is None or row[0] is None:
+        raise UnknownTenant(
+            "The database has no tenants: set `sql.tenant_key` in langgraph.json, and start the "
+            "server once"
+            if tenant
+            else "A tenant has a name"
+        )
+
+
+@contextmanager
+def snapshot(url: str) -> Iterator[Transaction]:
+    """Open a read-only transaction, while servers may run.
+
+    Raises:
+        UnknownTenant: there is no database.
+        DatabaseOverloaded: Postgres cannot be reached.
+    """
+    if not is_postgres(url):
+        path = database_path(url)
+        if not path.is_file():
+            raise UnknownTenant(f"There is no database at {path}")
+        uri = f"{path.as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECONDS)) as raw:
+            raw.execute("BEGIN")
+            yield Transaction(raw)
+        return
+    with closing(PostgresEngine(url).reach()) as there, there.transaction():
+        there.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        there.execute("SET LOCAL threadhold.everything = 'on'")
+        yield Transaction(there)
+
+
+def rows(transaction: Transaction, rule: Rule, tenant: str) -> Iterator[dict[str, Any]]:
+    """Yield a tenant's rows of a table, a few in memory at a time."""
+    query = f'SELECT * FROM "{rule.table}" WHERE {rule.where}'
+    if transaction.kind == "sqlite":
+        cursor = transaction.execute(query, tenant)
+        names = [each[0] for each in cursor.description]
+        for row in cursor:
+            yield dict(zip(names, row, strict=True))
+        return
+    values = {"tenant": tenant, "label": label(tenant)}
+    text = _PARAMETER.sub(r"%(\1)s", query.replace("%", "%%"))
+    options: Any = {"name": "exported", "row_factory": psycopg.rows.dict_row}
+    with transaction.raw.cursor(**options) as cursor:
+        cursor.execute(text, values)
+        yield from cursor

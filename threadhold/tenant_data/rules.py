@@ -1,0 +1,73 @@
+"""Rules: which rows of each table are a tenant's, and what an erase does with them.
+
+A new table needs a line here, or in `tenant_rules` of the host's `Program`. Without one, exports and
+erases refuse, and `tests/integration/tenant_data` fails.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+TENANT = "tenant = :tenant"
+TENANT_ID = "tenant_id = :tenant"
+OF_THREAD = (
+    "thread_id IN (SELECT CAST(threads.thread_id AS TEXT) FROM threads"
+    " WHERE threads.tenant = :tenant)"
+)
+# Namespaces are joined by periods, and a label holds none.
+NAMESPACE = (
+    "(prefix = CAST(:label AS TEXT) OR substr(prefix, 1, length(CAST(:label AS TEXT)) + 1)"
+    " = CAST(:label AS TEXT) || '.')"
+)
+NO_ROWS = ""
+"""The condition of a table without rows of tenants."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The rows of a tenant in one table.
+
+    Args:
+        table: The table.
+        where: SQL condition with the parameters `:tenant` and `:label`; `NO_ROWS` if it has none.
+        erase: `delete` the rows, or `empty` their columns about persons (of the audit log).
+        export: Whether an export contains the rows; derived and secret ones are left out.
+        files: A column with paths of files; an export copies them.
+        rebuild: SQL to execute after the deletions, for an index in tables that keeps deleted words.
+    """
+
+    table: str
+    where: str
+    erase: Literal["delete", "empty"] = "delete"
+    export: bool = True
+    files: str | None = None
+    rebuild: str | None = None
+
+
+RUNTIME: tuple[Rule, ...] = (
+    # Dependent tables first: an erase goes in this order. The tables of events and of tenants' keys
+    # belong before `threads`: Rule("events", TENANT), Rule("tenant_keys", TENANT, export=False).
+    Rule("run_writes", OF_THREAD),
+    Rule("writes", OF_THREAD),
+    Rule("checkpoint_writes", OF_THREAD),
+    Rule("checkpoint_blobs", OF_THREAD),
+    Rule("checkpoints", OF_THREAD),
+    # An index of the threads' metadata.
+    Rule("thread_labels", TENANT, export=False),
+    Rule("runs", TENANT),
+    Rule("crons", TENANT),
+    Rule("threads", TENANT),
+    Rule("assistant_versions", TENANT),
+    Rule("assistants", TENANT),
+    Rule("store_vectors", NAMESPACE, export=False),
+    Rule("store", NAMESPACE),
+    # The chain stays, so that it still verifies.
+    Rule("audit_entries", TENANT, erase="empty"),
+    *(
+        Rule(table, NO_ROWS)
+        for table in (
+            *("alembic_version", "facts", "checkpoint_migrations"),
+            *("store_migrations", "vector_migrations", "sqlite_sequence"),
+        )
+    ),
+)
+"""The rules of the runtime's and langgraph's tables."""
