@@ -18,12 +18,14 @@ class Options:
             tenants.
         redis_prefix: The prefix of all keys and channels in Redis; None derives it from the
             database.
+        old_aes_keys: Earlier master keys, which still unwrap the keys of tenants.
     """
 
     power_loss: bool = False
     grace_seconds: float = 10.0
     tenant_key: str | None = None
     redis_prefix: str | None = None
+    old_aes_keys: tuple[bytes, ...] = ()
 
 
 def redis_url() -> str | None:

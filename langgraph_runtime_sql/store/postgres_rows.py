@@ -149,11 +149,12 @@ class PostgresTables(StoreTables):
             cursor.execute(statement.replace("?", "%s").encode(), params)
             yield cursor
 
-    def value(self, stored: Any) -> Any:
+    def decode(self, stored: Any) -> Any:
         return stored
 
     def row(self, columns: Sequence[Any]) -> Row:
-        return Row._make(columns)
+        prefix, key, value, *rest = columns
+        return Row(prefix, key, self.value(prefix, key, value), *rest)
 
     def encode(self, raw: Raw, vector: Vector) -> str | bytes:
         return _literal(vector) if _is_native(raw) else vector.tobytes()
@@ -173,7 +174,7 @@ class PostgresTables(StoreTables):
             ORDER BY score DESC NULLS LAST, updated_at DESC, prefix COLLATE "C", key COLLATE "C"
         """
         found = self.page(raw, statement, [_literal(query), *params, *params, now], wanted)
-        return [(Row._make(each[:-1]), each[-1]) for each in found]
+        return [(self.row(each[:-1]), each[-1]) for each in found]
 
     def prefixes(self, raw: Raw, start: str, end: str | bytes, now: str) -> list[str]:
         first = "ORDER BY prefix USING ~<~ LIMIT 1"

@@ -74,7 +74,7 @@ class PostgresConnection(Connection):
         if not isinstance(statement, Prepared):
             return super().ask(statement, params)
         compiled, sent = self._add(statement, params)
-        return Asked(lambda: compiled.rows(self._pipeline.rows(sent)))
+        return Asked(lambda: self._opened(compiled, compiled.rows(self._pipeline.rows(sent))))
 
     def fetchall(self, statement: Statement, params: Params | None = None) -> list[Row]:
         if not isinstance(statement, Prepared):

@@ -16,6 +16,7 @@ from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import Outdated, SupersededAttempt
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.json_codec import Unstorable
@@ -220,8 +221,9 @@ def end(
     if "values" in outcome and "interrupts" in outcome:
         statement = _ENDED_THREAD_WITH_VALUES
         columns |= {name: outcome[name] for name in _VALUES}
+    stored = seal_row(conn, threads, thread["thread_id"], thread["tenant"], columns)
     conn.send(
-        statement, {"id": thread["thread_id"], **{f"new_{name}": columns[name] for name in columns}}
+        statement, {"id": thread["thread_id"], **{f"new_{name}": stored[name] for name in stored}}
     )
     metadata_index.update(conn, thread["thread_id"], thread["metadata"], metadata, now)
     ended = {**run, "status": run_status, "updated_at": now}

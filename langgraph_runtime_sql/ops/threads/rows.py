@@ -11,6 +11,8 @@ from langgraph_runtime_sql import checkpoint, hooks
 from langgraph_runtime_sql.database.connection import Asked, Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
+from langgraph_runtime_sql.encryption import seal_row
+from langgraph_runtime_sql.encryption.documents import moved_to_tenant
 from langgraph_runtime_sql.errors import Collided
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.search import filters, metadata_index
@@ -127,7 +129,7 @@ def insert(
     }
     hooks.call("before_thread_create", conn, caller, row)
     row["tenant"] = tenants.of(row["metadata"])
-    if not conn.execute(_INSERT, row):
+    if not conn.execute(_INSERT, seal_row(conn, threads, thread_id, row["tenant"], row)):
         if find(conn, thread_id) is not None:
             raise Collided
         raise ThreadExists(thread_id)
@@ -150,7 +152,10 @@ def merge_metadata(
         "updated_at": conn.now(),
         **columns,
     }
-    conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**columns))
+    stored = columns
+    if columns["tenant"] != row["tenant"]:
+        stored = moved_to_tenant(conn, row, columns)
+    conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**stored))
     metadata_index.update(conn, row["thread_id"], row["metadata"], merged, columns["updated_at"])
     return {**row, **columns}
 
@@ -188,7 +193,13 @@ _SET_STATUS = Prepared(
 def occupy(conn: Connection, row: Row, *, metadata: Row, config: Row) -> None:
     """Make a thread busy, with the metadata and config of the run that will use it."""
     now, thread_id = conn.now(), row["thread_id"]
-    values = {"id": thread_id, "new_metadata": metadata, "new_config": config, "now": now}
+    sealed = seal_row(conn, threads, thread_id, row["tenant"], {"config": config})
+    values = {
+        "id": thread_id,
+        "new_metadata": metadata,
+        "new_config": sealed["config"],
+        "now": now,
+    }
     conn.send(_OCCUPY, values)
     metadata_index.update(conn, thread_id, row["metadata"], metadata, now)
 

@@ -32,7 +32,8 @@ from tests.support import databases, processes, runtime
 # A SQLite file has one process, so no older process can use it during a migration.
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 
-OLDER = sorted(migrations.scripts() - {migrations.HEAD})
+# Before 0004: later processes write the period of a label themselves.
+OLDER = sorted(each for each in migrations.scripts() if each < "0004")
 # A value of each type that an older process may write. SQLAlchemy maps JSON to `object`.
 VALUES: dict[type, Any] = {int: 1, bool: True, str: "x", object: {}, datetime: datetime.now(UTC)}
 

@@ -1,0 +1,131 @@
+"""Encryption at rest: a text that a person typed is found in no byte of the database."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.support import databases
+from tests.support.processes import Running
+from tests.support.served import Api, client, served
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+CANARY = "canary-7f3a9c"
+KEY = "0123456789abcdef0123456789abcdef"
+FAR = "0 0 1 1 *"
+
+
+@pytest.fixture(scope="module")
+def folder(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("canary")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Running]:
+    with served(folder, LANGGRAPH_AES_KEY=KEY) as started:
+        yield started
+
+
+@pytest.fixture
+async def api(server: Running) -> AsyncIterator[Api]:
+    async with client(server) as opened:
+        yield opened
+
+
+def stored(folder: Path) -> bytes:
+    """Return all bytes of the database: its files, or every column of every table."""
+    if databases.kind() == "sqlite":
+        files = sorted(folder.glob("data.db*"))
+        assert len(files) > 1
+        return b"\n".join(each.read_bytes() for each in files)
+    found = []
+    with psycopg.connect(databases.url(folder / "data.db"), options=databases.EVERYTHING) as raw:
+        tables = raw.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        for (name,) in tables.fetchall():
+            rows = raw.execute(sql.SQL("SELECT t.* FROM {} AS t").format(sql.Identifier(name)))
+            found += [f"{name}: {row!r}" for row in rows.fetchall()]
+    return "\n".join(found).encode()
+
+
+def said(state: Any) -> list[str]:
+    return [message["content"] for message in state["messages"]]
+
+
+async def test_typed_text_is_in_no_byte_of_the_database(api: Api, folder: Path) -> None:
+    message = {"messages": [{"role": "user", "content": f"{CANARY} input"}]}
+    # Input, config, context and state.
+    thread = await api.thread(title="shown")
+    run = await api.run(
+        thread,
+        "echo",
+        {**message, "value": f"{CANARY} value"},
+        config={"configurable": {"note": f"{CANARY} config"}},
+    )
+    assert await api.ended(thread, run) == "success"
+    await api.post(f"/threads/{thread}/state", {"values": {"value": f"{CANARY} update"}})
+    # An error, an interrupt with its answer, a queued run, and a stateless one.
+    failed = await api.thread()
+    failing = {"message": f"{CANARY} error"}
+    assert await api.ended(failed, await api.run(failed, "failing", failing)) == "error"
+    asked = await api.thread()
+    question = {"questions": [f"{CANARY} question"]}
+    assert await api.ended(asked, await api.run(asked, "interrupt", question)) == "success"
+    # Not called before the run has ended; an address needs no name server.
+    webhook = f"https://93.184.216.34/{CANARY}"
+    later = await api.run(thread, "echo", message, after_seconds=3600, webhook=webhook)
+    answer = await api.post("/runs/wait", {"assistant_id": "echo", "input": message})
+    assert said(answer) == [f"{CANARY} input", f"echo: {CANARY} input"]
+    # Items, crons and assistants.
+    item = {"namespace": ["notes"], "key": "k", "value": {"text": f"{CANARY} item", "n": 1}}
+    assert (await api.http.put("/store/items", json=item)).status_code == 204
+    payload = {"schedule": FAR, "assistant_id": "echo", "input": message}
+    cron = await api.post("/runs/crons", payload)
+    context = {"system": f"{CANARY} context"}
+    assistant = await api.post("/assistants", {"graph_id": "echo", "context": context})
+    copied = await api.post(f"/threads/{thread}/copy")
+
+    async def check() -> None:
+        """Check that every API answers with the text."""
+        state = await api.get(f"/threads/{thread}/state")
+        assert said(state["values"]) == [f"{CANARY} input", f"echo: {CANARY} input"]
+        assert state["values"]["value"] == f"{CANARY} update"
+        assert (await api.get(f"/threads/{thread}"))["values"] == state["values"]
+        history = await api.get(f"/threads/{thread}/history?limit=10")
+        assert said(history[-2]["values"]) == [f"{CANARY} input"]
+        assert CANARY in str(history[-2]["metadata"])
+        copy = await api.get(f"/threads/{copied['thread_id']}/state")
+        assert copy["values"] == state["values"]
+        kwargs = (await api.get(f"/threads/{thread}/runs/{run}"))["kwargs"]
+        assert kwargs["input"]["value"] == f"{CANARY} value"
+        assert kwargs["config"]["configurable"]["note"] == f"{CANARY} config"
+        queued = (await api.get(f"/threads/{thread}/runs/{later}"))["kwargs"]
+        assert (queued["input"], queued["webhook"]) == (message, webhook)
+        assert CANARY in str((await api.get(f"/threads/{failed}"))["error"])
+        assert CANARY in str((await api.get(f"/threads/{asked}"))["interrupts"])
+        found = await api.get("/store/items?namespace=notes&key=k")
+        assert found["value"] == item["value"]
+        for wanted, count in ((f"{CANARY} item", 1), ("other", 0)):
+            search = {"namespace_prefix": ["notes"], "filter": {"text": wanted}}
+            assert len((await api.post("/store/items/search", search))["items"]) == count
+        [shown] = await api.post("/runs/crons/search", {})
+        assert shown["cron_id"] == cron["cron_id"]
+        assert shown["payload"]["input"] == message
+        same = await api.get(f"/assistants/{assistant['assistant_id']}")
+        assert same["context"] == context
+        for number, wanted in ((2, "update"), (0, "other")):
+            search = {"values": {"value": f"{CANARY} {wanted}"}}
+            assert len(await api.post("/threads/search", search)) == number
+            assert await api.post("/threads/count", search) == number
+
+    await check()
+    found = await asyncio.to_thread(stored, folder)
+    assert b"shown" in found, "metadata stays plain"
+    place = found.find(CANARY.encode())
+    assert place == -1, found[max(0, place - 200) : place + 100]
+    # The answers are those of stored data, not of a cache.
+    await check()
