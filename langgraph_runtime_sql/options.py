@@ -1,6 +1,6 @@
 """Settings of the runtime that `langgraph_api` does not have."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 # langgraph_api requires a Redis URL, but never reads it.
 NO_REDIS = "none"
@@ -19,13 +19,16 @@ class Options:
         redis_prefix: The prefix of all keys and channels in Redis; None derives it from the
             database.
         old_aes_keys: Earlier master keys, which still unwrap the keys of tenants.
+        aes_key: The master key of a command that does not load langgraph_api. A server takes it
+            from there.
     """
 
     power_loss: bool = False
     grace_seconds: float = 10.0
     tenant_key: str | None = None
     redis_prefix: str | None = None
-    old_aes_keys: tuple[bytes, ...] = ()
+    old_aes_keys: tuple[bytes, ...] = field(default=(), repr=False)
+    aes_key: bytes | None = field(default=None, repr=False)
 
 
 def redis_url() -> str | None:

@@ -140,7 +140,6 @@ LANGGRAPH_API = """\
 | `BG_JOB_TIMEOUT_SECS` | `86400` | Longest time that one attempt at a run may take |
 | `BG_JOB_ISOLATED_LOOPS` | `false` | Give each run an event loop in a thread of its own |
 | `RESUMABLE_STREAM_TTL_SECONDS` | `120` | How long the events of a stream are kept for clients that reconnect |
-| `LANGGRAPH_AES_KEY` | | Key that encrypts checkpoints: 16, 24 or 32 bytes |
 
 Threadhold sets the variables that select a storage backend or weaken security, and ignores values
 from outside for them.

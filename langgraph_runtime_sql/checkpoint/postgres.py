@@ -89,14 +89,24 @@ def ensure_schema(raw: Any) -> None:
 
 
 def serialized(
-    serde: SerializerProtocol, checkpoint: Checkpoint, new_versions: ChannelVersions
+    serde: SerializerProtocol,
+    checkpoint: Checkpoint,
+    new_versions: ChannelVersions,
+    *,
+    hidden: bool | None = None,
 ) -> dict[str, Any]:
     """Return a checkpoint as the saver stores it, with all values serialized now.
 
     The library writes strings and numbers into the checkpoint's JSON. JSON cannot hold all of them,
     and under encryption they would be readable. Those become blobs.
+
+    Args:
+        serde: Serializes the values.
+        checkpoint: The checkpoint.
+        new_versions: The channels whose values are new.
+        hidden: Whether the values are encrypted. Default: whether a master key is configured.
     """
-    hidden = master.active()
+    hidden = master.active() if hidden is None else hidden
     values: dict[str, Any] = {}
     for channel, value in checkpoint["channel_values"].items():
         if _is_plain(value) and not (hidden and value is not None):

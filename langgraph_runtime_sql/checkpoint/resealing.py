@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from langgraph_runtime_sql.checkpoint import sealing
-from langgraph_runtime_sql.checkpoint.sealing import SUFFIX
+from langgraph_runtime_sql.checkpoint.sealing import PLAIN_METADATA, SUFFIX
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED
 from langgraph_runtime_sql.checkpoint.sql import run
 from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.encryption import documents, envelope, keys
 from langgraph_runtime_sql.encryption.documents import SEALED
 
 
@@ -51,20 +53,29 @@ def rebind(conn: Connection, source: str, target: str) -> None:
 
 
 def reseal_thread(conn: Connection, thread_id: str) -> int:
-    """Encrypt all values of a thread's checkpoints with the newest key; return how many.
+    """Encrypt a thread's checkpoints with the tenant's newest key, unless they have it.
 
-    Values are plain, or in any older encryption.
+    Returns:
+        The number of changed values and metadata.
     """
     count = 0
+    newest = keys.current().for_writing(conn, sealing.tenant_of(conn, thread_id)).id
     for values in VALUES[conn.dialect_name]:
         for key, kind, data in _values(conn, values, thread_id):
-            if kind is not None and data is not None:
+            if kind is not None and data is not None and not _is_current(kind, data, newest):
                 _write(conn, values, (thread_id, *key), _plain(conn, thread_id, kind, data))
                 count += 1
     for key, metadata in _metadata(conn, thread_id):
-        opened = sealing.open_metadata(conn, thread_id, metadata)
-        _write_metadata(conn, thread_id, key, opened)
+        hidden = {name: each for name, each in metadata.items() if name not in PLAIN_METADATA}
+        if not documents.is_current(hidden, newest):
+            opened = sealing.open_metadata(conn, thread_id, metadata)
+            _write_metadata(conn, thread_id, key, opened)
+            count += 1
     return count
+
+
+def _is_current(kind: str, data: bytes, newest: UUID) -> bool:
+    return kind.endswith(SUFFIX) and envelope.key_id(bytes(data)) == newest
 
 
 def _plain(conn: Connection, thread_id: str, kind: str, data: bytes) -> tuple[str, bytes]:

@@ -20,7 +20,7 @@ from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Prepared
-from langgraph_runtime_sql.encryption import documents, master
+from langgraph_runtime_sql.encryption import documents, envelope, master
 from langgraph_runtime_sql.encryption.documents import SEALED
 from langgraph_runtime_sql.encryption.keys import CannotDecrypt, TenantKeys
 
@@ -81,6 +81,43 @@ class Sealer:
 def writing(conn: Connection, thread_id: str) -> SerializerProtocol:
     """Return the serializer for serialized values of a thread's checkpoints."""
     return Sealer(conn, thread_id) if master.active() else SERIALIZED
+
+
+class Recorded:
+    """A serializer of serialized values that encrypts them like a value that was read.
+
+    Args:
+        kind: The type of that value.
+        sealed: Its bytes.
+        thread_id: The thread.
+        conn: A transaction, which loads the key.
+        cache: The keys of the database.
+
+    Raises:
+        KeyErased, CannotDecrypt: as in `Opener`.
+    """
+
+    def __init__(
+        self, kind: str, sealed: bytes, thread_id: str, conn: Connection, cache: TenantKeys
+    ) -> None:
+        self._place = _place(thread_id)
+        self._old = kind.endswith(_OLD_SUFFIX)
+        self._key = None if self._old else cache.find(conn, envelope.key_id(sealed))
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        kind, data = SERIALIZED.dumps_typed(obj)
+        if self._key is not None:
+            return kind + SUFFIX, envelope.seal(self._key, data, self._place)
+        serde = EncryptedSerializer.from_pycryptodome_aes(SERIALIZED, key=master.all_keys()[0])
+        return serde.dumps_typed({"typed": (kind, data)})
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        raise TypeError("Sealed values are written, never read")
+
+
+def is_encrypted(kind: str) -> bool:
+    """Return whether a value of this type is encrypted."""
+    return kind.endswith((SUFFIX, _OLD_SUFFIX))
 
 
 class Opener:
@@ -187,10 +224,10 @@ def open_metadata(
         KeyErased, CannotDecrypt: as in `Opener`.
     """
     opened = dict(metadata)
-    if documents.is_sealed({SEALED: opened.get(SEALED)}):
-        envelope = documents.envelope_of(opened)
-        if envelope is not None:
-            data = documents.open_(conn, envelope, _place(thread_id), cache=cache)
+    if isinstance(opened.get(SEALED), str):
+        sealed = documents.envelope_of({SEALED: opened[SEALED]})
+        if sealed is not None:
+            data = documents.open_(conn, sealed, _place(thread_id), cache=cache)
             del opened[SEALED]
             opened |= json_codec.loads(data)
     return opened

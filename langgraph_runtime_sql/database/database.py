@@ -101,6 +101,10 @@ class Database:
 
     def _start(self) -> None:
         self.migrate()
+        self.start_threads()
+
+    def start_threads(self) -> None:
+        """Start the threads of a migrated database, blocking; `start` does both."""
         self._engine.start()
 
     def migrate(self) -> None:

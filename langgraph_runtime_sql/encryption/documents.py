@@ -111,6 +111,14 @@ def envelope_of(document: Mapping[str, Any]) -> bytes | None:
     return found
 
 
+def is_current(document: Any, newest: UUID) -> bool:
+    """Return whether a stored document needs no encryption, or has the key with this id."""
+    if document is None or document == {} or document == []:
+        return True
+    found = envelope_of(document) if is_sealed(document) else None
+    return found is not None and envelope.key_id(found) == newest
+
+
 def _has_key(conn: Connection, sealed: bytes, cache: TenantKeys | None) -> bool:
     return (cache or keys.current()).find(conn, envelope.key_id(sealed)) is not None
 

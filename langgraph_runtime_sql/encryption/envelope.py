@@ -7,7 +7,7 @@ row, table or tenant cannot be opened there.
 
 import os
 from typing import NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import orjson
 
@@ -35,6 +35,11 @@ class Key(NamedTuple):
     id: UUID
     tenant: str
     secret: bytes
+
+    @classmethod
+    def new(cls, tenant: str) -> "Key":
+        """Return a random key for a tenant."""
+        return cls(uuid4(), tenant, os.urandom(KEY_BYTES))
 
     def __repr__(self) -> str:
         """Return the key without its secret, for logs and tracebacks."""

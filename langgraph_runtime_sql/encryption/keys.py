@@ -4,12 +4,11 @@ Each database has one cache of unwrapped keys in the process. Its entries end af
 so that a key that another process has erased is soon forgotten here too.
 """
 
-import os
 import time
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Text, bindparam, func, select
@@ -20,7 +19,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.schema import tenant_keys
 from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
-from langgraph_runtime_sql.encryption import envelope, master
+from langgraph_runtime_sql.encryption import master
 from langgraph_runtime_sql.encryption.envelope import Key
 from langgraph_runtime_sql.errors import NotStarted, RuntimeSqlError
 
@@ -164,6 +163,25 @@ def erase_key(conn: Connection, tenant: str | None) -> int:
     return conn.execute(_ERASE, {"of_tenant": name, "now": conn.now()})
 
 
+_MASTERS = Prepared(select(_keys.master).where(_keys.wrapped.is_not(None)).distinct())
+
+
+def check(conn: Connection) -> None:
+    """Check that the configured master keys unwrap every key of the database.
+
+    Raises:
+        CannotDecrypt: one is missing.
+    """
+    known = {master.fingerprint(each) for each in master.all_keys()}
+    missing = sorted({row["master"] for row in conn.fetchall(_MASTERS)} - known)
+    if missing:
+        raise CannotDecrypt(
+            f"The database is encrypted with the master key {', '.join(missing)} (a fingerprint), "
+            "which is not configured. Set LANGGRAPH_AES_KEY to the key of its servers. After a "
+            "change of the key, name the earlier one in OLD_AES_KEYS until `keys rotate` has run."
+        )
+
+
 def _put(cache: dict[K, tuple[float, Key]], name: K, key: Key) -> None:
     if len(cache) >= CACHED:
         cache.clear()
@@ -174,7 +192,7 @@ def _created(conn: Connection, tenant: str) -> Row:
     newest = master.current()
     if newest is None:
         raise CannotDecrypt("LANGGRAPH_AES_KEY is not set, so no key can be made")
-    key = Key(uuid4(), tenant, os.urandom(envelope.KEY_BYTES))
+    key = Key.new(tenant)
     version = int(conn.scalar(_LAST_VERSION, {"of_tenant": tenant})) + 1
     conn.execute(_INSERT, row_of(key, version, newest, conn.now()))
     # Of several that created it at the same time, the first to commit has won.

@@ -17,9 +17,11 @@ Wrapped = tuple[str, bytes]
 
 def current() -> bytes | None:
     """Return the current master key, or None if nothing is to be encrypted."""
-    # A process that has not loaded the API serves nothing, and may lack its other settings.
+    # A command that does not load the API may lack its other settings.
     config = sys.modules.get("langgraph_api.config")
-    key: bytes | None = None if config is None else config.LANGGRAPH_AES_KEY
+    if config is None:
+        return process.configuration().options.aes_key
+    key: bytes | None = config.LANGGRAPH_AES_KEY
     return key
 
 

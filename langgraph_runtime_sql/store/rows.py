@@ -137,6 +137,10 @@ class StoreTables(ABC):
         The statement jumps through the index once for each prefix, not once for each item.
         """
 
+    def seal(self, prefix: str, key: str, value: str) -> str:
+        """Encrypt the JSON text of an item's value for storage."""
+        return value if self._sealing is None else self._sealing.seal(prefix, key, value)
+
     def get(self, raw: Any, namespace: Namespace, key: str, now: str) -> Row | None:
         """Return the item, unless it is missing or has expired."""
         statement = f"SELECT {COLUMNS} FROM store WHERE prefix = ? AND key = ? AND {ALIVE}"
@@ -157,8 +161,7 @@ class StoreTables(ABC):
     ) -> None:
         """Insert or replace an item; `vectors` are (name of the field, vector)."""
         prefix = ".".join(namespace)
-        if self._sealing is not None:
-            value = self._sealing.seal(prefix, key, value)
+        value = self.seal(prefix, key, value)
         self.execute(
             raw,
             "INSERT INTO store (prefix, key, value, created_at, updated_at, expires_at, ttl_minutes)"

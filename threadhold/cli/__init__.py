@@ -11,6 +11,7 @@ from threadhold import __version__
 from threadhold.cli import commands
 from threadhold.cli.group import ProgramGroup, load_settings, pass_program
 from threadhold.cli.init import init
+from threadhold.cli.keys import keys
 from threadhold.cli.options import database_option
 from threadhold.cli.own import THREADHOLD
 from threadhold.program import Program
@@ -34,7 +35,7 @@ def command_line(program: Program, more: Iterable[click.Command] = ()) -> Progra
         more: The program's own commands.
     """
     group = ProgramGroup(program, help="The LangGraph Platform held inside your own app.")
-    for command in (*commands.ALL, *more):
+    for command in (*commands.ALL, keys, *more):
         group.add_command(command)
     return click.version_option(__version__, prog_name="threadhold")(group)
 

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import click
 
 from threadhold.cli.group import load_settings, pass_program
+from threadhold.cli.keys import use_keys
 from threadhold.cli.options import (
     config_option,
     database_option,
@@ -180,6 +181,7 @@ def doctor(program: Program, database_url: str | None, redis_url: str | None, fi
     given = {"database_url": database_url, "redis_url": redis_url}
     settings = load_settings(program.settings, **given)
     url = settings.database_url
+    use_keys(settings)
     found = repair(url) if fix else []
     remaining = examine(url)
     if settings.redis_url is not None:

@@ -17,14 +17,16 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     get_serializable_checkpoint_metadata,
 )
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from psycopg.rows import dict_row
 
-from langgraph_runtime_sql.checkpoint import postgres
+from langgraph_runtime_sql.checkpoint import postgres, sealing
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, serializer
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.connection import DIALECT
+from langgraph_runtime_sql.database.sqlite.engine import DIALECT as SQLITE
+from langgraph_runtime_sql.encryption import master
+from langgraph_runtime_sql.encryption.keys import TenantKeys
 from threadhold.move import canonical
 from threadhold.move.canonical import Unstorable
 from threadhold.move.part import (
@@ -70,8 +72,18 @@ class _Saver(postgres.PostgresStockSaver):
         yield self._statements
 
 
+class _Document(dict[str, Any]):
+    """A checkpoint that was encrypted.
+
+    Attributes:
+        serde: Encrypts its values with the same key.
+    """
+
+    serde: sealing.Recorded
+
+
 class CheckpointPart:
-    """The checkpoints, and the values of their channels."""
+    """The checkpoints, and the values of their channels. Encrypted ones keep their key."""
 
     name = source = "checkpoints"
     columns: Sequence[str] = (
@@ -85,10 +97,11 @@ class CheckpointPart:
         self._known: tuple[str, set[tuple[str, str, str]]] = "", set()
 
     def entries(self, raw: sqlite3.Connection, after: Key | None = None) -> Iterator[Entry]:
+        source, keys = Connection(raw, SQLITE), TenantKeys()
         for record in read_after(raw, self.source, self.columns, _KEY, after):
             key = record[:3]
             try:
-                row = self._read(record)
+                row = self._read(record, source, keys)
             except Unstorable as error:
                 yield Entry(key, None, str(error), size_of(record))
             else:
@@ -103,8 +116,10 @@ class CheckpointPart:
             statements.run(cursor)
 
     def stored(self, target: Target) -> Iterator[Row]:
-        saver = postgres.PostgresStockSaver(Connection(target, DIALECT), self._serde)
+        conn, keys = Connection(target, DIALECT), TenantKeys()
+        saver = postgres.PostgresStockSaver(conn, self._serde)
         for row in streamed(target, saver.SELECT_SQL, binary=True, row_factory=dict_row):
+            saver.serde = sealing.reading(conn, self._serde, row["thread_id"], keys)
             loaded = saver._load_checkpoint_tuple({**row, "pending_writes": None})
             checkpoint = dict(loaded.checkpoint)
             inline = row["checkpoint"].get("channel_values") or {}
@@ -128,12 +143,12 @@ class CheckpointPart:
     def describe(self, row: Row) -> str:
         return describe_key(row[:3])
 
-    def _read(self, record: Sequence[Any]) -> Row:
+    def _read(self, record: Sequence[Any], source: Connection, keys: TenantKeys) -> Row:
         *place, kind, blob, about = record
         for each in place:
             if each is not None:
                 canonical.check_text(each)
-        checkpoint = self._loaded(kind, blob)
+        checkpoint = self._loaded(str(place[0]), str(kind), blob, source, keys)
         canonical.check_json(_shape(checkpoint))
         for channel in checkpoint["channel_values"]:
             if channel not in checkpoint["channel_versions"]:
@@ -144,16 +159,24 @@ class CheckpointPart:
         )
         return (*place, checkpoint, metadata)
 
-    def _loaded(self, kind: str, blob: bytes) -> dict[str, Any]:
-        kind = str(kind)
-        if "+" in kind and not isinstance(self._serde, EncryptedSerializer):
+    def _loaded(
+        self, thread_id: str, kind: str, blob: bytes, source: Connection, keys: TenantKeys
+    ) -> dict[str, Any]:
+        encrypted = sealing.is_encrypted(kind)
+        if encrypted and not master.all_keys():
             raise Unstorable("is encrypted: set LANGGRAPH_AES_KEY as it was for the server")
         try:
-            loaded: dict[str, Any] = self._serde.loads_typed((kind, blob))
-            return {"channel_values": {}, "channel_versions": {}, "versions_seen": {}, **loaded}
+            serde = sealing.reading(source, self._serde, thread_id, keys)
+            loaded: dict[str, Any] = serde.loads_typed((kind, blob))
+            empty: dict[str, Any] = {"channel_values": {}, "channel_versions": {}, "versions_seen": {}}
+            if not encrypted:
+                return {**empty, **loaded}
+            document = _Document({**empty, **loaded})
+            document.serde = sealing.Recorded(kind, blob, thread_id, source, keys)
+            return document
         except Exception as error:
             # A wrong key, damaged bytes or an unknown format raise different errors.
-            why = " (is LANGGRAPH_AES_KEY the server's?)" if "+" in kind else ""
+            why = " (is LANGGRAPH_AES_KEY the server's?)" if encrypted else ""
             raise Unstorable(f"cannot be read: {type(error).__name__}: {error}{why}") from error
 
     def _put(self, saver: _Saver, row: Row) -> None:
@@ -166,7 +189,9 @@ class CheckpointPart:
             for channel, version in checkpoint["channel_versions"].items()
             if (ns, channel, version) not in known and channel in checkpoint["channel_values"]
         }
-        typed = postgres.serialized(self._serde, cast(Checkpoint, checkpoint), new)
+        hidden = isinstance(checkpoint, _Document)
+        saver.serde = checkpoint.serde if isinstance(checkpoint, _Document) else SERIALIZED
+        typed = postgres.serialized(self._serde, cast(Checkpoint, checkpoint), new, hidden=hidden)
         where = {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": parent}
         saver.put(
             {"configurable": where},

@@ -206,7 +206,7 @@ def test_no_imports_go_round_in_circles() -> None:
 
 
 # A command imports only what it runs, so that `--help` and `--version` stay fast.
-COMMANDS = {"threadhold.cli.commands", "threadhold.cli.own"}
+COMMANDS = {"threadhold.cli.commands", "threadhold.cli.keys", "threadhold.cli.own"}
 
 
 @pytest.mark.parametrize(
