@@ -11,7 +11,7 @@ from sqlalchemy import literal, select
 from langgraph_runtime_sql.database.answer import Answer
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.sqlite.engine import SqliteEngine, opening
-from langgraph_runtime_sql.database.sqlite.ownership import Ownership, make_folder
+from langgraph_runtime_sql.database.sqlite.ownership import Ownership, make_file
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.database.visibility import Visibility
@@ -111,9 +111,9 @@ class Database:
         """Own the database and bring its schema up to date. Blocks; raises as `start` does."""
         if self._ownership is not None:
             self._ownership.take()
-        elif self._path is not None:
-            make_folder(self._path)
         try:
+            if self._path is not None:
+                make_file(self._path)
             self._migrate()
         except BaseException:
             if self._ownership is not None:

@@ -52,6 +52,12 @@ _ERASE = Prepared(
 )
 
 
+LEFT_OUT = (
+    "This database was restored from a backup, which does not contain its encryption keys: add "
+    "them with `keys import FILE`"
+)
+
+
 class CannotDecrypt(RuntimeSqlError):
     """Stored data is encrypted, and this process has no key that opens it."""
 
@@ -163,17 +169,19 @@ def erase_key(conn: Connection, tenant: str | None) -> int:
     return conn.execute(_ERASE, {"of_tenant": name, "now": conn.now()})
 
 
-_MASTERS = Prepared(select(_keys.master).where(_keys.wrapped.is_not(None)).distinct())
+_MASTERS = Prepared(select(_keys.master).where(_keys.erased_at.is_(None)).distinct())
 
 
 def check(conn: Connection) -> None:
     """Check that the configured master keys unwrap every key of the database.
 
     Raises:
-        CannotDecrypt: one is missing.
+        CannotDecrypt: one is missing, or the keys themselves are.
     """
-    known = {master.fingerprint(each) for each in master.all_keys()}
-    missing = sorted({row["master"] for row in conn.fetchall(_MASTERS)} - known)
+    found = {row["master"] for row in conn.fetchall(_MASTERS)}
+    if None in found:
+        raise CannotDecrypt(LEFT_OUT)
+    missing = sorted(found - {master.fingerprint(each) for each in master.all_keys()})
     if missing:
         raise CannotDecrypt(
             f"The database is encrypted with the master key {', '.join(missing)} (a fingerprint), "
@@ -217,6 +225,8 @@ def row_of(key: Key, version: int, with_master: bytes, now: datetime) -> Row:
 
 
 def _unwrapped(row: Row) -> Key:
+    if row["wrapped"] is None and row["erased_at"] is None:
+        raise CannotDecrypt(LEFT_OUT)
     if row["wrapped"] is None:
         raise KeyErased(row["tenant"])
     key = Key(row["key_id"], row["tenant"], b"")

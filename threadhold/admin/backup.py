@@ -5,8 +5,10 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
+from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.errors import RuntimeSqlError
+from threadhold.admin import key_files
 
 
 class BackupFailed(RuntimeSqlError):
@@ -15,6 +17,8 @@ class BackupFailed(RuntimeSqlError):
 
 def back_up(url: str, destination: Path, *, force: bool = False) -> int:
     """Copy the database of `url` to `destination`, and return the copy's size in bytes.
+
+    The keys of an encrypted database go into a file of their own (`keys_beside`).
 
     The copy is a snapshot, even while a server writes. The file appears under its name only
     when it is complete and has passed the integrity check.
@@ -38,7 +42,9 @@ def back_up(url: str, destination: Path, *, force: bool = False) -> int:
         raise BackupFailed(f"{destination} exists; --force replaces it")
     partial = destination.with_name(f".{destination.name}.{os.getpid()}.partial")
     try:
-        _copy(source, partial)
+        left_out = _copy(source, partial)
+        if left_out:
+            key_files.write(keys_beside(destination), left_out)
         _publish(partial, destination, force)
     except (sqlite3.Error, OSError) as error:
         raise BackupFailed(f"Cannot back up {source} to {destination}: {error}") from error
@@ -47,7 +53,13 @@ def back_up(url: str, destination: Path, *, force: bool = False) -> int:
     return destination.stat().st_size
 
 
-def _copy(source: Path, partial: Path) -> None:
+def keys_beside(destination: Path) -> Path:
+    """Return the path of the keys that belong to a backup."""
+    return destination.with_name(f"{destination.name}.keys")
+
+
+def _copy(source: Path, partial: Path) -> list[Row]:
+    """Copy the database without its wrapped keys, and return these."""
     # Other users must not read it unless its owner allows it.
     os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     with (
@@ -58,9 +70,11 @@ def _copy(source: Path, partial: Path) -> None:
         live.backup(copy)
         # In WAL mode the copy would need a -wal file.
         copy.execute("PRAGMA journal_mode = DELETE")
+        left_out = key_files.leave_out(copy)
         problems = [row[0] for row in copy.execute("PRAGMA integrity_check")]
     if problems != ["ok"]:
         raise BackupFailed(f"{source} is damaged: {'; '.join(problems[:5])}")
+    return left_out
 
 
 def _discard(partial: Path) -> None:

@@ -23,6 +23,7 @@ from langgraph_runtime_sql.database.schema import (
     tenant_keys,
     threads,
 )
+from langgraph_runtime_sql.database.shared_lock import shared_lock
 from langgraph_runtime_sql.database.statements import InsertNew, Row
 from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.encryption import keys, master
@@ -101,14 +102,15 @@ def _opened(url: str) -> Iterator[tuple[Database, bytes]]:
     newest = master.current()
     if newest is None:
         raise NoKey("Set LANGGRAPH_AES_KEY to the master key: 16, 24 or 32 bytes")
-    database = open_database(url, exclusive=False)
-    database.migrate()
-    database.start_threads()
-    try:
-        with without_platform(database):
-            yield database, newest
-    finally:
-        database.close()
+    with shared_lock(url):
+        database = open_database(url, exclusive=False)
+        database.migrate()
+        database.start_threads()
+        try:
+            with without_platform(database):
+                yield database, newest
+        finally:
+            database.close()
 
 
 def _rewrap(conn: Connection, newest: bytes) -> int:

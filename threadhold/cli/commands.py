@@ -158,11 +158,13 @@ def migrate(
 @pass_program
 def backup(program: Program, database_url: str | None, destination: Path, force: bool) -> None:
     """Write a consistent copy of the SQLite database to DESTINATION; servers may run."""
-    from threadhold.admin.backup import back_up
+    from threadhold.admin.backup import back_up, keys_beside
 
     settings = load_settings(program.settings, database_url=database_url)
     size = back_up(settings.database_url, destination, force=force)
     click.echo(f"{destination}: {size:,} bytes, integrity verified")
+    if (keys := keys_beside(destination)).exists():
+        click.echo(f"{keys}: its encryption keys. Keep only the newest, apart from the backups")
 
 
 @click.command()

@@ -56,6 +56,32 @@ def encrypt(program: Program, langgraph_json: Path | None, database_url: str | N
     click.echo(f"Encrypted: {changed:,} rows and values")
 
 
+@keys.command("export")
+@database_option
+@click.argument("destination", type=click.Path(dir_okay=False, path_type=Path))
+@pass_program
+def export_keys(program: Program, database_url: str | None, destination: Path) -> None:
+    """Write the wrapped data keys to DESTINATION, for a backup without them."""
+    from threadhold.admin import key_files
+
+    settings = load_settings(program.settings, database_url=database_url)
+    count = key_files.export_keys(settings.database_url, destination)
+    click.echo(f"{destination}: {count:,} keys. Keep only the newest, apart from the backups")
+
+
+@keys.command("import")
+@database_option
+@click.argument("source", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+@pass_program
+def import_keys(program: Program, database_url: str | None, source: Path) -> None:
+    """Add the data keys of SOURCE to a restored database, before it is served."""
+    from threadhold.admin import key_files
+
+    settings = load_settings(program.settings, database_url=database_url)
+    count = key_files.import_keys(settings.database_url, source)
+    click.echo(f"Keys added: {count:,}")
+
+
 def use_keys(settings: Settings, tenant_key: str | None = None) -> None:
     """Let a command that does not load the platform use the settings' master keys."""
     key = settings.langgraph_aes_key

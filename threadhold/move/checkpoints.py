@@ -168,7 +168,11 @@ class CheckpointPart:
         try:
             serde = sealing.reading(source, self._serde, thread_id, keys)
             loaded: dict[str, Any] = serde.loads_typed((kind, blob))
-            empty: dict[str, Any] = {"channel_values": {}, "channel_versions": {}, "versions_seen": {}}
+            empty: dict[str, Any] = {
+                "channel_values": {},
+                "channel_versions": {},
+                "versions_seen": {},
+            }
             if not encrypted:
                 return {**empty, **loaded}
             document = _Document({**empty, **loaded})

@@ -1,6 +1,8 @@
 """Encryption at rest: a text that a person typed is found in no byte of the database."""
 
 import asyncio
+import os
+import stat
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,9 +11,14 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from langgraph_runtime_sql import migrations
+from langgraph_runtime_sql.database.shared_lock import shared_lock
+from my_agent.database import ProductDatabase
 from tests.support import databases
 from tests.support.processes import Running
 from tests.support.served import Api, client, served
+from threadhold.admin.backup import back_up
+from threadhold.serving.heartbeat import Heartbeat
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -129,3 +136,33 @@ async def test_typed_text_is_in_no_byte_of_the_database(api: Api, folder: Path) 
     assert place == -1, found[max(0, place - 200) : place + 100]
     # The answers are those of stored data, not of a cache.
     await check()
+
+
+@pytest.mark.only("sqlite")  # on Postgres the server owns the files
+def test_files_and_folders_are_private(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        path = tmp_path / "new" / "deep" / "data.db"
+        opened = migrations.open_database(f"sqlite:///{path}")
+        opened.migrate()
+        product = ProductDatabase(f"sqlite:///{tmp_path}/other/product.db")
+        with shared_lock(f"sqlite:///{path}"):
+            pass
+        back_up(f"sqlite:///{path}", tmp_path / "new" / "copy.db")
+        beat = Heartbeat(tmp_path / "new" / "beat")
+
+        async def start() -> None:
+            beat.start()
+
+        asyncio.run(start())
+        made = {each for name in ("new", "other") for each in (tmp_path / name).rglob("*")}
+        names = {each.name for each in made}
+        assert {"data.db", "data.db-wal", "data.db.lock", "data.db.guests", "copy.db"} <= names
+        assert {"product.db", "beat"} <= names
+        for each in {*made, tmp_path / "new", tmp_path / "other"}:
+            wanted = 0o700 if each.is_dir() else 0o600
+            assert stat.S_IMODE(each.stat().st_mode) == wanted, each
+        opened.close()
+        product.close()
+    finally:
+        os.umask(old)

@@ -13,6 +13,7 @@ from langgraph_runtime_sql import encryption
 from langgraph_runtime_sql.checkpoint.serialization import serializer
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.encryption import CannotDecrypt, KeyErased, keys
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
@@ -22,7 +23,11 @@ from langgraph_runtime_sql.tenancy.scope import label
 from tests.support import databases, runtime
 from tests.support.operations import page, row
 from tests.support.runtime import set_options
+from threadhold.admin import key_files
 from threadhold.admin import keys as commands
+from threadhold.admin.backup import back_up
+from threadhold.admin.doctor import examine
+from threadhold.move import move, runtime_schema
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -189,7 +194,7 @@ async def test_rotation_of_the_master_key(db: Database, path: Path, use: SetKeys
     # New data keys, and every row has one of them.
     stale = {key for (key,) in databases.execute(path, "SELECT key_id FROM tenant_keys")}
     await asyncio.to_thread(commands.encrypt, url, lambda table, count: None, new_keys=True)
-    old = "UPDATE tenant_keys SET wrapped = NULL, master = NULL WHERE key_id = ?"
+    old = "UPDATE tenant_keys SET wrapped = NULL, master = NULL, erased_at = created_at WHERE key_id = ?"
     for key in stale:
         databases.execute(path, old, key)
     use(SECOND)
@@ -318,3 +323,55 @@ async def test_document_that_looks_sealed_is_returned_as_it_is(db: Database, use
         item = await store.aget(("notes",), "k")
         assert item is not None
         assert item.value == value
+
+
+@pytest.mark.only("sqlite")  # the source of a move
+async def test_encrypted_database_is_moved_and_examined(
+    db: Database, path: Path, use: SetKeys, tmp_path: Path
+) -> None:
+    threads = [await ran("a", CANARY), await ran("b", CANARY)]
+    store = SqlStore()
+    await store.aput((label("a"), "notes"), "k", {"text": CANARY})
+    # The doctor reads no encrypted column, so it needs no key.
+    await db.write(lambda conn: conn.execute(runs.update().values(status="running")))
+    use(None)
+    found = await asyncio.to_thread(examine, databases.url(path))
+    assert {each.what for each in found} == {"run", "thread"}
+    use(FIRST)
+    await db.write(lambda conn: conn.execute(runs.update().values(status="success")))
+    await db.stop()
+    with databases.on("postgresql"):
+        target = databases.empty(tmp_path / "moved.db")
+        arguments = (f"sqlite:///{path}", target, [runtime_schema()], lambda progress: None)
+        await asyncio.to_thread(move, *arguments)
+        assert CANARY not in texts(tmp_path / "moved.db")
+        use(FIRST)
+        async with runtime.opened(tmp_path / "moved.db"):
+            assert [await said(each) for each in threads] == [CANARY, CANARY]
+            item = await store.aget((label("a"), "notes"), "k")
+            assert item is not None
+            assert item.value == {"text": CANARY}
+
+
+@pytest.mark.only("sqlite")  # Postgres has its own tools for backups
+async def test_erased_tenant_stays_erased_in_a_restored_backup(
+    db: Database, path: Path, tmp_path: Path
+) -> None:
+    gone, kept = await ran("a", CANARY), await ran("b", "kept")
+    before = tmp_path / "before.db"
+    await asyncio.to_thread(back_up, f"sqlite:///{path}", before)
+    [wrapped] = {each for (each,) in databases.execute(before, "SELECT wrapped FROM tenant_keys")}
+    assert wrapped is None
+    await db.write(lambda conn: encryption.erase_key(conn, "a"))
+    newest = tmp_path / "newest.keys"
+    exported = await asyncio.to_thread(key_files.export_keys, f"sqlite:///{path}", newest)
+    assert exported == len(databases.execute(path, "SELECT * FROM tenant_keys")) - 1
+    await db.stop()
+    with pytest.raises(CannotDecrypt, match="keys import"):
+        async with runtime.opened(before) as restored:
+            await restored.read(keys.check)
+    await asyncio.to_thread(key_files.import_keys, f"sqlite:///{before}", newest)
+    async with runtime.opened(before) as restored:
+        await restored.read(keys.check)
+        assert await said(kept) == "kept"
+        assert (await row(Threads.get(None, gone)))["values"] == {}
