@@ -188,6 +188,9 @@ def command_sections(program: str, commands: Mapping[str, click.Command]) -> Ite
         yield inspect.cleandoc(command.help or "") + "\n"
         if rows := list(arguments(command)):
             yield table(("Option", "Default", "Meaning"), iter(rows))
+        if isinstance(command, click.Group):
+            inner = {f"{name} {each}": found for each, found in command.commands.items()}
+            yield from command_sections(program, inner)
 
 
 def metrics() -> Iterator[tuple[str, str, str, str]]:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import stat
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database.shared_lock import shared_lock
 from my_agent.database import ProductDatabase
 from tests.support import databases
-from tests.support.processes import Running
+from tests.support.processes import GRAPHS, Running, environment, free_port, threadhold
 from tests.support.served import Api, client, served
+from threadhold.admin import key_files
 from threadhold.admin.backup import back_up
 from threadhold.serving.heartbeat import Heartbeat
 
@@ -134,8 +136,40 @@ async def test_typed_text_is_in_no_byte_of_the_database(api: Api, folder: Path) 
     assert b"shown" in found, "metadata stays plain"
     place = found.find(CANARY.encode())
     assert place == -1, found[max(0, place - 200) : place + 100]
-    # The answers are those of stored data, not of a cache.
+    # New keys and another encryption of every row, beside the server.
+    command = threadhold("keys", "rotate", "--data", "--config", GRAPHS / "langgraph.json")
+    command += ["--database-url", databases.url(folder / "data.db")]
+    env = environment(LANGGRAPH_AES_KEY=KEY)
+    done = await asyncio.to_thread(
+        subprocess.run, command, env=env, cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Encrypted with new data keys" in done.stdout
     await check()
+    assert CANARY.encode() not in await asyncio.to_thread(stored, folder)
+
+
+@pytest.mark.only("sqlite")  # a second server on Postgres is refused before
+async def test_server_without_the_keys_refuses_to_start(api: Api, folder: Path) -> None:
+    await api.run(await api.thread(), "echo", {"value": CANARY})
+    copy = folder / "copy.db"
+    await asyncio.to_thread(back_up, databases.url(folder / "data.db"), copy)
+    port = str(free_port())
+    command = threadhold("serve", "--config", GRAPHS / "langgraph.json", "--port", port)
+    command += ["--database-url", databases.url(copy)]
+
+    async def refusal(key: str) -> str:
+        env = environment(LANGGRAPH_AES_KEY=key)
+        done = await asyncio.to_thread(
+            subprocess.run, command, env=env, cwd=folder, capture_output=True, text=True
+        )
+        assert done.returncode != 0
+        assert "Traceback" not in done.stderr
+        return done.stderr
+
+    assert "keys import" in await refusal(KEY)
+    key_files.import_keys(databases.url(copy), folder / "copy.db.keys")
+    assert "OLD_AES_KEYS" in await refusal("another key of 24 bytes.")
 
 
 @pytest.mark.only("sqlite")  # on Postgres the server owns the files
@@ -143,12 +177,12 @@ def test_files_and_folders_are_private(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
         path = tmp_path / "new" / "deep" / "data.db"
-        opened = migrations.open_database(f"sqlite:///{path}")
+        opened = migrations.open_database(databases.url(path))
         opened.migrate()
-        product = ProductDatabase(f"sqlite:///{tmp_path}/other/product.db")
-        with shared_lock(f"sqlite:///{path}"):
+        product = ProductDatabase(databases.url(tmp_path / "other" / "product.db"))
+        with shared_lock(databases.url(path)):
             pass
-        back_up(f"sqlite:///{path}", tmp_path / "new" / "copy.db")
+        back_up(databases.url(path), tmp_path / "new" / "copy.db")
         beat = Heartbeat(tmp_path / "new" / "beat")
 
         async def start() -> None:

@@ -340,9 +340,10 @@ async def test_encrypted_database_is_moved_and_examined(
     use(FIRST)
     await db.write(lambda conn: conn.execute(runs.update().values(status="success")))
     await db.stop()
+    source = databases.url(path)
     with databases.on("postgresql"):
         target = databases.empty(tmp_path / "moved.db")
-        arguments = (f"sqlite:///{path}", target, [runtime_schema()], lambda progress: None)
+        arguments = (source, target, [runtime_schema()], lambda progress: None)
         await asyncio.to_thread(move, *arguments)
         assert CANARY not in texts(tmp_path / "moved.db")
         use(FIRST)
@@ -359,18 +360,18 @@ async def test_erased_tenant_stays_erased_in_a_restored_backup(
 ) -> None:
     gone, kept = await ran("a", CANARY), await ran("b", "kept")
     before = tmp_path / "before.db"
-    await asyncio.to_thread(back_up, f"sqlite:///{path}", before)
+    await asyncio.to_thread(back_up, databases.url(path), before)
     [wrapped] = {each for (each,) in databases.execute(before, "SELECT wrapped FROM tenant_keys")}
     assert wrapped is None
     await db.write(lambda conn: encryption.erase_key(conn, "a"))
     newest = tmp_path / "newest.keys"
-    exported = await asyncio.to_thread(key_files.export_keys, f"sqlite:///{path}", newest)
+    exported = await asyncio.to_thread(key_files.export_keys, databases.url(path), newest)
     assert exported == len(databases.execute(path, "SELECT * FROM tenant_keys")) - 1
     await db.stop()
     with pytest.raises(CannotDecrypt, match="keys import"):
         async with runtime.opened(before) as restored:
             await restored.read(keys.check)
-    await asyncio.to_thread(key_files.import_keys, f"sqlite:///{before}", newest)
+    await asyncio.to_thread(key_files.import_keys, databases.url(before), newest)
     async with runtime.opened(before) as restored:
         await restored.read(keys.check)
         assert await said(kept) == "kept"
