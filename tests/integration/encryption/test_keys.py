@@ -19,6 +19,7 @@ from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.search import encrypted_search
 from langgraph_runtime_sql.store.store import SqlStore
+from langgraph_runtime_sql.tenancy import scope
 from langgraph_runtime_sql.tenancy.scope import label
 from tests.support import databases, runtime
 from tests.support.operations import page, row
@@ -65,8 +66,6 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def db(path: Path, use: SetKeys) -> AsyncIterator[Database]:
-    from langgraph_runtime_sql.tenancy import scope
-
     with scope.within(scope.EVERYTHING):
         async with runtime.opened(path) as opened:
             await runtime.register(["echo"])
@@ -376,3 +375,26 @@ async def test_erased_tenant_stays_erased_in_a_restored_backup(
         await restored.read(keys.check)
         assert await said(kept) == "kept"
         assert (await row(Threads.get(None, gone)))["values"] == {}
+
+
+async def test_tenant_makes_and_uses_only_its_own_key(db: Database, path: Path) -> None:
+    place = ("t", "1")
+
+    async def seal(tenant: str) -> bytes:
+        with scope.within(scope.TenantScope(tenant)):
+            return await db.write(lambda conn: encryption.seal(tenant, b"x", place, conn))
+
+    async def opened(tenant: str, sealed: bytes) -> bytes:
+        # Without the cache of the process, the policies decide what the tenant finds.
+        keys._of_databases.clear()
+        with scope.within(scope.TenantScope(tenant)):
+            return await db.read(lambda conn: encryption.open_(tenant, sealed, place, conn))
+
+    mine, theirs = await seal("a"), await seal("b")
+    shared = await db.write(lambda conn: encryption.seal(None, b"x", place, conn))
+    assert await opened("a", mine) == b"x"
+    assert await opened("a", shared) == b"x"
+    with pytest.raises(CannotDecrypt):
+        await opened("a", theirs)
+    tenants = databases.execute(path, "SELECT tenant FROM tenant_keys ORDER BY tenant")
+    assert {"a", "b", ""} == {tenant for (tenant,) in tenants}

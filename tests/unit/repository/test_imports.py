@@ -37,6 +37,7 @@ PUBLIC = {
     "threadhold.admin",
     "threadhold.cli",
     "threadhold.config_file",
+    "threadhold.encryption",
     "threadhold.errors",
     "threadhold.hooks",
     "threadhold.host",
