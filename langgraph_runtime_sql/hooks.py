@@ -20,6 +20,7 @@ from langgraph_runtime_sql.audit.entry import POLICY, Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 from langgraph_runtime_sql.database.statements import LockingSelect, Prepared, Row
+from langgraph_runtime_sql.encryption.documents import moved_to_tenant
 from langgraph_runtime_sql.request_context import request_note
 from langgraph_runtime_sql.search import metadata_index, thread_query
 from langgraph_runtime_sql.tenancy import scope, tenants
@@ -122,10 +123,11 @@ class Transaction:
         if thread is None:
             raise LookupError(f"Thread {thread_id} not found")
         merged = {**thread["metadata"], **json_codec.plain(dict(metadata))}
+        columns: Row = {"metadata": merged, "tenant": tenants.of(merged)}
+        if columns["tenant"] != thread["tenant"]:
+            columns = moved_to_tenant(self._conn, thread, columns)
         self._conn.execute(
-            threads.update()
-            .where(threads.c.thread_id == thread_id)
-            .values(metadata=merged, tenant=tenants.of(merged))
+            threads.update().where(threads.c.thread_id == thread_id).values(**columns)
         )
         metadata_index.update(
             self._conn, thread_id, thread["metadata"], merged, thread["updated_at"]

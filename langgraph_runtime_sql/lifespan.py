@@ -10,6 +10,7 @@ import structlog
 from langgraph_runtime_sql import migrations, options, process
 from langgraph_runtime_sql.audit import retention
 from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.encryption import keys
 from langgraph_runtime_sql.events.bus import LocalBus
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants
 from langgraph_runtime_sql.ops.runs import recovery
@@ -109,6 +110,7 @@ async def _open_runtime(stack: AsyncExitStack) -> Runtime:
     )
     stack.push_async_callback(database.stop)
     await database.start()
+    await database.read(keys.check)
     await tenants.adopt(database, settings.tenant_key)
     bus = await _make_bus(database, redis_url, settings.redis_prefix)
     opened = Runtime(

@@ -1,6 +1,6 @@
 """Settings of the runtime that `langgraph_api` does not have."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 # langgraph_api requires a Redis URL, but never reads it.
 NO_REDIS = "none"
@@ -20,6 +20,9 @@ class Options:
             database.
         audit: Whether changes, refusals and policy decisions are written to the audit log.
         audit_days: Age in days at which the server removes audit entries; None keeps them.
+        old_aes_keys: Earlier master keys, which still unwrap the keys of tenants.
+        aes_key: The master key of a command that does not load langgraph_api. A server takes it
+            from there.
     """
 
     power_loss: bool = False
@@ -28,6 +31,8 @@ class Options:
     redis_prefix: str | None = None
     audit: bool = True
     audit_days: float | None = None
+    old_aes_keys: tuple[bytes, ...] = field(default=(), repr=False)
+    aes_key: bytes | None = field(default=None, repr=False)
 
 
 def redis_url() -> str | None:

@@ -167,7 +167,7 @@ def _engine(url: URL) -> Engine:
     if url.get_backend_name() != "sqlite":
         return _postgres(url)
     if url.database:
-        _make_folder(Path(url.database).expanduser().absolute().parent)
+        _make_private(Path(url.database).expanduser().absolute())
     # With `isolation_level` None the driver sends no BEGIN of its own; `_begin` does.
     options = {"timeout": BUSY_SECONDS, "check_same_thread": False, "isolation_level": None}
     engine = create_engine(url, connect_args=options)
@@ -176,9 +176,13 @@ def _engine(url: URL) -> Engine:
     return engine
 
 
-def _make_folder(folder: Path) -> None:
+def _make_private(file: Path) -> None:
+    """Create a missing file and its folders, which only their owner may read."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        for folder in reversed(file.parents):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        if not file.exists():
+            os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise ProductDatabaseError(f"The database cannot be used: {error}") from error
 

@@ -88,11 +88,14 @@ def create_platform(
     """
     origins = settings.cors_allow_origins
     project = read_config(settings.langgraph_json) if project is None else project
+    if settings.langgraph_aes_key is not None:
+        env = {**(env or {}), "LANGGRAPH_AES_KEY": settings.langgraph_aes_key}
     platform = LangGraphPlatform(
         project,
         database_url=settings.database_url,
         redis_url=settings.redis_url,
         redis_prefix=settings.redis_prefix,
+        old_aes_keys=settings.old_aes_keys,
         durability=settings.durability,
         n_jobs=settings.n_jobs_per_worker,
         grace_seconds=settings.shutdown_grace_seconds,

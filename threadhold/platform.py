@@ -130,6 +130,8 @@ class LangGraphPlatform:
         redis_prefix: Prefix of all keys and channels in Redis. By default
             `threadhold:` and an id of the database, so that deployments can share a
             Redis.
+        old_aes_keys: Earlier values of `LANGGRAPH_AES_KEY`, which still decrypt, until
+            `threadhold keys rotate` has run.
         hooks: The object with the host's hooks (`threadhold.hooks`), or its
             location: `./file.py:object` or `module:object`. Overrides
             `sql.hooks` of the config.
@@ -184,6 +186,7 @@ class LangGraphPlatform:
         database_url: str = "sqlite:///./data/threadhold.db",
         redis_url: str | None = None,
         redis_prefix: str | None = None,
+        old_aes_keys: Iterable[str] = (),
         hooks: Any = None,
         durability: Literal["process", "power-loss"] = "process",
         n_jobs: int | None = None,
@@ -240,6 +243,7 @@ class LangGraphPlatform:
                 redis_prefix=redis_prefix,
                 audit=audit_log,
                 audit_days=audit_retention_days,
+                old_aes_keys=tuple(key.encode() for key in old_aes_keys),
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,

@@ -101,6 +101,16 @@ class Settings(AppEnvironment):
     body_timeout_seconds: float = Field(
         60.0, gt=0, description="Time for a client to send the body of a request, else 408"
     )
+    langgraph_aes_key: str | None = Field(
+        None,
+        repr=False,
+        description="Master key that encrypts what people typed, at rest: 16, 24 or 32 bytes",
+    )
+    old_aes_keys: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        repr=False,
+        description="Earlier master keys, separated by commas, until `keys rotate` has run",
+    )
     allow_private_webhooks: bool = Field(
         False, description="Allow webhooks to private addresses and by plain http"
     )
@@ -128,11 +138,19 @@ class Settings(AppEnvironment):
         None, ge=1, description="Age at which audit entries are removed (default: never)"
     )
 
-    @field_validator("cors_allow_origins", mode="before")
+    @field_validator("cors_allow_origins", "old_aes_keys", mode="before")
     @classmethod
     def _origins(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(origin.strip() for origin in value.split(",") if origin.strip())
+        return value
+
+    @field_validator("langgraph_aes_key", "old_aes_keys")
+    @classmethod
+    def _key_lengths(cls, value: str | tuple[str, ...] | None) -> object:
+        keys = value if isinstance(value, tuple) else () if value is None else (value,)
+        if not all(len(key.encode()) in KEY_LENGTHS for key in keys):
+            raise ValueError("a key has 16, 24 or 32 bytes")
         return value
 
     @field_validator("redis_url", "redis_prefix", "public_url", mode="before")
@@ -145,6 +163,8 @@ class Settings(AppEnvironment):
     def _upper(cls, value: object) -> object:
         return value.upper() if isinstance(value, str) else value
 
+
+KEY_LENGTHS = (16, 24, 32)
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 

@@ -141,7 +141,6 @@ LANGGRAPH_API = """\
 | `BG_JOB_TIMEOUT_SECS` | `86400` | Longest time that one attempt at a run may take |
 | `BG_JOB_ISOLATED_LOOPS` | `false` | Give each run an event loop in a thread of its own |
 | `RESUMABLE_STREAM_TTL_SECONDS` | `120` | How long the events of a stream are kept for clients that reconnect |
-| `LANGGRAPH_AES_KEY` | | Key that encrypts checkpoints: 16, 24 or 32 bytes |
 
 Threadhold sets the variables that select a storage backend or weaken security, and ignores values
 from outside for them.
@@ -194,6 +193,9 @@ def command_sections(program: str, commands: Mapping[str, click.Command]) -> Ite
         yield inspect.cleandoc(command.help or "") + "\n"
         if rows := list(arguments(command)):
             yield table(("Option", "Default", "Meaning"), iter(rows))
+        if isinstance(command, click.Group):
+            inner = {f"{name} {each}": found for each, found in command.commands.items()}
+            yield from command_sections(program, inner)
 
 
 def metrics() -> Iterator[tuple[str, str, str, str]]:

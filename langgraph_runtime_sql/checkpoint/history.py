@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
-from langgraph_runtime_sql.checkpoint import undo
+from langgraph_runtime_sql.checkpoint import resealing, sealing, undo
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, serializer
 from langgraph_runtime_sql.checkpoint.sql import run, run_many
 from langgraph_runtime_sql.checkpoint.stock import stock_saver
@@ -81,6 +81,13 @@ def copy_thread(conn: Connection, source: Any, target: Any) -> None:
     """Copy all checkpoints and pending writes of `source` to the thread `target`."""
     for statement in _COPIES[conn.dialect_name]:
         run(conn, statement, {"source": str(source), "target": str(target)})
+    resealing.rebind(conn, str(source), str(target))
+
+
+def thread_ids(conn: Connection) -> list[str]:
+    """Return the ids of all threads with checkpoints."""
+    found = run(conn, "SELECT DISTINCT thread_id FROM checkpoints").fetchall()
+    return [thread_id for (thread_id,) in found]
 
 
 def latest_id(conn: Connection, thread_id: Any, namespace: str = "") -> str | None:
@@ -114,7 +121,7 @@ def prune_thread(conn: Connection, thread_id: Any) -> None:
     that these are rebuilt from.
     """
     thread = str(thread_id)
-    saver = _shape_saver(conn)
+    saver = _shape_saver(conn, thread)
     needed: set[tuple[str, str]] = set()
     for ns, newest, counted in run(conn, _NEWEST[conn.dialect_name], (thread,)).fetchall():
         ids = _rebuilt_from(saver, _config(thread, ns, newest)) if counted else {newest}
@@ -180,7 +187,7 @@ def _needed_by_others(conn: Connection, thread: str, ns: str, ids: set[str]) -> 
     children = [child for child, parent in relations if parent in ids and child not in ids]
     if not children:
         return set()
-    saver = _shape_saver(conn)
+    saver = _shape_saver(conn, thread)
     return set().union(*(_rebuilt_from(saver, _config(thread, ns, child)) for child in children))
 
 
@@ -208,9 +215,10 @@ def _delta_channels(found: CheckpointTuple) -> set[str]:
     return (counted & versions.keys()) - values.keys()
 
 
-def _shape_saver(conn: Connection) -> Saver:
+def _shape_saver(conn: Connection, thread: str) -> Saver:
     """Return a saver for the structure of checkpoints: values of other types read as None."""
-    return stock_saver(conn, serializer(lambda _code, _data: None))
+    serde = serializer(lambda _code, _data: None)
+    return stock_saver(conn, sealing.reading(conn, serde, thread))
 
 
 def _delete(conn: Connection, places: Sequence[undo.Place]) -> None:

@@ -14,7 +14,6 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from psycopg import Cursor
 from psycopg.rows import DictRow, dict_row
@@ -24,6 +23,7 @@ from langgraph_runtime_sql.checkpoint import undo
 from langgraph_runtime_sql.checkpoint.sql import NAMES
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.lock_wait import concurrently, run_foreign_migration
+from langgraph_runtime_sql.encryption import master
 
 _INT64 = range(-(2**63), 2**63)
 _INDEXES = (
@@ -89,14 +89,24 @@ def ensure_schema(raw: Any) -> None:
 
 
 def serialized(
-    serde: SerializerProtocol, checkpoint: Checkpoint, new_versions: ChannelVersions
+    serde: SerializerProtocol,
+    checkpoint: Checkpoint,
+    new_versions: ChannelVersions,
+    *,
+    hidden: bool | None = None,
 ) -> dict[str, Any]:
     """Return a checkpoint as the saver stores it, with all values serialized now.
 
     The library writes strings and numbers into the checkpoint's JSON. JSON cannot hold all of them,
     and under encryption they would be readable. Those become blobs.
+
+    Args:
+        serde: Serializes the values.
+        checkpoint: The checkpoint.
+        new_versions: The channels whose values are new.
+        hidden: Whether the values are encrypted. Default: whether a master key is configured.
     """
-    hidden = isinstance(serde, EncryptedSerializer)
+    hidden = master.active() if hidden is None else hidden
     values: dict[str, Any] = {}
     for channel, value in checkpoint["channel_values"].items():
         if _is_plain(value) and not (hidden and value is not None):

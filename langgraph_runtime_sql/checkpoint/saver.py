@@ -20,17 +20,19 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
 )
+from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph_runtime_sql import process, request_context
-from langgraph_runtime_sql.checkpoint import history, undo
+from langgraph_runtime_sql.checkpoint import history, sealing, undo
 from langgraph_runtime_sql.checkpoint.admission import admission
 from langgraph_runtime_sql.checkpoint.metadata import checkpoint_metadata, matches
-from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, UnpackHook, serializer
+from langgraph_runtime_sql.checkpoint.serialization import UnpackHook, serializer
 from langgraph_runtime_sql.checkpoint.stock import stock_saver
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.encryption import master
 
 # The metadata keys that SQLite's JSON paths take literally.
 _SQL_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -74,9 +76,17 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
     # --- reading ---
 
+    def _reading(self, conn: Connection, config: RunnableConfig) -> SerializerProtocol:
+        return sealing.reading(conn, self.serde, config["configurable"]["thread_id"])
+
     def _get_tuple(self, config: RunnableConfig) -> Callable[[Connection], CheckpointTuple | None]:
         config = _with_text_ids(config)
-        return lambda conn: stock_saver(conn, self.serde).get_tuple(config)
+
+        def run(conn: Connection) -> CheckpointTuple | None:
+            found = stock_saver(conn, self._reading(conn, config)).get_tuple(config)
+            return None if found is None else sealing.opened(conn, found)
+
+        return run
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return self._database.read_sync(self._get_tuple(config))
@@ -96,12 +106,22 @@ class Checkpointer(BaseCheckpointSaver[str]):
         before = None if before is None else _with_text_ids(before)
 
         def run(conn: Connection) -> list[CheckpointTuple]:
+            if config is None or not config["configurable"].get("thread_id"):
+                places = [_in_thread(config, each) for each in history.thread_ids(conn)]
+            else:
+                places = [config]
+            found = [each for place in places for each in run_in_thread(conn, place)]
+            if len(places) != 1:
+                found.sort(key=lambda each: each.checkpoint["id"], reverse=True)
+            return found[:limit]
+
+        def run_in_thread(conn: Connection, place: RunnableConfig) -> list[CheckpointTuple]:
             in_sql = {k: v for k, v in (filter or {}).items() if _fits_sql(conn, k, v)}
             others = {k: v for k, v in (filter or {}).items() if k not in in_sql}
-            found = stock_saver(conn, self.serde).list(
-                config, filter=in_sql, before=before, limit=None if others else limit
-            )
-            return list(islice((t for t in found if matches(t.metadata, others)), limit))
+            saver = stock_saver(conn, self._reading(conn, place))
+            found = saver.list(place, filter=in_sql, before=before, limit=None if others else limit)
+            each_opened = (sealing.opened(conn, each) for each in found)
+            return list(islice((t for t in each_opened if matches(t.metadata, others)), limit))
 
         return run
 
@@ -116,9 +136,9 @@ class Checkpointer(BaseCheckpointSaver[str]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Callable[[Connection], Mapping[str, DeltaChannelHistory]]:
         config = _with_text_ids(config)
-        return lambda conn: stock_saver(conn, self.serde).get_delta_channel_history(
-            config=config, channels=channels
-        )
+        return lambda conn: stock_saver(
+            conn, self._reading(conn, config)
+        ).get_delta_channel_history(config=config, channels=channels)
 
     def get_delta_channel_history(self, **options: Any) -> Mapping[str, DeltaChannelHistory]:
         return self._database.read_sync(self._delta_history(**options))
@@ -153,8 +173,10 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
         def run(conn: Connection) -> RunnableConfig:
             admit(conn)
-            saver = stock_saver(conn, SERIALIZED)
-            return saver.put(where, cast(Checkpoint, typed), about, new_versions)
+            thread_id = where["configurable"]["thread_id"]
+            saver = stock_saver(conn, sealing.writing(conn, thread_id))
+            stored = cast(CheckpointMetadata, sealing.seal_metadata(conn, thread_id, about))
+            return saver.put(where, cast(Checkpoint, typed), stored, new_versions)
 
         return run
 
@@ -182,7 +204,8 @@ class Checkpointer(BaseCheckpointSaver[str]):
             admit(conn)
             if owner is not None and (owner.run_id, place) not in self._own:
                 undo.record(conn, owner.run_id, place, [c for c, _ in typed], task_id)
-            stock_saver(conn, SERIALIZED).put_writes(where, typed, task_id, task_path)
+            saver = stock_saver(conn, sealing.writing(conn, place[0]))
+            saver.put_writes(where, typed, task_id, task_path)
 
         return run
 
@@ -264,6 +287,12 @@ def _complete_writes(writes: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]
     return list(writes)
 
 
+def _in_thread(config: RunnableConfig | None, thread_id: str) -> RunnableConfig:
+    """Return `config` for one thread."""
+    configurable = {} if config is None else config["configurable"]
+    return {"configurable": {**configurable, "thread_id": thread_id}}
+
+
 def _place(location: RunnableConfig) -> undo.Place:
     configurable = location["configurable"]
     return configurable["thread_id"], configurable["checkpoint_ns"], configurable["checkpoint_id"]
@@ -271,6 +300,9 @@ def _place(location: RunnableConfig) -> undo.Place:
 
 def _fits_sql(conn: Connection, key: str, value: Any) -> bool:
     """Return whether the library's SQL compares this entry as JSON equality does."""
+    if key not in sealing.PLAIN_METADATA and master.active():
+        # The entry may be encrypted.
+        return False
     if conn.dialect_name != "sqlite":
         # Postgres tests containment, which for strings is equality. It tells absence from null.
         return isinstance(value, str) and "\0" not in value

@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import ormsgpack
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
@@ -25,6 +24,8 @@ def serializer(unpack_hook: UnpackHook | None = None) -> SerializerProtocol:
         unpack_hook: Decodes msgpack extension types, instead of the serializer's own hook,
             which imports the classes that are allowed.
 
+    Encryption is not its task: `sealing` encrypts and decrypts around it.
+
     Raises:
         NotImplementedError: custom encryption is configured. This runtime would ignore it and
             store checkpoints unencrypted.
@@ -35,14 +36,12 @@ def serializer(unpack_hook: UnpackHook | None = None) -> SerializerProtocol:
         raise NotImplementedError(
             "Custom encryption (`encryption` in langgraph.json) is not supported by this "
             "runtime: checkpoints would be stored unencrypted. Remove it, or set "
-            "LANGGRAPH_AES_KEY to have checkpoints encrypted with AES."
+            "LANGGRAPH_AES_KEY to have all that people typed encrypted with AES."
         )
     serde = _serializer_class()(
         __unpack_ext_hook__=None if unpack_hook is None else _keeping_snapshots(unpack_hook),
         pickle_fallback=False,
     )
-    if config.LANGGRAPH_AES_KEY:
-        return EncryptedSerializer.from_pycryptodome_aes(serde, key=config.LANGGRAPH_AES_KEY)
     return cast(SerializerProtocol, serde)
 
 

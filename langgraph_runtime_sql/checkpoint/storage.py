@@ -5,6 +5,7 @@ from typing import Any
 import ormsgpack
 
 from langgraph_runtime_sql import process
+from langgraph_runtime_sql.checkpoint import sealing
 from langgraph_runtime_sql.checkpoint.serialization import serializer
 from langgraph_runtime_sql.database.connection import Connection
 
@@ -64,7 +65,7 @@ def _measure_postgres(conn: Connection, thread: str) -> dict[str, Any]:
 
 
 def _measure(conn: Connection, thread: str) -> dict[str, Any]:
-    serde = serializer(ormsgpack.Ext)
+    serde = sealing.reading(conn, serializer(ormsgpack.Ext), thread)
     count = row_bytes = 0
     sizes: dict[str, int] = {}
     versions: dict[str, set[Any]] = {}

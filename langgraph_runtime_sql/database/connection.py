@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 from sqlalchemy.engine import Dialect
 
 from langgraph_runtime_sql.clock import now
-from langgraph_runtime_sql.database.statements import Params, Row, Statement, compile_statement
+from langgraph_runtime_sql.database.statements import (
+    Compiled,
+    Params,
+    Row,
+    Statement,
+    compile_statement,
+)
 from langgraph_runtime_sql.errors import SearchTimeout
 
 # SQLite checks the deadline every so many instructions; a row takes some dozens.
@@ -31,6 +37,19 @@ class Limit(NamedTuple):
     def is_over(self) -> bool:
         """Return whether the deadline has passed."""
         return time.monotonic() > self.deadline
+
+
+Opener = Callable[["Connection", Sequence[tuple[str, str, str]], list[Row]], None]
+_openers: list[Opener] = []
+
+
+def register_opener(opener: Opener) -> None:
+    """Set the function that decrypts sealed columns of read rows in place.
+
+    Args:
+        opener: Called with the connection, each sealed column as in `Compiled.sealed`, and the rows.
+    """
+    _openers[:] = [opener]
 
 
 class Connection:
@@ -101,7 +120,14 @@ class Connection:
         """Return every row of `statement` as dicts in the types of `schema`."""
         compiled = compile_statement(statement, self._dialect)
         cursor = self.raw.execute(compiled.sql, compiled.bind(params))
-        return compiled.rows(cursor.fetchall())
+        return self._opened(compiled, compiled.rows(cursor.fetchall()))
+
+    def _opened(self, compiled: Compiled, found: list[Row]) -> list[Row]:
+        """Return the rows of a statement with their sealed columns decrypted."""
+        if compiled.sealed:
+            for opener in _openers:
+                opener(self, compiled.sealed, found)
+        return found
 
     def fetchone(self, statement: Statement, params: Params | None = None) -> Row | None:
         """Return the first row of `statement`, or None."""

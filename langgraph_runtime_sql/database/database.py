@@ -11,7 +11,7 @@ from sqlalchemy import literal, select
 from langgraph_runtime_sql.database.answer import Answer
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.sqlite.engine import SqliteEngine, opening
-from langgraph_runtime_sql.database.sqlite.ownership import Ownership, make_folder
+from langgraph_runtime_sql.database.sqlite.ownership import Ownership, make_file
 from langgraph_runtime_sql.database.statements import Prepared
 from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.database.visibility import Visibility
@@ -106,6 +106,10 @@ class Database:
 
     def _start(self) -> None:
         self.migrate()
+        self.start_threads()
+
+    def start_threads(self) -> None:
+        """Start the threads of a migrated database, blocking; `start` does both."""
         self._engine.start()
 
     def start_writer(self) -> None:
@@ -116,9 +120,9 @@ class Database:
         """Own the database and bring its schema up to date. Blocks; raises as `start` does."""
         if self._ownership is not None:
             self._ownership.take()
-        elif self._path is not None:
-            make_folder(self._path)
         try:
+            if self._path is not None:
+                make_file(self._path)
             self._migrate()
         except BaseException:
             if self._ownership is not None:

@@ -104,6 +104,23 @@ class Json(TypeDecorator[Any]):
         return lambda value: None if value is None else json_codec.loads(value)
 
 
+class Sealed(Json):
+    """A JSON document that is encrypted if a master key is configured (`encryption.documents`).
+
+    Args:
+        table: The name of the table.
+        key: The column with the row's id. Statements that select the document select it too,
+            because the ciphertext is bound to the row.
+    """
+
+    cache_ok = True
+
+    def __init__(self, table: str, key: str) -> None:
+        super().__init__()
+        self.table = table
+        self.key = key
+
+
 # A partial index states its condition for SQLite only, and Postgres takes it from there. A
 # condition for Postgres would import its dialect in every process.
 metadata = MetaData(
@@ -131,8 +148,8 @@ assistants = Table(
     Column("graph_id", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("description", Text),
-    _document("config"),
-    _document("context"),
+    Column("config", Sealed("assistants", "assistant_id"), nullable=False),
+    Column("context", Sealed("assistants", "assistant_id"), nullable=False),
     _document("metadata"),
     Column("version", Integer, nullable=False),
     Column("created_at", Timestamp, nullable=False),
@@ -151,8 +168,8 @@ assistant_versions = Table(
     Column("graph_id", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("description", Text),
-    _document("config"),
-    _document("context"),
+    Column("config", Sealed("assistant_versions", "assistant_id"), nullable=False),
+    Column("context", Sealed("assistant_versions", "assistant_id"), nullable=False),
     _document("metadata"),
     Column("created_at", Timestamp, nullable=False),
     Column("tenant", Text),
@@ -166,13 +183,13 @@ threads = Table(
     Column("updated_at", Timestamp, nullable=False),
     Column("state_updated_at", Timestamp, nullable=False),
     _document("metadata"),
-    _document("config"),
+    Column("config", Sealed("threads", "thread_id"), nullable=False),
     Column("status", Text, nullable=False),
     # The status that the last ended run left, for when no run is in flight.
     Column("resting_status", Text, nullable=False, server_default=ThreadStatus.IDLE.value),
-    Column("values", Json),
-    Column("interrupts", Json, nullable=False),
-    Column("error", Json),
+    Column("values", Sealed("threads", "thread_id")),
+    Column("interrupts", Sealed("threads", "thread_id"), nullable=False),
+    Column("error", Sealed("threads", "thread_id")),
     # Time to live: the requested strategy and minutes, and the resulting date.
     Column("ttl_strategy", Text),
     Column("ttl_minutes", Float),
@@ -229,7 +246,7 @@ runs = Table(
     Column("updated_at", Timestamp, nullable=False),
     Column("status", Text, nullable=False),
     _document("metadata"),
-    _document("kwargs"),
+    Column("kwargs", Sealed("runs", "run_id"), nullable=False),
     Column("multitask_strategy", Text, nullable=False),
     Column("langsmith_session_name", Text),
     # The claim: the number of starts, the claiming process, and the end of its lease.
@@ -275,7 +292,7 @@ crons = Table(
     Column("thread_id", Id, _owner("threads.thread_id")),
     Column("user_id", Text),
     # The creator's user object; the cron's runs act as this user. The API never returns it.
-    Column("creator", Json),
+    Column("creator", Sealed("crons", "cron_id")),
     Column("on_run_completed", Text),
     Column("schedule", Text, nullable=False),
     Column("timezone", Text),
@@ -284,7 +301,7 @@ crons = Table(
     Column("next_run_date", Timestamp, nullable=False),
     # Until this date other schedulers skip the cron, because one is firing it.
     Column("claimed_until", Timestamp),
-    _document("payload"),
+    Column("payload", Sealed("crons", "cron_id"), nullable=False),
     _document("metadata"),
     Column("created_at", Timestamp, nullable=False),
     Column("updated_at", Timestamp, nullable=False),
@@ -292,6 +309,22 @@ crons = Table(
     Index(None, "next_run_date"),
     Index(None, "assistant_id"),
     Index(None, "thread_id"),
+)
+
+# Data keys, encrypted by the master key; see `encryption`. An erased key keeps its row without
+# `wrapped`. The tenant is empty for rows without one.
+tenant_keys = Table(
+    "tenant_keys",
+    metadata,
+    Column("key_id", Id, primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("wrapped", Text),
+    # The fingerprint of the master key.
+    Column("master", Text),
+    Column("created_at", Timestamp, nullable=False),
+    Column("erased_at", Timestamp),
+    Index(None, "tenant", "version", unique=True),
 )
 
 # Facts about the whole database, by name; see `tenants`.

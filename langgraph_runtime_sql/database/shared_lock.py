@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 
-from langgraph_runtime_sql.database.sqlite.ownership import open_beside
+from langgraph_runtime_sql.database.sqlite.ownership import PRIVATE_FILE, open_beside
 from langgraph_runtime_sql.database.url import database_path, is_postgres, shown
 from langgraph_runtime_sql.errors import DatabaseInUse
 
@@ -69,8 +69,8 @@ def _lock(url: str, *, shared: bool) -> Iterator[bool]:
 
 @contextmanager
 def _beside(url: str, shared: bool) -> Iterator[bool]:
-    # Read-only access suffices for a lock, also on a file that another user created.
-    file = open_beside(database_path(url), ".guests", os.O_RDONLY, 0o644)
+    # Read-only access suffices for a lock.
+    file = open_beside(database_path(url), ".guests", os.O_RDONLY, PRIVATE_FILE)
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         held = True

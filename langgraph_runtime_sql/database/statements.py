@@ -13,6 +13,8 @@ from sqlalchemy.sql import ClauseElement, Insert, Select
 from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.selectable import SelectBase
 
+from langgraph_runtime_sql.database.schema import Sealed
+
 Processor = Callable[[Any], Any]
 Params = Mapping[str, Any]
 Row = dict[str, Any]
@@ -24,7 +26,7 @@ FLOAT = 701
 class Compiled:
     """One statement for one dialect: its SQL, and the conversion of parameters and results."""
 
-    __slots__ = ("columns", "command", "defaults", "into", "order", "sql")
+    __slots__ = ("columns", "command", "defaults", "into", "order", "sealed", "sql")
 
     def __init__(self, statement: ClauseElement, dialect: Dialect) -> None:
         compiled: Any = statement.compile(
@@ -48,6 +50,7 @@ class Compiled:
             (column.key or "", column.type.dialect_impl(dialect).result_processor(dialect, FLOAT))
             for column in _columns(statement)
         ]
+        self.sealed = _sealed(statement)
 
     def bind(self, params: Params | None) -> dict[str, Any]:
         """Return the driver's parameters: `params` over the statement's own literals."""
@@ -134,6 +137,21 @@ class InsertNew(Insert):
 @compiles(InsertNew)
 def _(element: InsertNew, compiler: Any, **options: Any) -> str:
     return f"{compiler.visit_insert(element, **options)} ON CONFLICT DO NOTHING"
+
+
+def _sealed(statement: ClauseElement) -> tuple[tuple[str, str, str], ...]:
+    """Return each sealed column, its table, and the column with the row's id."""
+    columns = list(_columns(statement))
+    found = tuple(
+        (column.key or "", column.type.table, column.type.key)
+        for column in columns
+        if isinstance(column.type, Sealed)
+    )
+    names = {column.key for column in columns}
+    for name, table, key in found:
+        if key not in names:
+            raise TypeError(f"A statement that reads {table}.{name} must read {key} too")
+    return found
 
 
 def _columns(statement: ClauseElement) -> Iterable[Any]:

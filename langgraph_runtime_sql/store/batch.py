@@ -26,6 +26,7 @@ from langgraph_runtime_sql.store import sqlite_rows
 from langgraph_runtime_sql.store.filter import compile_filter
 from langgraph_runtime_sql.store.index import NO_VECTORS, Index, Vectors
 from langgraph_runtime_sql.store.rows import Row, Search, StoreTables, to_text
+from langgraph_runtime_sql.store.sealing import Sealing
 
 MAX_ROWS = 2**31 - 1
 
@@ -33,10 +34,10 @@ MAX_ROWS = 2**31 - 1
 def tables_of(conn: Connection) -> StoreTables:
     """Return the store's statements for the database of `conn`."""
     if conn.dialect_name == "sqlite":
-        return sqlite_rows.TABLES
+        return sqlite_rows.SqliteTables(Sealing(conn))
     from langgraph_runtime_sql.store import postgres_rows
 
-    return postgres_rows.TABLES
+    return postgres_rows.PostgresTables(Sealing(conn))
 
 
 def expiry(now: datetime, minutes: Any) -> str | None:

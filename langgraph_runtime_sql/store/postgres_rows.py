@@ -20,7 +20,6 @@ from langgraph_runtime_sql.store.rows import (
     ALIVE,
     COLUMNS,
     Found,
-    Row,
     Search,
     StoreTables,
     Vector,
@@ -172,7 +171,7 @@ class PostgresTables(StoreTables):
             ORDER BY score DESC NULLS LAST, updated_at DESC, prefix COLLATE "C", key COLLATE "C"
         """
         found = self.page(raw, statement, [_literal(query), *params, *params, now], wanted)
-        return [(Row._make(each[:-1]), each[-1]) for each in found]
+        return [(self.row(each[:-1]), each[-1]) for each in found]
 
     def prefixes(self, raw: Raw, start: str, end: str | bytes, now: str) -> list[str]:
         first = "ORDER BY prefix USING ~<~ LIMIT 1"

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langgraph.store.base import ListNamespacesOp, MatchCondition
 
+from langgraph_runtime_sql.encryption.documents import is_sealed
 from langgraph_runtime_sql.store.filter import Test
+from langgraph_runtime_sql.store.sealing import Sealing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,6 +112,9 @@ class StoreTables(ABC):
     sweep_statement: str
     behind_all_text: str | bytes
 
+    def __init__(self, sealing: Sealing | None = None) -> None:
+        self._sealing = sealing
+
     @abstractmethod
     def execute(self, raw: Any, statement: str, params: Sequence[Any]) -> Any:
         """Execute a statement with `?` for its values; return the driver's cursor."""
@@ -120,13 +125,21 @@ class StoreTables(ABC):
     ) -> AbstractContextManager[Any]:
         """Open a cursor that fetches rows as they are read, not all at once."""
 
-    def value(self, stored: Any) -> Any:
-        """Decode a stored value; by default the driver has done so."""
+    def decode(self, stored: Any) -> Any:
+        """Decode a stored document; by default the driver has done so."""
         return stored
 
+    def value(self, prefix: str, key: str, stored: Any) -> Any:
+        """Decode an item's value, and decrypt it."""
+        document = self.decode(stored)
+        if self._sealing is None or not is_sealed(document):
+            return document
+        return self._sealing.open(prefix, key, document)
+
     def row(self, columns: Sequence[Any]) -> Row:
-        """Decode the `COLUMNS` of an item; by default the driver has done so."""
-        return Row._make(columns)
+        """Decode the `COLUMNS` of an item; by default the driver has decoded the dates."""
+        prefix, key, value, *rest = columns
+        return Row(prefix, key, self.value(prefix, key, value), *rest)
 
     def encode(self, raw: Any, vector: Vector) -> str | bytes:
         """Encode a vector for storage, by default as bytes."""
@@ -138,6 +151,10 @@ class StoreTables(ABC):
 
         The statement jumps through the index once for each prefix, not once for each item.
         """
+
+    def seal(self, prefix: str, key: str, value: str) -> str:
+        """Encrypt the JSON text of an item's value for storage."""
+        return value if self._sealing is None else self._sealing.seal(prefix, key, value)
 
     def get(self, raw: Any, namespace: Namespace, key: str, now: str) -> Row | None:
         """Return the item, unless it is missing or has expired."""
@@ -159,6 +176,7 @@ class StoreTables(ABC):
     ) -> None:
         """Insert or replace an item; `vectors` are (name of the field, vector)."""
         prefix = ".".join(namespace)
+        value = self.seal(prefix, key, value)
         self.execute(
             raw,
             "INSERT INTO store (prefix, key, value, created_at, updated_at, expires_at, ttl_minutes)"
@@ -212,7 +230,7 @@ class StoreTables(ABC):
             page = (*params, wanted.limit, wanted.offset)
             return list(self.execute(raw, f"{statement} LIMIT ? OFFSET ?", page).fetchall())
         with self.stream(raw, statement, params) as cursor:
-            passing = (found for found in cursor if wanted.passes(self.value(found[2])))
+            passing = (found for found in cursor if wanted.passes(self.value(*found[:3])))
             return list(islice(passing, wanted.offset, wanted.offset + wanted.limit))
 
     def nearest(self, raw: Any, wanted: Search, query: Vector, now: str) -> Found:
@@ -231,7 +249,7 @@ class StoreTables(ABC):
         items = [
             (prefix, key)
             for prefix, key, value in found
-            if wanted.passes(self.value(value) if wanted.test else None)
+            if wanted.passes(self.value(prefix, key, value) if wanted.test else None)
         ]
         scores = similarities(self._chunks(raw, wanted), query)
         # The sort is stable: items of the same score, or of none, stay newest first.

@@ -136,13 +136,13 @@ class SqliteTables(StoreTables):
     ) -> AbstractContextManager[Any]:
         return closing(self.execute(raw, statement, params))
 
-    def value(self, stored: Any) -> Any:
+    def decode(self, stored: Any) -> Any:
         return loads(stored)
 
     def row(self, columns: Sequence[Any]) -> Row:
         prefix, key, value, created_at, updated_at, ttl_minutes = columns
         dates = from_text(created_at), from_text(updated_at)
-        return Row(prefix, key, loads(value), *dates, ttl_minutes)
+        return Row(prefix, key, self.value(prefix, key, value), *dates, ttl_minutes)
 
     def prefixes(self, raw: Any, start: str, end: str | bytes, now: str) -> list[str]:
         found = _fetch(

@@ -31,6 +31,9 @@ _OF_THREAD = f"""CASE WHEN {_EVERYTHING} THEN true WHEN THIS.thread_id ~ '{_UUID
 # The server creates these for its graphs. Every tenant may read them, and none may change them.
 _SYSTEMS = f"{_TENANT} IS NOT NULL AND tenant IS NULL AND metadata ->> 'created_by' = 'system'"
 
+# Every tenant may use the keys of data that was encrypted before it had a tenant.
+_WITHOUT_TENANT = f"{_TENANT} IS NOT NULL AND tenant = ''"
+
 Policy = tuple[str, str, str]
 """A name, a command and the condition of the rows that it may touch."""
 
@@ -47,6 +50,7 @@ POLICIES: dict[str, tuple[Policy, ...]] = {
         _for_all(_OF_TENANT),
     ),
     **dict.fromkeys(("assistants", "assistant_versions"), _OWN_OR_SYSTEMS),
+    "tenant_keys": (*_for_all(_OF_TENANT), ("shared", "SELECT", _WITHOUT_TENANT)),
     **{
         table: _for_all(_OF_THREAD.replace("THIS", table))
         for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes", "run_writes")

@@ -6,8 +6,10 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.database.url import database_path, is_postgres
 from langgraph_runtime_sql.errors import RuntimeSqlError
+from threadhold.admin import key_files
 
 
 class BackupFailed(RuntimeSqlError):
@@ -16,6 +18,8 @@ class BackupFailed(RuntimeSqlError):
 
 def back_up(url: str, destination: Path, *, force: bool = False) -> int:
     """Copy the database of `url` to `destination`, and return the copy's size in bytes.
+
+    The keys of an encrypted database go into a file of their own (`keys_beside`).
 
     The copy is a snapshot, even while a server writes. The file appears under its name only
     when it is complete and has passed the integrity check.
@@ -40,14 +44,22 @@ def back_up(url: str, destination: Path, *, force: bool = False) -> int:
     try:
         with TemporaryDirectory(".partial", f".{destination.name}.", destination.parent) as folder:
             partial = Path(folder, destination.name)
-            _copy(source, partial)
+            left_out = _copy(source, partial)
+            if left_out:
+                key_files.write(keys_beside(destination), left_out)
             _publish(partial, destination, force)
     except (sqlite3.Error, OSError) as error:
         raise BackupFailed(f"Cannot back up {source} to {destination}: {error}") from error
     return destination.stat().st_size
 
 
-def _copy(source: Path, partial: Path) -> None:
+def keys_beside(destination: Path) -> Path:
+    """Return the path of the keys that belong to a backup."""
+    return destination.with_name(f"{destination.name}.keys")
+
+
+def _copy(source: Path, partial: Path) -> list[Row]:
+    """Copy the database without its wrapped keys, and return these."""
     # Other users must not read it unless its owner allows it.
     partial.touch(0o600)
     with (
@@ -58,9 +70,11 @@ def _copy(source: Path, partial: Path) -> None:
         live.backup(copy)
         # In WAL mode the copy would need a -wal file.
         copy.execute("PRAGMA journal_mode = DELETE")
+        left_out = key_files.leave_out(copy)
         problems = [row[0] for row in copy.execute("PRAGMA integrity_check")]
     if problems != ["ok"]:
         raise BackupFailed(f"{source} is damaged: {'; '.join(problems[:5])}")
+    return left_out
 
 
 def _publish(partial: Path, destination: Path, force: bool) -> None:

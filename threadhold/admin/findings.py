@@ -11,6 +11,7 @@ from sqlalchemy import select
 from langgraph_runtime_sql import checkpoint
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
+    Sealed,
     assistants,
     crons,
     runs,
@@ -139,8 +140,12 @@ def _references(conn: Connection) -> Iterator[Finding]:
         yield Finding("database", which, why, "restore a backup")
 
 
+# Without the encrypted columns, which need a key.
+_RUN = [column for column in runs.c if not isinstance(column.type, Sealed)]
+
+
 def _runs(conn: Connection, *, served: bool) -> Iterator[Finding]:
-    for row in conn.fetchall(select(runs).where(runs.c.status == RunStatus.RUNNING)):
+    for row in conn.fetchall(select(*_RUN).where(runs.c.status == RunStatus.RUNNING)):
         expired = row["lease_until"] is None or row["lease_until"] + LEASE < conn.now()
         if served and not expired:
             continue
@@ -154,7 +159,7 @@ def _runs(conn: Connection, *, served: bool) -> Iterator[Finding]:
             remedy,
             partial(_release, row=row),
         )
-    cancelled = select(runs).where(
+    cancelled = select(*_RUN).where(
         runs.c.status == RunStatus.PENDING, runs.c.cancel_action.is_not(None)
     )
     for row in conn.fetchall(cancelled):

@@ -11,6 +11,7 @@ from threadhold import __version__
 from threadhold.cli import commands
 from threadhold.cli.group import ProgramGroup, load_settings, pass_program
 from threadhold.cli.init import init
+from threadhold.cli.keys import keys
 from threadhold.cli.options import database_option
 from threadhold.cli.own import THREADHOLD
 from threadhold.program import Program
@@ -35,7 +36,7 @@ def command_line(program: Program, more: Iterable[click.Command] = ()) -> Progra
     """
     group = ProgramGroup(
         program.name,
-        [*commands.ALL, *more],
+        [*commands.ALL, keys, *more],
         help="The LangGraph Platform held inside your own app.",
         context_settings={"obj": program},
     )

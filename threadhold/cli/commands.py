@@ -8,6 +8,7 @@ import click
 
 from threadhold.cli.audit import audit
 from threadhold.cli.group import load_settings, pass_program
+from threadhold.cli.keys import use_keys
 from threadhold.cli.options import (
     config_option,
     database_option,
@@ -143,10 +144,12 @@ def migrate(
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def backup(settings: Settings, destination: Path, force: bool) -> None:
     """Write a consistent copy of the SQLite database to DESTINATION; servers may run."""
-    from threadhold.admin.backup import back_up
+    from threadhold.admin.backup import back_up, keys_beside
 
     size = back_up(settings.database_url, destination, force=force)
     click.echo(f"{destination}: {size:,} bytes, integrity verified")
+    if (keys := keys_beside(destination)).exists():
+        click.echo(f"{keys}: its encryption keys. Keep only the newest, apart from the backups")
 
 
 @click.command()
@@ -162,6 +165,7 @@ def doctor(program: Program, settings: Settings, fix: bool) -> None:
     from threadhold.admin.doctor import examine, repair
 
     url = settings.database_url
+    use_keys(settings)
     found = repair(url) if fix else []
     remaining = examine(url)
     if settings.redis_url is not None:

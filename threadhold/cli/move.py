@@ -7,6 +7,7 @@ import click
 
 from langgraph_runtime_sql.database.url import shown
 from threadhold import move as library
+from threadhold.cli.keys import use_keys
 from threadhold.move import Moved, MoveFinished, Progress
 from threadhold.platform import LangGraphPlatform
 from threadhold.program import Program
@@ -26,6 +27,7 @@ def move(program: Program, settings: Settings, source: str) -> None:
     """
     # Sets the project's environment, with which its server decrypts checkpoints.
     LangGraphPlatform(settings.langgraph_json, database_url=settings.database_url)
+    use_keys(settings)
     with closing(_Bars()) as bars:
         try:
             moved = library.move(source, settings.database_url, program.schemas(), bars.show)

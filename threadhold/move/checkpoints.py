@@ -5,6 +5,7 @@ the move imports no class of a graph.
 """
 
 import json
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
@@ -16,17 +17,19 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     get_serializable_checkpoint_metadata,
 )
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from psycopg.rows import dict_row
 
-from langgraph_runtime_sql.checkpoint import postgres
+from langgraph_runtime_sql.checkpoint import postgres, sealing
 from langgraph_runtime_sql.checkpoint.serialization import SERIALIZED, serializer
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.postgres.connection import DIALECT
+from langgraph_runtime_sql.database.sqlite.engine import DIALECT as SQLITE
+from langgraph_runtime_sql.encryption import master
+from langgraph_runtime_sql.encryption.keys import TenantKeys
 from threadhold.move import canonical
 from threadhold.move.canonical import Unstorable
-from threadhold.move.part import Part, Row, Target, streamed
+from threadhold.move.part import Entry, Key, Part, Row, Target, streamed
 
 
 class _Statements:
@@ -58,8 +61,21 @@ class _Saver(postgres.PostgresStockSaver):
         yield self._statements
 
 
+class _Document(dict[str, Any]):
+    """A checkpoint that was encrypted.
+
+    Attributes:
+        serde: Encrypts its values with the same key.
+    """
+
+    serde: sealing.Recorded
+
+
 class CheckpointPart(Part):
-    """The checkpoints, and the values of their channels."""
+    """The checkpoints, and the values of their channels. Encrypted ones keep their key."""
+
+    _source: Connection
+    _keys: TenantKeys
 
     name = source = "checkpoints"
     columns = (
@@ -73,6 +89,10 @@ class CheckpointPart(Part):
         # Versions already written for the current thread, which are stored once.
         self._known: tuple[str, set[tuple[str, str, str]]] = "", set()
 
+    def entries(self, raw: sqlite3.Connection, after: Key | None = None) -> Iterator[Entry]:
+        self._source, self._keys = Connection(raw, SQLITE), TenantKeys()
+        yield from super().entries(raw, after)
+
     def write(self, target: Target, rows: Sequence[Row]) -> None:
         statements = _Statements()
         saver = _Saver(target, statements)
@@ -82,8 +102,10 @@ class CheckpointPart(Part):
             statements.run(cursor)
 
     def stored(self, target: Target) -> Iterator[Row]:
-        saver = postgres.PostgresStockSaver(Connection(target, DIALECT), self._serde)
+        conn, keys = Connection(target, DIALECT), TenantKeys()
+        saver = postgres.PostgresStockSaver(conn, self._serde)
         for row in streamed(target, saver.SELECT_SQL, binary=True, row_factory=dict_row):
+            saver.serde = sealing.reading(conn, self._serde, row["thread_id"], keys)
             loaded = saver._load_checkpoint_tuple({**row, "pending_writes": None})
             checkpoint = dict(loaded.checkpoint)
             inline = row["checkpoint"].get("channel_values") or {}
@@ -106,7 +128,7 @@ class CheckpointPart(Part):
         for each in place:
             if each is not None:
                 canonical.check_text(each)
-        checkpoint = self._loaded(kind, blob)
+        checkpoint = self._loaded(str(place[0]), str(kind), blob, self._source, self._keys)
         canonical.check_json(_shape(checkpoint))
         for channel in checkpoint["channel_values"]:
             if channel not in checkpoint["channel_versions"]:
@@ -117,16 +139,28 @@ class CheckpointPart(Part):
         )
         return (*place, checkpoint, metadata)
 
-    def _loaded(self, kind: str, blob: bytes) -> dict[str, Any]:
-        kind = str(kind)
-        if "+" in kind and not isinstance(self._serde, EncryptedSerializer):
+    def _loaded(
+        self, thread_id: str, kind: str, blob: bytes, source: Connection, keys: TenantKeys
+    ) -> dict[str, Any]:
+        encrypted = sealing.is_encrypted(kind)
+        if encrypted and not master.all_keys():
             raise Unstorable("is encrypted: set LANGGRAPH_AES_KEY as it was for the server")
         try:
-            loaded: dict[str, Any] = self._serde.loads_typed((kind, blob))
-            return {"channel_values": {}, "channel_versions": {}, "versions_seen": {}, **loaded}
+            serde = sealing.reading(source, self._serde, thread_id, keys)
+            loaded: dict[str, Any] = serde.loads_typed((kind, blob))
+            empty: dict[str, Any] = {
+                "channel_values": {},
+                "channel_versions": {},
+                "versions_seen": {},
+            }
+            if not encrypted:
+                return {**empty, **loaded}
+            document = _Document({**empty, **loaded})
+            document.serde = sealing.Recorded(kind, blob, thread_id, source, keys)
+            return document
         except Exception as error:
             # A wrong key, damaged bytes or an unknown format raise different errors.
-            why = " (is LANGGRAPH_AES_KEY the server's?)" if "+" in kind else ""
+            why = " (is LANGGRAPH_AES_KEY the server's?)" if encrypted else ""
             raise Unstorable(f"cannot be read: {type(error).__name__}: {error}{why}") from error
 
     def _put(self, saver: _Saver, row: Row) -> None:
@@ -139,7 +173,9 @@ class CheckpointPart(Part):
             for channel, version in checkpoint["channel_versions"].items()
             if (ns, channel, version) not in known and channel in checkpoint["channel_values"]
         }
-        typed = postgres.serialized(self._serde, cast(Checkpoint, checkpoint), new)
+        hidden = isinstance(checkpoint, _Document)
+        saver.serde = checkpoint.serde if isinstance(checkpoint, _Document) else SERIALIZED
+        typed = postgres.serialized(self._serde, cast(Checkpoint, checkpoint), new, hidden=hidden)
         where = {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": parent}
         saver.put(
             {"configurable": where},

@@ -6,6 +6,7 @@ from pathlib import Path
 from langgraph_runtime_sql.errors import RuntimeSqlError
 
 SECONDS = 5.0
+MODE = 0o600
 
 
 class NoHeartbeat(RuntimeSqlError):
@@ -28,7 +29,7 @@ class Heartbeat:
         self._path = path
         try:
             path.unlink(missing_ok=True)
-            path.touch()
+            path.touch(MODE)
             # Probes must fail until `start`.
             path.unlink()
         except OSError as error:
@@ -38,4 +39,4 @@ class Heartbeat:
         """Touch the file now, and repeat until the running event loop ends."""
         # Schedule first, so that the heartbeat goes on after a full disk made one touch fail.
         asyncio.get_running_loop().call_later(SECONDS, self.start)
-        self._path.touch()
+        self._path.touch(MODE)

@@ -79,7 +79,7 @@ class PostgresConnection(Connection):
         if not isinstance(statement, Prepared):
             return super().prefetch(statement, params)
         compiled, sent = self._add(statement, params)
-        return Prefetched(lambda: compiled.rows(self._pipeline.rows(sent)))
+        return Prefetched(lambda: self._opened(compiled, compiled.rows(self._pipeline.rows(sent))))
 
     def fetchall(self, statement: Statement, params: Params | None = None) -> list[Row]:
         if not isinstance(statement, Prepared):

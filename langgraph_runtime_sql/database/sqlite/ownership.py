@@ -6,17 +6,40 @@ from pathlib import Path
 
 from langgraph_runtime_sql.errors import CannotOpen, FileInUse
 
+PRIVATE_FILE = 0o600
+PRIVATE_FOLDER = 0o700
+
 
 def make_folder(database: Path) -> None:
-    """Create the folder of a file.
+    """Create the folder of a file. Only its owner may enter what this creates.
 
     Raises:
         CannotOpen: the folder cannot be created.
     """
+    folder, missing = database.parent, []
     try:
-        database.parent.mkdir(parents=True, exist_ok=True)
+        while not folder.exists():
+            missing.append(folder)
+            folder = folder.parent
+        for each in reversed(missing):
+            each.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+        # A file in the place of the folder.
+        database.parent.mkdir(exist_ok=True)
     except OSError as error:
         raise CannotOpen(database, error) from error
+
+
+def make_file(database: Path) -> None:
+    """Create a missing database file, which only its owner may read; SQLite's own may be read by all.
+
+    The files that SQLite creates beside it get the same permissions.
+
+    Raises:
+        CannotOpen: the file or its folder cannot be created.
+    """
+    make_folder(database)
+    if not database.exists():
+        os.close(open_beside(database, "", os.O_RDWR, PRIVATE_FILE))
 
 
 def open_beside(database: Path, suffix: str, access: int, mode: int) -> int:
@@ -57,7 +80,7 @@ class Ownership:
             DatabaseInUse: another process owns it.
             CannotOpen: the lock file cannot be written.
         """
-        file = open_beside(self._database, ".lock", os.O_RDWR, 0o600)
+        file = open_beside(self._database, ".lock", os.O_RDWR, PRIVATE_FILE)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import Table, bindparam, func, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql.audit.entry import Note
@@ -13,6 +13,7 @@ from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import assistant_versions, assistants, crons, runs
 from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
+from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import WriteConflict
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tenancy import tenants
@@ -92,11 +93,12 @@ def insert(conn: Connection, assistant_id: UUID, fields: Row) -> Row:
     date = now()
     first = {"assistant_id": assistant_id, "version": 1, "created_at": date, **fields}
     first["tenant"] = tenants.of(first["metadata"])
-    if not conn.execute(_INSERT, {**first, "updated_at": date}):
+    current = {**first, "updated_at": date}
+    if not conn.execute(_INSERT, _sealed(conn, assistants, current)):
         if find(conn, assistant_id) is not None:
             raise WriteConflict
         raise HTTPException(409, f"Assistant {assistant_id} already exists")
-    conn.execute(_INSERT_VERSION, first)
+    conn.execute(_INSERT_VERSION, _sealed(conn, assistant_versions, first))
     conn.notes.append(Note("assistant", assistant_id, "create", tenant=first["tenant"]))
     return _stored(conn, assistant_id)
 
@@ -107,7 +109,8 @@ def add_version(conn: Connection, row: Row, changes: Row) -> Row:
     last = conn.scalar(_LAST_VERSION, {"assistant_id": assistant_id}) or 0
     version = {name: row[name] for name in VERSIONED} | changes | {"version": last + 1}
     key = {"assistant_id": assistant_id, "tenant": tenants.of(version["metadata"])}
-    conn.execute(_INSERT_VERSION, {"created_at": now(), **key, **version})
+    added = {"created_at": now(), **key, **version}
+    conn.execute(_INSERT_VERSION, _sealed(conn, assistant_versions, added))
     return make_current(conn, assistant_id, version)
 
 
@@ -115,11 +118,16 @@ def make_current(conn: Connection, assistant_id: UUID, version: Row) -> Row:
     """Set an assistant's fields to those of one of its versions."""
     fields = {name: version[name] for name in (*VERSIONED, "version")}
     tenant = tenants.of(fields["metadata"])
+    fields = seal_row(conn, assistants, assistant_id, tenant, fields)
     key = {"key": assistant_id, "tenant": tenant}
     conn.execute(_MAKE_CURRENT, {"updated_at": now(), **key, **fields})
     detail = {"version": version["version"]}
     conn.notes.append(Note("assistant", assistant_id, "update", tenant=tenant, detail=detail))
     return _stored(conn, assistant_id)
+
+
+def _sealed(conn: Connection, table: Table, row: Row) -> Row:
+    return seal_row(conn, table, row["assistant_id"], row["tenant"], row)
 
 
 def delete(conn: Connection, assistant_id: UUID) -> None:

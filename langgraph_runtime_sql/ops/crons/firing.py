@@ -117,10 +117,18 @@ _CLAIM = Prepared(
 )
 
 
+_DISABLE = Prepared(crons.update().where(crons.c.cron_id == bindparam("key")).values(enabled=False))
+
+
 def _claim(conn: Connection, cron_id: UUID) -> tuple[Row | None, datetime]:
     now = conn.now()
     claimed = conn.execute(_CLAIM, {"key": cron_id, "now": now, "claimed_until": now + CLAIM})
-    return cron_rows.find(conn, cron_id) if claimed else None, now
+    row = cron_rows.find(conn, cron_id) if claimed else None
+    if row is not None and not row["payload"]:
+        # Its key was erased, and with it the input and the user of its runs.
+        conn.execute(_DISABLE, {"key": cron_id})
+        row = None
+    return row, now
 
 
 async def due() -> AsyncIterator[Row]:

@@ -11,6 +11,7 @@ from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import crons
 from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
+from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import WriteConflict
 from langgraph_runtime_sql.search import filters
 from langgraph_runtime_sql.tenancy import tenants
@@ -42,7 +43,8 @@ def find_permitted(conn: Connection, cron_id: UUID, permitted: Any) -> Row | Non
 def insert(conn: Connection, row: Row) -> Row | None:
     """Create a cron. Return the stored row, or None if a hidden cron has its id."""
     columns = {"claimed_until": None, "tenant": tenants.of(row["metadata"]), **row}
-    created = conn.execute(_INSERT, columns)
+    sealed = seal_row(conn, crons, row["cron_id"], columns["tenant"], columns)
+    created = conn.execute(_INSERT, sealed)
     found = find(conn, row["cron_id"])
     if found is not None and not created:
         raise WriteConflict
@@ -55,6 +57,11 @@ def update(conn: Connection, cron_id: UUID, changes: Row) -> Row | None:
     """Set columns of a cron, and return the stored row."""
     if "metadata" in changes:
         changes = {**changes, "tenant": tenants.of(changes["metadata"])}
+    if "payload" in changes or "tenant" in changes:
+        row = find(conn, cron_id) or {}
+        documents: Row = {name: row[name] for name in ("payload", "creator") if name in row}
+        tenant = changes.get("tenant", row.get("tenant"))
+        changes = seal_row(conn, crons, cron_id, tenant, {**documents, **changes})
     conn.execute(crons.update().where(crons.c.cron_id == cron_id).values(**changes))
     conn.notes.append(Note("cron", cron_id, "update", tenant=changes.get("tenant")))
     return find(conn, cron_id)

@@ -212,7 +212,7 @@ def cancel_pending(conn: Connection, row: Row, action: str) -> None:
     """End a run without a worker; delete it if `action` is `rollback`."""
     run_id = row["run_id"]
     run = run_rows.find(conn, run_id) or row
-    if row["kwargs"].get("temporary"):
+    if run["kwargs"].get("temporary"):
         # The thread of a stateless run goes with it.
         thread_rows.delete(conn, row["thread_id"])
     elif action == ROLLBACK:
@@ -223,7 +223,7 @@ def cancel_pending(conn: Connection, row: Row, action: str) -> None:
         run_rows.end(conn, run_id, RunStatus.INTERRUPTED, conn.now())
     thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))
     call_end_hook(conn, run, ROLLBACK if action == ROLLBACK else RunStatus.INTERRUPTED)
-    announce_end(conn, row)
+    announce_end(conn, run)
 
 
 def call_end_hook(conn: Connection, run: Row, status: str) -> None:

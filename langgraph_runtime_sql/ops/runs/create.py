@@ -14,6 +14,7 @@ from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.authorization import Filter, user_fields
@@ -90,11 +91,11 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     if request.firing is not None:
         note_fired(conn, request.firing)
     stored = {**row, "tenant": thread["tenant"]}
-    conn.send(_INSERT, stored)
     of_thread = {"thread_id": str(request.thread_id)}
     conn.notes.append(
         Note("run", request.run_id, "create", tenant=stored["tenant"], detail=of_thread)
     )
+    conn.send(_INSERT, seal_row(conn, runs, request.run_id, thread["tenant"], stored))
     announce.made(conn, stored)
     announce.wake(conn)
     return [row, *(run_rows.public(other) for other in others)]

@@ -16,6 +16,7 @@ from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import Outdated, SupersededAttempt
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.json_codec import Unstorable
@@ -205,7 +206,8 @@ def end(
     }
     if "values" in outcome and "interrupts" in outcome:
         columns |= {"values": outcome["values"], "interrupts": outcome["interrupts"]}
-    values = {f"new_{name}": value for name, value in columns.items()}
+    sealed = seal_row(conn, threads, thread["thread_id"], thread["tenant"], columns)
+    values = {f"new_{name}": value for name, value in sealed.items()}
     conn.send(_update(*columns), {"id": thread["thread_id"], **values})
     metadata_index.update(conn, thread["thread_id"], thread["metadata"], metadata, now)
     ended = {**run, "status": run_status, "updated_at": now}

@@ -17,6 +17,7 @@ from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.json_codec import Unstorable
@@ -71,13 +72,13 @@ def keep(conn: Connection, run: Row, failure: Exception | None = None) -> bool:
     checkpoint.delete_thread(conn, run["thread_id"])
     run_rows.end(conn, run["run_id"], RunStatus.ERROR if failed else RunStatus.SUCCESS, now)
     status = ThreadStatus.ERROR if failed else ThreadStatus.IDLE
+    documents = {"values": None if failed else result, "error": result if failed else None}
     conn.execute(
         threads.update()
         .where(threads.c.thread_id == run["thread_id"])
         .values(
             {
-                "values": None if failed else result,
-                "error": result if failed else None,
+                **seal_row(conn, threads, run["thread_id"], run["tenant"], documents),
                 "status": status,
                 "resting_status": status,
                 "updated_at": now,

@@ -13,7 +13,7 @@ from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 
 _LAST_KWARGS = Prepared(
-    select(runs.c.kwargs)
+    select(runs.c.kwargs, runs.c.run_id)
     .where(runs.c.thread_id == bindparam("thread_id"))
     .order_by(runs.c.created_at.desc())
     .limit(1)

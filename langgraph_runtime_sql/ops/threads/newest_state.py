@@ -13,6 +13,7 @@ from langgraph_runtime_sql.checkpoint.history import Version
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import Outdated
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.threads import graph as thread_graph
@@ -104,6 +105,11 @@ async def _store(
         status = ThreadStatus.INTERRUPTED if snapshot.next else ThreadStatus.IDLE
         if undone and row["resting_status"] == ThreadStatus.ERROR:
             status = ThreadStatus.ERROR
+        documents = {
+            "values": snapshot.values if snapshot.metadata is not None else None,
+            "interrupts": interrupts,
+            "error": row["error"] if undone else None,
+        }
         conn.execute(
             threads.update()
             .where(threads.c.thread_id == thread_id)
@@ -111,9 +117,7 @@ async def _store(
                 # A run queued after the checkpoint keeps the thread busy.
                 status=row["status"] if run_rows.any_in_flight(conn, thread_id) else status,
                 resting_status=status,
-                values=snapshot.values if snapshot.metadata is not None else None,
-                interrupts=interrupts,
-                error=row["error"] if undone else None,
+                **seal_row(conn, threads, thread_id, row["tenant"], documents),
                 updated_at=now,
                 state_updated_at=now,
                 **thread_rows.renewed(row, now),

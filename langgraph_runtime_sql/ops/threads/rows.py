@@ -12,6 +12,8 @@ from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import InsertNew, LockingSelect, Prepared, Row
+from langgraph_runtime_sql.encryption import seal_row
+from langgraph_runtime_sql.encryption.documents import moved_to_tenant
 from langgraph_runtime_sql.errors import WriteConflict
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.search import filters, metadata_index
@@ -123,7 +125,7 @@ def insert(
     }
     hooks.call("before_thread_create", conn, caller, row)
     row["tenant"] = tenants.of(row["metadata"])
-    if not conn.execute(_INSERT, row):
+    if not conn.execute(_INSERT, seal_row(conn, threads, thread_id, row["tenant"], row)):
         if find(conn, thread_id) is not None:
             raise WriteConflict
         raise ThreadExists(thread_id)
@@ -147,7 +149,10 @@ def merge_metadata(
         "updated_at": conn.now(),
         **columns,
     }
-    conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**columns))
+    stored = columns
+    if columns["tenant"] != row["tenant"]:
+        stored = moved_to_tenant(conn, row, columns)
+    conn.execute(threads.update().where(threads.c.thread_id == row["thread_id"]).values(**stored))
     metadata_index.update(conn, row["thread_id"], row["metadata"], merged, columns["updated_at"])
     conn.notes.append(Note("thread", row["thread_id"], "update", tenant=columns["tenant"]))
     return {**row, **columns}
@@ -186,7 +191,13 @@ _SET_STATUS = Prepared(
 def occupy(conn: Connection, row: Row, *, metadata: Row, config: Row) -> None:
     """Make a thread busy, with the metadata and config of the run that will use it."""
     now, thread_id = conn.now(), row["thread_id"]
-    values = {"id": thread_id, "new_metadata": metadata, "new_config": config, "now": now}
+    sealed = seal_row(conn, threads, thread_id, row["tenant"], {"config": config})
+    values = {
+        "id": thread_id,
+        "new_metadata": metadata,
+        "new_config": sealed["config"],
+        "now": now,
+    }
     conn.send(_OCCUPY, values)
     metadata_index.update(conn, thread_id, row["metadata"], metadata, now)
 

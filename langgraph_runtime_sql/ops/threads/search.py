@@ -1,6 +1,7 @@
 """The search for threads: by ids, metadata, values and status."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from langgraph_runtime_sql import hooks, runtime
@@ -18,7 +19,7 @@ from langgraph_runtime_sql.ops.authorization import (
     rows,
 )
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
-from langgraph_runtime_sql.search import thread_query
+from langgraph_runtime_sql.search import encrypted_search, thread_query
 from langgraph_runtime_sql.search.thread_query import ThreadQuery
 
 Document = dict[str, Any]
@@ -47,7 +48,8 @@ async def search(
     """Return a page of matching threads, and the offset of the next page or None.
 
     Raises:
-        HTTPException: (400) an id is not a UUID.
+        HTTPException: (400) an id is not a UUID; (422) encrypted values of too many threads would
+            have to be examined.
     """
     limit, offset = int(limit), int(offset)
     value = _value(metadata, values, status, limit, offset)
@@ -58,6 +60,9 @@ async def search(
     def fn(conn: Connection) -> list[Row]:
         query = _query(conn, value, permitted, requester, wanted)
         query = query.sorted_by(sort_by, ascending=(sort_order or "").upper() == "ASC")
+        if wanted_values := encrypted_search.wanted(value["values"]):
+            found = encrypted_search.matching(conn, query, wanted_values)
+            return list(islice(found, offset, offset + limit + 1))
         page = {**query.parameters, "limit": limit + 1, "start": offset}
         return conn.fetchall(query.page(), page)
 
@@ -82,6 +87,8 @@ async def count(
 
     def fn(conn: Connection) -> int:
         query = _query(conn, value, permitted, requester)
+        if wanted_values := encrypted_search.wanted(value["values"]):
+            return sum(1 for _ in encrypted_search.matching(conn, query, wanted_values))
         return int(conn.scalar(query.count(), query.parameters))
 
     return await runtime.current().database.search(fn, ADVICE)
@@ -111,7 +118,8 @@ def _query(
     without: Document = {}
     hooks.call("before_thread_search", conn, requester, {**value, "without": without})
     query = thread_query.plan(conn, value["metadata"], permitted)
-    return query.also(values=value["values"], status=value["status"], ids=ids).without(without)
+    in_sql = None if encrypted_search.wanted(value["values"]) else value["values"]
+    return query.also(values=in_sql, status=value["status"], ids=ids).without(without)
 
 
 def _project(row: Row, select: Sequence[str] | None, extract: dict[str, str] | None) -> Row:

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from langgraph_runtime_sql import migrations
@@ -455,7 +456,8 @@ def test_encrypted_checkpoints_are_moved(
     monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", b"0123456789abcdef")
     with closing(sqlite3.connect(source)) as raw:
         add_thread(raw, thread)
-        saver = SqliteSaver(raw, serde=serializer())
+        serde = EncryptedSerializer.from_pycryptodome_aes(serializer(), key=b"0123456789abcdef")
+        saver = SqliteSaver(raw, serde=serde)
         add_checkpoints(saver, thread, 3)
         wanted = list(saver.list({"configurable": {"thread_id": thread}}))
     monkeypatch.setattr(config, "LANGGRAPH_AES_KEY", None)
@@ -468,7 +470,7 @@ def test_encrypted_checkpoints_are_moved(
     moved(source, target)
     with PostgresEngine(target).open() as raw_target:
         raw_target.execute("SET threadhold.everything = 'on'")
-        stock = stock_saver(Connection(raw_target, DIALECT), serializer())
+        stock = stock_saver(Connection(raw_target, DIALECT), serde)
         found = list(stock.list({"configurable": {"thread_id": thread}}))
     assert [each.checkpoint for each in found] == [each.checkpoint for each in wanted]
     assert [each.pending_writes for each in found] == [each.pending_writes for each in wanted]

@@ -1,0 +1,261 @@
+"""Keys: rotate the keys of an encrypted database, and encrypt the rows that are not (`keys`)."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Table, func, select, tuple_, type_coerce
+
+from langgraph_runtime_sql import json_codec
+from langgraph_runtime_sql.checkpoint.resealing import reseal_thread
+from langgraph_runtime_sql.checkpoint.sql import run
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.database.schema import (
+    Json,
+    Sealed,
+    assistant_versions,
+    assistants,
+    crons,
+    runs,
+    tenant_keys,
+    threads,
+)
+from langgraph_runtime_sql.database.shared_lock import shared_lock
+from langgraph_runtime_sql.database.statements import InsertNew, Row
+from langgraph_runtime_sql.database.url import database_path, is_postgres
+from langgraph_runtime_sql.encryption import keys, master
+from langgraph_runtime_sql.encryption.documents import (
+    is_current,
+    open_document,
+    seal_row,
+    sealed_columns,
+)
+from langgraph_runtime_sql.encryption.envelope import Key
+from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.migrations import open_database
+from langgraph_runtime_sql.store.batch import tables_of
+from langgraph_runtime_sql.store.sealing import tenant_of
+from langgraph_runtime_sql.tools import without_platform
+
+# Rows, and threads with their checkpoints, in one transaction. Other writes wait for it on SQLite.
+PAGE = 100
+THREADS = 10
+
+Report = Callable[[str, int], None]
+"""Called with a table and the number of rows changed so far."""
+
+
+class NoKey(RuntimeSqlError):
+    """No master key is configured."""
+
+
+def rotate(url: str) -> int:
+    """Wrap every data key with the current master key, and return how many have changed.
+
+    Servers may run if their settings name both master keys.
+
+    Raises:
+        NoKey: LANGGRAPH_AES_KEY is not set.
+        CannotDecrypt: a data key is wrapped with a master key that is not configured.
+    """
+    with _opened(url) as (database, newest):
+        return database.write_sync(partial(_rewrap, newest=newest))
+
+
+def encrypt(url: str, report: Report, *, new_keys: bool = False) -> int:
+    """Encrypt all rows that do not have their tenant's newest data key, in pages.
+
+    Servers may run. After an interruption the same call continues.
+
+    Args:
+        url: The database.
+        report: Receives the progress.
+        new_keys: Make a new data key for each tenant first.
+
+    Returns:
+        The number of changed rows and values.
+
+    Raises:
+        NoKey, CannotDecrypt: as in `rotate`.
+    """
+    with _opened(url) as (database, newest):
+        database.read_sync(keys.check)
+        if new_keys:
+            database.write_sync(partial(_add_versions, newest=newest))
+        total = 0
+        for name, pages in _stages(database):
+            changed = 0
+            for count in pages:
+                changed += count
+                report(name, changed)
+            total += changed
+    if not is_postgres(url):
+        _vacuum(url)
+    return total
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[tuple[Database, bytes]]:
+    newest = master.current()
+    if newest is None:
+        raise NoKey("Set LANGGRAPH_AES_KEY to the master key: 16, 24 or 32 bytes")
+    with shared_lock(url):
+        database = open_database(url, exclusive=False)
+        database.migrate()
+        database.start_threads()
+        try:
+            with without_platform(database):
+                yield database, newest
+        finally:
+            database.close()
+
+
+def _rewrap(conn: Connection, newest: bytes) -> int:
+    keys.check(conn)
+    fingerprint, columns = master.fingerprint(newest), tenant_keys.c
+    others = select(tenant_keys).where(columns.wrapped.is_not(None), columns.master != fingerprint)
+    found = conn.fetchall(others)
+    for row in found:
+        _, wrapped = master.wrap(keys.unwrapped(row), newest)
+        changes = {"master": fingerprint, "wrapped": wrapped.hex()}
+        conn.execute(tenant_keys.update().where(columns.key_id == row["key_id"]).values(**changes))
+    return len(found)
+
+
+def _add_versions(conn: Connection, newest: bytes) -> None:
+    columns = tenant_keys.c
+    last = func.max(columns.version).label("version")
+    live = select(columns.tenant).where(columns.wrapped.is_not(None))
+    every = select(columns.tenant, last).where(columns.tenant.in_(live)).group_by(columns.tenant)
+    for row in conn.fetchall(every):
+        made = Key.new(row["tenant"])
+        conn.execute(
+            InsertNew(tenant_keys).values(keys.row_of(made, row["version"] + 1, newest, conn.now()))
+        )
+        keys.current().forget(row["tenant"])
+
+
+def _stages(database: Database) -> Iterator[tuple[str, Iterator[int]]]:
+    for table in (threads, runs, crons, assistants, assistant_versions):
+        yield table.name, _each_page(database, partial(_rows, table))
+    yield "store", _each_page(database, _items)
+    yield "checkpoints", _each_page(database, _threads)
+
+
+Page = Callable[..., tuple[int, Any]]
+"""Called with the connection and `after`. Changes the page after a key. Returns the number of changes and the last key, or None."""
+
+
+def _each_page(database: Database, page: Page) -> Iterator[int]:
+    after: Any = None
+    while True:
+        count, after = database.write_sync(partial(page, after=after))
+        yield count
+        if after is None:
+            return
+
+
+def _rows(table: Table, conn: Connection, after: Any) -> tuple[int, Any]:
+    key, documents = list(table.primary_key.columns), sealed_columns(table)
+    # Not decrypted by the statement, so that one with the newest key costs nothing.
+    raw = [type_coerce(table.c[name], Json).label(name) for name in documents]
+    row_id = next(c.type.key for c in table.columns if isinstance(c.type, Sealed))
+    others = {table.c[row_id], table.c.tenant, *key}
+    query = select(*others, *raw).order_by(*key).limit(PAGE).with_for_update(key_share=True)
+    if after is not None:
+        query = query.where(tuple_(*key) > tuple_(*after))
+    found = conn.fetchall(query)
+    count = 0
+    for row in found:
+        newest = keys.current().for_writing(conn, row["tenant"]).id
+        stale = [name for name in documents if not is_current(row[name], newest)]
+        if stale:
+            same = [column == row[column.name] for column in key]
+            changed = _sealed(conn, table, row_id, row, stale)
+            conn.execute(table.update().where(*same).values(**changed))
+            count += 1
+    last = tuple(found[-1][column.name] for column in key) if len(found) == PAGE else None
+    return count, last
+
+
+def _sealed(conn: Connection, table: Table, row_id: str, row: Row, names: list[str]) -> Row:
+    place = table.name, str(row[row_id])
+    opened = {}
+    for name in names:
+        try:
+            opened[name] = open_document(conn, row[name], (*place, name))
+        except keys.KeyErased:
+            # It cannot be read any more; it stays as it is.
+            continue
+    return seal_row(conn, table, row[row_id], row["tenant"], opened)
+
+
+def _items(conn: Connection, after: Any) -> tuple[int, Any]:
+    tables, raw = tables_of(conn), conn.raw
+    where, params = ("", ()) if after is None else (" WHERE (prefix, key) > (?, ?)", after)
+    order = (
+        "prefix, key" if conn.dialect_name == "sqlite" else 'prefix COLLATE "C", key COLLATE "C"'
+    )
+    if after is not None and conn.dialect_name != "sqlite":
+        where = ' WHERE (prefix COLLATE "C", key COLLATE "C") > (?, ?)'
+    statement = f"SELECT prefix, key, value FROM store{where} ORDER BY {order} LIMIT ?"
+    found = tables.execute(raw, statement, (*params, PAGE)).fetchall()
+    count = 0
+    for prefix, key, stored in found:
+        newest = keys.current().for_writing(conn, tenant_of(prefix)).id
+        if not is_current(tables.decode(stored), newest):
+            _rewrite_item(conn, prefix, key, stored)
+            count += 1
+    return count, tuple(found[-1][:2]) if len(found) == PAGE else None
+
+
+def _rewrite_item(conn: Connection, prefix: str, key: str, stored: Any) -> None:
+    tables, raw, item = tables_of(conn), conn.raw, (prefix, key)
+    value = json_codec.dumps(tables.value(prefix, key, stored))
+    sealed = tables.seal(prefix, key, value)
+    vectors: list[Any] = []
+    columns = "prefix, key, field_name, embedding, created_at, updated_at"
+    if has_vectors := _has_table(conn, "store_vectors"):
+        # A trigger deletes the vectors of a changed value, but only its encryption changes here.
+        statement = f"SELECT {columns} FROM store_vectors WHERE prefix = ? AND key = ?"
+        vectors = tables.execute(raw, statement, item).fetchall()
+    tables.execute(raw, "UPDATE store SET value = ? WHERE prefix = ? AND key = ?", (sealed, *item))
+    if has_vectors:
+        places = ", ".join("?" * 6)
+        for vector in vectors:
+            tables.execute(raw, f"INSERT INTO store_vectors ({columns}) VALUES ({places})", vector)
+
+
+def _has_table(conn: Connection, name: str) -> bool:
+    asked = (
+        "SELECT count(*) FROM sqlite_master WHERE name = ?"
+        if conn.dialect_name == "sqlite"
+        else "SELECT count(*) FROM pg_class WHERE oid = to_regclass(?)"
+    )
+    return bool(run(conn, asked, (name,)).fetchone()[0])
+
+
+def _threads(conn: Connection, after: Any) -> tuple[int, Any]:
+    kind = "" if conn.dialect_name == "sqlite" else ' COLLATE "C"'
+    found = run(
+        conn,
+        f"SELECT DISTINCT thread_id{kind} FROM checkpoints WHERE thread_id{kind} > ?"
+        " ORDER BY 1 LIMIT ?",
+        (after or "", THREADS),
+    ).fetchall()
+    count = sum(reseal_thread(conn, thread_id) for (thread_id,) in found)
+    return count, found[-1][0] if len(found) == THREADS else None
+
+
+def _vacuum(url: str) -> None:
+    """Rewrite the file, whose free pages still hold replaced rows.
+
+    Raises:
+        sqlite3.OperationalError: a server kept the file locked.
+    """
+    with closing(sqlite3.connect(database_path(url), timeout=60, isolation_level=None)) as raw:
+        raw.execute("VACUUM")
+        raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
