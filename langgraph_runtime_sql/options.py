@@ -1,6 +1,8 @@
 """Settings of the runtime that `langgraph_api` does not have."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from langgraph_runtime_sql.limit_settings import Limits
 
 # langgraph_api requires a Redis URL, but never reads it.
 NO_REDIS = "none"
@@ -18,12 +20,14 @@ class Options:
             tenants.
         redis_prefix: The prefix of all keys and channels in Redis; None derives it from the
             database.
+        limits: What tenants, users and assistants may use.
     """
 
     power_loss: bool = False
     grace_seconds: float = 10.0
     tenant_key: str | None = None
     redis_prefix: str | None = None
+    limits: Limits = field(default_factory=Limits)
 
 
 def redis_url() -> str | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from dotenv import dotenv_values
 
+from langgraph_runtime_sql import limit_settings
 from langgraph_runtime_sql.errors import RuntimeSqlError
 
 logger = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class ConfigFile:
         import_paths: Folders that graphs import from.
         hooks: `sql.hooks`: `file.py:object` or `module:object`.
         tenant_key: `sql.tenant_key`: metadata key of the tenant.
+        limits: `sql.limits`: what tenants, users and assistants may use.
     """
 
     source: str
@@ -51,6 +53,7 @@ class ConfigFile:
     import_paths: tuple[Path, ...]
     hooks: str | None
     tenant_key: str | None
+    limits: limit_settings.Limits
 
 
 Config = str | PathLike[str] | Mapping[str, Any] | ConfigFile
@@ -116,6 +119,7 @@ class _Reader:
             import_paths=self._import_paths(),
             hooks=self._hooks(),
             tenant_key=self._tenant_key(),
+            limits=self._limits(),
         )
 
     def _error(self, key: str, problem: str) -> ConfigError:
@@ -232,10 +236,16 @@ class _Reader:
             f"{key!r} must be a name of up to 100 letters, digits, '_' and '-', as in metadata",
         )
 
+    def _limits(self) -> limit_settings.Limits:
+        try:
+            return limit_settings.parse(self._sql().get("limits"))
+        except limit_settings.BadLimit as error:
+            raise self._error(f"sql.limits.{error.key}".rstrip("."), str(error)) from error
+
     def _sql(self) -> dict[str, Any]:
         section = self._object("sql")
-        if unknown := sorted(section.keys() - {"hooks", "tenant_key"}):
+        if unknown := sorted(section.keys() - {"hooks", "limits", "tenant_key"}):
             raise self._error(
-                f"sql.{unknown[0]}", "unknown key; there are 'hooks' and 'tenant_key'"
+                f"sql.{unknown[0]}", "unknown key; there are 'hooks', 'limits' and 'tenant_key'"
             )
         return section

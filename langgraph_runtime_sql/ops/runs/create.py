@@ -9,11 +9,12 @@ from uuid import UUID
 from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import hooks
+from langgraph_runtime_sql import hooks, json_codec, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.hooks import Caller
+from langgraph_runtime_sql.limits import members
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.authorization import Filter, user_fields
 from langgraph_runtime_sql.ops.crons.firing import note_fired
@@ -26,8 +27,9 @@ from langgraph_runtime_sql.statuses import ThreadStatus
 
 Document = dict[str, Any]
 
+_OWNER = ("tenant", "user_id", "priority")
 _INSERT = Prepared(
-    runs.insert().values({name: bindparam(name) for name in (*run_rows.FIELDS, "tenant")})
+    runs.insert().values({name: bindparam(name) for name in (*run_rows.FIELDS, *_OWNER)})
 )
 
 
@@ -88,7 +90,7 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
         note_fired(conn, request.firing)
-    stored = {**row, "tenant": thread["tenant"]}
+    stored = {**row, **_owner(request, thread["tenant"])}
     conn.send(_INSERT, stored)
     announce.made(conn, stored)
     announce.wake(conn)
@@ -194,6 +196,16 @@ def _row(request: RunRequest, assistant: Row, thread: Row | None, now: datetime)
         "multitask_strategy": request.multitask_strategy,
         "langsmith_session_name": request.langsmith_session_name,
     }
+
+
+def _owner(request: RunRequest, tenant: str | None) -> Row:
+    """Return whose run it is, and its priority among the runs of its tenant."""
+    user = request.caller.identity or request.user_id
+    user = json_codec.as_stored(user) if user else None
+    from_cron = request.firing is not None
+    limits = runtime.current().options.limits
+    rank = members.priority(limits, tenant, user, request.assistant_id, from_cron=from_cron)
+    return {"tenant": tenant, "user_id": user, "priority": rank}
 
 
 def _merged(*documents: Mapping[str, Any] | None) -> Document:
