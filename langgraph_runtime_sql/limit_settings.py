@@ -26,7 +26,6 @@ class Quota:
         threads: Stored threads.
         assistants: Stored assistants.
         crons: Stored crons.
-        stored_bytes: Size of the stored states and documents, in bytes.
         weight: How many turns it has for each turn of a tenant with weight 1.
         priority: Higher ones start first. Tenants are compared first, then a tenant's runs.
         cron_priority: Added to the priority of a run that a cron starts.
@@ -40,7 +39,6 @@ class Quota:
     threads: int | None = None
     assistants: int | None = None
     crons: int | None = None
-    stored_bytes: int | None = None
     weight: float | None = None
     priority: int | None = None
     cron_priority: int | None = None

@@ -34,7 +34,7 @@ from threadhold import graph_schemas, start_errors, stream_codec
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require
-from threadhold.http import authentication, guards, json_limits, openapi
+from threadhold.http import authentication, guards, json_limits, openapi, rate_limits
 from threadhold.http.json_limits import Limits
 
 logger = logging.getLogger(__name__)
@@ -383,6 +383,7 @@ def _load(claim: _Claim) -> Starlette:
         limits=claim.json_limits,
         private_network=claim.private_network,
     )
+    rate_limits.install(app.router.routes, claim.options.limits, claim.options.tenant_key)
     authentication.install(app, metrics_permission=claim.metrics_permission)
     openapi.install(app)
     stream_codec.install()

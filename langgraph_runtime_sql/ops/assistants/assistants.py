@@ -12,6 +12,7 @@ from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import assistant_versions, assistants
 from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.limits import quotas
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.assistants.rows import find as get_assistant
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants, system_id
@@ -28,6 +29,7 @@ from langgraph_runtime_sql.ops.authorization import (
 from langgraph_runtime_sql.ops.runs.cancel import cancel
 from langgraph_runtime_sql.ops.threads.end import delete as delete_thread
 from langgraph_runtime_sql.search import filters, thread_query
+from langgraph_runtime_sql.tenancy import tenants
 
 __all__ = ["Assistants", "get_assistant", "is_system", "retire_system_assistants", "system_id"]
 
@@ -132,6 +134,7 @@ class Assistants:
         Raises:
             HTTPException: (400) both configurable and context; (404) the graph is not served;
                 (409) the assistant exists.
+            LimitReached: (429) the tenant has as many assistants as it may.
         """
         from langgraph_api.graph import assert_graph_exists
 
@@ -154,6 +157,7 @@ class Assistants:
                 return assistant_rows.register(conn, identifier, fields)
             existing = get_assistant(conn, identifier)
             if existing is None:
+                quotas.check_assistant(conn, tenants.of(fields["metadata"]))
                 return assistant_rows.insert(conn, identifier, fields)
             hidden = not filters.allows(permitted, existing["metadata"])
             if hidden or if_exists != "do_nothing":

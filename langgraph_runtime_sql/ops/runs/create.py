@@ -14,7 +14,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.limits import members
+from langgraph_runtime_sql.limits import members, quotas
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.authorization import Filter, user_fields
 from langgraph_runtime_sql.ops.crons.firing import note_fired
@@ -86,11 +86,13 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     if thread is None:
         thread = _new_thread(conn, request, assistant)
     _call_hook(conn, request, thread, row)
+    owner = _owner(request, thread["tenant"])
+    quotas.check_run(conn, owner["tenant"], owner["user_id"], request.assistant_id)
     if thread["status"] != ThreadStatus.BUSY:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
         note_fired(conn, request.firing)
-    stored = {**row, **_owner(request, thread["tenant"])}
+    stored = {**row, **owner}
     conn.send(_INSERT, stored)
     announce.made(conn, stored)
     announce.wake(conn)

@@ -13,6 +13,7 @@ from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.errors import Collided
 from langgraph_runtime_sql.hooks import Caller
+from langgraph_runtime_sql.limits import quotas
 from langgraph_runtime_sql.search import filters, metadata_index
 from langgraph_runtime_sql.statuses import ThreadStatus
 from langgraph_runtime_sql.tenancy import tenants
@@ -107,6 +108,7 @@ def insert(
 
     Raises:
         ThreadExists: (409) a thread has this id, and the caller cannot see it.
+        LimitReached: (429) the tenant has as many threads as it may.
     """
     now = conn.now()
     row: Row = {
@@ -127,6 +129,7 @@ def insert(
     }
     hooks.call("before_thread_create", conn, caller, row)
     row["tenant"] = tenants.of(row["metadata"])
+    quotas.check_thread(conn, row["tenant"])
     if not conn.execute(_INSERT, row):
         if find(conn, thread_id) is not None:
             raise Collided

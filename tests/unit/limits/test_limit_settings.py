@@ -48,7 +48,7 @@ def test_claims_need_no_limits_unless_running_runs_or_turns_are_configured() -> 
         ({"tenant": 1}, "tenant", "must be an object"),
         ({"teant": {}}, "teant", "unknown key"),
         ({"tenant": {"runs": 1}}, "tenant.runs", "unknown key"),
-        ({"user": {"stored_bytes": 1}}, "user.stored_bytes", "unknown key"),
+        ({"user": {"threads": 1}}, "user.threads", "unknown key"),
         ({"tenants": {"acme": {"threads": -1}}}, "tenants.acme.threads", "greater than 0"),
         ({"tenant": {"running_runs": 0}}, "tenant.running_runs", "greater than 0"),
         ({"tenant": {"running_runs": 1.5}}, "tenant.running_runs", "whole number"),
