@@ -137,6 +137,7 @@ assistants = Table(
     Column("tenant", Text),
     Index(None, "graph_id"),
     Index(None, "created_at"),
+    Index(None, "tenant", "created_at"),
 )
 
 assistant_versions = Table(

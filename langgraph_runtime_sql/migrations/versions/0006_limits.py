@@ -14,10 +14,16 @@ ADD = (
     "ALTER TABLE runs ADD COLUMN IF NOT EXISTS user_id TEXT",
     "ALTER TABLE runs ADD COLUMN IF NOT EXISTS priority INTEGER NOT NULL DEFAULT 0",
 )
-INDEX = f"""
+INDEXES = (
+    f"""
     CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_runs_pending_turn
     ON runs ({TENANT}, priority DESC, created_at, seq, thread_id) WHERE status = 'pending'
-"""
+    """,
+    """
+    CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_assistants_tenant_created_at
+    ON assistants (tenant, created_at)
+    """,
+)
 
 
 def prepare(raw: Any) -> None:
@@ -30,7 +36,8 @@ def prepare(raw: Any) -> None:
             raw.execute(statement)
 
     lock_wait.transaction(raw, add)
-    lock_wait.concurrently(raw, INDEX)
+    for index in INDEXES:
+        lock_wait.concurrently(raw, index)
     # The index of an interrupted migration.
     postgres.mend_indexes(raw)
 
@@ -49,6 +56,7 @@ def upgrade() -> None:
     op.drop_index("ix_runs_pending_tenant", "runs")
     if op.get_context().dialect.name == "postgresql":
         return
+    op.create_index("ix_assistants_tenant_created_at", "assistants", ["tenant", "created_at"])
     op.add_column("runs", sa.Column("user_id", sa.Text(), nullable=True))
     op.add_column("runs", sa.Column("priority", sa.Integer(), nullable=False, server_default="0"))
     op.create_index(

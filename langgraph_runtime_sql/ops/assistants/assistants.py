@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, func, or_, select
 from starlette.exceptions import HTTPException
 
 from langgraph_runtime_sql import runtime
@@ -29,7 +29,7 @@ from langgraph_runtime_sql.ops.authorization import (
 from langgraph_runtime_sql.ops.runs.cancel import cancel
 from langgraph_runtime_sql.ops.threads.end import delete as delete_thread
 from langgraph_runtime_sql.search import filters, thread_query
-from langgraph_runtime_sql.tenancy import tenants
+from langgraph_runtime_sql.tenancy import scope, tenants
 
 __all__ = ["Assistants", "get_assistant", "is_system", "retire_system_assistants", "system_id"]
 
@@ -67,10 +67,10 @@ class Assistants:
         limit, offset = int(limit), int(offset)
         metadata, permitted = await _search_filters(ctx, graph_id, metadata, limit, offset)
         order = _order(sort_by, sort_order)
-        graphs = _graphs(graph_id)
+        graphs, tenant = _graphs(graph_id), _tenant()
 
         def fn(conn: Connection) -> list[Row]:
-            conditions = _matching(conn, graphs, name, metadata, permitted)
+            conditions = _matching(conn, graphs, name, metadata, permitted, tenant)
             statement = _select().where(*conditions).order_by(*order)
             return conn.fetchall(statement.limit(limit + 1).offset(offset))
 
@@ -93,10 +93,10 @@ class Assistants:
             HTTPException: (404) the graph is not served.
         """
         metadata, permitted = await _search_filters(ctx, graph_id, metadata, 0, 0)
-        graphs = _graphs(graph_id)
+        graphs, tenant = _graphs(graph_id), _tenant()
 
         def fn(conn: Connection) -> int:
-            conditions = _matching(conn, graphs, name, metadata, permitted)
+            conditions = _matching(conn, graphs, name, metadata, permitted, tenant)
             counted = select(func.count().label("n")).select_from(assistants).where(*conditions)
             return int(conn.scalar(counted))
 
@@ -355,14 +355,23 @@ def _graphs(graph_id: str | None) -> list[str]:
     return [graph_id]
 
 
+def _tenant() -> str | None:
+    """Return the tenant whose assistants, with the system's, the caller may see; None for all."""
+    return scope.current(runtime.current().options.tenant_key).tenant
+
+
 def _matching(
     conn: Connection,
     graphs: list[str],
     name: str | None,
     metadata: dict[str, Any] | None,
     permitted: Filter,
+    tenant: str | None,
 ) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = [assistants.c.graph_id.in_(graphs)]
+    if tenant is not None:
+        # By an index. The handler's filter is a function that would read every tenant's rows.
+        conditions.append(or_(assistants.c.tenant == tenant, assistants.c.tenant.is_(None)))
     if name:
         # LIKE has wildcards, and limits the length of its pattern.
         position = func.instr if conn.dialect_name == "sqlite" else func.strpos
