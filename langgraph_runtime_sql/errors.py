@@ -1,5 +1,6 @@
 """The errors of this package. Without a message, an error shows its docstring."""
 
+import math
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
@@ -109,3 +110,25 @@ class SupersededAttempt(RuntimeSqlError, RuntimeError):
 
     # The error code that our Postgres triggers raise.
     SQLSTATE = "TH001"
+
+
+class LimitReached(RuntimeSqlError, HTTPException):
+    """A limit of `sql.limits` is reached. Answers 429.
+
+    Args:
+        limit: Its name, as `tenant.threads`.
+        what: What there may be at most, as "100 threads".
+        seconds: When the same request may succeed.
+
+    Attributes:
+        limit: The name of the limit.
+    """
+
+    def __init__(self, limit: str, what: str, seconds: float) -> None:
+        self.limit = limit
+        HTTPException.__init__(
+            self,
+            429,
+            f"The limit {limit} is reached: at most {what}. Try again later.",
+            {"retry-after": str(max(1, math.ceil(seconds)))},
+        )

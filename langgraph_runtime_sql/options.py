@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from langgraph_runtime_sql.limit_settings import Limits
+
 # langgraph_api requires a Redis URL, but never reads it.
 NO_REDIS = "none"
 
@@ -23,6 +25,7 @@ class Options:
         old_aes_keys: Earlier master keys, which still unwrap the keys of tenants.
         aes_key: The master key of a command that does not load langgraph_api. A server takes it
             from there.
+        limits: What tenants, users and assistants may use.
     """
 
     power_loss: bool = False
@@ -33,6 +36,7 @@ class Options:
     audit_days: float | None = None
     old_aes_keys: tuple[bytes, ...] = field(default=(), repr=False)
     aes_key: bytes | None = field(default=None, repr=False)
+    limits: Limits = field(default_factory=Limits)
 
 
 def redis_url() -> str | None:

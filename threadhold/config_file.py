@@ -14,6 +14,7 @@ from typing import Any
 
 from dotenv import dotenv_values
 
+from langgraph_runtime_sql import limit_settings
 from langgraph_runtime_sql.errors import RuntimeSqlError
 
 logger = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class ConfigFile:
         import_paths: Folders that graphs import from.
         hooks: `sql.hooks`: `file.py:object` or `module:object`.
         tenant_key: `sql.tenant_key`: metadata key of the tenant.
+        limits: `sql.limits`: what tenants, users and assistants may use.
     """
 
     source: str
@@ -51,6 +53,7 @@ class ConfigFile:
     import_paths: tuple[Path, ...]
     hooks: str | None
     tenant_key: str | None
+    limits: limit_settings.Limits
 
 
 Config = str | PathLike[str] | Mapping[str, Any] | ConfigFile
@@ -107,7 +110,7 @@ class _Reader:
             raise self._error(
                 "encryption", "custom encryption is not supported; nothing would be encrypted"
             )
-        hooks, tenant_key = self._sql()
+        hooks, tenant_key, limits = self._sql()
         return ConfigFile(
             source=self._source,
             folder=self._folder,
@@ -117,6 +120,7 @@ class _Reader:
             import_paths=self._import_paths(),
             hooks=hooks,
             tenant_key=tenant_key,
+            limits=limits,
         )
 
     def _error(self, key: str, problem: str) -> ConfigError:
@@ -210,12 +214,12 @@ class _Reader:
         folders = [(self._folder / dependency).resolve() for dependency in dependencies]
         return tuple(dict.fromkeys([self._folder, *filter(Path.is_dir, folders)]))
 
-    def _sql(self) -> tuple[str | None, str | None]:
-        """Return `hooks` and `tenant_key`."""
+    def _sql(self) -> tuple[str | None, str | None, limit_settings.Limits]:
+        """Return `hooks`, `tenant_key` and `limits`."""
         section = self._object("sql")
-        if unknown := sorted(section.keys() - {"hooks", "tenant_key"}):
+        if unknown := sorted(section.keys() - {"hooks", "limits", "tenant_key"}):
             raise self._error(
-                f"sql.{unknown[0]}", "unknown key; there are 'hooks' and 'tenant_key'"
+                f"sql.{unknown[0]}", "unknown key; there are 'hooks', 'limits' and 'tenant_key'"
             )
         hooks, key = section.get("hooks"), section.get("tenant_key")
         if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
@@ -223,4 +227,8 @@ class _Reader:
                 "sql.tenant_key",
                 f"{key!r} must be a name of up to 100 letters, digits, '_' and '-', as in metadata",
             )
-        return None if hooks is None else self._object_path("sql.hooks", hooks), key
+        try:
+            limits = limit_settings.parse(section.get("limits"))
+        except limit_settings.BadLimit as error:
+            raise self._error(f"sql.limits.{error.key}".rstrip("."), str(error)) from error
+        return None if hooks is None else self._object_path("sql.hooks", hooks), key, limits

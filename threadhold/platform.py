@@ -41,6 +41,7 @@ from threadhold.http import (
     json_limits,
     openapi,
     public_url,
+    rate_limits,
     webhooks,
 )
 from threadhold.http.json_limits import Limits
@@ -244,6 +245,7 @@ class LangGraphPlatform:
                 audit=audit_log,
                 audit_days=audit_retention_days,
                 old_aes_keys=tuple(key.encode() for key in old_aes_keys),
+                limits=file.limits,
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,
@@ -414,6 +416,7 @@ def _load(claim: _Claim) -> Starlette:
         private_network=claim.private_network,
     )
     app.add_middleware(sessions.SessionGuard)
+    rate_limits.install(app.router.routes, claim.options.limits, claim.options.tenant_key)
     authentication.install(app, metrics_permission=claim.metrics_permission)
     audit.install(app, permission=claim.audit_permission)
     openapi.install(app, page=claim.docs_page)

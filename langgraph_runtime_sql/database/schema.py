@@ -158,6 +158,7 @@ assistants = Table(
     Column("tenant", Text),
     Index(None, "graph_id"),
     Index(None, "created_at"),
+    Index(None, "tenant", "created_at"),
 )
 
 assistant_versions = Table(
@@ -257,6 +258,9 @@ runs = Table(
     Column("cancel_action", Text),
     Column("cancel_reason", Text),
     Column("tenant", Text),
+    # For limits: the user who made the run, and which of a tenant's runs start first.
+    Column("user_id", Text),
+    Column("priority", Integer, nullable=False, server_default="0"),
     Index(None, "thread_id", "created_at"),
     Index(None, "assistant_id"),
     Index(
@@ -272,8 +276,9 @@ runs = Table(
     ),
     # For turns between tenants: the pending runs of each, and the number in flight.
     Index(
-        "ix_runs_pending_tenant",
+        "ix_runs_pending_turn",
         text(TENANT),
+        text("priority DESC"),
         "created_at",
         "seq",
         "thread_id",
@@ -325,6 +330,20 @@ tenant_keys = Table(
     Column("created_at", Timestamp, nullable=False),
     Column("erased_at", Timestamp),
     Index(None, "tenant", "version", unique=True),
+)
+
+# How much of each limit on starts a minute is used; see `limits.starts`.
+limit_usage = Table(
+    "limit_usage",
+    metadata,
+    # An empty text where there are no tenants.
+    Column("tenant", Text, primary_key=True),
+    # `tenant`, `user` or `assistant`, and its name; an empty text for the tenant itself.
+    Column("scope", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    # The time up to which the starts so far use the limit, in seconds since 1970.
+    Column("until", Float, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 # Facts about the whole database, by name; see `tenants`.

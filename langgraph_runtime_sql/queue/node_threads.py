@@ -6,9 +6,11 @@ Cancelling a run abandons such a node, but nothing can end its thread.
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from langgraph_runtime_sql import request_context
+from langgraph_runtime_sql.queue import name_lookups
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,6 +24,9 @@ class NodeThreads(ThreadPoolExecutor):
     """The default executor of an event loop."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        if name_lookups.is_lookup(fn):
+            lookup: Future[T] = name_lookups.submit(partial(fn, *args, **kwargs))
+            return lookup
         # Read here: the threads do not have the context of the caller.
         owner = request_context.claim.get()
         if owner is None:

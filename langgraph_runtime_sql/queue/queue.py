@@ -79,6 +79,7 @@ class Queue:
         self.stopping = False
         self.renewal = leases.Renewal()
         self._turns = run_claim.Turns()
+        self._reserved = opened.options.limits.reserved_slots(slots)
         self._loops = IsolatedLoops(slots) if isolated else None
         self._wake = asyncio.Event()
         # Attempts in `active` that had lost their lease at the last renewal.
@@ -143,7 +144,8 @@ class Queue:
         async with self._claiming:
             began = elapsed()
             claimed = await self._runtime.database.write(
-                lambda conn: run_claim.claim(conn, free, self._turns), urgent=True
+                lambda conn: run_claim.claim(conn, free, self._turns, reserved=self._reserved),
+                urgent=True,
             )
             # With all slots taken, waiting and delayed runs are only looked at when a slot is free.
             self._waiting = claimed.waiting or len(claimed.runs) == free

@@ -39,7 +39,7 @@ def matching(conn: Connection, query: ThreadQuery, values: Mapping[str, Any]) ->
 
     Raises:
         HTTPException: (422) more than `EXAMINED` threads meet the other conditions.
-        TooSlow: the time limit was reached.
+        SearchTimeout: the time limit was reached.
     """
     for start in range(0, EXAMINED, PAGE):
         page = {**query.parameters, "limit": PAGE, "start": start}

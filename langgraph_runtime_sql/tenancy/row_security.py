@@ -46,7 +46,15 @@ _OWN_OR_SYSTEMS = (*_for_all(_OF_TENANT), ("systems", "SELECT", _SYSTEMS))
 
 POLICIES: dict[str, tuple[Policy, ...]] = {
     **dict.fromkeys(
-        ("threads", "thread_labels", "runs", "crons", "revocations", "audit_entries"),
+        (
+            "threads",
+            "thread_labels",
+            "runs",
+            "crons",
+            "revocations",
+            "audit_entries",
+            "limit_usage",
+        ),
         _for_all(_OF_TENANT),
     ),
     **dict.fromkeys(("assistants", "assistant_versions"), _OWN_OR_SYSTEMS),

@@ -11,19 +11,21 @@ from langchain_core.messages import (
     RemoveMessage,
     SystemMessage,
 )
+from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Send
 
 from my_agent.models import chat_model, requested_model
 from my_agent.offline import OfflineChatModel
-from my_agent.tutor import grammar
+from my_agent.tutor import turns
 from my_agent.tutor.context import Context
-from my_agent.tutor.corrections import Correction, correction, merge
+from my_agent.tutor.corrections import Correction, Issue, correction, merge
 from my_agent.tutor.offline import OfflineTutor
 from my_agent.tutor.review import review
 from my_agent.tutor.settings import TutorSettings
 from my_agent.tutor.state import TIMESTAMP, State, now, unanswered
 from my_agent.tutor.window import window
+from my_agent.user import NoTenantError, caller
 
 NO_TEXT = "The run has no user message with text: send at least one"
 # Messages that the model corrects concurrently.
@@ -100,23 +102,35 @@ async def correct(state: State, runtime: Runtime[Context]) -> State:
     waiting = unanswered(state["messages"])
     before = _previous_answer(state["messages"], len(waiting))
     slots = asyncio.Semaphore(MAX_CONCURRENT)
+    tenant = _tenant()
+    until = asyncio.get_running_loop().time() + turns.SECONDS
 
     async def limited(message: HumanMessage) -> Correction | None:
         async with slots:
-            return await _correct(message, model, before)
+            harper = await turns.check(tenant, str(message.text), until)
+            return await _correct(message, model, before, harper)
 
     corrected = await asyncio.gather(*map(limited, waiting))
     return {"messages": [], "corrections": [each for each in corrected if each is not None]}
 
 
-async def _correct(message: HumanMessage, model: BaseChatModel, before: str) -> Correction | None:
+async def _correct(
+    message: HumanMessage, model: BaseChatModel, before: str, harper: list[Issue]
+) -> Correction | None:
     text = str(message.text)
-    harper = await asyncio.to_thread(grammar.check, text)
     reviewed = (
         None if isinstance(model, OfflineChatModel) else await review(model, text, before=before)
     )
     issues, explanation = reviewed or ([], "")
     return correction(str(message.id), text, merge(issues, harper), explanation)
+
+
+def _tenant() -> str:
+    """Return the tenant whose turn a check takes; an empty text for users without a tenant."""
+    try:
+        return caller(get_config()).tenant_id
+    except NoTenantError:
+        return ""
 
 
 def _previous_answer(messages: list[AnyMessage], waiting: int) -> str:

@@ -15,7 +15,12 @@ from langgraph.errors import EmptyInputError, InvalidUpdateError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from langgraph_runtime_sql.errors import DatabaseBusy, DatabaseOverloaded, SearchTimeout
+from langgraph_runtime_sql.errors import (
+    DatabaseBusy,
+    DatabaseOverloaded,
+    LimitReached,
+    SearchTimeout,
+)
 from langgraph_runtime_sql.hooks import Reject
 from threadhold.http import validation
 
@@ -107,7 +112,10 @@ async def api_answer(request: Request, error: httpx.HTTPStatusError) -> Response
     """Pass on the 4xx that the API gave to a handler that calls it, such as MCP's."""
     response = error.response
     if error.request.url.host == SDK_HOST and response.status_code < 500:
-        return Response(response.content, response.status_code, media_type="application/json")
+        headers = {name: each for name, each in response.headers.items() if name == "retry-after"}
+        return Response(
+            response.content, response.status_code, headers, media_type="application/json"
+        )
     return await unexpected(request, error)
 
 
@@ -124,6 +132,14 @@ async def search_timeout(request: Request, error: Exception) -> Response:
     return JSONResponse({"detail": str(error)}, 503)
 
 
+async def limit_reached(request: Request, error: Exception) -> Response:
+    """Answer 429 with the name of the limit and `Retry-After`."""
+    if not isinstance(error, LimitReached):
+        raise error
+    request.scope["error_detail"] = error.detail
+    return JSONResponse({"detail": error.detail, "limit": error.limit}, 429, error.headers)
+
+
 async def type_error(request: Request, error: Exception) -> Response:
     """Tell orjson's error for a document that is too deep from other `TypeError`s."""
     handler = too_deep if str(error) == "Recursion limit reached" else unexpected
@@ -133,6 +149,7 @@ async def type_error(request: Request, error: Exception) -> Response:
 HANDLERS: dict[type[Exception], Handler] = {
     **dict.fromkeys((DatabaseBusy, DatabaseOverloaded), overloaded),
     SearchTimeout: search_timeout,
+    LimitReached: limit_reached,
     Exception: unexpected,
     Reject: rejected,
     jsonschema_rs.ValidationError: bad_body,

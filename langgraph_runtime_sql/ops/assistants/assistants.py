@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from sqlalchemy import ColumnElement, func
+from sqlalchemy import ColumnElement, func, or_
 from sqlalchemy import select as select_columns
 from starlette.exceptions import HTTPException
 
@@ -13,6 +13,7 @@ from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import assistant_versions, assistants
 from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.limits import quotas
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.assistants.names import refuse_reserved
 from langgraph_runtime_sql.ops.assistants.rows import find as get_assistant
@@ -30,6 +31,7 @@ from langgraph_runtime_sql.ops.authorization import (
 from langgraph_runtime_sql.ops.runs.cancel import cancel
 from langgraph_runtime_sql.ops.threads.end import delete as delete_thread
 from langgraph_runtime_sql.search import filters, thread_query
+from langgraph_runtime_sql.tenancy import scope, tenants
 
 __all__ = ["Assistants", "get_assistant", "is_system", "retire_system_assistants", "system_id"]
 
@@ -67,10 +69,10 @@ class Assistants:
         limit, offset = int(limit), int(offset)
         metadata, permitted = await _search_filters(ctx, graph_id, metadata, limit, offset)
         order = _order(sort_by, sort_order)
-        graphs = _graphs(graph_id)
+        graphs, tenant = _graphs(graph_id), _tenant()
 
         def fn(conn: Connection) -> list[Row]:
-            conditions = _matching(conn, graphs, name, metadata, permitted)
+            conditions = _matching(conn, graphs, name, metadata, permitted, tenant)
             statement = select_columns(*assistant_rows.PUBLIC).where(*conditions).order_by(*order)
             return conn.fetchall(statement.limit(limit + 1).offset(offset))
 
@@ -93,10 +95,10 @@ class Assistants:
             HTTPException: (404) the graph is not served.
         """
         metadata, permitted = await _search_filters(ctx, graph_id, metadata, 0, 0)
-        graphs = _graphs(graph_id)
+        graphs, tenant = _graphs(graph_id), _tenant()
 
         def fn(conn: Connection) -> int:
-            conditions = _matching(conn, graphs, name, metadata, permitted)
+            conditions = _matching(conn, graphs, name, metadata, permitted, tenant)
             counted = (
                 select_columns(func.count().label("n")).select_from(assistants).where(*conditions)
             )
@@ -136,6 +138,7 @@ class Assistants:
         Raises:
             HTTPException: (400) both configurable and context; (404) the graph is not served;
                 (409) the assistant exists; (422) the name is that of a graph.
+            LimitReached: (429) the tenant has as many assistants as it may.
         """
         from langgraph_api.graph import assert_graph_exists
 
@@ -160,6 +163,7 @@ class Assistants:
                 return assistant_rows.register(conn, identifier, fields)
             existing = get_assistant(conn, identifier)
             if existing is None:
+                quotas.check_assistant(conn, tenants.of(fields["metadata"]))
                 return assistant_rows.insert(conn, identifier, fields)
             hidden = not filters.allows(permitted, existing["metadata"])
             if hidden or if_exists != "do_nothing":
@@ -357,14 +361,23 @@ def _graphs(graph_id: str | None) -> list[str]:
     return [graph_id]
 
 
+def _tenant() -> str | None:
+    """Return the tenant whose assistants, with the system's, the caller may see; None for all."""
+    return scope.current(runtime.current().options.tenant_key).tenant
+
+
 def _matching(
     conn: Connection,
     graphs: list[str],
     name: str | None,
     metadata: dict[str, Any] | None,
     permitted: Filter,
+    tenant: str | None,
 ) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = [assistants.c.graph_id.in_(graphs)]
+    if tenant is not None:
+        # By an index. The handler's filter is a function that would read every tenant's rows.
+        conditions.append(or_(assistants.c.tenant == tenant, assistants.c.tenant.is_(None)))
     if name:
         # LIKE has wildcards, and limits the length of its pattern.
         position = func.instr if conn.dialect_name == "sqlite" else func.strpos

@@ -14,6 +14,7 @@ from langgraph_runtime_sql.clock import now
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import Timestamp, crons, threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
+from langgraph_runtime_sql.limits import quotas
 from langgraph_runtime_sql.ops.assistants.assistants import get_assistant, is_system
 from langgraph_runtime_sql.ops.authorization import (
     Filter,
@@ -31,6 +32,7 @@ from langgraph_runtime_sql.ops.crons import rows as cron_rows
 from langgraph_runtime_sql.ops.crons import schedule as cron_schedule
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.search import filters
+from langgraph_runtime_sql.tenancy import tenants
 
 ADVICE = "Ask for fewer crons, by `assistant_id` or `thread_id`."
 IDS = ("cron_id", "assistant_id", "thread_id")
@@ -73,6 +75,7 @@ class Crons:
             HTTPException: (400) both configurable and context; (404) the assistant or thread
                 does not exist or may not be used; (422) invalid schedule, time zone, end time
                 or id.
+            LimitReached: (429) the tenant or the user has as many crons as it may.
         """
         from langgraph_api.graph import get_assistant_id
         from langgraph_api.utils import uuid7
@@ -123,6 +126,7 @@ class Crons:
                 thread_rows.require(conn, thread, thread_permitted)
             if cron_rows.find(conn, identifier) is not None:
                 return cron_rows.find_permitted(conn, identifier, permitted)
+            quotas.check_cron(conn, tenants.of(row["metadata"]), row["user_id"])
             date = conn.now()
             due = cron_schedule.next_date(schedule, date, timezone)
             dates = {"created_at": date, "updated_at": date, "next_run_date": due}

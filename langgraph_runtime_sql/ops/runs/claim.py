@@ -20,7 +20,8 @@ from langgraph_runtime_sql.database.schema import (
     threads,
 )
 from langgraph_runtime_sql.database.statements import Params, Prepared, Row
-from langgraph_runtime_sql.ops.runs import announce
+from langgraph_runtime_sql.limit_settings import Limits
+from langgraph_runtime_sql.ops.runs import announce, limited_claim
 from langgraph_runtime_sql.ops.runs import order as run_order
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
@@ -96,6 +97,7 @@ _CLAIM_FAIRLY = Prepared(lambda: _claiming(run_order.fairest()))
 # On Postgres, one statement claims several runs and skips rows that another process has locked.
 _CLAIM_TOGETHER = Prepared(lambda: _claiming(_locked(_oldest_together())))
 _CLAIM_FAIRLY_TOGETHER = Prepared(lambda: _claiming(_locked(run_order.fairest_together())))
+_CLAIM_ONE = Prepared(lambda: _claiming(_locked(limited_claim.pending("number"))))
 
 
 def _counting(now: ColumnElement[Any]) -> Prepared:
@@ -166,14 +168,21 @@ _TAKE_LOST = Prepared(
 )
 
 
-def claim(conn: Connection, limit: int, turns: Turns | None = None) -> Claimed:
+def claim(
+    conn: Connection, limit: int, turns: Turns | None = None, *, reserved: int = 0
+) -> Claimed:
     """Claim up to `limit` due runs for this process, in the order of `run_order`.
 
     Args:
         turns: The queue's position among the tenants. Default: before the first tenant.
+        reserved: How many of the process's slots only a tenant without running runs may take.
+            It has no effect without tenants.
     """
     conn.prefetch_now()
-    fairly = _has_turns(conn, limit)
+    has_tenants = runtime.current().options.tenant_key is not None
+    unreserved = max(0, limit - reserved) if has_tenants else limit
+    limits = runtime.current().options.limits
+    fairly = has_tenants and not limits.order_claims and _are_more_due_than(conn, unreserved)
     now = conn.now()
     values: Params = {
         "now": now,
@@ -182,10 +191,16 @@ def claim(conn: Connection, limit: int, turns: Turns | None = None) -> Claimed:
         "lease": now + timedelta(seconds=LEASE_SECONDS),
         "last": _attempts_before_last(),
         "apart": now - timedelta(seconds=APART_SECONDS),
+        "unreserved": unreserved,
     }
     if fairly:
-        values = {**values, **_turns(conn, limit, turns or Turns())}
-    take = (_claim_together if conn.locks else _claim_each)(conn, limit, values, fairly)
+        values = {**values, **_turns(conn, limit, unreserved, turns or Turns())}
+    if limits.order_claims:
+        take = _claim_within(conn, limits, limit, values, turns or Turns())
+    else:
+        take = (_claim_together if conn.locks else _claim_each)(
+            conn, limit if fairly else unreserved, values, fairly
+        )
     remaining = conn.prefetch(_LEFT, {"now": now})
     found = take()
     for row in found:
@@ -196,20 +211,21 @@ def claim(conn: Connection, limit: int, turns: Turns | None = None) -> Claimed:
     return Claimed(claimed, due_in, bool(left["waits"]))
 
 
-def _has_turns(conn: Connection, limit: int) -> bool:
-    """Return whether tenants are configured, and more than `limit` runs are due."""
-    if runtime.current().options.tenant_key is None:
-        return False
+def _are_more_due_than(conn: Connection, slots: int) -> bool:
+    """Return whether more than `slots` runs are due."""
     if conn.locks:
-        due: int = conn.scalar(_COUNT_DUE_NOW, {"room": limit + 1})
+        due: int = conn.scalar(_COUNT_DUE_NOW, {"room": slots + 1})
     else:
-        due = conn.scalar(_COUNT_DUE, {"now": conn.now(), "room": limit + 1})
-    return due > limit
+        due = conn.scalar(_COUNT_DUE, {"now": conn.now(), "room": slots + 1})
+    return due > slots
 
 
-def _turns(conn: Connection, limit: int, turns: Turns) -> Params:
+def _turns(conn: Connection, limit: int, unreserved: int, turns: Turns) -> Params:
     """Return the parameters that select the tenants of this claim, and advance `turns`."""
     among = max(run_order.TENANTS_AT_LEAST, run_order.TENANTS_EACH * limit)
+    if not unreserved:
+        # Most of the waiting tenants may be those that may not take these slots.
+        among *= run_order.TENANTS_RESTING
     values = {"reached": turns.reached, "among": among}
     found = conn.fetchall(_TENANTS, values)
     if len(found) == among:
@@ -220,7 +236,13 @@ def _turns(conn: Connection, limit: int, turns: Turns) -> Params:
 def _claim_each(conn: Connection, limit: int, values: Params, fairly: bool) -> Rows:
     found: list[Row] = []
     while len(found) < limit:
-        row = conn.fetchone(_CLAIM_FAIRLY if fairly else _CLAIM, values)
+        is_reserved = len(found) >= values["unreserved"]
+        if fairly:
+            row = conn.fetchone(_CLAIM_FAIRLY, {**values, "resting": int(is_reserved)})
+        elif is_reserved:
+            break
+        else:
+            row = conn.fetchone(_CLAIM, values)
         if row is not None:
             found.append(row)
             if not fairly:
@@ -238,8 +260,18 @@ def _claim_together(conn: Connection, limit: int, values: Params, fairly: bool) 
     if fairly:
         found = conn.fetchall(_CLAIM_FAIRLY_TOGETHER, {**values, "limit": limit})
     # Other processes may have claimed some of these runs. Fill the free slots with any run.
-    rest = conn.prefetch(_CLAIM_TOGETHER, {**values, "limit": limit - len(found)})
-    return lambda: sorted([*found, *rest.all()], key=lambda row: (row["created_at"], row["seq"]))
+    left = max(0, values["unreserved"] - len(found))
+    rest = conn.prefetch(_CLAIM_TOGETHER, {**values, "limit": left}) if left else None
+    return lambda: sorted(
+        [*found, *(rest.all() if rest else ())], key=lambda row: (row["created_at"], row["seq"])
+    )
+
+
+def _claim_within(
+    conn: Connection, limits: Limits, limit: int, values: Params, turns: Turns
+) -> Rows:
+    found = limited_claim.claim(conn, limits, _CLAIM_ONE, limit, values, turns)
+    return lambda: found
 
 
 def _attempts_before_last() -> int:

@@ -9,13 +9,14 @@ from uuid import UUID
 from sqlalchemy import bindparam
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import hooks
+from langgraph_runtime_sql import hooks, json_codec, runtime
 from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.hooks import Caller
+from langgraph_runtime_sql.limits import members, quotas
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.authorization import Filter, user_fields
 from langgraph_runtime_sql.ops.crons.firing import note_fired
@@ -28,8 +29,9 @@ from langgraph_runtime_sql.statuses import ThreadStatus
 
 Document = dict[str, Any]
 
+_OWNER = ("tenant", "user_id", "priority")
 _INSERT = Prepared(
-    runs.insert().values({name: bindparam(name) for name in (*run_rows.FIELDS, "tenant")})
+    runs.insert().values({name: bindparam(name) for name in (*run_rows.FIELDS, *_OWNER)})
 )
 
 
@@ -86,11 +88,13 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     if thread is None:
         thread = _new_thread(conn, request, assistant)
     _call_hook(conn, request, thread, row)
+    owner = _owner(request, thread["tenant"])
+    quotas.check_run(conn, owner["tenant"], owner["user_id"], request.assistant_id)
     if thread["status"] != ThreadStatus.BUSY:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
         note_fired(conn, request.firing)
-    stored = {**row, "tenant": thread["tenant"]}
+    stored = {**row, **owner}
     of_thread = {"thread_id": str(request.thread_id)}
     conn.notes.append(
         Note("run", request.run_id, "create", tenant=stored["tenant"], detail=of_thread)
@@ -200,6 +204,16 @@ def _row(request: RunRequest, assistant: Row, thread: Row | None, now: datetime)
         "multitask_strategy": request.multitask_strategy,
         "langsmith_session_name": request.langsmith_session_name,
     }
+
+
+def _owner(request: RunRequest, tenant: str | None) -> Row:
+    """Return whose run it is, and its priority among the runs of its tenant."""
+    user = request.caller.identity or request.user_id
+    user = json_codec.as_stored(user) if user else None
+    from_cron = request.firing is not None
+    limits = runtime.current().options.limits
+    rank = members.priority(limits, tenant, user, request.assistant_id, from_cron=from_cron)
+    return {"tenant": tenant, "user_id": user, "priority": rank}
 
 
 def _merged(*documents: Mapping[str, Any] | None) -> Document:

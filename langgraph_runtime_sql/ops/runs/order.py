@@ -2,8 +2,11 @@
 
 On each thread, only the oldest pending run may start, and only while no run is in progress.
 Runs start in the order of their creation. If more runs are due than slots are free, tenants take
-turns: the tenant with the fewest running runs comes first. So no tenant waits for the backlog of
-another, and a single tenant may use all slots.
+turns: the tenant with the fewest running runs comes first, and of its runs those of the highest
+priority, oldest first. So no tenant waits for the backlog of another.
+
+Some slots are reserved for tenants without a running run. Otherwise one tenant could hold all slots
+for as long as its runs take, and another would wait for them.
 
 To bound the cost, a claim considers a limited number of tenants. The next claim continues after
 them by name, and wraps around after the last. No tenant starves: the rotation reaches each of
@@ -23,6 +26,7 @@ from sqlalchemy import (
     cast,
     func,
     literal_column,
+    or_,
     select,
     true,
 )
@@ -33,16 +37,18 @@ from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITER
 # A claim considers this many tenants for each free slot, and at least this many.
 TENANTS_EACH = 4
 TENANTS_AT_LEAST = 32
+# With only reserved slots free, a claim considers this many times as many tenants.
+TENANTS_RESTING = 8
 
 _Condition = Callable[[ColumnElement[Any]], ColumnElement[bool]]
 
 
-def _tenant(of: FromClause) -> ColumnElement[Any]:
+def tenant(of: FromClause) -> ColumnElement[Any]:
     """Return the expression of the indexes: `tables.TENANT`."""
     return case((of.c.tenant.is_(None), literal_column("''", Text)), else_=of.c.tenant)
 
 
-def _may_start(candidate: FromClause) -> ColumnElement[bool]:
+def may_start(candidate: FromClause) -> ColumnElement[bool]:
     """Return the condition for a due run that may start.
 
     Checks for running threads first: a thread with a long backlog and a running run is skipped
@@ -104,19 +110,27 @@ def _first_suspect(candidate: FromClause) -> ColumnElement[bool]:
     )
 
 
+def order(candidate: FromClause) -> tuple[ColumnElement[Any], ...]:
+    """Return the order of a tenant's runs, which is that of its index."""
+    return candidate.c.priority.desc(), candidate.c.created_at, candidate.c.seq
+
+
 def oldest() -> Select[Any]:
     """Select the numbers of the runs that may start, oldest first."""
-    return select(runs.c.seq).where(_may_start(runs)).order_by(runs.c.created_at, runs.c.seq)
+    return select(runs.c.seq).where(may_start(runs)).order_by(runs.c.created_at, runs.c.seq)
 
 
 def fairest() -> Select[Any]:
-    """Select the number of the run that starts next if tenants take turns."""
+    """Select the number of the run that starts next if tenants take turns.
+
+    With `resting`, only a tenant without running runs has a turn.
+    """
     waiting, busy = _waiting(), _busy()
     candidate, head = runs.alias("candidate"), runs.alias("head")
     first = (
         select(candidate.c.seq)
-        .where(_tenant(candidate) == waiting.c.tenant, _may_start(candidate))
-        .order_by(candidate.c.created_at, candidate.c.seq)
+        .where(tenant(candidate) == waiting.c.tenant, may_start(candidate))
+        .order_by(*order(candidate))
         .limit(1)
         .correlate(waiting)
         .scalar_subquery()
@@ -128,6 +142,7 @@ def fairest() -> Select[Any]:
                 busy, busy.c.tenant == waiting.c.tenant
             )
         )
+        .where(or_(bindparam("resting", type_=Integer) == 0, busy.c.runs.is_(None)))
         .order_by(func.coalesce(busy.c.runs, 0), head.c.created_at, head.c.seq)
         .limit(1)
     )
@@ -136,29 +151,42 @@ def fairest() -> Select[Any]:
 def fairest_together() -> Select[Any]:
     """Select and lock the numbers of the `limit` runs that start next if tenants take turns.
 
-    Skips rows that another process has locked, so the result may be shorter.
+    After the first `unreserved` of them, only first runs of tenants without running runs are
+    selected. Skips rows that another process has locked, so the result may be shorter.
     """
     waiting, busy = _waiting(), _busy()
     candidate = runs.alias("candidate")
-    order = candidate.c.created_at, candidate.c.seq
+    sorting = order(candidate)
     each = (
-        select(*order, func.row_number().over(order_by=order).label("turn"))
-        .where(_tenant(candidate) == waiting.c.tenant, _may_start(candidate))
-        .order_by(*order)
+        select(
+            candidate.c.created_at,
+            candidate.c.seq,
+            func.row_number().over(order_by=sorting).label("turn"),
+        )
+        .where(tenant(candidate) == waiting.c.tenant, may_start(candidate))
+        .order_by(*sorting)
         .limit(bindparam("limit"))
         .lateral("each")
     )
     turn = func.coalesce(busy.c.runs, 0) + each.c.turn
+    turns = turn, each.c.created_at, each.c.seq
     first = (
-        select(each.c.seq)
+        select(
+            each.c.seq,
+            turn.label("turn"),
+            func.row_number().over(order_by=turns).label("place"),
+        )
         .select_from(waiting.join(each, true()).outerjoin(busy, busy.c.tenant == waiting.c.tenant))
-        .order_by(turn, each.c.created_at, each.c.seq)
+        .order_by(*turns)
         .limit(bindparam("limit"))
         .cte("first")
     )
+    chosen = select(first.c.seq).where(
+        or_(first.c.place <= bindparam("unreserved", type_=Integer), first.c.turn == 1)
+    )
     return (
         select(runs.c.seq)
-        .where(runs.c.seq.in_(select(first.c.seq)), runs.c.status == PENDING_LITERAL)
+        .where(runs.c.seq.in_(chosen), runs.c.status == PENDING_LITERAL)
         .with_for_update(skip_locked=True, of=runs)
     )
 
@@ -172,8 +200,8 @@ def tenants() -> Select[Any]:
 def _waiting() -> CTE:
     """Select these tenants, with one index lookup for each."""
     reached, among = bindparam("reached", type_=Text), bindparam("among", type_=Integer)
-    ahead = _walk("ahead", lambda tenant: tenant > reached, 0)
-    behind = _walk("behind", lambda tenant: tenant <= reached, among)
+    ahead = _walk("ahead", lambda name: name > reached, 0)
+    behind = _walk("behind", lambda name: name <= reached, among)
     return (
         select(ahead.c.tenant, ahead.c.place)
         .where(ahead.c.tenant.is_not(None))
@@ -185,8 +213,8 @@ def _waiting() -> CTE:
 
 def _walk(name: str, where: _Condition, start: ColumnElement[int] | int) -> CTE:
     """Select up to `among` tenants with pending runs that satisfy `where`, then None."""
-    first = select(func.min(_tenant(runs))).where(
-        runs.c.status == PENDING_LITERAL, where(_tenant(runs))
+    first = select(func.min(tenant(runs))).where(
+        runs.c.status == PENDING_LITERAL, where(tenant(runs))
     )
     place = cast(start, Integer)
     found = select(first.scalar_subquery().label("tenant"), place.label("place")).cte(
@@ -194,11 +222,11 @@ def _walk(name: str, where: _Condition, start: ColumnElement[int] | int) -> CTE:
     )
     other = runs.alias("next")
     following = (
-        select(func.min(_tenant(other)))
+        select(func.min(tenant(other)))
         .where(
             other.c.status == PENDING_LITERAL,
-            _tenant(other) > found.c.tenant,
-            where(_tenant(other)),
+            tenant(other) > found.c.tenant,
+            where(tenant(other)),
         )
         .correlate(found)
         .scalar_subquery()
@@ -211,10 +239,10 @@ def _walk(name: str, where: _Condition, start: ColumnElement[int] | int) -> CTE:
 
 def _busy() -> CTE:
     """Select the number of running runs of each tenant."""
-    tenant = _tenant(runs)
+    of = tenant(runs)
     return (
-        select(tenant.label("tenant"), func.count().label("runs"))
+        select(of.label("tenant"), func.count().label("runs"))
         .where(runs.c.status == RUNNING_LITERAL)
-        .group_by(tenant)
+        .group_by(of)
         .cte("busy")
     )

@@ -7,18 +7,16 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, select
 
 from langgraph_runtime_sql import migrations
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared
-from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.ops.assistants.assistants import system_id
 from langgraph_runtime_sql.ops.runs import (
     cancel as run_cancel,
 )
@@ -37,10 +35,10 @@ from langgraph_runtime_sql.tenancy import scope
 from tests.support import runtime
 from tests.support.effort import ticks
 from tests.support.runtime import set_options
+from tests.support.turns import KEY, api_kwargs, count, queue_runs, request
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
-KEY = "org"
 BACKLOG = 10_000
 Names = list[str | None]
 
@@ -75,51 +73,6 @@ async def db(tmp_path: Path) -> AsyncIterator[database.Database]:
         yield opened
 
 
-async def api_kwargs() -> dict[str, Any]:
-    """Return the arguments that the API derives from a request for a run."""
-    made = await runtime.start_run(None, "echo", {"value": 1}, after_seconds=3600)
-    await Runs.cancel(None, [made["run_id"]], thread_id=made["thread_id"])
-    return {**made["kwargs"], "config": {}, "temporary": False}
-
-
-def request(tenant: str | None, thread: UUID, kwargs: dict[str, Any]) -> run_create.RunRequest:
-    """Return a request for a run of a tenant, as the API makes it."""
-    return run_create.RunRequest(
-        assistant_id=system_id("echo"),
-        run_id=uuid4(),
-        thread_id=thread,
-        kwargs=kwargs,
-        metadata={} if tenant is None else {KEY: tenant},
-        status="pending",
-        multitask_strategy="enqueue",
-        reject_if_in_flight=False,
-        create_thread=True,
-        after_seconds=0,
-        user_id=None,
-        langsmith_session_name=None,
-        thread_filter=None,
-        assistant_filter=None,
-        caller=Caller(),
-        firing=None,
-    )
-
-
-async def queue_runs(tenant: str | None, count: int, thread: UUID | None = None) -> list[UUID]:
-    """Queue runs of a tenant, each on a new thread unless one is given."""
-
-    kwargs = await api_kwargs()
-
-    def fn(number: int, conn: Connection) -> list[UUID]:
-        asked = [request(tenant, thread or uuid4(), kwargs) for _ in range(number)]
-        for each in asked:
-            run_create.create(conn, each)
-        return [each.run_id for each in asked]
-
-    parts = [partial(fn, min(500, count - start)) for start in range(0, count, 500)]
-    made = await asyncio.gather(*(current().database.write(part) for part in parts))
-    return [run_id for part in made for run_id in part]
-
-
 TURNS = run_claim.Turns()
 _TENANT = Prepared(select(runs.c.tenant).where(runs.c.run_id == bindparam("id")))
 
@@ -133,14 +86,6 @@ async def claim(most: int = 1, db: database.Database | None = None) -> Names:
         return [conn.scalar(_TENANT, {"id": run["run_id"]}) for run, _ in claimed]
 
     return await here.write(fn)
-
-
-async def count(tenant: str, status: str) -> int:
-    statement = select(func.count().label("n")).where(
-        runs.c.tenant == tenant, runs.c.status == status
-    )
-    found: int = await current().database.read(lambda conn: conn.scalar(statement))
-    return found
 
 
 # --- order of tenants

@@ -1,0 +1,193 @@
+"""Limits: how much a tenant, a user and an assistant may use, as `sql.limits` configures them.
+
+Everything is counted within a tenant. Two tenants that use the same assistant do not use up each
+other's limit.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+RESERVED_SHARE = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quota:
+    """The limits of one tenant, user or assistant. None is no limit.
+
+    Attributes:
+        running_runs: Runs that execute at once, in all processes. Further runs wait.
+        pending_runs: Runs that wait. Further ones are refused.
+        starts_per_minute: Runs that are created in a minute. As many may come at once.
+        requests_per_second: Requests, in each process. As many may come at once.
+        open_streams: Streams, waiting requests and WebSockets that are open, in each process.
+        threads: Stored threads.
+        assistants: Stored assistants.
+        crons: Stored crons.
+        weight: How many turns it has for each turn of a tenant with weight 1.
+        priority: Higher ones start first. Tenants are compared first, then a tenant's runs.
+        cron_priority: Added to the priority of a run that a cron starts.
+    """
+
+    running_runs: int | None = None
+    pending_runs: int | None = None
+    starts_per_minute: int | None = None
+    requests_per_second: float | None = None
+    open_streams: int | None = None
+    threads: int | None = None
+    assistants: int | None = None
+    crons: int | None = None
+    weight: float | None = None
+    priority: int | None = None
+    cron_priority: int | None = None
+
+
+_OF_RUNS = ("running_runs", "pending_runs", "starts_per_minute")
+_OF_REQUESTS = ("requests_per_second", "open_streams")
+KEYS: dict[str, tuple[str, ...]] = {
+    "tenant": tuple(each.name for each in fields(Quota)),
+    "user": (*_OF_RUNS, *_OF_REQUESTS, "crons", "priority"),
+    "assistant": (*_OF_RUNS, "priority"),
+}
+"""The scopes, and the limits that each may have."""
+_FLOATS = ("requests_per_second", "weight")
+_MAY_BE_NEGATIVE = ("priority", "cron_priority")
+_MAY_BE_ZERO = ("pending_runs", "threads", "assistants", "crons")
+_LARGEST_PRIORITY = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """All limits.
+
+    Attributes:
+        defaults: The quota of each scope (`tenant`, `user`, `assistant`).
+        named: For each scope, the quotas of those that are named. They have the default's
+            limits where they set none.
+        reserved_share: The share of a process's slots that only tenants without running runs
+            may take, from 0 to 1.
+    """
+
+    defaults: Mapping[str, Quota] = field(default_factory=dict)
+    named: Mapping[str, Mapping[str, Quota]] = field(default_factory=dict)
+    reserved_share: float = RESERVED_SHARE
+
+    def of(self, scope: str, *names: str | None) -> Quota:
+        """Return the quota of a scope's member: of the first name that has its own."""
+        named = self.named.get(scope, {})
+        for name in names:
+            if name is not None and name in named:
+                return named[name]
+        return self.defaults.get(scope, _NONE)
+
+    def any_has(self, *limits: str, scopes: tuple[str, ...] = tuple(KEYS)) -> bool:
+        """Return whether one of these limits is set anywhere in these scopes."""
+        return any((scope, limit) in self._present for scope in scopes for limit in limits)
+
+    def reserved_slots(self, slots: int) -> int:
+        """Return how many of a process's slots are reserved; never the only one."""
+        return min(max(0, slots - 1), math.ceil(slots * self.reserved_share))
+
+    @cached_property
+    def order_claims(self) -> bool:
+        """Whether a claim must look at limits, weights or the priorities of tenants."""
+        return self.any_has("running_runs") or self.any_has(
+            "weight", "priority", scopes=("tenant",)
+        )
+
+    @cached_property
+    def _present(self) -> frozenset[tuple[str, str]]:
+        return frozenset(
+            (scope, each.name)
+            for scope, quota in self._quotas()
+            for each in fields(quota)
+            if getattr(quota, each.name) is not None
+        )
+
+    def _quotas(self) -> Iterator[tuple[str, Quota]]:
+        yield from self.defaults.items()
+        for scope, named in self.named.items():
+            for quota in named.values():
+                yield scope, quota
+
+
+_NONE = Quota()
+
+
+class BadLimit(ValueError):
+    """A limit that cannot be used.
+
+    Attributes:
+        key: Its place below `sql.limits`, as `tenant.threads`.
+    """
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(problem)
+        self.key = key
+
+
+def parse(section: Any) -> Limits:
+    """Read the section `sql.limits`.
+
+    Raises:
+        BadLimit: a key is unknown, or a value is not usable.
+    """
+    if section is None:
+        return Limits()
+    section = _object("", section)
+    plural = {f"{scope}s": scope for scope in KEYS}
+    known = [*KEYS, *plural, "reserved_share"]
+    _refuse_unknown("", section, known)
+    defaults = {
+        scope: _quota(scope, scope, section[scope], _NONE) for scope in KEYS if scope in section
+    }
+    named = {
+        scope: {
+            name: _quota(f"{key}.{name}", scope, each, defaults.get(scope, _NONE))
+            for name, each in _object(key, section[key]).items()
+        }
+        for key, scope in plural.items()
+        if key in section
+    }
+    share = section.get("reserved_share", RESERVED_SHARE)
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise BadLimit("reserved_share", "must be a number from 0 to 1")
+    return Limits(defaults=defaults, named=named, reserved_share=float(share))
+
+
+def _quota(key: str, scope: str, section: Any, default: Quota) -> Quota:
+    section = _object(key, section)
+    _refuse_unknown(key, section, KEYS[scope])
+    values = {name: getattr(default, name) for name in KEYS[scope]}
+    for name, value in section.items():
+        # null removes the default's limit.
+        values[name] = None if value is None else _number(f"{key}.{name}", name, value)
+    return Quota(**values)
+
+
+def _number(key: str, name: str, value: Any) -> float | int:
+    kinds = (int, float) if name in _FLOATS else (int,)
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        raise BadLimit(key, f"must be a {'number' if name in _FLOATS else 'whole number'} or null")
+    if name in _MAY_BE_NEGATIVE:
+        if abs(value) > _LARGEST_PRIORITY:
+            raise BadLimit(
+                key, f"must be from {-_LARGEST_PRIORITY} to {_LARGEST_PRIORITY}, not {value}"
+            )
+    elif not math.isfinite(value) or value < 0 or (value == 0 and name not in _MAY_BE_ZERO):
+        raise BadLimit(key, f"must be greater than 0, not {value}")
+    return value
+
+
+def _object(key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadLimit(key, "must be an object")
+    return value
+
+
+def _refuse_unknown(key: str, section: Mapping[str, Any], known: Any) -> None:
+    if unknown := sorted(section.keys() - set(known)):
+        name = f"{key}.{unknown[0]}".lstrip(".")
+        raise BadLimit(name, f"unknown key; there are {', '.join(known)}")

@@ -1,0 +1,182 @@
+"""`sql.limits` over HTTP: what is too much is refused with a 429, to one tenant and not to another."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.processes import GRAPHS
+from tests.support.served import served
+
+PATIENCE = 60.0
+LIMITS = {
+    "tenants": {
+        "starts": {"starts_per_minute": 3},
+        "pending": {"running_runs": 1, "pending_runs": 2},
+        "stored": {"threads": 2, "assistants": 2, "crons": 2},
+        "requests": {"requests_per_second": 2},
+        "streams": {"open_streams": 1},
+    },
+    "users": {"eve": {"starts_per_minute": 1, "crons": 1}},
+    "assistants": {"memory": {"starts_per_minute": 1}},
+}
+LONG = {"seconds": 600}
+
+pytestmark = pytest.mark.usefixtures("each_database")
+
+
+@pytest.fixture(scope="module")
+def url(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("limits")
+    project = {
+        "graphs": {name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "sleeper", "memory")},
+        "auth": {"path": f"{GRAPHS}/tenant_auth.py:auth"},
+        "sql": {"tenant_key": "org", "limits": LIMITS},
+    }
+    (folder / "langgraph.json").write_text(json.dumps(project))
+    with served(folder, folder / "langgraph.json") as server:
+        yield server.url
+
+
+@pytest.fixture
+def clients(url: str) -> Iterator[Any]:
+    """Return a function that makes the client of a tenant's user."""
+    with ExitStack() as stack:
+
+        def make(tenant: str, user: str = "ada") -> httpx.Client:
+            headers = {"x-user": user, "x-tenant": tenant}
+            client = httpx.Client(base_url=url, timeout=PATIENCE, headers=headers)
+            return stack.enter_context(client)
+
+        yield make
+
+
+def start(client: httpx.Client, graph: str = "echo", **body: Any) -> httpx.Response:
+    return client.post("/runs", json={"assistant_id": graph, "input": {"value": 1}, **body})
+
+
+def refused(answer: httpx.Response, limit: str) -> int:
+    """Check that an answer refuses because of a limit. Return its `Retry-After` in seconds."""
+    assert answer.status_code == 429, answer.text
+    body = answer.json()
+    assert body["limit"] == limit
+    assert limit in body["detail"]
+    return int(answer.headers["retry-after"])
+
+
+def refusals(client: httpx.Client, scope: str, limit: str) -> float:
+    """Return how often the server says that it refused because of a limit."""
+    name = f'threadhold_limit_refusals_total{{limit="{limit}",scope="{scope}"}} '
+    text = client.get("/metrics").text
+    return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
+
+
+def test_tenants_starts_a_minute_are_refused(clients: Any) -> None:
+    client, other = clients("starts"), clients("other")
+    before = refusals(client, "tenant", "starts_per_minute")
+    assert [start(client).status_code for _ in range(3)] == [200] * 3
+    # A third of a minute until the next of three starts a minute.
+    assert 15 <= refused(start(client), "tenant.starts_per_minute") <= 20
+    batch = [{"assistant_id": "echo", "input": {}}] * 2
+    refused(client.post("/runs/batch", json=batch), "tenant.starts_per_minute")
+    assert refusals(client, "tenant", "starts_per_minute") >= before + 2
+    assert [start(other).status_code for _ in range(6)] == [200] * 6
+
+
+def test_starts_of_a_user_and_an_assistant_are_counted_in_each_tenant(clients: Any) -> None:
+    for tenant in ("one", "two"):
+        eve, ada = clients(tenant, "eve"), clients(tenant)
+        assert start(eve).status_code == 200
+        refused(start(eve), "user.starts_per_minute")
+        assert start(ada).status_code == 200
+        assert start(ada, "memory").status_code == 200
+        refused(start(ada, "memory"), "assistant.starts_per_minute")
+
+
+def test_running_runs_wait_and_pending_runs_are_refused(clients: Any) -> None:
+    client, other = clients("pending"), clients("other")
+    long: dict[str, Any] = {"graph": "sleeper", "input": LONG}
+    made = start(client, **long).json()
+    run = f"/threads/{made['thread_id']}/runs/{made['run_id']}"
+    while client.get(run).json()["status"] != "running":
+        pass
+    waiting = [start(client, **long).json() for _ in range(2)]
+    refused(start(client, **long), "tenant.pending_runs")
+    assert start(other).status_code == 200
+    statuses = [
+        client.get(f"/threads/{each['thread_id']}/runs/{each['run_id']}").json()["status"]
+        for each in waiting
+    ]
+    assert statuses == ["pending", "pending"]
+
+
+def test_stored_threads_are_refused_until_one_is_deleted(clients: Any) -> None:
+    client, other = clients("stored"), clients("other")
+    made = [client.post("/threads", json={}).json() for _ in range(2)]
+    refused(client.post("/threads", json={}), "tenant.threads")
+    # A stateless run has a thread of its own.
+    refused(start(client), "tenant.threads")
+    refused(client.post(f"/threads/{made[0]['thread_id']}/copy"), "tenant.threads")
+    again = {"thread_id": made[0]["thread_id"], "if_exists": "do_nothing"}
+    assert client.post("/threads", json=again).status_code == 200
+    assert all(other.post("/threads", json={}).status_code == 200 for _ in range(3))
+    assert client.delete(f"/threads/{made[0]['thread_id']}").is_success
+    assert client.post("/threads", json={}).status_code == 200
+
+
+def test_stored_assistants_and_crons_are_refused(clients: Any) -> None:
+    client, other = clients("stored"), clients("other")
+    body = {"graph_id": "echo"}
+    cron = {"assistant_id": "echo", "schedule": "0 0 1 1 *", "input": {}}
+    for path, asked, limit in (
+        ("/assistants", body, "tenant.assistants"),
+        ("/runs/crons", cron, "tenant.crons"),
+    ):
+        assert [client.post(path, json=asked).status_code for _ in range(2)] == [200] * 2
+        assert refused(client.post(path, json=asked), limit) == 60
+        assert [other.post(path, json=asked).status_code for _ in range(3)] == [200] * 3
+    eve = clients("other", "eve")
+    assert eve.post("/runs/crons", json=cron).status_code == 200
+    refused(eve.post("/runs/crons", json=cron), "user.crons")
+
+
+def test_requests_a_second_are_refused(clients: Any) -> None:
+    client, other = clients("requests"), clients("other")
+    answers = [client.get("/threads/x") for _ in range(20)]
+    found = [answer for answer in answers if answer.status_code == 429]
+    assert found
+    assert refused(found[0], "tenant.requests_per_second") == 1
+    assert refusals(other, "tenant", "requests_per_second") >= len(found)
+    assert all(other.get("/threads/x").status_code != 429 for _ in range(20))
+
+
+def test_open_streams_are_refused_until_one_ends(clients: Any) -> None:
+    client, other = clients("streams"), clients("other")
+    body = {"assistant_id": "sleeper", "input": LONG}
+    with client.stream("POST", "/runs/stream", json=body) as first:
+        assert first.status_code == 200
+        refused(client.post("/runs/wait", json=body), "tenant.open_streams")
+        with other.stream("POST", "/runs/stream", json=body) as theirs:
+            assert theirs.status_code == 200
+    quick = {"assistant_id": "echo", "input": {"value": 1}}
+    # The server notices the disconnect a moment later.
+    for _ in range(200):
+        if (answer := client.post("/runs/wait", json=quick)).status_code == 200:
+            break
+    assert answer.status_code == 200
+
+
+def test_mcp_passes_the_refusal_on(clients: Any) -> None:
+    client = clients("three", "eve")
+    headers = {"accept": "application/json, text/event-stream"}
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "echo", "arguments": {"value": 1}},
+    }
+    assert client.post("/mcp", json=call, headers=headers).status_code == 200
+    refused(client.post("/mcp", json=call, headers=headers), "user.starts_per_minute")

@@ -1,0 +1,145 @@
+"""Rate limits: requests a second and open streams of a tenant and a user, in this process.
+
+Each process counts for itself, because a count in the database would cost more than most requests.
+"""
+
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from langgraph_runtime_sql.errors import LimitReached
+from langgraph_runtime_sql.limit_settings import Limits
+from langgraph_runtime_sql.limits import members
+from langgraph_runtime_sql.limits.refusals import refuse
+from langgraph_runtime_sql.tenancy import tenants
+from threadhold.http.error_handlers import limit_reached
+
+# The members whose use is remembered. One that was idle for a second needs no memory.
+REMEMBERED = 10_000
+STREAM_SECONDS = 5.0
+# Routes whose answer ends with a run or a client.
+_OPEN = ("/stream", "/wait", "/join", "/stream/events")
+# Closes a WebSocket that may be opened again later.
+_TRY_AGAIN_LATER = 1013
+
+Member = tuple[str, str]
+"""A scope, and the tenant or user."""
+
+
+class RateLimits:
+    """What the members of a process use now."""
+
+    def __init__(self, limits: Limits, tenant_key: str | None) -> None:
+        self._limits, self._tenant_key = limits, tenant_key
+        # Until when the requests so far use up the limit, on the clock `time.monotonic`.
+        self._until: OrderedDict[Member, float] = OrderedDict()
+        self._open: Counter[Member] = Counter()
+
+    def check_request(self, user: Any) -> None:
+        """Count a request.
+
+        Raises:
+            LimitReached: it is one too many.
+        """
+        now = time.monotonic()
+        after: dict[Member, float] = {}
+        for member, quota in self._members(user):
+            if (most := quota.requests_per_second) is None:
+                continue
+            until = max(self._until.get(member, 0.0), now) + 1 / most
+            # At least one request, also where a second allows less.
+            if until - now > max(1.0, 1 / most) + 1e-9:
+                seconds = until - now - 1.0
+                raise refuse(member[0], "requests_per_second", most, "requests a second", seconds)
+            after[member] = until
+        for member, until in after.items():
+            self._until[member] = until
+            self._until.move_to_end(member)
+        while len(self._until) > REMEMBERED:
+            self._until.popitem(last=False)
+
+    @contextmanager
+    def stream(self, user: Any) -> Iterator[None]:
+        """Count a stream as open within the block.
+
+        Raises:
+            LimitReached: it is one too many.
+        """
+        counted = []
+        for member, quota in self._members(user):
+            if (most := quota.open_streams) is not None:
+                if self._open[member] >= most:
+                    raise refuse(member[0], "open_streams", most, "open streams", STREAM_SECONDS)
+                counted.append(member)
+        self._open.update(counted)
+        try:
+            yield
+        finally:
+            self._open.subtract(counted)
+            for member in counted:
+                if not self._open[member]:
+                    del self._open[member]
+
+    def _members(self, user: Any) -> Iterator[tuple[Member, Any]]:
+        key = self._tenant_key
+        tenant = None if key is None or user is None else tenants.of_user(user, key)
+        yield ("tenant", tenant or ""), members.of_tenant(self._limits, tenant)
+        identity = getattr(user, "identity", None)
+        if identity:
+            yield ("user", f"{tenant or ''}\0{identity}"), members.of_user(self._limits, identity)
+
+
+class RateLimit:
+    """Answer 429 to a request beyond its user's limits."""
+
+    def __init__(self, app: ASGIApp, rates: RateLimits, *, opens: bool) -> None:
+        self._app, self._rates, self._opens = app, rates, opens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        user = scope.get("user")
+        with ExitStack() as held:
+            try:
+                self._rates.check_request(user)
+                if self._opens or scope["type"] == "websocket":
+                    held.enter_context(self._rates.stream(user))
+            except LimitReached as error:
+                await (await _refusal(scope, error))(scope, receive, send)
+                return
+            await self._app(scope, receive, send)
+
+
+async def _refusal(scope: Scope, error: LimitReached) -> Response | WebSocketClose:
+    if scope["type"] == "websocket":
+        return WebSocketClose(_TRY_AGAIN_LATER, error.detail[:120])
+    return await limit_reached(Request(scope), error)
+
+
+def install(routes: Iterable[BaseRoute], limits: Limits, tenant_key: str | None) -> None:
+    """Put `RateLimit` around each route of the API, inside of its authentication.
+
+    Without a limit on requests or streams this changes nothing.
+    """
+    if limits.any_has("requests_per_second", "open_streams"):
+        _install(routes, RateLimits(limits, tenant_key))
+
+
+def _install(routes: Iterable[BaseRoute], rates: RateLimits) -> None:
+    from langgraph_api.route import ApiRoute
+    from starlette.routing import WebSocketRoute
+
+    for route in routes:
+        if isinstance(route, ApiRoute | WebSocketRoute):
+            route.app = RateLimit(route.app, rates, opens=route.path.endswith(_OPEN))
+        else:
+            _install(getattr(route, "routes", None) or (), rates)
