@@ -170,6 +170,9 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
         def run(conn: Connection) -> RunnableConfig:
             admit(conn)
+            if owner is not None:
+                # After a crash the next attempt does not repeat the events of this step.
+                process.current().bus.store(conn, owner.run_id)
             saver = stock_saver(conn, SERIALIZED)
             return saver.put(where, cast(Checkpoint, typed), about, new_versions)
 

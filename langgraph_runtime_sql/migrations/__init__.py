@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 
-HEAD = "0004"
+HEAD = "0005"
 _FOLDER = Path(__file__).parent
 
 

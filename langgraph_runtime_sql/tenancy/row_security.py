@@ -42,7 +42,9 @@ def _for_all(condition: str) -> tuple[Policy, ...]:
 _OWN_OR_SYSTEMS = (*_for_all(_OF_TENANT), ("systems", "SELECT", _SYSTEMS))
 
 POLICIES: dict[str, tuple[Policy, ...]] = {
-    **dict.fromkeys(("threads", "thread_labels", "runs", "crons"), _for_all(_OF_TENANT)),
+    **dict.fromkeys(
+        ("threads", "thread_labels", "runs", "crons", "event_segments"), _for_all(_OF_TENANT)
+    ),
     **dict.fromkeys(("assistants", "assistant_versions"), _OWN_OR_SYSTEMS),
     **{
         table: _for_all(_OF_THREAD.replace("THIS", table))
