@@ -386,7 +386,11 @@ class LocalBus:
             if topic.writer is not None:
                 writer.number = max(writer.number, topic.writer.number)
                 writer.epoch = max(writer.epoch, topic.writer.epoch + 1)
+            self._take_turn(topic, writer)
             topic.writer = self._writers[key.run_id] = writer
+
+    def _take_turn(self, topic: Topic, writer: Writer) -> None:
+        """Note that a writer is about to write a thread."""
 
     def run_released(self, run_id: str, attempt: int | None = None) -> None:
         """Note that this process no longer executes the run, which may continue elsewhere."""

@@ -387,6 +387,13 @@ class SharedBus(LocalBus):
 
     # --- runs
 
+    def _take_turn(self, topic: Topic, writer: Writer) -> None:
+        if topic.position[1] != writer.number:
+            # Events of the last writer have not arrived yet. The followers find them in the log.
+            for each in topic.subscriptions:
+                each.fall_behind()
+        topic.position = max(topic.position, writer.base)
+
     def run_released(self, run_id: str, attempt: int | None = None) -> None:
         """Release the run: another process may continue it, and its end may not arrive here."""
         with self.lock:

@@ -161,8 +161,9 @@ class Subscription:
             raise
         with self._source.lock:
             meanwhile, self._meanwhile = self._meanwhile or [], None
-            self._is_behind = page.more
-            later = [] if page.more else [*unstored, *meanwhile]
+            # It may have fallen behind again during the read.
+            self._is_behind = self._is_behind or page.more
+            later = [] if self._is_behind else [*unstored, *meanwhile]
             self._begin_with(page, later)
 
     def _begin_with(self, page: Page, later: list[Event]) -> None:
@@ -189,9 +190,8 @@ class Subscription:
 
     def fall_behind(self) -> None:
         """Continue in the log: live events were missed. The caller holds the bus's lock."""
-        if self._meanwhile is None:
-            self._is_behind = self._resumes = True
-            self._notify()
+        self._is_behind = self._resumes = True
+        self._notify()
 
     def waiting(self) -> list[Event]:
         """Return the events that are not read yet."""
