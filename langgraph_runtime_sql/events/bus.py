@@ -141,7 +141,7 @@ class LocalBus:
         Returns:
             How many of the run's events are not stored yet.
         """
-        at = time.time_ns() // 1_000_000
+        at = milliseconds()
         with self.lock:
             topic = self._topics.find(key.topic)
             writer = None if topic is None else topic.writer
@@ -421,7 +421,7 @@ class LocalBus:
                 # The writer of another run places the end among its own events.
                 conn.after_commit(partial(self.run_ended, key, resumable=resumable))
                 return
-            end = Event((0, 0), key.run_id, CONTROL, DONE, resumable, at=_milliseconds())
+            end = Event((0, 0), key.run_id, CONTROL, DONE, resumable, at=milliseconds())
             if writer is not None:
                 segments = writer.cut()
                 end = end._replace(order=(writer.epoch, writer.number + 1), attempt=writer.attempt)
@@ -513,5 +513,6 @@ class LocalBus:
         """
 
 
-def _milliseconds() -> int:
+def milliseconds() -> int:
+    """Return the time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000

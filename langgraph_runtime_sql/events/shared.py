@@ -22,10 +22,10 @@ from langgraph_runtime_sql.database.schema import database_settings
 from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events import log, wire
-from langgraph_runtime_sql.events.bus import Control, LocalBus
+from langgraph_runtime_sql.events.bus import Control, LocalBus, milliseconds
 from langgraph_runtime_sql.events.event import START, Event, Order
 from langgraph_runtime_sql.events.postgres_wire import PostgresWire
-from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.events.stream_key import THREAD, StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
 from langgraph_runtime_sql.events.topic import Topic
 from langgraph_runtime_sql.events.wire import EventWire, Message
@@ -43,6 +43,8 @@ AWAY_RECHECK_SECONDS = 1.0
 BEFORE = timedelta(seconds=2)
 # Events of the wire that wait for earlier ones from the log.
 MAX_EARLY = 1_000
+# For how many milliseconds an event of the wire is kept. By then it is stored, or never.
+FAST_MS = 60_000
 # Threads that one transaction reads.
 PULLED = 50
 PAUSE_SECONDS = 0.5
@@ -85,7 +87,9 @@ class SharedBus(LocalBus):
         self._redis: EventWire | None = None
         self._outdated: set[str] = set()
         self._pull_due = asyncio.Event()
+        # By topic: events that came too early, and those that were delivered before they were stored.
         self._early: dict[str, deque[tuple[int, Event]]] = {}
+        self._fast: dict[str, deque[Event]] = {}
         self._working: set[asyncio.Future[None]] = set()
 
     async def start(self) -> None:
@@ -242,6 +246,7 @@ class SharedBus(LocalBus):
     def _unfollow(self, topic: str) -> None:
         if self._redis is not None and not self._is_followed(topic):
             self._early.pop(topic, None)
+            self._fast.pop(topic, None)
             self._background(self._redis.unfollow(topic))
 
     def run_created(self, key: StreamKey, *, resumable: bool) -> None:
@@ -328,7 +333,13 @@ class SharedBus(LocalBus):
                 if event.order > topic.position:
                     topic.deliver(event)
             topic.position = max(topic.position, page.position)
+            self._forget_stored(topic, page.position)
             self._deliver_early(topic)
+
+    def _forget_stored(self, topic: Topic, position: Order) -> None:
+        fast = self._fast.get(topic.key.topic)
+        while fast and (fast[0].order <= position or fast[0].at < milliseconds() - FAST_MS):
+            fast.popleft()
 
     async def _place_waiting(self, topic: Topic) -> None:
         """Take over the events that other processes have published on a thread written here."""
@@ -378,8 +389,15 @@ class SharedBus(LocalBus):
                 if number != last + 1 or (epoch != reached and base != last):
                     break
                 topic.deliver(event)
+                fast = self._fast.setdefault(topic.key.topic, deque(maxlen=MAX_EARLY))
+                fast.append(event)
             early.popleft()
         return bool(early)
+
+    def unstored(self, key: StreamKey) -> list[Event]:
+        fast = self._fast.get(key.topic, ())
+        of_key = [each for each in fast if key.run_id in (THREAD, each.run_id)]
+        return [*super().unstored(key), *of_key]
 
     async def _read(self, fn: Callable[[Connection], T]) -> T:
         with scope.within(scope.EVERYTHING):
