@@ -10,9 +10,11 @@ import structlog
 from langgraph_runtime_sql import migrations, options, process
 from langgraph_runtime_sql.audit import retention
 from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.database.url import is_postgres
 from langgraph_runtime_sql.encryption import keys
 from langgraph_runtime_sql.events.bus import LocalBus
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants
+from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import recovery
 from langgraph_runtime_sql.ops.threads.end import sweep_ttl
 from langgraph_runtime_sql.queue import queue
@@ -106,7 +108,7 @@ async def _open_runtime(stack: AsyncExitStack) -> Runtime:
         tenant_key=settings.tenant_key,
         store=store,
         power_loss=settings.power_loss,
-        shared=redis_url is not None,
+        shared=is_postgres(str(config.DATABASE_URI)),
     )
     stack.push_async_callback(database.stop)
     await database.start()
@@ -125,19 +127,34 @@ async def _open_runtime(stack: AsyncExitStack) -> Runtime:
 async def _make_bus(database: Database, redis_url: str | None, prefix: str | None) -> LocalBus:
     """Create the bus without starting it.
 
-    All processes on one database use the same key prefix in Redis.
+    All processes on one database use the same channel prefix in Redis.
     """
-    from langgraph_api import config
+    if database.dialect_name == "sqlite":
+        return LocalBus(database, run_claim.OWNER)
+    # Imported late: a server on SQLite needs no driver of Postgres or Redis.
+    from langgraph_runtime_sql.database.url import postgres_dsn
+    from langgraph_runtime_sql.events.shared import SharedBus
 
-    keep_seconds = float(config.RESUMABLE_STREAM_TTL_SECONDS)
+    dsn = postgres_dsn(database.url)
     if redis_url is None:
-        return LocalBus(keep_seconds)
-    # Imported late: a process without Redis does not need the driver.
-    from langgraph_runtime_sql.events.redis.bus import RedisBus
+        return SharedBus(database, run_claim.OWNER, dsn)
+    from langgraph_runtime_sql.events.redis.wire import RedisWire
 
-    if prefix is None:
-        prefix = f"threadhold:{await database.identity()}"
-    return RedisBus(redis_url, keep_seconds, prefix=prefix)
+    named = prefix or f"threadhold:{await database.identity()}"
+    return SharedBus(
+        database,
+        run_claim.OWNER,
+        dsn,
+        lambda bus, key: RedisWire(
+            redis_url,
+            bus.name,
+            key,
+            bus.receive,
+            bus.receive_events,
+            bus.look_again,
+            prefix=named,
+        ),
+    )
 
 
 def _widen_executor(slots: int) -> None:
@@ -223,8 +240,6 @@ async def _sweep_threads(opened: Runtime) -> None:
                 logger.info("Expired threads", action="threads_expired", count=swept)
         except Exception:
             logger.exception("Thread sweep failed", action="thread_sweep_failed")
-        # A process without a queue publishes events too: state updates and cancellations.
-        opened.bus.expire()
         await asyncio.sleep(interval)
 
 

@@ -19,5 +19,6 @@ def without_platform(database: Database) -> Iterator[None]:
     Args:
         database: An open database. The caller closes it.
     """
-    with process.running(Runtime(database=database, bus=LocalBus(), store=SqlStore())):
+    bus = LocalBus(database, name="")
+    with process.running(Runtime(database=database, bus=bus, store=SqlStore())):
         yield

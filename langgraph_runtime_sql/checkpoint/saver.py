@@ -173,6 +173,9 @@ class Checkpointer(BaseCheckpointSaver[str]):
 
         def run(conn: Connection) -> RunnableConfig:
             admit(conn)
+            if owner is not None:
+                # After a crash the next attempt does not repeat the events of this step.
+                process.current().bus.store(conn, owner.run_id)
             thread_id = where["configurable"]["thread_id"]
             saver = stock_saver(conn, sealing.writing(conn, thread_id))
             stored = cast(CheckpointMetadata, sealing.seal_metadata(conn, thread_id, about))

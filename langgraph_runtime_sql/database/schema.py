@@ -17,6 +17,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -287,6 +288,28 @@ runs = Table(
     Index("ix_runs_running_tenant", text(TENANT), sqlite_where=text(_IS_RUNNING)),
     # The queue's invariant: a thread has at most one running run.
     Index("uq_runs_running_thread", "thread_id", unique=True, sqlite_where=text(_IS_RUNNING)),
+)
+
+# The events of threads, each row a segment; see `events.log`. A row without events stands for
+# deleted ones.
+event_segments = Table(
+    "event_segments",
+    metadata,
+    Column("thread_id", Id, ForeignKey("threads.thread_id", ondelete="CASCADE"), primary_key=True),
+    # 0 until the thread's writer gives the events a place.
+    Column("epoch", BigInteger, primary_key=True, autoincrement=False),
+    # The numbers of the first and last event.
+    Column("first", BigInteger, primary_key=True, autoincrement=False),
+    Column("last", BigInteger, nullable=False),
+    # `*` for events of the thread itself.
+    Column("run_id", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("resumable", Boolean, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("events", LargeBinary),
+    Column("tenant", Text),
+    Index(None, "created_at"),
 )
 
 crons = Table(

@@ -166,6 +166,11 @@ def erase_key(conn: Connection, tenant: str | None) -> int:
     cache = current()
     cache.forget(name)
     conn.after_commit(partial(cache.forget, name))
+    return erase_rows(conn, name)
+
+
+def erase_rows(conn: Connection, name: str) -> int:
+    """Erase the keys of a tenant in the database, for a command that works without the platform."""
     return conn.execute(_ERASE, {"of_tenant": name, "now": conn.now()})
 
 

@@ -1,30 +1,46 @@
 """Bus: wake-ups, control messages and event streams within one process.
 
-`RedisBus` (redis/bus.py) also carries them to other processes.
+`SharedBus` (shared.py) also carries them to other processes.
 
-Publishing and subscribing share one lock. So a subscriber that asks for earlier events gets each
-event once: from the log up to its subscription, live afterwards.
+A follower gets an event at once. Events of resumable streams are also stored in the log, by the
+next commit of their run or some milliseconds later.
 """
 
+import asyncio
+import logging
 import threading
 import time
-from collections import OrderedDict, defaultdict
-from collections.abc import Awaitable, Callable, Collection
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import NamedTuple
+from uuid import UUID
 
-from langgraph_runtime_sql.events.event import CONTROL, DONE, START, Event, Order, lost
-from langgraph_runtime_sql.events.log import Log, Logs
-from langgraph_runtime_sql.events.stream_key import THREAD, StreamKey
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.events import log
+from langgraph_runtime_sql.events.event import CONTROL, DONE, Event, Order
+from langgraph_runtime_sql.events.log import Page
+from langgraph_runtime_sql.events.segment import SEGMENT_EVENTS, Segment
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
+from langgraph_runtime_sql.events.topic import Topic, Topics
+from langgraph_runtime_sql.events.writer import Writer
+from langgraph_runtime_sql.tenancy import scope
 
-T = TypeVar("T")
-S = TypeVar("S", bound=Subscription)
+logger = logging.getLogger(__name__)
 
 # How many early control messages, and how many ended runs, are remembered.
 MAX_REMEMBERED = 10_000
 # How often a follower checks the database, in case the end event was lost.
 RECHECK_SECONDS = 15.0
+# How long events wait to be stored together.
+FLUSH_SECONDS = 0.03
+# The delay after a database error.
+PAUSE_SECONDS = 0.5
 
 
 class Control(NamedTuple):
@@ -38,53 +54,73 @@ class LocalBus:
     """The bus of one process.
 
     Args:
-        keep_seconds: How long a finished run's stream can be resumed.
+        database: Where the log is.
+        name: The unique name of this process, under which it claims runs.
 
     Attributes:
-        shared: Whether other processes take part, so that events may be lost on the way.
-        name: The unique name of this process; empty if it is the only one.
+        shared: Whether other processes take part.
+        name: The name of this process.
+        lock: Held while events are published, delivered or subscribed to.
     """
 
     shared = False
-    name = ""
-    _run_subscription: type[Subscription] = Subscription
 
-    def __init__(self, keep_seconds: float = 120.0) -> None:
-        self._lock = threading.Lock()
-        self._last: Order = (0, 0)
-        # By run id. The subscription's topic must match, too.
-        self._by_run: dict[str, list[Subscription]] = defaultdict(list)
-        # By topic.
-        self._by_thread: dict[str, list[Subscription]] = defaultdict(list)
-        self._logs = Logs(keep_seconds)
+    def __init__(self, database: Database, name: str) -> None:
+        self.name = name
+        self.lock = threading.Lock()
+        self._database = database
+        self._topics = Topics()
+        # Writers with events that are not stored, also those that are closed.
+        self._unstored: list[Writer] = []
+        # Events of threads without a writer here.
+        self._others: list[tuple[StreamKey, Event]] = []
+        # The writers of runs that this process executes.
+        self._writers: dict[str, Writer] = {}
         self._live: dict[str, bool] = {}
         # On Postgres a run's creation may be announced after its end.
         self._ended: OrderedDict[str, None] = OrderedDict()
         self._controls: OrderedDict[str, Control] = OrderedDict()
         self._listeners: dict[str, Callable[[Control], None]] = {}
         self._wakers: list[Callable[[], None]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._due, self._full = asyncio.Event(), asyncio.Event()
+        self._is_due = False
+        self._flushing = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Connect to other processes. This bus has none."""
+        """Start to store events, and connect to other processes if there are any."""
+        self._loop = asyncio.get_running_loop()
+        self._tasks = [asyncio.create_task(self._flush_all(), name="event-log")]
 
     async def stop(self) -> None:
-        """Disconnect from other processes. Repeatable."""
+        """Store the remaining events, and disconnect from other processes. Repeatable."""
+        tasks, self._tasks = self._tasks, []
+        if tasks:
+            try:
+                await self.flush()
+            except RuntimeSqlError as error:
+                logger.warning("The last events were not stored: %s", error)
+        for task in tasks:
+            task.cancel()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, Exception):
+                logger.error("Bus task failed", exc_info=result)
 
     def health(self) -> dict[str, str]:
         """Return the state of each connection by name."""
         return {}
 
-    # --- streams
-
-    @property
-    def skew(self) -> int:
-        """By how many nanoseconds the clock that numbers events is ahead of this machine's."""
-        return 0
+    # --- publishing
 
     @property
     def recheck_seconds(self) -> float:
         """How long a follower waits for events before it checks the database."""
         return RECHECK_SECONDS
+
+    def logs(self, *, resumable: bool) -> bool:
+        """Return whether the events of a stream are stored."""
+        return resumable
 
     def publish(
         self,
@@ -94,171 +130,269 @@ class LocalBus:
         *,
         resumable: bool = False,
         attempt: int = 0,
-    ) -> Event:
-        """Send an event to the followers of the run and of its thread.
+    ) -> int:
+        """Send an event to the followers of the run and of its thread, from any thread.
 
         Args:
             resumable: Whether the event is kept for clients that reconnect.
             attempt: The attempt of the worker that publishes; 0 outside of a worker. Events of a
-                superseded attempt do not reach other processes.
-        """
-        with self._lock:
-            log = self._logs.open(key) if resumable else None
-            return self._send(key, name, data, log, attempt)
+                superseded attempt are dropped.
 
-    def publish_state(self, key: StreamKey, name: str, data: bytes) -> Event:
+        Returns:
+            How many of the run's events are not stored yet.
+        """
+        at = milliseconds()
+        with self.lock:
+            topic = self._topics.find(key.topic)
+            writer = None if topic is None else topic.writer
+            if topic is None or writer is None:
+                event = Event((at, 0), key.run_id, name, data, resumable, at=at)
+                self._publish_without_writer(key, event)
+                return 0
+            if writer.key.run_id == key.run_id:
+                if 0 < attempt < writer.attempt:
+                    return 0
+                # Its worker publishes the error of a resumable run without this mark.
+                resumable = resumable or writer.resumable
+            event = writer.next(key.run_id, name, data, resumable=resumable, attempt=attempt, at=at)
+            self._send(topic, writer, event)
+            if not self.logs(resumable=resumable):
+                return 0
+            waiting = writer.add(event)
+            if writer not in self._unstored:
+                self._unstored.append(writer)
+            if not self._is_due or waiting == SEGMENT_EVENTS:
+                self._flush_soon(now=waiting == SEGMENT_EVENTS)
+            return waiting
+
+    def _send(self, topic: Topic, writer: Writer, event: Event) -> None:
+        topic.deliver(event)
+
+    def _publish_without_writer(self, key: StreamKey, event: Event) -> None:
+        """Send an event that gets its place in the log when it is stored."""
+        if self.logs(resumable=event.resumable):
+            self._others.append((key, event))
+            self._flush_soon(now=True)
+        elif (topic := self._topics.find(key.topic)) is not None:
+            epoch = max(event.order[0], topic.position[0] + 1)
+            topic.deliver(event._replace(order=(epoch, topic.position[1])))
+
+    def publish_state(self, key: StreamKey, name: str, data: bytes) -> None:
         """Send an event that belongs to a thread, but to none of its runs."""
-        with self._lock:
-            log = self._logs.open(key)
-            self._logs.end(key)
-            return self._send(key, name, data, log, 0)
+        self.publish(key, name, data, resumable=True)
 
-    def _send(self, key: StreamKey, name: str, data: bytes, log: Log | None, attempt: int) -> Event:
-        milliseconds = (time.time_ns() + self.skew) // 1_000_000
-        last = self._last
-        order = (milliseconds, 0) if milliseconds > last[0] else (last[0], last[1] + 1)
-        self._last = order
-        event = Event(order, key.run_id, name, data, log is not None, attempt)
-        if log is not None:
-            self._logs.add(log, event)
-        self._deliver(event, key.topic)
-        return event
+    # --- storing
 
-    def _deliver(self, event: Event, topic: str, *, to_thread: bool = True) -> None:
-        for subscription in self._by_run.get(event.run_id, ()):
-            if subscription.topic == topic:
-                subscription.push(event)
-        for subscription in self._by_thread.get(topic, ()) if to_thread else ():
-            subscription.push(event)
+    def unstored(self, key: StreamKey) -> list[Event]:
+        """Return the events of a run or thread that may not be stored yet, with the lock held."""
+        writers = [each for each in self._unstored if each.key.topic == key.topic]
+        found = [event for writer in writers for event in writer.unstored()]
+        of_thread = key == key.thread
+        return found if of_thread else [each for each in found if each.run_id == key.run_id]
 
-    async def follow_run(
-        self,
-        key: StreamKey,
-        after: Order | None = None,
-        live: Subscription | None = None,
-        *,
-        whole: bool = False,
-    ) -> Subscription:
-        """Follow a run in any process; other parameters as in `subscribe_run`.
+    async def read_log(self, key: StreamKey, after: Order) -> Page:
+        """Read a page of the stored events of a run or thread."""
+        # The caller's permission was checked: the platform reads for it.
+        with scope.within(scope.EVERYTHING):
+            return await self._database.read(lambda conn: log.read(conn, key, after))
 
-        Args:
-            whole: Whether all events since `after` must be found.
-        """
-        return self.subscribe_run(key, after, live)
+    def store(self, conn: Connection, run_id: str) -> None:
+        """Store the events of a run in a transaction of its worker, which checks the claim."""
+        with self.lock:
+            writer = self._writers.get(run_id)
+            if writer is None or writer.is_stored:
+                return
+            segments = writer.cut()
+        self._store(conn, writer, segments)
 
-    async def follow_thread(
-        self, key: StreamKey, after: Order | None = None, asked_at: int | None = None
-    ) -> Subscription:
-        """Follow a thread's runs in any process; parameters as in `subscribe_thread`.
+    def _store(self, conn: Connection, writer: Writer, segments: list[Segment]) -> None:
+        log.store(conn, segments)
+        conn.after_commit(partial(self._stored, writer, segments))
 
-        Args:
-            asked_at: The time of the request, in nanoseconds by this machine's clock; default now.
-                Events that other processes sent since then are included.
-        """
-        return self.subscribe_thread(key, after)
+    def _stored(self, writer: Writer, segments: list[Segment]) -> None:
+        with self.lock:
+            writer.stored(segments)
+            if writer.is_stored and writer in self._unstored:
+                self._unstored = [each for each in self._unstored if each is not writer]
+        self._noticed([writer.key.topic])
 
-    async def settle(self, subscription: Subscription, run_id: str | None = None) -> bool:
-        """Wait until all earlier events have arrived. Return False on timeout.
+    def _noticed(self, topics: Iterable[str]) -> None:
+        """Tell other processes that the log of these threads has grown."""
 
-        Args:
-            run_id: A run that has ended: also wait for its end event.
-        """
-        return True
+    def _flush_soon(self, *, now: bool) -> None:
+        self._is_due = True
+        loop = self._loop
+        if loop is None:
+            return
+        with suppress(RuntimeError):  # The loop is closed.
+            loop.call_soon_threadsafe(self._set_due, now)
 
-    def is_behind(self, key: StreamKey) -> bool:
-        """Return whether followers still lack events that this process published on a thread."""
-        return False
+    def _set_due(self, now: bool) -> None:
+        self._due.set()
+        if now:
+            self._full.set()
 
-    async def catch_up(self, key: StreamKey) -> None:
-        """Number later events after those of other processes on the thread."""
+    async def _flush_all(self) -> None:
+        while True:
+            await self._due.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FLUSH_SECONDS):
+                    await self._full.wait()
+            try:
+                await self.flush()
+            except Exception:
+                logger.exception("Storing events failed")
+                await asyncio.sleep(PAUSE_SECONDS)
+                self._due.set()
 
     async def flush(self) -> None:
-        """Wait until other processes can read all published events."""
+        """Wait until all published events are stored.
 
-    async def flushing(self, end: Awaitable[T]) -> T:
-        """Await a run's `end` and flush. Return the result of `end`."""
-        return await end
+        Raises:
+            RuntimeSqlError: the database did not store them. They are stored later.
+        """
+        async with self._flushing:
+            self._due.clear()
+            self._full.clear()
+            with self.lock:
+                self._is_due = False
+                writers, others = list(self._unstored), self._others
+                self._others = []
+            if not (writers or others):
+                return
+            try:
+                with scope.within(scope.EVERYTHING):
+                    await self._database.write(partial(self._flush, writers, others))
+            except BaseException:
+                with self.lock:
+                    self._others = others + self._others
+                raise
 
-    def subscribe_run(
-        self, key: StreamKey, after: Order | None = None, live: Subscription | None = None
+    def _flush(
+        self, writers: list[Writer], others: list[tuple[StreamKey, Event]], conn: Connection
+    ) -> None:
+        writers = sorted(writers, key=lambda each: each.key.run_id)
+        asked = [log.ask_held(conn, w.key.run_id, w.attempt, self.name) for w in writers]
+        groups: dict[StreamKey, list[Event]] = {}
+        for writer, held in zip(writers, asked, strict=True):
+            with self.lock:
+                segments = writer.cut()
+            if held.one() is not None:
+                self._store(conn, writer, segments)
+            else:
+                # Superseded, or the run was deleted: of its stream only the end remains.
+                conn.after_commit(partial(self._stored, writer, segments))
+                ends = [e for each in segments for e in each.events if e.is_end or not e.attempt]
+                groups.setdefault(writer.key.thread, []).extend(ends)
+        for key, event in others:
+            groups.setdefault(key.thread, []).append(event)
+        for thread, events in groups.items():
+            self._place(conn, thread, events)
+
+    def _place(self, conn: Connection, key: StreamKey, events: list[Event]) -> None:
+        """Store events of a thread that has no writer here, then deliver them."""
+        placed = log.place(conn, key, events, shared=self.shared)
+
+        def deliver() -> None:
+            with self.lock:
+                topic = self._topics.find(key.topic)
+                for event in placed if topic is not None else ():
+                    if topic is not None and event.order > topic.position:
+                        topic.deliver(event)
+            self._noticed([key.topic])
+
+        conn.after_commit(deliver)
+
+    # --- following
+
+    async def follow_run(
+        self, key: StreamKey, after: Order | None = None, *, whole_since: object = None
     ) -> Subscription:
         """Follow a run, which need not exist yet, from `after` or from now.
 
         Args:
-            live: A subscription to the same run. Its unread events are included.
+            whole_since: The run's date of creation, if the follower needs all events after
+                `after`: deleted ones are reported as lost.
         """
-        return self._subscribe(self._run_subscription, key, after, live)
+        return self._subscribe(Subscription(self, key, after, whole_since=whole_since))
 
-    def subscribe_thread(self, key: StreamKey, after: Order | None = None) -> Subscription:
-        """Follow all runs of a thread, future ones too, from `after` or from now."""
-        return self._subscribe(self._run_subscription, key, after)
-
-    def _subscribe(
-        self,
-        kind: type[S],
-        key: StreamKey,
-        after: Order | None = None,
-        live: Subscription | None = None,
-    ) -> S:
-        """Create a subscription that begins with the kept events since `after`.
+    async def follow_thread(
+        self, key: StreamKey, after: Order | None = None, asked_at: int | None = None
+    ) -> Subscription:
+        """Follow all runs of a thread, future ones too, from `after` or from now.
 
         Args:
-            key: The key of a run or of a thread.
+            asked_at: The time of the request, in milliseconds by this machine's clock; default now.
+                Events that other processes published since then are included.
         """
-        of_run = key.run_id != THREAD
-        readers, name = (self._by_run, key.run_id) if of_run else (self._by_thread, key.topic)
+        return self._subscribe(Subscription(self, key, after))
 
-        def unsubscribe(subscription: Subscription) -> None:
-            with self._lock, suppress(KeyError, ValueError):
-                readers[name].remove(subscription)
-                if not readers[name]:
-                    del readers[name]
-
-        subscription = kind(unsubscribe)
-        subscription.key, subscription.topic = key, key.topic
-        with self._lock:
-            if after is not None:
-                logs = self._logs.of_run(key) if of_run else self._logs.of_thread(key)
-                subscription.begin_with(_since(after, logs, live, whole=of_run))
-            readers[name].append(subscription)
+    def _subscribe(self, subscription: Subscription) -> Subscription:
+        with self.lock:
+            self._topics.add(subscription)
         return subscription
 
-    def drop(self, key: StreamKey) -> None:
-        """Delete the events of a deleted run or thread everywhere, and end its streams."""
-        self._drop(key.topic, key.run_id)
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Forget a subscription. Repeatable."""
+        with self.lock:
+            self._topics.remove(subscription)
 
-    def _drop(self, topic: str, run_id: str) -> None:
-        with self._lock:
-            self._logs.drop(topic, run_id)
-            found = self._by_run.get(run_id, [])
-            if run_id == THREAD:
-                found = [each for some in self._by_run.values() for each in some]
-                found += self._by_thread.get(topic, [])
-            for subscription in found:
-                if subscription.topic == topic:
-                    subscription.drop()
+    async def refresh(self, subscription: Subscription) -> None:
+        """Deliver what other processes have stored on the thread."""
+
+    def drop(self, key: StreamKey) -> None:
+        """End the streams of a deleted run or thread everywhere."""
+        self._drop(key)
+
+    def _drop(self, key: StreamKey) -> None:
+        with self.lock:
+            for subscription in self._topics.of(key):
+                subscription.drop()
 
     # --- runs
 
     def run_created(self, key: StreamKey, *, resumable: bool) -> None:
         """Note a committed run. Its followers have created it: no other client knew its id."""
-        with self._lock:
-            for subscription in self._by_run.get(key.run_id, ()):
+        with self.lock:
+            for subscription in self._topics.of_run(key.run_id):
                 subscription.by_creator = True
-                # The follower may not have known its thread and tenant.
-                subscription.key, subscription.topic = key, key.topic
-        # With other processes, only the one that claims the run is sure of its end.
-        if not self.shared:
-            self.run_started(key, resumable=resumable)
-
-    def run_started(self, key: StreamKey, *, resumable: bool) -> None:
-        """Note a run that this process has claimed, or will execute: it is live until its end."""
-        with self._lock:
-            if key.run_id not in self._ended:
+                if subscription.key != key:
+                    # The follower did not know its thread or tenant.
+                    self._topics.move(subscription, key)
+            # With other processes, only the one that claims the run is sure of its end.
+            if not self.shared and key.run_id not in self._ended:
                 self._live[key.run_id] = resumable
-                self._logs.keep_open(key)
 
-    def run_released(self, run_id: str) -> None:
+    def claimed(self, conn: Connection, key: StreamKey, run: Row) -> None:
+        """Make this process the writer of the thread, with the commit of its claim.
+
+        Args:
+            key: The key of the run.
+            run: The claimed run, with its attempt.
+        """
+        asked = log.ask_head(conn, run["thread_id"])
+        resumable = bool(run["kwargs"].get("resumable"))
+        writer = Writer(key, run["attempt"], log.new_head(conn, asked), resumable=resumable)
+        conn.after_commit(partial(self.run_started, writer))
+
+    def run_started(self, writer: Writer) -> None:
+        """Note a run that this process executes: it is live until its end."""
+        key = writer.key
+        with self.lock:
+            if key.run_id in self._ended:
+                return
+            self._live[key.run_id] = writer.resumable
+            topic = self._topics.open(key)
+            if topic.writer is not None:
+                writer.number = max(writer.number, topic.writer.number)
+                writer.epoch = max(writer.epoch, topic.writer.epoch + 1)
+            self._take_turn(topic, writer)
+            topic.writer = self._writers[key.run_id] = writer
+
+    def _take_turn(self, topic: Topic, writer: Writer) -> None:
+        """Note that a writer is about to write a thread."""
+
+    def run_released(self, run_id: str, attempt: int | None = None) -> None:
         """Note that this process no longer executes the run, which may continue elsewhere."""
 
     def is_live(self, run_id: str) -> bool:
@@ -271,23 +405,64 @@ class LocalBus:
 
     def follows(self, run_id: str) -> bool:
         """Return whether this process has a follower of the run."""
-        return run_id in self._by_run
+        return bool(self._topics.of_run(run_id))
 
     def is_resumable(self, run_id: str) -> bool:
         """Return whether a live run keeps its stream."""
         return self._live.get(run_id, False)
 
+    def end(self, conn: Connection, key: StreamKey, *, resumable: bool) -> None:
+        """Announce a run's end with the commit of `conn`, and store it in the same transaction."""
+        with self.lock:
+            topic = self._topics.find(key.topic)
+            writer = None if topic is None else topic.writer
+            is_own = writer is not None and writer.key.run_id == key.run_id
+            if not self.logs(resumable=resumable) or (writer is not None and not is_own):
+                # The writer of another run places the end among its own events.
+                conn.after_commit(partial(self.run_ended, key, resumable=resumable))
+                return
+            end = Event((0, 0), key.run_id, CONTROL, DONE, resumable, at=milliseconds())
+            if writer is not None:
+                segments = writer.cut()
+                end = end._replace(order=(writer.epoch, writer.number + 1), attempt=writer.attempt)
+        if writer is None:
+            self._place(conn, key.thread, [end])
+            conn.after_commit(partial(self._note_end, key))
+            return
+        log.lock(conn, UUID(key.thread_id))
+        log.store(conn, [*segments, Segment(key.thread, [end])])
+        conn.after_commit(partial(self._ended_by_writer, writer, segments, end))
+
+    def _ended_by_writer(self, writer: Writer, segments: list[Segment], end: Event) -> None:
+        with self.lock:
+            self._send(self._topics.open(writer.key), writer, end)
+        self._stored(writer, segments)
+        self._note_end(writer.key)
+
     def run_ended(self, key: StreamKey, *, resumable: bool) -> None:
-        """Announce a run's end. Call it after the commit of its status."""
-        self.publish(key, CONTROL, DONE, resumable=resumable)
+        """Announce a run's end, unless that is done. Call it after the commit of its status."""
+        if not self.ended_here(key.run_id):
+            self.publish(key, CONTROL, DONE, resumable=resumable)
+        self._note_end(key)
+
+    def _note_end(self, key: StreamKey) -> None:
         run_id = key.run_id
-        with self._lock:
+        with self.lock:
             self._ended[run_id] = None
             while len(self._ended) > MAX_REMEMBERED:
                 self._ended.popitem(last=False)
             self._live.pop(run_id, None)
             self._controls.pop(run_id, None)
-            self._logs.end(key)
+            self._close_writer(key)
+
+    def _close_writer(self, key: StreamKey) -> None:
+        """Let another process or run write the thread. Events that are not stored are kept."""
+        self._writers.pop(key.run_id, None)
+        topic = self._topics.find(key.topic)
+        if topic is not None:
+            if topic.writer is not None and topic.writer.key.run_id == key.run_id:
+                topic.writer = None
+            self._topics.forget(topic)
 
     def on_queued(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake`, from any thread, for each queued run. Return a function that stops it."""
@@ -303,7 +478,7 @@ class LocalBus:
 
     def send_control(self, run_id: str, control: Control) -> None:
         """Ask a run's worker to stop. The request is kept until the worker listens."""
-        with self._lock:
+        with self.lock:
             listener = self._listeners.get(run_id)
             if listener is None:
                 self._controls[run_id] = control
@@ -314,7 +489,7 @@ class LocalBus:
 
     def listen(self, run_id: str, listener: Callable[[Control], None]) -> Callable[[], None]:
         """Receive a run's control messages, also an early one. Return a function that stops it."""
-        with self._lock:
+        with self.lock:
             self._listeners[run_id] = listener
             early = self._controls.pop(run_id, None)
         if early is not None:
@@ -322,7 +497,7 @@ class LocalBus:
         return lambda: self._stop_listening(run_id, listener)
 
     def _stop_listening(self, run_id: str, listener: Callable[[Control], None]) -> None:
-        with self._lock:
+        with self.lock:
             if self._listeners.get(run_id) is listener:
                 del self._listeners[run_id]
 
@@ -337,22 +512,7 @@ class LocalBus:
             executed: The ids of the runs that this process executes.
         """
 
-    def expire(self) -> None:
-        """Delete the streams of runs that ended, or were released, long enough ago."""
-        with self._lock:
-            self._logs.expire()
 
-
-def _since(after: Order, logs: list[Log], live: Subscription | None, *, whole: bool) -> list[Event]:
-    """Return the known events after `after`, preceded by a loss event if some are missing.
-
-    Args:
-        whole: Whether a subscriber from the beginning needs all events, not only the kept ones.
-    """
-    waiting = live.waiting() if live else []
-    known = {event for log in logs for event in log.events}.union(waiting)
-    found = sorted(event for event in known if event.order > after)
-    missing = (whole or after > START) and any(log.dropped > after for log in logs)
-    if (missing and all(event.order > after for event in waiting)) or (live and live.broken):
-        return [lost(), *found]
-    return found
+def milliseconds() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

@@ -10,6 +10,11 @@ LOST = b"lost"
 CONTROL = "control"
 
 Order = tuple[int, int]
+"""The position of an event in its thread: the epoch of its writer, and its number in the thread.
+
+An epoch begins with each attempt at a run, and is the time in milliseconds. So the events of an
+attempt that died before they were stored and those of the next attempt never share a position.
+"""
 START: Order = (-1, -1)
 
 
@@ -18,6 +23,7 @@ class Event(NamedTuple):
 
     Attributes:
         attempt: The attempt that publishes the event; 0 outside of a worker.
+        at: When it was published, in milliseconds since 1970 by the publisher's clock.
     """
 
     order: Order
@@ -26,10 +32,11 @@ class Event(NamedTuple):
     data: bytes
     resumable: bool
     attempt: int = 0
+    at: int = 0
 
     @property
     def id(self) -> bytes:
-        """The order as clients see it: `<milliseconds>-<sequence>`."""
+        """The order as clients see it: `<epoch>-<number>`."""
         return b"%d-%d" % self.order
 
     @property

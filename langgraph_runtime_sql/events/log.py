@@ -1,131 +1,223 @@
-"""Logs: the events of resumable streams, kept for clients that reconnect.
+"""Log: the stored events of threads, in segments.
 
-The caller holds the bus's lock.
+A thread has one writer at a time: the process that executes its run. Events of other processes (the
+end of a run that waits, for instance) get a place at once if no run is in flight. Otherwise they
+wait with epoch 0, and the writer places them.
 """
 
-import time
-from collections import defaultdict, deque
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from uuid import UUID, uuid4
 
-from langgraph_runtime_sql.events.event import START, Event, Order
+from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, select
+from sqlalchemy.sql import Select
+
+from langgraph_runtime_sql import encryption
+from langgraph_runtime_sql.database.connection import Connection, Prefetched
+from langgraph_runtime_sql.database.schema import RUNNING_LITERAL, event_segments, runs, threads
+from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
+from langgraph_runtime_sql.events.event import Event, Order
+from langgraph_runtime_sql.events.segment import Segment, unpack
 from langgraph_runtime_sql.events.stream_key import THREAD, StreamKey
 
-# The limit of one stream's log.
-LOG_BYTES = 32 * 2**20
-# The limit of all logs. Beyond it, the streams that ended first are deleted until the rest fills
-# no more than this part of the limit.
-ALL_LOGS_BYTES = 256 * 2**20
-FILL_RATIO = 0.9
+# Rows that one read loads.
+PAGE = 32
+# Separates these advisory locks from others.
+_LOCKS = literal_column("7214880112", BigInteger)
+UNPLACED = 0
+# The position of a thread without events.
+BEGINNING: Order = (0, 0)
+_c = event_segments.c
+_is_thread = _c.thread_id == bindparam("thread")
+_LOCK = Prepared(
+    lambda: select(
+        func.pg_advisory_xact_lock(func.hashtextextended(bindparam("thread", type_=Text), _LOCKS))
+    )
+)
+_HEAD = Prepared(
+    select(_c.epoch, _c.last).where(_is_thread).order_by(_c.epoch.desc(), _c.first.desc()).limit(1)
+)
+_STORE = Prepared(InsertNew(event_segments))
+_held = select(runs.c.run_id).where(
+    runs.c.run_id == bindparam("run"),
+    runs.c.attempt == bindparam("held_attempt"),
+    or_(runs.c.status != RUNNING_LITERAL, runs.c.claimed_by == bindparam("owner")),
+)
+_HELD = Prepared(_held)
+_HELD_LOCKED = Prepared(_held.with_for_update(read=True))
+_EXISTS = Prepared(select(threads.c.thread_id).where(threads.c.thread_id == bindparam("thread")))
+_RUNNING = Prepared(
+    select(runs.c.run_id).where(
+        runs.c.thread_id == bindparam("thread"), runs.c.status == RUNNING_LITERAL
+    )
+)
+_WAITING = Prepared(
+    select(event_segments).where(_is_thread, _c.epoch == UNPLACED).order_by(_c.created_at, _c.first)
+)
+_PLACED = Prepared(
+    event_segments.delete().where(
+        _is_thread, _c.epoch == UNPLACED, _c.first == bindparam("unplaced")
+    )
+)
+_DROP_RUN = Prepared(event_segments.delete().where(_is_thread, _c.run_id == bindparam("run")))
+_BEFORE = Prepared(
+    select(_c.epoch, _c.last)
+    .where(_is_thread, _c.epoch > UNPLACED, _c.created_at < bindparam("before"))
+    .order_by(_c.epoch.desc(), _c.first.desc())
+    .limit(1)
+)
 
 
-@dataclass(slots=True)
-class Log:
-    """The kept events of a resumable stream.
+def _after(*, of_run: bool) -> Select[tuple[object, ...]]:
+    """Return the statement that reads a page of segments after a position."""
+    wanted = (
+        _is_thread,
+        # The first condition is what the index can use.
+        _c.epoch >= bindparam("epoch"),
+        _c.epoch > UNPLACED,
+        or_(_c.epoch > bindparam("epoch"), _c.last > bindparam("number")),
+    )
+    statement = select(event_segments).where(*wanted)
+    if of_run:
+        # A row without events stands for deleted ones of any run.
+        statement = statement.where(or_(_c.run_id == bindparam("run"), _c.events.is_(None)))
+    return statement.order_by(_c.epoch, _c.first).limit(PAGE)
+
+
+_AFTER = Prepared(lambda: _after(of_run=False))
+_AFTER_OF_RUN = Prepared(lambda: _after(of_run=True))
+
+
+class Page(NamedTuple):
+    """A part of a log.
 
     Attributes:
-        dropped: The order of the newest event that was deleted to save memory.
-        expires: When the log is deleted, by `time.monotonic`; None while the stream continues.
+        events: The events after the asked position, in order.
+        position: The position after the last row that was read.
+        dropped: Rows whose events were deleted, to free space.
+        more: Whether later rows may exist.
     """
 
-    key: StreamKey
-    events: deque[Event] = field(default_factory=deque)
-    size: int = 0
-    dropped: Order = START
-    expires: float | None = None
-
-    def add(self, event: Event) -> int:
-        """Add an event. Return by how many bytes the log has grown."""
-        before = self.size
-        self.events.append(event)
-        self.size += len(event.data)
-        while self.size > LOG_BYTES and len(self.events) > 1:
-            oldest = self.events.popleft()
-            self.size -= len(oldest.data)
-            self.dropped = oldest.order
-        return self.size - before
+    events: list[Event]
+    position: Order
+    dropped: list[Row]
+    more: bool
 
 
-class Logs:
-    """The logs of all resumable streams.
+def lock(conn: Connection, thread_id: UUID) -> None:
+    """Keep others from placing events and from beginning a run on the thread until the commit."""
+    if conn.locks:
+        conn.send(_LOCK, {"thread": str(thread_id)})
+
+
+def ask_head(conn: Connection, thread_id: UUID) -> Prefetched:
+    """Ask for the position of the thread's last event, for `new_head`."""
+    lock(conn, thread_id)
+    return conn.prefetch(_HEAD, {"thread": thread_id})
+
+
+def new_head(conn: Connection, asked: Prefetched) -> Order:
+    """Return the head of a new epoch, which begins now."""
+    epoch, number = _position(asked.one())
+    return max(int(conn.now().timestamp() * 1000), epoch + 1), number
+
+
+def head(conn: Connection, thread_id: UUID) -> Order:
+    """Return the position of the thread's last stored event."""
+    return _position(conn.fetchone(_HEAD, {"thread": thread_id}))
+
+
+def before(conn: Connection, thread_id: UUID, moment: object) -> Order:
+    """Return the position of the last event that was stored before a moment."""
+    return _position(conn.fetchone(_BEFORE, {"thread": thread_id, "before": moment}))
+
+
+def _position(row: Row | None) -> Order:
+    if row is None or row["epoch"] == UNPLACED:
+        return BEGINNING
+    return row["epoch"], row["last"]
+
+
+def ask_held(conn: Connection, run_id: str, attempt: int, owner: str) -> Prefetched:
+    """Ask whether no later attempt at a run has begun. On Postgres none begins before the commit."""
+    values = {"run": UUID(run_id), "held_attempt": attempt, "owner": owner}
+    return conn.prefetch(_HELD_LOCKED if conn.locks else _HELD, values)
+
+
+def store(conn: Connection, segments: Iterable[Segment]) -> None:
+    """Store segments that may be stored already."""
+    now = conn.now()
+    for each in segments:
+        row = each.row
+        body = encryption.seal(row["tenant"], row["events"], _place(row), conn)
+        conn.send(_STORE, {**row, "events": body, "size": len(body), "created_at": now})
+
+
+def _place(row: Row) -> tuple[str, ...]:
+    """Return what binds the ciphertext of a segment to its row."""
+    return "event_segments", str(row["thread_id"]), f"{row['epoch']}-{row['first']}"
+
+
+def _opened(conn: Connection, row: Row) -> list[Event]:
+    body = encryption.open_(row["tenant"], bytes(row["events"]), _place(row), conn)
+    return unpack({**row, "events": body})
+
+
+def place(
+    conn: Connection, key: StreamKey, events: Sequence[Event], *, shared: bool
+) -> list[Event]:
+    """Store events of a thread that has no writer in this process.
 
     Args:
-        keep_seconds: How long a log is kept after the end of its stream.
+        key: The key of the thread.
+        events: The events, whose order is replaced.
+        shared: Whether other processes may write.
 
-    Attributes:
-        size: The bytes of all events.
+    Returns:
+        The events with their places, also those that waited for a place. Empty if the thread is
+        gone, or if another process executes a run of the thread: its writer will place the events.
     """
+    thread_id = UUID(key.thread_id)
+    asked = ask_head(conn, thread_id)
+    if conn.fetchone(_EXISTS, {"thread": thread_id}) is None:
+        return []
+    if shared and conn.fetchone(_RUNNING, {"thread": thread_id}) is not None:
+        for event in events:
+            # Any number will do: the writer takes them by date.
+            unplaced = Segment(key, [event._replace(order=(UNPLACED, uuid4().int >> 66))])
+            store(conn, [unplaced])
+        return []
+    waiting = take_waiting(conn, thread_id) if shared else []
+    found = [*waiting, *events]
+    if not found:
+        return []
+    epoch, number = new_head(conn, asked)
+    placed = [each._replace(order=(epoch, number + i)) for i, each in enumerate(found, 1)]
+    store(conn, [Segment(key, [each]) for each in placed])
+    return placed
 
-    def __init__(self, keep_seconds: float) -> None:
-        self._keep = keep_seconds
-        self._logs: dict[StreamKey, Log] = {}
-        self._topics: dict[str, list[StreamKey]] = defaultdict(list)
-        self.size = 0
 
-    def open(self, key: StreamKey) -> Log:
-        """Return the log of a stream, and create it if necessary."""
-        log = self._logs.get(key)
-        if log is None:
-            log = self._logs[key] = Log(key)
-            self._topics[key.topic].append(key)
-        return log
+def take_waiting(conn: Connection, thread_id: UUID) -> list[Event]:
+    """Remove the events of a thread that wait for a place, and return them."""
+    rows = conn.fetchall(_WAITING, {"thread": thread_id})
+    for row in rows:
+        conn.send(_PLACED, {"thread": thread_id, "unplaced": row["first"]})
+    return [event for row in rows for event in _opened(conn, row)]
 
-    def add(self, log: Log, event: Event) -> None:
-        """Add an event to a log, and enforce the limit of all logs."""
-        self.size += log.add(event)
-        if self.size > ALL_LOGS_BYTES:
-            self._free_memory()
 
-    def of_run(self, key: StreamKey) -> list[Log]:
-        """Return the run's log, if there is one."""
-        return [self._logs[key]] if key in self._logs else []
+def read(conn: Connection, key: StreamKey, after: Order) -> Page:
+    """Read a page of a thread's or a run's events after a position."""
+    values = {"thread": UUID(key.thread_id), "epoch": after[0], "number": after[1]}
+    if key.run_id == THREAD:
+        rows = conn.fetchall(_AFTER, values)
+    else:
+        rows = conn.fetchall(_AFTER_OF_RUN, {**values, "run": key.run_id})
+    kept = [row for row in rows if row["events"] is not None]
+    events = [each for row in kept for each in _opened(conn, row) if each.order > after]
+    position = (rows[-1]["epoch"], rows[-1]["last"]) if rows else after
+    return Page(events, position, [r for r in rows if r["events"] is None], len(rows) == PAGE)
 
-    def of_thread(self, key: StreamKey) -> list[Log]:
-        """Return the logs of the thread and of its runs."""
-        return [self._logs[each] for each in self._topics.get(key.topic, ())]
 
-    def unfinished(self) -> list[StreamKey]:
-        """Return the keys of logs whose streams have not ended."""
-        return [key for key, log in self._logs.items() if log.expires is None]
-
-    def keep_open(self, key: StreamKey) -> None:
-        """Keep the stream's log, if there is one, until the stream ends."""
-        if (log := self._logs.get(key)) is not None:
-            log.expires = None
-
-    def end(self, key: StreamKey) -> None:
-        """Let the stream's log, if there is one, expire."""
-        if (log := self._logs.get(key)) is not None:
-            log.expires = time.monotonic() + self._keep
-
-    def end_run(self, run_id: str) -> None:
-        """Let the unfinished log of a run expire."""
-        for key in self.unfinished():
-            if key.run_id == run_id:
-                self.end(key)
-
-    def drop(self, topic: str, run_id: str) -> None:
-        """Delete the log of a run, or of a thread with its runs."""
-        for key in list(self._topics.get(topic, ())):
-            if run_id in (THREAD, key.run_id):
-                self._delete(key)
-
-    def expire(self) -> None:
-        """Delete expired logs."""
-        now = time.monotonic()
-        for key in [k for k, log in self._logs.items() if log.expires and log.expires < now]:
-            self._delete(key)
-
-    def _free_memory(self) -> None:
-        """Delete logs of ended streams before their time."""
-        ended = sorted((log.expires, key) for key, log in self._logs.items() if log.expires)
-        for _, key in ended:
-            if self.size <= ALL_LOGS_BYTES * FILL_RATIO:
-                return
-            self._delete(key)
-
-    def _delete(self, key: StreamKey) -> None:
-        self.size -= self._logs.pop(key).size
-        others = self._topics[key.topic]
-        others.remove(key)
-        if not others:
-            del self._topics[key.topic]
+def drop_run(conn: Connection, thread_id: UUID, run_id: str) -> None:
+    """Delete the events of a run."""
+    conn.send(_DROP_RUN, {"thread": thread_id, "run": run_id})

@@ -1,24 +1,48 @@
-"""Subscription: the bounded queue of events for one reader."""
+"""Subscription: the events for one reader, from the log and live."""
 
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import Self
+from typing import Protocol, Self
 
-from langgraph_runtime_sql.events.event import Event, lost
-from langgraph_runtime_sql.events.log import LOG_BYTES
+from langgraph_runtime_sql.events.event import START, Event, Order, lost
+from langgraph_runtime_sql.events.log import Page
 from langgraph_runtime_sql.events.stream_key import StreamKey
 
-# The limit of events that a reader has not read yet.
-WAITING_BYTES = LOG_BYTES
+# The limit of live events that a reader has not read yet.
+WAITING_BYTES = 32 * 2**20
+
+
+class Source(Protocol):
+    """What a subscription needs of its bus."""
+
+    lock: threading.Lock
+
+    async def read_log(self, key: StreamKey, after: Order) -> Page:
+        """Read a page of stored events."""
+
+    def unstored(self, key: StreamKey) -> list[Event]:
+        """Return the events that may not be stored yet. The caller holds the lock."""
+
+    def unsubscribe(self, subscription: "Subscription") -> None:
+        """Forget a subscription."""
 
 
 class Subscription:
     """The events for one reader, in order. It belongs to the event loop that creates it.
 
-    A reader that is too slow loses events, and finds a loss event in their place.
+    It begins live, or with the log after a position. A reader that is too slow for the live events
+    continues in the log. Events that the log does not have are lost then: the reader finds a loss
+    event in their place.
+
+    Args:
+        source: The bus.
+        key: The key of a run or of a thread.
+        after: The position after which to begin in the log; None begins live.
+        published_after: Skip stored events that were published earlier, in milliseconds.
+        whole_since: If the reader needs all events since a run's creation: its date. Deleted
+            events since then are lost ones.
 
     Attributes:
         broken: Whether events were lost.
@@ -28,34 +52,57 @@ class Subscription:
         dropped: Whether the run or thread was deleted, so that no more events come.
     """
 
-    broken = False
-    key = StreamKey(None, "", "")
-    topic = ""
-    by_creator = False
-    dropped = False
-
-    def __init__(self, unsubscribe: Callable[["Subscription"], None]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        key: StreamKey,
+        after: Order | None = None,
+        *,
+        published_after: int = 0,
+        whole_since: object = None,
+    ) -> None:
+        self.key, self.topic = key, key.topic
+        self.broken = self.by_creator = self.dropped = False
+        self._source = source
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._events: deque[Event] = deque()
+        # The position of the last event that was queued, and whether the next ones are in the log.
+        self._seen = START if after is None else after
+        self._resumes = after is not None and after > START
+        self._is_behind = after is not None
+        self._published_after, self._whole_since = published_after, whole_since
+        # Live events during a read of the log.
+        self._meanwhile: list[Event] | None = None
         # Only the publisher writes `_pushed`, only the reader `_read`, so neither needs a lock.
-        self._pushed = 0
-        self._read = 0
-        self._limit = WAITING_BYTES
+        self._pushed = self._read = 0
         self._waiter: asyncio.Future[None] | None = None
-        self._unsubscribe = unsubscribe
 
     def push(self, event: Event) -> None:
-        """Add an event. Calls from several threads must not overlap."""
-        if self.broken and not event.is_loss and self._is_useless(event):
+        """Add a live event. The caller holds the bus's lock."""
+        if self._is_behind or event.order <= self._seen:
             return
+        if self._meanwhile is not None:
+            self._meanwhile.append(event)
+            return
+        if self._pushed - self._read > WAITING_BYTES and self._events:
+            self._fall_behind()
+            return
+        self._append(event)
+        self._notify()
+
+    def _append(self, event: Event) -> None:
+        self._seen = max(self._seen, event.order)
         self._pushed += event.size
-        if self._pushed - self._read > self._limit and self._events and not self.broken:
-            self.broken = True
-            # One assignment, because the reader may take an event at the same time.
-            self._events = deque((lost(), event) if event.is_end else (lost(),))
-        else:
-            self._events.append(event)
+        self._events.append(event)
+
+    def _fall_behind(self) -> None:
+        """Drop the unread events, and continue after the last read one in the log."""
+        # One assignment, because the reader may take an event at the same time.
+        unread, self._events = self._events, deque()
+        self._pushed = self._read
+        self._seen = (unread[0].order[0], unread[0].order[1] - 1)
+        self._resumes = self._is_behind = True
         self._notify()
 
     def _notify(self) -> None:
@@ -68,31 +115,25 @@ class Subscription:
             with suppress(RuntimeError):  # The reader's loop is closed.
                 self._loop.call_soon_threadsafe(self._wake)
 
-    def _is_useless(self, event: Event) -> bool:
-        """Return whether an event is useless after a loss: only the first end is useful."""
-        return not event.is_end or any(each.is_end for each in self._events.copy())
-
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     @property
-    def holds(self) -> bool:
-        """Whether new events are held back for now."""
-        return False
-
-    def waiting(self) -> list[Event]:
-        """Return the events that are not read yet."""
-        return list(self._events)
+    def _is_idle(self) -> bool:
+        return not (self._events or self._is_behind or self.dropped)
 
     async def get(self, timeout: float | None = None) -> Event | None:
         """Return the next event, or None after `timeout` seconds or if no more events come."""
         while not self._events:
+            if self._is_behind:
+                await self._catch_up()
+                continue
             if self.dropped:
                 return None
             self._waiter = self._loop.create_future()
             # Another thread may have pushed or dropped since the check.
-            if self._events or self.dropped:
+            if not self._is_idle:
                 self._waiter = None
                 continue
             try:
@@ -106,22 +147,55 @@ class Subscription:
         self._read += event.size
         return event
 
-    def begin_with(self, events: Collection[Event]) -> None:
-        """Replace the unread events. The caller prevents concurrent pushes.
+    async def _catch_up(self) -> None:
+        """Read a page of the log, and go live after the last page."""
+        with self._source.lock:
+            # From here on each event is in the log, not stored yet, or pushed meanwhile.
+            self._is_behind, self._meanwhile = False, []
+            unstored = self._source.unstored(self.key)
+        try:
+            page = await self._source.read_log(self.key, self._seen)
+        except BaseException:
+            with self._source.lock:
+                self._is_behind, self._meanwhile = True, None
+            raise
+        with self._source.lock:
+            meanwhile, self._meanwhile = self._meanwhile or [], None
+            # It may have fallen behind again during the read.
+            self._is_behind = self._is_behind or page.more
+            later = [] if self._is_behind else [*unstored, *meanwhile]
+            self._begin_with(page, later)
 
-        These events come from a log, and do not count towards the limit.
-        """
-        size = sum(event.size for event in events)
-        self._events = deque(events)
-        self._pushed = self._read + size
-        self._limit = WAITING_BYTES + size
-        self.broken = self.broken or any(event.is_loss for event in events)
-
-    def lose(self) -> None:
-        """Mark events as lost, and add a loss event."""
-        if not self.broken:
+    def _begin_with(self, page: Page, later: list[Event]) -> None:
+        if not self.broken and any(self._misses(row) for row in page.dropped):
             self.broken = True
-            self.push(lost())
+            self._events.append(lost())
+        found = {each.order: each for each in [*page.events, *later] if each.order > self._seen}
+        for order in sorted(found):
+            if found[order].at >= self._published_after:
+                self._append(found[order])
+        self._seen = max(self._seen, page.position)
+
+    def _misses(self, row: dict[str, object]) -> bool:
+        """Return whether the deleted events of a row belong to what this reader asked for."""
+        if not row["resumable"]:
+            return False
+        since = self._whole_since
+        return self._resumes or (since is not None and row["created_at"] > since)  # type: ignore[operator]  # two dates
+
+    def begin_after(self, position: Order) -> None:
+        """Skip live events up to a position. A subscription that begins in the log stays there."""
+        if not self._is_behind:
+            self._seen = max(self._seen, position)
+
+    def fall_behind(self) -> None:
+        """Continue in the log: live events were missed. The caller holds the bus's lock."""
+        self._is_behind = self._resumes = True
+        self._notify()
+
+    def waiting(self) -> list[Event]:
+        """Return the events that are not read yet."""
+        return list(self._events)
 
     def drop(self) -> None:
         """End the stream, from any thread."""
@@ -130,7 +204,7 @@ class Subscription:
 
     def close(self) -> None:
         """Unsubscribe. Repeatable."""
-        self._unsubscribe(self)
+        self._source.unsubscribe(self)
 
     async def __aenter__(self) -> Self:
         return self

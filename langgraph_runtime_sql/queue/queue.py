@@ -19,7 +19,6 @@ from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import GraphExited, NotStarted, SupersededAttempt
 from langgraph_runtime_sql.events import bus
-from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.metrics import workers
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import end as run_end
@@ -182,8 +181,6 @@ class Queue:
         # Fencing: every write in this task's context checks the claim.
         request_context.claim.set(Claim(str(run_id), attempt, temporary, since, run_claim.OWNER))
         try:
-            if attempt > 1:
-                await self._runtime.bus.catch_up(StreamKey.here(run["thread_id"]))
             result = await self._run_worker(run, worker(run, attempt, asyncio.get_running_loop()))
         except asyncio.CancelledError:
             await self._hand_back(run, attempt)
@@ -261,7 +258,6 @@ class Queue:
         await self.sweep()
         async with self._claiming:
             self._runtime.bus.release_others(self.working())
-        self._runtime.bus.expire()
         self._look_for_stuck_runs()
 
     def _look_for_stuck_runs(self) -> None:

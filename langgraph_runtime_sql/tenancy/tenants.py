@@ -17,6 +17,7 @@ from langgraph_runtime_sql.database.schema import (
     assistants,
     crons,
     database_settings,
+    event_segments,
     runs,
     thread_labels,
     threads,
@@ -31,7 +32,11 @@ logger = structlog.stdlib.get_logger(__name__)
 # The number of rows filled in one transaction, not counting their dependent rows.
 PAGE = 500
 # Each table with the tables whose rows depend on its rows, by the same key.
-_FILLED = {threads: (thread_labels, runs), crons: (), assistants: (assistant_versions,)}
+_FILLED = {
+    threads: (thread_labels, runs, event_segments),
+    crons: (),
+    assistants: (assistant_versions,),
+}
 _SETTING = "tenant_key"
 _KNOWN = Prepared(select(database_settings.c.value).where(database_settings.c.name == _SETTING))
 _STORE = Prepared(
@@ -134,7 +139,7 @@ async def _fill_all(here: "Database", owner: Table, others: tuple[Table, ...], k
 
 
 def _fill(conn: Connection, table: Table, page: ColumnElement[bool], key: str) -> None:
-    if table in (thread_labels, runs):
+    if table in (thread_labels, runs, event_segments):
         of_thread = select(threads.c.tenant).where(threads.c.thread_id == table.c.thread_id)
         tenant: ColumnElement[Any] = of_thread.scalar_subquery()
     else:

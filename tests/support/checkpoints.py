@@ -69,7 +69,7 @@ def as_runtime(db: database.Database, *, store: SqlStore | None = None) -> Itera
     configured = configuration()
     runtime = Runtime(
         database=db,
-        bus=LocalBus(60),
+        bus=LocalBus(db, name="test"),
         store=store or SqlStore(),
         options=configured.options,
         hooks=configured.hooks,

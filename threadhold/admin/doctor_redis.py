@@ -1,7 +1,6 @@
 """Doctor for Redis: examine the Redis that several processes share."""
 
 import asyncio
-from uuid import uuid4
 
 from redis.exceptions import ResponseError
 
@@ -30,7 +29,7 @@ async def _examine(url: str, prefix: str) -> list[Finding]:
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             await refuse(client, url)
-            await client.set(link.name(f"doctor:{uuid4().hex}"), "1", px=1_000)
+            await client.publish(link.channel("doctor"), b"")
     except BadRedis as error:
         return [Finding("redis", shown(url), str(error), "name another in REDIS_URL")]
     except FAILURES as error:

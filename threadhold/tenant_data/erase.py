@@ -16,6 +16,7 @@ from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 from langgraph_runtime_sql.database.sqlite.engine import BUSY_TIMEOUT_SECONDS, DIALECT
 from langgraph_runtime_sql.database.sqlite.ownership import Ownership
 from langgraph_runtime_sql.database.url import database_path, is_postgres
+from langgraph_runtime_sql.encryption import keys
 from threadhold.tenant_data import reading
 from threadhold.tenant_data.reading import Transaction
 from threadhold.tenant_data.rules import Rule
@@ -128,6 +129,9 @@ def _delete(conn: Connection, tenant: str, rules: Sequence[Rule]) -> Erased:
     for rule in known:
         if rule.erase == "delete":
             transaction.execute(f'DELETE FROM "{rule.table}" WHERE {rule.where}', tenant)
+            continue
+        if rule.erase == "shred":
+            keys.erase_rows(conn, tenant)
             continue
         empty = ", ".join(f"{name} = NULL" for name in (*PERSONAL, "salt"))
         triggers.allow(conn, triggers.ERASED, tenant)

@@ -29,7 +29,8 @@ class Rule:
     Args:
         table: The table.
         where: SQL condition with the parameters `:tenant` and `:label`; `NO_ROWS` if it has none.
-        erase: `delete` the rows, or `empty` their columns about persons (of the audit log).
+        erase: `delete` the rows, `empty` their columns about persons (of the audit log), or `shred`
+            the tenant's keys, whose rows stay so that a restored key file does not bring them back.
         export: Whether an export contains the rows; derived and secret ones are left out.
         files: A column with paths of files; an export copies them.
         rebuild: SQL to execute after the deletions, for an index in tables that keeps deleted words.
@@ -37,15 +38,15 @@ class Rule:
 
     table: str
     where: str
-    erase: Literal["delete", "empty"] = "delete"
+    erase: Literal["delete", "empty", "shred"] = "delete"
     export: bool = True
     files: str | None = None
     rebuild: str | None = None
 
 
 RUNTIME: tuple[Rule, ...] = (
-    # Dependent tables first: an erase goes in this order. The tables of events and of tenants' keys
-    # belong before `threads`: Rule("events", TENANT), Rule("tenant_keys", TENANT, export=False).
+    # Dependent tables first: an erase goes in this order.
+    Rule("event_segments", TENANT),
     Rule("run_writes", OF_THREAD),
     Rule("writes", OF_THREAD),
     Rule("checkpoint_writes", OF_THREAD),
@@ -60,6 +61,9 @@ RUNTIME: tuple[Rule, ...] = (
     Rule("assistants", TENANT),
     Rule("store_vectors", NAMESPACE, export=False),
     Rule("store", NAMESPACE),
+    Rule("revocations", TENANT),
+    Rule("limit_usage", TENANT, export=False),
+    Rule("tenant_keys", TENANT, erase="shred", export=False),
     # The chain stays, so that it still verifies.
     Rule("audit_entries", TENANT, erase="empty"),
     *(

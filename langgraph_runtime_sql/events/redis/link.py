@@ -5,8 +5,6 @@ It logs when Redis goes away and when it is back. Its users retry with backoff m
 
 import asyncio
 import logging
-import math
-import time
 from typing import Any
 
 import redis.asyncio as redis_client
@@ -28,7 +26,6 @@ logger = logging.getLogger(__name__)
 
 FAILURES = (RedisError, OSError, TimeoutError, EOFError)
 FIRST_PAUSE_SECONDS = 0.05
-CLOCK_QUESTIONS = 3
 LONGEST_PAUSE_SECONDS = 2.0
 # A start waits this long for an answer. It succeeds without one.
 LOOK_SECONDS = 2.0
@@ -39,12 +36,10 @@ class Link:
 
     Args:
         url: `redis://`, `rediss://` or `unix://`.
-        prefix: The prefix of all keys and channels.
+        prefix: The prefix of all channels.
         seconds: How long a command may take before Redis counts as away.
 
     Attributes:
-        skew: By how many nanoseconds Redis's clock is ahead of ours.
-        knows_clock: Whether `skew` was ever measured.
         failures: The number of failed commands.
     """
 
@@ -52,8 +47,6 @@ class Link:
         self.url = url
         self.prefix = prefix
         self.seconds = seconds
-        self.skew = 0
-        self.knows_clock = False
         self.failures = 0
         self._clients: list[Redis] = []
         self._commands: Redis | None = None
@@ -61,22 +54,10 @@ class Link:
         self._pauses: dict[str, float] = {}
         self._logged: dict[str, BaseException] = {}
         self._answered = False
-        self._clock_is_set = False
-        self._clock_error = math.inf
 
-    # --- names
-
-    def stream(self, key: str) -> str:
-        """Return the key of a thread's stream, by its topic."""
-        return f"{self.prefix}:{{{key}}}:events"
-
-    def meta(self, key: str) -> str:
-        """Return the key of the stream's metadata: progress of origins, attempts of runs."""
-        return f"{self.prefix}:{{{key}}}:known"
-
-    def name(self, what: str) -> str:
-        """Return any other key or channel."""
-        return f"{self.prefix}:{what}"
+    def channel(self, name: str) -> str:
+        """Return the name of a channel."""
+        return f"{self.prefix}:{name}"
 
     # --- connections
 
@@ -95,30 +76,11 @@ class Link:
         self._clients.append(made)
         return made
 
-    async def commands(self) -> Redis:
+    def commands(self) -> Redis:
         """Return the client for commands with an immediate answer."""
         if self._commands is None:
             self._commands = self.client(answer_seconds=self.seconds)
-        if not self._clock_is_set:
-            await self.set_clock(self._commands)
         return self._commands
-
-    async def set_clock(self, redis: Redis) -> None:
-        """Measure the offset of Redis's clock, which all processes share.
-
-        The fastest answer is the most exact one. Its weight halves each time, because clocks drift.
-        """
-        self._clock_error *= 2
-        for _ in range(CLOCK_QUESTIONS):
-            before = time.time_ns()
-            seconds, microseconds = await redis.time()
-            took = time.time_ns() - before
-            if 0 <= took <= self._clock_error:
-                self._clock_error = took
-                there = int(seconds) * 10**9 + int(microseconds) * 1_000
-                self.skew = there - before - took // 2
-                self.knows_clock = True
-        self._clock_is_set = True
 
     async def look(self) -> None:
         """Refuse a Redis that can never work. One that is away is accepted.
@@ -173,9 +135,6 @@ class Link:
         self._logged[user] = error
         if self.well:
             logger.warning("Redis does not answer; runs go on: %s", str(error) or repr(error))
-        # Another server with another clock may answer next.
-        self._clock_is_set = False
-        self._clock_error = math.inf
         pause = self._pauses.get(user, FIRST_PAUSE_SECONDS)
         self._pauses[user] = min(LONGEST_PAUSE_SECONDS, pause * 2)
         await asyncio.sleep(pause)
@@ -207,13 +166,3 @@ async def refuse(redis: Redis, url: str) -> dict[str, Any]:
             "primary, or a proxy in front of it."
         )
     return found
-
-
-def is_about_a_key(error: BaseException) -> bool:
-    """Return whether an error concerns the content of a key, and not the whole server.
-
-    Errors of the whole server (out of memory, read-only, misconfigured) have other classes, or
-    begin with another word in capitals.
-    """
-    first = str(error).partition(" ")[0]
-    return type(error) is ResponseError and (first == "WRONGTYPE" or not first.isupper())

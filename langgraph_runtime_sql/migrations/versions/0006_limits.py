@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0006"
-down_revision = "0004"
+down_revision = "0005"
 
 TENANT = "(CASE WHEN tenant IS NULL THEN '' ELSE tenant END)"
 # Rows that older processes write have no user and the ordinary priority.

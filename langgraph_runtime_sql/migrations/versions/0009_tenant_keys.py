@@ -6,7 +6,7 @@ from alembic import op
 from langgraph_runtime_sql.database import schema
 
 revision = "0009"
-down_revision = "0004"
+down_revision = "0008"
 
 
 def upgrade() -> None:

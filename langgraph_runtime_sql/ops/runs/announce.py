@@ -5,6 +5,7 @@ from uuid import UUID
 from langgraph_runtime_sql import runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.events import log
 from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.statuses import ROLLBACK, RunStatus
@@ -17,15 +18,13 @@ def made(conn: Connection, run: Row) -> None:
 
 
 def started(conn: Connection, run: Row) -> None:
-    """Announce that this process has claimed a run."""
-    key, resumable = StreamKey.of_run(run), _is_resumable(run)
-    conn.after_commit(lambda: runtime.current().bus.run_started(key, resumable=resumable))
+    """Make this process the writer of a claimed run's thread."""
+    runtime.current().bus.claimed(conn, StreamKey.of_run(run), run)
 
 
 def ended(conn: Connection, run: Row) -> None:
     """Announce the end of a run to its subscribers."""
-    key, resumable = StreamKey.of_run(run), _is_resumable(run)
-    conn.after_commit(lambda: runtime.current().bus.run_ended(key, resumable=resumable))
+    runtime.current().bus.end(conn, StreamKey.of_run(run), resumable=_is_resumable(run))
 
 
 def deleted(conn: Connection, run: Row, reason: str) -> None:
@@ -37,8 +36,9 @@ def deleted(conn: Connection, run: Row, reason: str) -> None:
 
 
 def dropped(conn: Connection, run: Row) -> None:
-    """Delete the log of a deleted run in every process, and end its streams."""
+    """Delete the events of a deleted run, and end its streams in every process."""
     key = StreamKey.of_run(run)
+    log.drop_run(conn, run["thread_id"], key.run_id)
     conn.after_commit(lambda: runtime.current().bus.drop(key))
 
 

@@ -21,6 +21,7 @@ from langgraph_runtime_sql.errors import Outdated, SupersededAttempt
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.json_codec import Unstorable
 from langgraph_runtime_sql.ops.authorization import as_uuid
+from langgraph_runtime_sql.ops.runs import announce
 from langgraph_runtime_sql.ops.runs import result as run_result
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import announce_end
@@ -98,9 +99,11 @@ class _Ending:
                 check(conn)
             changes = {**outcome, "graph_id": self.graph_id}
             end(conn, thread, run, self.status, changes, busy=others.one() is not None)
+            if self.status != ROLLBACK:
+                # The worker announces a rollback later, when the thread's state is refreshed.
+                announce.ended(conn, run)
 
-        here = runtime.current()
-        await here.bus.flushing(here.database.write(fn))
+        await runtime.current().database.write(fn)
 
 
 async def _end_early(

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -24,8 +23,8 @@ from langgraph_runtime_sql.ops.runs.cancel import cancel
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 from langgraph_runtime_sql.statuses import ENDED, RunStatus
 
-# After the end of a run, its events remain available to all processes for at least this time.
-RECENT = timedelta(seconds=45)
+# The number of events that a run may be ahead of the database.
+MAX_UNSTORED = 5_000
 
 Delivered = tuple[bytes, bytes, bytes | None]
 _cancelling: set[asyncio.Task[None]] = set()
@@ -119,13 +118,17 @@ class Stream:
             await leases.check(claim)
             attempt = claim.attempt
             run_result.record(claim, event, message)
-        runtime.current().bus.publish(
+        bus = runtime.current().bus
+        waiting = bus.publish(
             StreamKey.here(thread_id or run_id, run_id),
             event,
             message,
             resumable=resumable,
             attempt=attempt,
         )
+        if waiting > MAX_UNSTORED:
+            # The database is slower than the run.
+            await bus.flush()
 
 
 async def _admitted(
@@ -161,11 +164,11 @@ async def _follow(
     """Yield events in order, each with whether it is shown with its id."""
     bus = runtime.current().bus
     if after is not None:
-        # A single subscription that starts in the log has neither gaps nor repeats.
-        whole = bus.shared and await _has_full_log(run_id, thread_id)
-        resumed = await bus.follow_run(live.key, after, live, whole=whole)
+        row = await _find(run_id, thread_id)
+        resumable = row is not None and row["kwargs"].get("resumable")
+        whole_since = row["created_at"] if row is not None and resumable else None
         live.close()
-        live = resumed
+        live = await bus.follow_run(live.key, after, whole_since=whole_since)
     reader = _Reader(run_id, thread_id, live, after, is_ours=ignore_404)
     try:
         async for each in reader.events():
@@ -174,12 +177,9 @@ async def _follow(
         live.close()
     if reader.over == "missing" and not ignore_404:
         yield _not_found(run_id), False
-    elif reader.lost:
-        if not live.broken:
-            yield _error(run_id, EventsLost()), False
+    elif live.broken and (final := await final_event(run_id)) is not None:
         # A client that waits only for the result needs only this event.
-        if (final := await final_event(run_id)) is not None:
-            yield final, False
+        yield final, False
 
 
 class _Reader:
@@ -187,7 +187,6 @@ class _Reader:
 
     Attributes:
         over: Why no more events come: the run has `ended` or is `missing`.
-        lost: Whether events are missing before the end.
     """
 
     def __init__(
@@ -201,7 +200,6 @@ class _Reader:
         is_live: bool | None = None,
     ) -> None:
         self.over: str | None = None
-        self.lost = False
         self._run_id, self._thread_id = run_id, thread_id
         self._live = live
         # The client has seen earlier events.
@@ -217,11 +215,10 @@ class _Reader:
         """Yield the events, each with whether it is shown with its id."""
         live = self._live
         if not self._is_live:
-            await self._check(first=True)
+            await self._check()
         while True:
             event = await live.get(0 if self.over else self._bus.recheck_seconds)
             if event is None and self.over:
-                self.lost = self.lost or live.broken
                 return
             if live.dropped and event is None:
                 self.over = await self._ended()
@@ -229,7 +226,7 @@ class _Reader:
             if event is None:
                 await self._check()
             elif event.is_end:
-                self.over, self.lost = await self._ended(), live.broken
+                self.over = await self._ended()
                 return
             elif event.is_loss:
                 yield _error(self._run_id, EventsLost()), False
@@ -246,33 +243,21 @@ class _Reader:
         )
         return "missing" if thread is None else "ended"
 
-    async def _check(self, *, first: bool = False) -> None:
-        """Look in the database whether the run has ended; if so, wait for its last events."""
-        bus, live = self._bus, self._live
+    async def _check(self) -> None:
+        """Look in the database whether the run has ended; if so, get its last events."""
         row = await _find(self._run_id, self._thread_id)
         if row is not None and row["status"] not in ENDED:
             return
+        # The end is stored with the run's status, so the log has it by now.
+        await self._bus.refresh(self._live)
         self.over = "missing" if row is None else "ended"
-        if not bus.shared:
-            return
-        recent = self._is_ours if row is None else row["recent"]
-        if not first or recent:
-            # The run's process has sent the last event by now.
-            self.lost = not await bus.settle(live, str(self._run_id))
-            return
-        settled = await bus.settle(live)
-        resumable = row is not None and row["kwargs"].get("resumable")
-        waiting = live.waiting()
-        # The log contains the end. Without any event, the log has expired: a client that begins
-        # has come too late, but a client that resumes has lost events.
-        is_cut = not any(event.is_end for event in waiting) if waiting else self._resumes
-        self.lost = not settled or bool(resumable and is_cut)
 
 
-async def _has_full_log(run_id: UUID, thread_id: UUID) -> bool:
-    """Return whether some process must still have all events of the run."""
-    row = await _find(run_id, thread_id)
-    return row is not None and bool(row["kwargs"].get("resumable")) and row["recent"]
+async def _find(run_id: UUID, thread_id: UUID) -> Row | None:
+    """Return a run of a thread as stored, or None."""
+    return await runtime.current().database.read(
+        lambda conn: run_rows.find_in_thread(conn, run_id, thread_id)
+    )
 
 
 def _not_found(run_id: UUID) -> Event:
@@ -301,23 +286,6 @@ async def final_event(run_id: UUID) -> Event | None:
             # Like langgraph, leave out a function's return value that is not a dict.
             data = {**(data if isinstance(data, dict) else {}), "__interrupt__": pending}
         return Event((0, 0), str(run_id), name, json_codec.dumps(data).encode(), False)
-
-    return await runtime.current().database.read(fn)
-
-
-async def _find(run_id: UUID, thread_id: UUID) -> Row | None:
-    """Return a run of a thread as stored, or None.
-
-    Its extra key `recent` says whether its events must still be available.
-    """
-
-    def fn(conn: Connection) -> Row | None:
-        row = run_rows.find_in_thread(conn, run_id, thread_id)
-        if row is None:
-            return None
-        # Only an ended run needs the database's time, which may cost a round trip.
-        in_flight = row["status"] not in ENDED
-        return {**row, "recent": in_flight or row["updated_at"] > conn.now() - RECENT}
 
     return await runtime.current().database.read(fn)
 

@@ -47,17 +47,12 @@ async def delete(conn: Any, thread_id: Any, ctx: Any = None) -> Rows:
         if run is not None:
             run_end.check_owned(run, claim)
             if here.bus.shared and run_result.keep(conn, run):
+                announce.ended(conn, run)
                 return
         if not _delete(conn, identifier, permitted, own_run=own_run):
             raise HTTPException(404, f"Thread with ID {identifier} not found")
 
-    written = here.database.write(fn)
-    if is_worker:
-        await here.bus.flushing(written)
-    else:
-        await written
-        # Before the answer: the client may create a thread with the same id.
-        await here.bus.flush()
+    await here.database.write(fn)
     await custom_checkpointer.delete_thread(identifier)
     return rows([identifier])  # type: ignore[list-item]  # the interface yields the bare id
 
@@ -94,7 +89,6 @@ async def prune(
     for start in range(0, len(wanted), batch_size):
         batch = wanted[start : start + batch_size]
         pruned += await here.database.write(partial(prune_some, batch))
-    await here.bus.flush()
     for each in pruned:
         await _end_elsewhere(each, strategy)
     return len(pruned)

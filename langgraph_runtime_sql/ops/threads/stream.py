@@ -6,37 +6,18 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import bindparam, func, or_, select
 
 from langgraph_runtime_sql import json_codec, runtime
-from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.schema import runs
-from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.errors import EventsLost
 from langgraph_runtime_sql.events.event import CONTROL, DONE, Event, Order, parse_order
-from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops import stream_access
 from langgraph_runtime_sql.ops.authorization import Filter, as_uuid, authorize
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.stream import final_event
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
-from langgraph_runtime_sql.statuses import ENDED
 
 Delivered = tuple[bytes, bytes, bytes | None, str | None]
 Modes = frozenset[str]
-
-# Time for the end of a run to arrive after the database has it.
-CONFIRM_SECONDS = 2.0
-# Additional time while Redis is unavailable, or is being filled again.
-LATE_SECONDS = 15.0
-
-_NEWEST = Prepared(select(func.max(runs.c.seq)).where(runs.c.thread_id == bindparam("id")))
-_OPEN_OR_NEW = Prepared(
-    select(runs.c.run_id, runs.c.seq, runs.c.status).where(
-        runs.c.thread_id == bindparam("id"),
-        or_(run_rows.IN_FLIGHT, runs.c.seq > bindparam("newest")),
-    )
-)
 
 
 class Stream:
@@ -66,8 +47,8 @@ class Stream:
     ) -> AsyncIterator[Delivered]:
         """Yield the (event, data, id, run id) tuples of a thread until the client disconnects.
 
-        If events from another process were lost, the stream ends with an error and the results
-        of the affected runs.
+        If events that the client asks for were deleted, the stream ends with an error and the
+        result of the newest run.
         """
         # The iteration starts after the response. The client may create a run in between, so
         # the stream starts at this time.
@@ -76,7 +57,7 @@ class Stream:
             parse_order(last_event_id),
             frozenset(stream_modes) or frozenset({"run_modes"}),
             ctx,
-            asked_at=time.time_ns(),
+            asked_at=time.time_ns() // 1_000_000,
         )
 
     @staticmethod
@@ -103,98 +84,17 @@ async def _follow(
     thread_id: UUID, after: Order | None, modes: Modes, ctx: Any, *, asked_at: int
 ) -> AsyncIterator[Delivered]:
     bus, key = runtime.current().bus, await stream_access.key_of(thread_id)
-    ends = _Ends(key) if bus.shared else None
-    if ends is not None:
-        # Before the subscription, which may wait for Redis while runs begin and end.
-        await ends.begin()
     async with await bus.follow_thread(key, after, asked_at) as subscription:
         admission = stream_access.Admission(thread_id, await _permitted(thread_id, ctx))
-        while True:
-            if ends is not None and (lost := await ends.find_missed(holds=subscription.holds)):
-                break
-            event = await subscription.get(None if ends is None else ends.seconds)
-            if event is not None and event.is_loss:
-                lost = await _last(thread_id)
-                break
-            if event is None and subscription.dropped:
-                return
-            if event is None:
-                continue
-            is_admitted = await admission.admits(event.run_id, is_last=event.is_end)
-            # Record each end, because the run's row may be gone already.
-            if ends is not None and (is_admitted or event.is_end):
-                ends.record(event)
-            if is_admitted and (shown := _shown(event, modes)) is not None:
+        while (event := await subscription.get()) is not None and not event.is_loss:
+            admitted = await admission.admits(event.run_id, is_last=event.is_end)
+            if admitted and (shown := _shown(event, modes)) is not None:
                 yield shown
-    seen = [run_id for run_id in lost if await admission.admits(run_id)]
+    if event is None:
+        return
+    seen = [run_id for run_id in await _last(thread_id) if await admission.admits(run_id)]
     async for shown in _rest(seen, modes):
         yield shown
-
-
-class _Ends:
-    """Finds runs of a thread whose end in another process was not received here."""
-
-    def __init__(self, key: StreamKey) -> None:
-        self._key, self._thread_id = key, UUID(key.thread_id)
-        self._late_since: float | None = None
-        self._newest: int | None = None
-        self._open: set[str] = set()
-        self._announced: set[str] = set()
-        self._suspected: set[str] = set()
-        self._due = time.monotonic()
-
-    @property
-    def seconds(self) -> float:
-        """Return the seconds until the next check."""
-        return max(0.0, self._due - time.monotonic())
-
-    async def begin(self) -> None:
-        """Read the runs in flight, and start to track new ones."""
-        found = await runtime.current().database.read(self._read)
-        self._open = {str(row["run_id"]) for row in found}
-
-    def record(self, event: Event) -> None:
-        """Record the begin or end of a run from one of its events."""
-        if event.is_end:
-            self._announced.add(event.run_id)
-            self._open.discard(event.run_id)
-        elif event.run_id != "*":
-            self._open.add(event.run_id)
-
-    async def find_missed(self, *, holds: bool) -> list[str]:
-        """Return runs whose end was missed in two checks. Between checks, return nothing.
-
-        Args:
-            holds: Whether the subscription holds events back until earlier ones arrive.
-        """
-        if time.monotonic() < self._due:
-            return []
-        if self._is_late(holds):
-            self._due = time.monotonic() + CONFIRM_SECONDS
-            return []
-        here = runtime.current()
-        found = await here.database.read(self._read)
-        in_flight = {str(row["run_id"]) for row in found if row["status"] not in ENDED}
-        ended = {str(row["run_id"]) for row in found} - in_flight
-        over = ((self._open - in_flight) | ended) - self._announced
-        missed = sorted(over & self._suspected)
-        self._newest = max([self._newest or 0, *(row["seq"] for row in found)])
-        self._open, self._suspected = in_flight | over, over
-        self._announced.clear()
-        self._due = time.monotonic() + (CONFIRM_SECONDS if over else here.bus.recheck_seconds)
-        return missed
-
-    def _is_late(self, holds: bool) -> bool:
-        """Return whether events are known to be delayed, for less than `LATE_SECONDS`."""
-        late = runtime.current().bus.is_behind(self._key) or holds
-        self._late_since = (self._late_since or time.monotonic()) if late else None
-        return self._late_since is not None and time.monotonic() - self._late_since < LATE_SECONDS
-
-    def _read(self, conn: Connection) -> list[Row]:
-        """Return the thread's runs that are in flight or new since the last check."""
-        if self._newest is None:
-            self._newest = conn.scalar(_NEWEST, {"id": self._thread_id}) or 0
-        return conn.fetchall(_OPEN_OR_NEW, {"id": self._thread_id, "newest": self._newest})
 
 
 async def _last(thread_id: UUID) -> list[str]:

@@ -17,7 +17,7 @@ from langgraph_runtime_sql.store.store import SqlStore, Store
 def made(**parts: Any) -> Runtime:
     """A runtime without a database."""
     nothing: Any = None
-    return Runtime(database=nothing, bus=LocalBus(), store=SqlStore(), **parts)
+    return Runtime(database=nothing, bus=LocalBus(nothing, name="test"), store=SqlStore(), **parts)
 
 
 async def test_outside_the_lifespan_there_is_no_runtime() -> None:
