@@ -59,7 +59,7 @@ SETTINGS = (
 )
 # Modules that register metrics at import, and functions that register metrics when called.
 METRICS = (
-    "langgraph_runtime_sql.events.redis.bus",
+    "langgraph_runtime_sql.events.redis.wire",
     "langgraph_runtime_sql.limits.refusals:_counter",
     "langgraph_runtime_sql.queue.stuck_runs:_gauge",
     "threadhold.serving.connections",
