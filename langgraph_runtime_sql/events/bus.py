@@ -39,6 +39,8 @@ MAX_REMEMBERED = 10_000
 RECHECK_SECONDS = 15.0
 # How long events wait to be stored together.
 FLUSH_SECONDS = 0.03
+# How long a stop waits for the last events to be stored.
+STOP_SECONDS = 2.0
 # The delay after a database error.
 PAUSE_SECONDS = 0.5
 
@@ -98,9 +100,10 @@ class LocalBus:
         tasks, self._tasks = self._tasks, []
         if tasks:
             try:
-                await self.flush()
-            except RuntimeSqlError as error:
-                logger.warning("The last events were not stored: %s", error)
+                async with asyncio.timeout(STOP_SECONDS):
+                    await self.flush()
+            except (RuntimeSqlError, TimeoutError) as error:
+                logger.warning("The last events were not stored: %r", error)
         for task in tasks:
             task.cancel()
         for result in await asyncio.gather(*tasks, return_exceptions=True):
