@@ -22,7 +22,7 @@ from langgraph_runtime_sql.database.postgres import stuck_transactions
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import DatabaseOverloaded, SupersededAttempt
-from langgraph_runtime_sql.events.event import Event
+from langgraph_runtime_sql.events.event import START, Event
 from langgraph_runtime_sql.ops.runs import (
     claim as run_claim,
 )
@@ -306,15 +306,20 @@ async def test_superseded_attempt_does_not_delete_its_temporary_thread(
     assert await status(run["run_id"]) is None
 
 
+async def _fail(held: Claim, run: Row, error: Exception) -> None:
+    """Let an attempt of this process fail."""
+    request_context.claim.set(held)
+    with pytest.raises(type(error)):
+        async with Runs.enter(run["run_id"], run["thread_id"], asyncio.get_running_loop(), False):
+            raise error
+    request_context.claim.set(None)
+
+
 async def _said_by(held: Claim, run: Row, error: Exception) -> list[Event]:
     """Return the events that followers get when an attempt of this process fails."""
-    key, loop = str(run["run_id"]), asyncio.get_running_loop()
-    request_context.claim.set(held)
-    async with await current().bus.follow_run(of_run(key, run["thread_id"])) as reader:
-        with pytest.raises(type(error)):
-            async with Runs.enter(run["run_id"], run["thread_id"], loop, False):
-                raise error
-        request_context.claim.set(None)
+    key = of_run(run["run_id"], run["thread_id"])
+    async with await current().bus.follow_run(key) as reader:
+        await _fail(held, run, error)
         return reader.waiting()
 
 
@@ -333,23 +338,36 @@ async def test_superseded_attempt_publishes_no_end_of_its_run(
     assert await _said_by(held, run, SupersededAttempt()) == []
 
 
-async def test_failed_attempt_of_an_ended_run_publishes_its_end(
-    db: database.Database, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("way", ["ended", "ended without an answer", "deleted"])
+async def test_followers_get_one_end_of_an_ended_run_whose_attempt_fails(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """The answer to its last write may be lost, or its run deleted."""
-    process = Process(monkeypatch, "first")
-    for way in ("ended", "deleted"):
-        run = await start_run(uuid4(), "echo", {})
-        run_id, thread_id = run["run_id"], run["thread_id"]
+    process, bus = Process(monkeypatch, "first"), current().bus
+    run = await start_run(uuid4(), "echo", {})
+    run_id, thread_id = run["run_id"], run["thread_id"]
+    async with await bus.follow_run(of_run(run_id, thread_id)) as reader:
         assert await process.claim() == [(run_id, 1)]
         held = Claim(str(run_id), 1, owner="first")
         request_context.claim.set(held)
-        if way == "ended":
+        if way == "deleted":
+            await Threads.delete(None, thread_id)
+        elif way == "ended":
             await Threads.set_joint_status(None, thread_id, run_id, "success", "echo")
         else:
-            await Threads.delete(None, thread_id)
-        [event] = await _said_by(held, run, DatabaseOverloaded())
-        assert event.is_end
+            with monkeypatch.context() as patch:
+                patch.setattr(bus, "_ended_by_writer", lambda *_: None)
+                await Threads.set_joint_status(None, thread_id, run_id, "success", "echo")
+        await _fail(held, run, DatabaseOverloaded())
+        await bus.flush()
+        await bus.refresh(reader)
+        assert [event.is_end for event in reader.waiting()] == [True]
+    if way != "deleted":
+        async with await bus.follow_run(of_run(run_id, thread_id), START) as reader:
+            event = await reader.get(1)
+            assert event is not None
+            assert event.is_end
+            assert await reader.get(0) is None
 
 
 async def test_lease_counts_from_before_the_claim(
