@@ -412,6 +412,39 @@ async def test_stateless_run_leaves_no_rows(here: None) -> None:
     assert await stored() == []
 
 
+async def test_ends_of_many_pending_runs_hide_no_event_of_the_next_run(here: None) -> None:
+    """The ends are published within a millisecond."""
+    thread = uuid4()
+    bus = current().bus
+    async with await bus.follow_thread(of_thread(thread)) as reader:
+        pending = await runtime.start_run(thread, "echo", {}, after_seconds=3_600)
+        for _ in range(500):
+            bus.run_ended(of_run(uuid4(), thread), resumable=False)
+        await bus.flush()
+        run, _ = await claimed(thread)
+        say(run, 3)
+        async with asyncio.timeout(runtime.PATIENCE):
+            found = [await reader.get() for _ in range(503)]
+    assert [each.run_id for each in found[500:] if each is not None] == [str(run["run_id"])] * 3
+    assert await runtime.status(UUID(str(pending["run_id"]))) == "pending"
+
+
+async def test_update_of_a_state_at_the_begin_of_a_run_hides_no_event(here: None) -> None:
+    """The update waits to be stored when the run is claimed."""
+    thread = uuid4()
+    bus = current().bus
+    async with await bus.follow_thread(of_thread(thread)) as reader:
+        await runtime.start_run(thread, "echo", {}, after_seconds=3_600)
+        bus.publish_state(of_thread(thread), "state_update", b"{}")
+        run, _ = await claimed(thread)
+        say(run, 3)
+        async with asyncio.timeout(3):
+            found = [await reader.get() for _ in range(4)]
+    assert sorted(each.name for each in found if each) == ["custom"] * 3 + ["state_update"]
+    await bus.flush()
+    assert [each.order[1] for each in await stored(thread)] == [1, 2, 3, 4]
+
+
 # --- the end of a pending run
 
 
