@@ -177,8 +177,12 @@ class LocalBus:
             self._others.append((key, event))
             self._flush_soon(now=True)
         elif (topic := self._topics.find(key.topic)) is not None:
-            epoch = max(event.order[0], topic.position[0] + 1)
-            topic.deliver(event._replace(order=(epoch, topic.position[1])))
+            self._deliver_unstored(topic, event)
+
+    def _deliver_unstored(self, topic: Topic, event: Event) -> None:
+        """Deliver an event without a place in the log."""
+        epoch = max(event.at, topic.position[0] + 1)
+        topic.deliver(event._replace(order=(epoch, topic.position[1])))
 
     def publish_state(self, key: StreamKey, name: str, data: bytes) -> None:
         """Send an event that belongs to a thread, but to none of its runs."""
@@ -285,8 +289,12 @@ class LocalBus:
             else:
                 # Superseded, or the run was deleted: of its stream only the end remains.
                 conn.after_commit(partial(self._stored, writer, segments))
+                thread = writer.key.thread
                 ends = [e for each in segments for e in each.events if e.is_end or not e.attempt]
-                groups.setdefault(writer.key.thread, []).extend(ends)
+                if ends and log.close(conn, thread, ends):
+                    conn.after_commit(partial(self._noticed, [thread.topic]))
+                elif ends:
+                    groups.setdefault(thread, []).extend(ends)
         for key, event in others:
             groups.setdefault(key.thread, []).append(event)
         for thread, events in groups.items():
@@ -299,12 +307,40 @@ class LocalBus:
         def deliver() -> None:
             with self.lock:
                 topic = self._topics.find(key.topic)
-                for event in placed if topic is not None else ():
+                for event in placed.events if topic is not None else ():
                     if topic is not None and event.order > topic.position:
                         topic.deliver(event)
-            self._noticed([key.topic])
+                if topic is not None and placed.is_gone:
+                    for event in events:
+                        self._deliver_unstored(topic, event)
+            if placed.is_gone:
+                self._thread_is_gone(key, events)
+            elif placed.waits:
+                self._must_wait(key, events)
+            else:
+                self._noticed([key.topic])
 
         conn.after_commit(deliver)
+
+    def _thread_is_gone(self, key: StreamKey, events: list[Event]) -> None:
+        """Tell other processes of events that have no log."""
+
+    def _must_wait(self, key: StreamKey, events: list[Event]) -> None:
+        """Let the writer, which has begun meanwhile, place events of others."""
+        with self.lock:
+            topic = self._topics.find(key.topic)
+            if topic is None or topic.writer is None:
+                # A run without a worker, which is recovered soon.
+                self._others += [(key._replace(run_id=each.run_id), each) for each in events]
+                self._flush_soon(now=False)
+                return
+        self._take_over(key, events)
+
+    def _take_over(self, key: StreamKey, events: Iterable[Event]) -> None:
+        for each in events:
+            self.publish(
+                key._replace(run_id=each.run_id), each.name, each.data, resumable=each.resumable
+            )
 
     # --- following
 
@@ -389,6 +425,8 @@ class LocalBus:
             if topic.writer is not None:
                 writer.number = max(writer.number, topic.writer.number)
                 writer.epoch = max(writer.epoch, topic.writer.epoch + 1)
+            # Events without a place in the log may be ahead of the clock.
+            writer.epoch = max(writer.epoch, topic.position[0])
             self._take_turn(topic, writer)
             topic.writer = self._writers[key.run_id] = writer
 

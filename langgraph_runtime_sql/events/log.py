@@ -17,7 +17,7 @@ from langgraph_runtime_sql.database.connection import Connection, Prefetched
 from langgraph_runtime_sql.database.schema import RUNNING_LITERAL, event_segments, runs, threads
 from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.events.event import Event, Order
-from langgraph_runtime_sql.events.segment import Segment, unpack
+from langgraph_runtime_sql.events.segment import Segment, cut, unpack
 from langgraph_runtime_sql.events.stream_key import THREAD, StreamKey
 
 # Rows that one read loads.
@@ -163,38 +163,69 @@ def _opened(conn: Connection, row: Row) -> list[Event]:
     return unpack({**row, "events": body})
 
 
-def place(
-    conn: Connection, key: StreamKey, events: Sequence[Event], *, shared: bool
-) -> list[Event]:
+class Placed(NamedTuple):
+    """What became of events without a writer.
+
+    Attributes:
+        events: The events with their places, also those that waited for a place.
+        is_gone: Whether the thread is gone, so that nothing was stored.
+        waits: Whether a run is in flight: its writer has to place the events.
+    """
+
+    events: list[Event]
+    is_gone: bool = False
+    waits: bool = False
+
+
+def place(conn: Connection, key: StreamKey, events: Sequence[Event], *, shared: bool) -> Placed:
     """Store events of a thread that has no writer in this process.
 
     Args:
         key: The key of the thread.
         events: The events, whose order is replaced.
-        shared: Whether other processes may write.
-
-    Returns:
-        The events with their places, also those that waited for a place. Empty if the thread is
-        gone, or if another process executes a run of the thread: its writer will place the events.
+        shared: Whether other processes may write. Then events that have to wait are stored.
     """
     thread_id = UUID(key.thread_id)
     asked = ask_head(conn, thread_id)
     if conn.fetchone(_EXISTS, {"thread": thread_id}) is None:
-        return []
-    if shared and conn.fetchone(_RUNNING, {"thread": thread_id}) is not None:
-        for event in events:
+        return Placed([], is_gone=True)
+    if conn.fetchone(_RUNNING, {"thread": thread_id}) is not None:
+        for event in events if shared else ():
             # Any number will do: the writer takes them by date.
             unplaced = Segment(key, [event._replace(order=(UNPLACED, uuid4().int >> 66))])
             store(conn, [unplaced])
-        return []
+        return Placed([], waits=True)
     waiting = take_waiting(conn, thread_id) if shared else []
     found = [*waiting, *events]
     if not found:
-        return []
+        return Placed([])
     epoch, number = new_head(conn, asked)
     placed = [each._replace(order=(epoch, number + i)) for i, each in enumerate(found, 1)]
     store(conn, [Segment(key, [each]) for each in placed])
-    return placed
+    return Placed(placed)
+
+
+def close(conn: Connection, key: StreamKey, events: Sequence[Event]) -> bool:
+    """Store the last events of a deleted run at their own positions.
+
+    Args:
+        key: The key of the thread.
+        events: The events with their positions.
+
+    Returns:
+        Whether that was possible. Not if the thread has later events, or a run that may publish
+        later events.
+    """
+    thread_id = UUID(key.thread_id)
+    asked = ask_head(conn, thread_id)
+    if conn.fetchone(_EXISTS, {"thread": thread_id}) is None:
+        return True
+    if _position(asked.one()) >= events[0].order:
+        return False
+    if conn.fetchone(_RUNNING, {"thread": thread_id}) is not None:
+        return False
+    store(conn, cut(key, events))
+    return True
 
 
 def take_waiting(conn: Connection, thread_id: UUID) -> list[Event]:

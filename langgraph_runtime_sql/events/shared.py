@@ -195,6 +195,16 @@ class SharedBus(LocalBus):
         for topic in topics:
             self._tell(wire.stored(topic))
 
+    def _thread_is_gone(self, key: StreamKey, events: list[Event]) -> None:
+        for each in events:
+            if each.is_end:
+                self._tell(wire.drop(key.topic, each.run_id))
+
+    def _must_wait(self, key: StreamKey, events: list[Event]) -> None:
+        # The writer may be in this process.
+        self._on_loop(self._look_at, key.topic)
+        self._noticed([key.topic])
+
     # --- following
 
     async def follow_run(
@@ -352,12 +362,6 @@ class SharedBus(LocalBus):
 
         with scope.within(scope.EVERYTHING):
             await self._database.write(fn)
-
-    def _take_over(self, key: StreamKey, waiting: list[Event]) -> None:
-        for each in waiting:
-            self.publish(
-                key._replace(run_id=each.run_id), each.name, each.data, resumable=each.resumable
-            )
 
     def claimed(self, conn: Connection, key: StreamKey, run: Row) -> None:
         super().claimed(conn, key, run)

@@ -19,6 +19,7 @@ from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs, threads
 from langgraph_runtime_sql.events.bus import LocalBus
+from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.process import configuration, running
 from langgraph_runtime_sql.runtime import Runtime
 from langgraph_runtime_sql.store.store import SqlStore
@@ -64,12 +65,18 @@ async def runtime_database(
 
 
 @contextmanager
-def as_runtime(db: database.Database, *, store: SqlStore | None = None) -> Iterator[Runtime]:
-    """Make `db` the database of this process's runtime, which has a new bus and no queue."""
+def as_runtime(
+    db: database.Database, *, store: SqlStore | None = None, bus: LocalBus | None = None
+) -> Iterator[Runtime]:
+    """Make `db` the database of this process's runtime, which has no queue.
+
+    Args:
+        bus: The bus; a new one that is not started by default.
+    """
     configured = configuration()
     runtime = Runtime(
         database=db,
-        bus=LocalBus(db, name="test"),
+        bus=bus or LocalBus(db, run_claim.OWNER),
         store=store or SqlStore(),
         options=configured.options,
         hooks=configured.hooks,

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select
 
-from langgraph_runtime_sql import migrations
+from langgraph_runtime_sql import lifespan, migrations
 from langgraph_runtime_sql.database import database
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
@@ -57,13 +57,20 @@ def _load(name: str) -> Any:
 
 @asynccontextmanager
 async def opened(
-    path: Path, connect: Any = None, *, shared: bool = False
+    path: Path,
+    connect: Any = None,
+    *,
+    shared: bool = False,
+    redis_url: str | None = None,
+    prefix: str | None = None,
 ) -> AsyncIterator[database.Database]:
     """Open the runtime's database and bus, as at the start of a process, without a queue.
 
     Args:
         connect: Replaces the function that opens connections.
         shared: Whether other processes may use the database at the same time. Postgres only.
+        redis_url: A Redis that carries events. Postgres only.
+        prefix: The prefix of the channels in Redis.
     """
     db = migrations.open_database(
         databases.url(path),
@@ -72,10 +79,13 @@ async def opened(
         shared=shared,
     )
     await db.start()
-    with as_runtime(db):
+    bus = await lifespan._make_bus(db, redis_url, prefix)
+    with as_runtime(db, bus=bus):
         try:
+            await bus.start()
             yield db
         finally:
+            await bus.stop()
             await db.stop()
 
 

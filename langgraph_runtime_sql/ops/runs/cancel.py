@@ -17,6 +17,7 @@ from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import PENDING_LITERAL, RUNNING_LITERAL, runs, threads
 from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.events import log
 from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.ops import custom_checkpointer
@@ -219,6 +220,7 @@ def cancel_pending(conn: Connection, row: Row, action: str) -> None:
         # An earlier attempt may have written checkpoints.
         checkpoint.delete_for_runs(conn, [run_id], row["thread_id"])
         run_rows.delete(conn, run_id)
+        log.drop_run(conn, row["thread_id"], str(run_id))
     else:
         run_rows.end(conn, run_id, RunStatus.INTERRUPTED, conn.now())
     thread_rows.rest(conn, row["thread_id"], busy=run_rows.any_in_flight(conn, row["thread_id"]))

@@ -18,6 +18,7 @@ from langgraph_runtime_sql.database.schema import threads
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.errors import Outdated, SupersededAttempt
+from langgraph_runtime_sql.events import log
 from langgraph_runtime_sql.hooks import Caller
 from langgraph_runtime_sql.json_codec import Unstorable
 from langgraph_runtime_sql.ops.authorization import as_uuid
@@ -99,8 +100,10 @@ class _Ending:
                 check(conn)
             changes = {**outcome, "graph_id": self.graph_id}
             end(conn, thread, run, self.status, changes, busy=others.one() is not None)
-            if self.status != ROLLBACK:
-                # The worker announces a rollback later, when the thread's state is refreshed.
+            if self.status == ROLLBACK:
+                # The worker announces the end later, when the thread's state is refreshed.
+                log.drop_run(conn, self.thread_id, str(self.run_id))
+            else:
                 announce.ended(conn, run)
 
         await runtime.current().database.write(fn)

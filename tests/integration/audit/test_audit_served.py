@@ -43,6 +43,7 @@ def server(folder: Path) -> Iterator[Running]:
         JWT_SECRET=SECRET,
         PYTHONPATH=str(ROOT),
         THREAD_POLICY_AGENTS="sleeper",
+        JWT_OPERATOR_TENANTS="acme,other",
     )
     with running(command, port, folder, env) as started:
         yield started

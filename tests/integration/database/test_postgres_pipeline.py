@@ -86,8 +86,8 @@ async def test_queueing_and_claiming_a_run_takes_few_round_trips(
     round_trips.clear()
     claimed = await db.write(lambda conn: run_claim.claim(conn, 5))
     assert [row["run_id"] for row, _ in claimed.runs] == [run["run_id"]]
-    # Round trips: the time; the claim and the queue length; the commit.
-    assert len(round_trips) == 3
+    # Round trips: the time; the claim and the queue length; the thread's last event; the commit.
+    assert len(round_trips) == 4
     round_trips.clear()
     await runtime.start_run(run["thread_id"], "echo", asked)
     # Round trips: the thread and assistant; the run.

@@ -1,14 +1,15 @@
-"""Whatever becomes of Redis: runs end, clients get their result, streams have no hole.
+"""Whatever becomes of Redis: runs end, clients get every event once and in order.
 
 One process answers requests and another works on the runs, so that all that a client gets
-comes through Redis, or from the database. Both reach Redis through a proxy.
+comes through Redis, or from the database. Both reach Redis through a proxy. Two other processes
+have no Redis.
 """
 
 import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -16,7 +17,6 @@ from uuid import uuid4
 import httpx
 import pytest
 from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosed
 
 from tests.chaos.victim import write_config
 from tests.support import databases, served
@@ -184,8 +184,9 @@ async def follows_the_thread(api: Api) -> None:
             if "run_done" in event.data and run in event.data:
                 break
     assert await api.until(thread, run, "success", "error", patience=PATIENCE) == "success"
-    # If events of an active run are lost, the stream ends with an error and without a result.
-    whole(seen, ended=any("run_done" in event.data for event in seen))
+    whole(seen)
+    places = [tuple(map(int, event.id.split("-"))) for event in seen if event.id]
+    assert places == sorted(set(places))
 
 
 async def follows_by_v2(api: Api) -> None:
@@ -202,6 +203,7 @@ async def follows_by_v2(api: Api) -> None:
                 if is_over(seen[-1]):
                     break
     assert is_over(seen[-1]), seen
+    whole_by_v2(seen)
     [run] = await api.get(f"/threads/{thread}/runs")
     assert await api.ended(thread, run["run_id"]) == "success"
 
@@ -209,23 +211,19 @@ async def follows_by_v2(api: Api) -> None:
 async def follows_by_websocket(api: Api) -> None:
     thread = str(uuid4())
     url = str(api.http.base_url).replace("http", "ws").rstrip("/")
-    over, begun = False, False
+    seen: list[Any] = []
     async with (
         asyncio.timeout(PATIENCE),
         connect(f"{url}/threads/{thread}/stream/events", open_timeout=PATIENCE) as socket,
     ):
-        with suppress(ConnectionClosed):
-            asked = {"channels": ["values", "lifecycle"]}
-            await socket.send(say(1, "subscription.subscribe", asked))
-            await socket.send(say(2, "run.start", {"assistant_id": "steps", "input": INPUT}))
-            while not over:
-                said = json.loads(await socket.recv())
-                begun = begun or said.get("id") == 2
-                over = said.get("type") == "event" and is_over(said)
-    if not begun:
-        # The stream ended before it began: without Redis there is nothing to follow.
-        await follows_by_v2(api)
-        return
+        asked = {"channels": ["values", "lifecycle"]}
+        await socket.send(say(1, "subscription.subscribe", asked))
+        await socket.send(say(2, "run.start", {"assistant_id": "steps", "input": INPUT}))
+        while not seen or not is_over(seen[-1]):
+            said = json.loads(await socket.recv())
+            if said.get("type") == "event":
+                seen.append(said)
+    whole_by_v2(seen)
     [run] = await api.get(f"/threads/{thread}/runs")
     assert await api.ended(thread, run["run_id"]) == "success"
 
@@ -333,14 +331,26 @@ def values(events: list[Event]) -> list[list[int]]:
     return [each.get("done", []) for each in found]
 
 
-def whole(events: list[Event], *, ended: bool = True) -> None:
-    """Check that each step comes once and in order; an error must precede the result of a gap."""
-    names = [event.name for event in events]
-    assert values(events)[-1] == ALL if ended else names[-1] == "error", events
-    told = events[: names.index("error")] if "error" in names else events
-    lengths = [len(each) for each in values(told)]
+def whole(events: list[Event]) -> None:
+    """Check that each step comes once and in order, and that no event was lost."""
+    assert "error" not in [event.name for event in events], events
+    lengths = [len(each) for each in values(events)]
     # One before the first node, and one after it.
-    assert lengths == [0, *range(max(lengths, default=0) + 1)][: len(lengths)], events
+    assert lengths == [0, *range(STEPS + 1)], events
+
+
+def whole_by_v2(events: list[Any]) -> None:
+    """Check the same for the v2 protocol."""
+    found = [
+        len(each["params"]["data"].get("done", []))
+        for each in events
+        if each["method"] == "values" and not each["params"].get("namespace")
+    ]
+    assert [length for i, length in enumerate(found) if found[:i][-1:] != [length]] == [
+        *range(STEPS + 1)
+    ], events
+    numbers = [each["seq"] for each in events if "seq" in each]
+    assert numbers == sorted(set(numbers)), events
 
 
 # --- faults of Redis
@@ -448,3 +458,46 @@ async def test_every_client_is_served_through_each_fault_of_redis(
     await run_all(api, lambda: None)
     for server in cluster.servers:
         assert "redis.exceptions" not in server.log.read_text()
+
+
+# --- without Redis
+
+
+@pytest.fixture(scope="module")
+def alone(
+    each_database: str, tmp_path_factory: pytest.TempPathFactory, cluster: Cluster
+) -> Iterator[Cluster]:
+    """Start two processes that share only a database."""
+    folder = tmp_path_factory.mktemp("alone")
+    config = write_config(folder)
+    env = {"ALLOW_PRIVATE_WEBHOOKS": "true", "CRON_SCHEDULER_SLEEP_TIME": "1"}
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(served.served(folder, config, N_JOBS_PER_WORKER=slots, **env))
+            for slots in ("100", "0")
+        ]
+        yield cluster._replace(folder=folder, servers=servers)
+
+
+def unheard(cluster: Cluster) -> None:
+    """End the connections over which the processes tell each other."""
+    statement = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND application_name = 'threadhold' "
+        "AND pid <> pg_backend_pid()"
+    )
+    for _ in range(5):
+        assert databases.execute(cluster.folder / "data.db", statement)
+        time.sleep(0.3)
+
+
+@pytest.mark.parametrize("trouble", [nothing, unheard])
+async def test_every_client_is_served_without_redis(
+    alone: Cluster, trouble: Callable[[Cluster], None]
+) -> None:
+    async with client(alone.servers[1]) as api:
+        api.http.timeout = PATIENCE
+        caller = Caller(api.http, alone)
+        await run_all(caller, lambda: trouble(alone))
+        for path in caller.called:
+            assert len(alone.webhooks.received(path)) == 1

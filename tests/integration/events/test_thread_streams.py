@@ -1,37 +1,103 @@
-"""Streams of threads over several processes have one order, at every sender and every reader.
+"""Streams of threads over several processes: each follower gets every event once and in order.
 
-Each bus here stands for a process: the buses share only Redis.
+Each bus here stands for a process: the buses share only the database, and Redis in some tests.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+from uuid import UUID, uuid4
 
+import psycopg
 import pytest
-from redis.asyncio import Redis
+from sqlalchemy import insert, update
 
+from langgraph_runtime_sql import migrations
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.database import Database
+from langgraph_runtime_sql.database.schema import event_segments, runs, threads
+from langgraph_runtime_sql.database.url import postgres_dsn
+from langgraph_runtime_sql.events import shared, subscription
+from langgraph_runtime_sql.events.bus import Control
 from langgraph_runtime_sql.events.event import START, Event
-from langgraph_runtime_sql.events.redis import (
-    append as redis_append,
-)
-from langgraph_runtime_sql.events.redis import (
-    bus as redis_bus,
-)
-from langgraph_runtime_sql.events.redis import (
-    publisher as redis_publisher,
-)
-from langgraph_runtime_sql.events.redis import (
-    reader as redis_reader,
-)
-from langgraph_runtime_sql.events.redis.append import Append
-from langgraph_runtime_sql.events.redis.bus import RedisBus
-from langgraph_runtime_sql.events.redis.subscription import ThreadSubscription
+from langgraph_runtime_sql.events.redis.wire import RedisWire
+from langgraph_runtime_sql.events.shared import SharedBus
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
-from tests.integration.events.test_redis_bus import buses, read, until
+from tests.support import databases
 from tests.support.redis import Valkey, started
 from tests.support.streams import of_run, of_thread
 
+pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
+
 PATIENCE = 60.0
+
+
+@dataclass
+class Process:
+    """A process that executes runs.
+
+    Attributes:
+        said: The data of all events that it has published, in order.
+    """
+
+    bus: SharedBus
+    database: Database
+    said: list[bytes] = field(default_factory=list)
+
+    async def claim(
+        self, thread: UUID, run: UUID | None = None, attempt: int = 1, *, resumable: bool = True
+    ) -> StreamKey:
+        """Begin a new run, or another attempt at a run."""
+        run_id, now = run or uuid4(), datetime.now(UTC)
+        key = of_run(run_id, thread)
+        values = {"status": "running", "attempt": attempt, "claimed_by": self.bus.name}
+        row = {"thread_id": thread, "attempt": attempt, "kwargs": {"resumable": resumable}}
+
+        def fn(conn: Connection) -> None:
+            if run is None:
+                conn.execute(insert(runs).values(**new_run(run_id, thread, now), **values))
+            else:
+                conn.execute(update(runs).where(runs.c.run_id == run).values(**values))
+            self.bus.claimed(conn, key, row)
+
+        await self.database.write(fn)
+        return key
+
+    def say(self, key: StreamKey, count: int = 1, attempt: int = 1) -> None:
+        """Publish events of a run."""
+        for _ in range(count):
+            data = b'"%s-%d"' % (self.bus.name.encode(), len(self.said))
+            self.said.append(data)
+            self.bus.publish(key, "values", data, resumable=True, attempt=attempt)
+
+    async def end(self, key: StreamKey) -> None:
+        """End a run that this process executes, or that waits."""
+        statement = update(runs).where(runs.c.run_id == UUID(key.run_id)).values(status="success")
+
+        def fn(conn: Connection) -> None:
+            conn.execute(statement)
+            self.bus.end(conn, key, resumable=True)
+
+        await self.database.write(fn)
+
+
+def new_run(run_id: UUID, thread: UUID, now: datetime) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "thread_id": thread,
+        "assistant_id": uuid4(),
+        "metadata": {},
+        "kwargs": {"resumable": True},
+        "multitask_strategy": "enqueue",
+        "created_at": now,
+        "updated_at": now,
+    }
 
 
 @pytest.fixture(scope="module")
@@ -40,398 +106,464 @@ def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
         yield server
 
 
+@pytest.fixture(scope="module")
+async def database(
+    each_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Database]:
+    path = tmp_path_factory.mktemp("streams") / "streams.db"
+    opened = migrations.open_database(databases.url(path), shared=True)
+    await opened.start()
+    yield opened
+    await opened.stop()
+
+
 @pytest.fixture
-def thread(request: pytest.FixtureRequest) -> str:
+async def thread(database: Database) -> UUID:
     """Create a thread for one test."""
-    return f"thread-of-{request.node.name}"
+    made, now = uuid4(), datetime.now(UTC)
+    values = {"metadata": {}, "config": {}, "status": "busy", "interrupts": {}}
+    dates = {"created_at": now, "updated_at": now, "state_updated_at": now}
+    statement = insert(threads).values(thread_id=made, **values, **dates)
+    await database.write(lambda conn: conn.execute(statement))
+    return made
 
 
-class Again:
-    """Controls how long readers wait for a republish after a data loss of Redis.
+@asynccontextmanager
+async def processes(
+    database: Database, count: int = 2, redis_url: str | None = None
+) -> AsyncIterator[list[Process]]:
+    """Start processes, which hear of each other when the block begins."""
+    dsn, prefix = postgres_dsn(database.url), f"streams:{uuid4().hex}"
 
-    Readers wait until `told`, independently of the clock. After it, no reader waits any more.
-    """
+    def redis(bus: SharedBus, key: bytes) -> RedisWire:
+        assert redis_url is not None
+        hears = (bus.receive, bus.receive_events, bus.look_again)
+        return RedisWire(redis_url, bus.name, key, *hears, prefix=prefix, answer_seconds=1.0)
 
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self._patch = patch
-        self._wait(10 * PATIENCE)
-        patch.setattr(redis_publisher, "LOOK_SECONDS", 0.2)
+    made = [
+        Process(
+            SharedBus(database, f"{name}-{uuid4().hex}", dsn, None if redis_url is None else redis),
+            database,
+        )
+        for name in "abc"[:count]
+    ]
+    try:
+        for each in made:
+            await each.bus.start()
+        for each in made:
+            await until(lambda bus=each.bus: bus._postgres.well)  # type: ignore[misc]
+            if redis_url is not None:
+                await until(lambda bus=each.bus: bus._redis.well)  # type: ignore[misc]
+        yield made
+    finally:
+        for each in made:
+            await each.bus.stop()
 
-    def _wait(self, seconds: float) -> None:
-        for module in (redis_bus, redis_reader):
-            self._patch.setattr(module, "RESEND_SECONDS", seconds)
 
-    async def silent(self, here: list[RedisBus]) -> list[Any]:
-        """Stop the checks for lost data. Return the replaced functions."""
+@pytest.fixture(params=["postgres", "redis"])
+async def three(
+    request: pytest.FixtureRequest, database: Database, valkey: Valkey
+) -> AsyncIterator[list[Process]]:
+    """Three processes, with and without Redis."""
+    url = valkey.url if request.param == "redis" else None
+    async with processes(database, 3, url) as made:
+        yield made
 
-        async def ask(_: Redis) -> None:
+
+async def until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():
             await asyncio.sleep(0.01)
 
-        asks = [each._publisher._ask for each in here]
-        for each in here:
-            each._publisher._ask = ask  # type: ignore[method-assign]
-        # Anything in progress ends with the next check.
-        looks = [each._publisher._looks + 2 for each in here]
-        await until(lambda: all(e._publisher._looks >= n for e, n in zip(here, looks, strict=True)))
-        return asks
 
-    async def told(self, thread: str, here: list[RedisBus]) -> None:
-        """Wait until all processes have republished, and end the wait of the readers."""
-        looks = [each._publisher._looks + 2 for each in here]
-
-        def is_told(each: RedisBus, least: int) -> bool:
-            behind = each._publisher._hurry or each.is_behind(of_thread(thread))
-            return each._publisher._looks >= least and not behind
-
-        await until(lambda: all(map(is_told, here, looks)))
-        for each in here:
-            for reader in list(each._by_thread.get(thread, ())):
-                assert isinstance(reader, ThreadSubscription)
-                while not await each.settle(reader):
-                    await asyncio.sleep(0.01)
-                reader._release()
-        self._wait(0.0)
-
-
-@pytest.fixture
-def again(monkeypatch: pytest.MonkeyPatch) -> Again:
-    return Again(monkeypatch)
-
-
-class Sender:
-    """Publishes events of one run of a thread, each with different data."""
-
-    def __init__(self, here: RedisBus, thread: str, run: str, attempt: int = 1) -> None:
-        self.here, self.thread, self.run, self.attempt = here, thread, run, attempt
-        self.said = 0
-
-    def say(self, count: int = 1) -> list[bytes]:
-        """Publish events. Return their data."""
-        data = [
-            b'"%s-%d-%d"' % (self.run.encode(), self.attempt, n)
-            for n in range(self.said, self.said + count)
-        ]
-        self.said += count
-        for each in data:
-            self.here.publish(
-                of_run(self.run, self.thread), "values", each, resumable=True, attempt=self.attempt
-            )
-        return data
-
-    def end(self) -> bytes:
-        """Publish the end of the run."""
-        self.here.run_ended(of_run(self.run, self.thread), resumable=True)
-        return b"done"
-
-
-def data(events: list[Event]) -> list[bytes]:
-    return [event.data for event in events]
-
-
-async def sent(thread: str, *here: RedisBus) -> None:
-    """Wait until Redis has every event published so far on a thread."""
-    await until(lambda: not any(each.is_behind(of_thread(thread)) for each in here))
-
-
-async def waiting(reader: Subscription, last: bytes) -> list[Event]:
-    """Return the events up to a given one."""
+async def read(reader: Subscription, count: int, seconds: float = PATIENCE) -> list[Event]:
+    """Return so many events."""
     found: list[Event] = []
-    while not found or found[-1].data != last:
-        found += await read(reader, 1)
+    async with asyncio.timeout(seconds):
+        while len(found) < count:
+            event = await reader.get()
+            assert event is not None
+            found.append(event)
+    assert not reader.broken
     return found
 
 
-async def whole(here: list[RedisBus], thread: str, last: bytes) -> list[Event]:
-    """Return the stream of a thread from its beginning; it must be equal at each process."""
+async def is_whole(made: list[Process], thread: UUID, said: list[bytes]) -> list[Event]:
+    """Check that the stream of a thread is the same in each process, after each event.
+
+    Args:
+        said: The data of all events.
+    """
     tapes = []
-    for each in here:
-        async with await each.follow_thread(of_thread(thread), START) as reader:
-            tapes.append(await waiting(reader, last))
-    ids = [[event.id for event in tape] for tape in tapes]
-    assert all(each == ids[0] for each in ids)
-    assert [event.order for event in tapes[0]] == sorted({event.order for event in tapes[0]})
-    return tapes[0]
+    for process in made:
+        async with await process.bus.follow_thread(of_thread(thread), START) as reader:
+            tapes.append(await read(reader, len(said)))
+    assert all([e.id for e in tape] == [e.id for e in tapes[0]] for tape in tapes)
+    tape = tapes[0]
+    assert [each.data for each in tape] == said
+    assert [each.order for each in tape] == sorted({each.order for each in tape})
+    assert [each.order[1] for each in tape] == list(range(1, len(said) + 1))
+    for place in range(0, len(tape), max(1, len(tape) // 8)):
+        for process in made:
+            after = tape[place].order
+            async with await process.bus.follow_thread(of_thread(thread), after) as reader:
+                assert await read(reader, len(tape) - place - 1) == tape[place + 1 :]
+                assert await reader.get(0.02) is None
+    return tape
 
 
-async def is_whole_after_each(here: list[RedisBus], thread: str, tape: list[Event]) -> None:
-    """Check that resuming after any event, at any process, gives every later event once."""
-    for place, seen in enumerate(tape[:-1]):
-        for each in here:
-            async with await each.follow_thread(of_thread(thread), seen.order) as reader:
-                rest = [event.id for event in await read(reader, len(tape) - place - 1)]
-                assert rest == [event.id for event in tape[place + 1 :]]
-                assert not reader.waiting()
-                assert not reader.broken
+# --- several processes
 
 
-async def rest(here: RedisBus, thread: str, seen: Event, count: int) -> list[Event]:
-    """Return so many events after a given one."""
-    async with await here.follow_thread(of_thread(thread), seen.order) as reader:
-        found = await read(reader, count)
-        assert not reader.broken
-    return found
-
-
-async def test_late_end_of_a_run_is_delivered_after_the_next_has_begun(
-    valkey: Valkey, thread: str
+async def test_followers_in_each_process_get_the_runs_of_all(
+    three: list[Process], thread: UUID
 ) -> None:
-    """The end is sent after its commit; another process may start the next run before that."""
-    async with buses(valkey, 3) as (a, b, c):
-        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
-        expected = first.say(3)
-        async with await c.follow_thread(of_thread(thread), START) as reader:
-            seen = await read(reader, 3)
-            tail = a.publish(
-                of_run("first", thread), "values", b'"tail"', resumable=True, attempt=1
-            )
-            await sent(thread, a)
-            # The order must not depend on which clock is ahead.
-            b.link.skew = a.link.skew + 5 * 10**9
-            expected += [b'"tail"', *second.say(2)]
-            await sent(thread, b)
-            expected.append(first.end())
-            await sent(thread, a)
-            expected += second.say(2)
-            expected.append(second.end())
-            seen += await read(reader, len(expected) - 3)
-        assert data(seen) == expected
-        assert seen[3].order == tail.order
-        assert [event.order for event in seen] == sorted({event.order for event in seen})
-        tape = await whole([a, b, c], thread, b"done")
-        assert data(tape) == expected[: len(tape)]
-        await is_whole_after_each([a, b, c], thread, seen)
+    said: list[bytes] = []
+    readers = [await each.bus.follow_thread(of_thread(thread)) for each in three]
+    for turn in range(6):
+        process = three[turn % 3]
+        key = await process.claim(thread)
+        follower = await three[(turn + 1) % 3].bus.follow_run(key)
+        before = len(process.said)
+        for _ in range(5):
+            process.say(key, 4)
+            await asyncio.sleep(0.01)
+        await process.end(key)
+        mine = [*process.said[before:], b"done"]
+        assert [each.data for each in await read(follower, 21)] == mine
+        follower.close()
+        said += mine
+    tapes = [await read(each, len(said)) for each in readers]
+    assert [each.data for each in tapes[0]] == said
+    assert tapes[1] == tapes[0]
+    assert tapes[2] == tapes[0]
+    for each in readers:
+        assert await each.get(0.05) is None
+        each.close()
+    assert await is_whole(three, thread, said) == tapes[0]
 
 
-async def test_local_events_of_the_next_run_follow_the_end_of_the_last(
-    valkey: Valkey, thread: str
+async def test_run_taken_over_by_another_process_continues(
+    three: list[Process], thread: UUID
 ) -> None:
-    """Local events wait for the position that Redis assigns."""
-    async with buses(valkey) as (a, b):
-        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
-        first.say(1)
-        async with await b.follow_thread(of_thread(thread), START) as reader:
-            [begun] = await read(reader, 1)
-            # Each process publishes before the other's events have reached Redis.
-            first.say(2)
-            first.end()
-            second.say(2)
-            await sent(thread, a, b)
-            found = [begun, *await read(reader, 5)]
-        assert {event.data for event in found[1:]} == {
-            b'"first-1-1"',
-            b'"first-1-2"',
-            b"done",
-            b'"second-1-0"',
-            b'"second-1-1"',
-        }
-        await is_whole_after_each([a, b], thread, found)
+    a, b, c = three
+    reader = await c.bus.follow_thread(of_thread(thread))
+    key = await a.claim(thread)
+    a.say(key, 3)
+    seen = await read(reader, 3)
+    await a.bus.flush()
+    await b.claim(thread, UUID(key.run_id), 2)
+    b.say(key, 2, attempt=2)
+    seen += await read(reader, 2)
+    # The first process does not know yet. Nothing of it is stored.
+    a.say(key, 2)
+    refused = a.said[3:]
+    await a.bus.flush()
+    b.say(key, 2, attempt=2)
+    await b.end(key)
+    while not seen[-1].is_end:
+        seen += await read(reader, 1)
+    reader.close()
+    said = [*a.said[:3], *b.said, b"done"]
+    assert [each.data for each in seen if each.data not in refused] == said
+    await is_whole([b, c], thread, said)
 
 
-async def test_resuming_after_a_local_event_misses_no_event_that_waited_for_redis(
-    valkey: Valkey, thread: str
+async def test_end_of_a_pending_run_reaches_followers_while_another_run_is_executed(
+    three: list[Process], database: Database, thread: UUID
 ) -> None:
-    async with (
-        buses(valkey, 2) as (c, d),
-        buses(valkey, 2, answer_seconds=1.0) as (a, b),
-    ):
-        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
-        first.say(2)
-        async with await c.follow_thread(of_thread(thread), START) as reader:
-            found = await read(reader, 2)
-            with valkey.paused():
-                first.say(2)
-                await until(lambda: not a.link.well)
-                first.end()
-                second.say(2)
-                await until(lambda: not b.link.well)
-                assert c.is_behind(of_thread(thread)) is False
-                assert a.is_behind(of_thread(thread))
-            found += await read(reader, 5)
-            second.say(1)
-            found += await read(reader, 1)
-            assert not reader.broken
-        assert len({event.id for event in found}) == 8
-        await is_whole_after_each([c, d], thread, found)
+    """Another process than the thread's writer cancels it, and none of both follows it."""
+    a, b, _ = three
+    key = await a.claim(thread)
+    waiting = of_run(uuid4(), thread)
+    values = new_run(UUID(waiting.run_id), thread, datetime.now(UTC))
+    statement = insert(runs).values(**values, status="pending", attempt=0)
+    await database.write(lambda conn: conn.execute(statement))
+    readers = [await each.bus.follow_run(waiting) for each in three]
+    whole = [await each.bus.follow_thread(of_thread(thread)) for each in three]
+    a.say(key, 2)
+    await b.end(waiting)
+    for reader in readers:
+        # At once, and not at the next look at the log.
+        [end] = await read(reader, 1, shared.WELL_RECHECK_SECONDS - 1)
+        assert (end.is_end, end.run_id) == (True, waiting.run_id)
+        reader.close()
+    a.say(key, 2)
+    await a.end(key)
+    tapes = [await read(each, 6) for each in whole]
+    assert tapes[1] == tapes[0]
+    assert tapes[2] == tapes[0]
+    for each in whole:
+        each.close()
+    said = [*a.said[:2], b"done", *a.said[2:], b"done"]
+    assert await is_whole(three, thread, said) == tapes[0]
 
 
-async def test_emptied_redis_gets_the_same_order_again(
-    valkey: Valkey, thread: str, again: Again
+@pytest.mark.parametrize("by", [0, 1], ids=["by the writer", "by another process"])
+async def test_update_of_a_state_reaches_followers_while_a_run_is_executed(
+    three: list[Process], thread: UUID, by: int
 ) -> None:
-    async with buses(valkey, 3) as (a, b, c):
-        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
-        first.say(3)
-        await sent(thread, a)
-        second.say(2)
-        await sent(thread, b)
-        first.end()
-        await sent(thread, a)
-        tape = await whole([c], thread, b"done")
-        assert len(tape) == 6
-        await asyncio.to_thread(valkey.flush)
-        # One process publishes at once; the other only republishes.
-        second.say(1)
-        asked = [
-            asyncio.create_task(rest(c, thread, seen, 6 - place)) for place, seen in enumerate(tape)
-        ]
-        await again.told(thread, [a, b, c])
-        tape.append((await asked[-1])[0])
-        assert tape[-1].data == b'"second-1-2"'
-        for place, task in enumerate(asked):
-            assert [event.id for event in await task] == [event.id for event in tape[place + 1 :]]
-        await is_whole_after_each([a, b, c], thread, tape)
+    a, _, c = three
+    readers = [await each.bus.follow_thread(of_thread(thread)) for each in three]
+    key = await a.claim(thread)
+    a.say(key, 1)
+    three[by].bus.publish_state(of_thread(thread), "state_update", b"{}")
+    for reader in readers:
+        found = await read(reader, 2, shared.WELL_RECHECK_SECONDS - 1)
+        assert sorted(each.name for each in found) == ["state_update", "values"]
+        reader.close()
+    await a.end(key)
+    await c.bus.flush()
+    async with await c.bus.follow_thread(of_thread(thread), START) as reader:
+        assert [each.order[1] for each in await read(reader, 3)] == [1, 2, 3]
 
 
-async def test_subscriber_gets_events_of_an_emptied_redis_in_order(
-    valkey: Valkey, thread: str, again: Again
+@pytest.mark.parametrize("by", [0, 1], ids=["by the writer", "by another process"])
+async def test_update_of_a_state_at_the_begin_of_a_run_hides_no_event(
+    three: list[Process], thread: UUID, by: int
 ) -> None:
-    """The subscriber had not read all events."""
-    async with buses(valkey, 3) as (a, b, c):
-        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
-        first.say(2)
-        async with await c.follow_thread(of_thread(thread), START) as reader:
-            found = await read(reader, 2)
-            assert c._remote is not None
-            real = c._remote._process
-            # The reader of this process is slow.
-            c._remote._process = lambda *_: None  # type: ignore[method-assign]
-            first.say(1)
-            await sent(thread, a)
-            second.say(1)
-            await sent(thread, b)
-            await asyncio.to_thread(valkey.flush)
-            second.say(1)
-            await sent(thread, b)
-            c._remote._process = real  # type: ignore[method-assign]
-            await again.told(thread, [a, b, c])
-            found += await read(reader, 3)
-        assert data(found[2:]) == [b'"first-1-2"', b'"second-1-0"', b'"second-1-1"']
-        assert not reader.broken
-        await is_whole_after_each([a, b, c], thread, found)
+    """The update waits to be stored when the run is claimed."""
+    a, *_ = three
+    readers = [await each.bus.follow_thread(of_thread(thread)) for each in three]
+    three[by].bus.publish_state(of_thread(thread), "state_update", b"{}")
+    key = await a.claim(thread)
+    a.say(key, 3)
+    await a.end(key)
+    for reader in readers:
+        found = await read(reader, 5, shared.WELL_RECHECK_SECONDS - 1)
+        data = [each.data for each in found if each.name == "values"]
+        assert data == a.said
+        reader.close()
 
 
-async def test_restored_redis_gets_the_same_order_again(
-    valkey: Valkey, thread: str, again: Again
+async def test_follower_of_a_deleted_run_is_told_in_each_process(
+    three: list[Process], thread: UUID
 ) -> None:
-    """Redis was restored and holds the older part of the events."""
-    async with buses(valkey, 3) as (a, b, c):
-        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
-        first.say(2)
-        await sent(thread, a)
-        second.say(2)
-        await sent(thread, b)
-        redis, names = await c.link.commands(), (c.link.stream(thread), c.link.meta(thread))
-        for name in names:
-            await redis.copy(name, f"{name}:old")
-        second.say(1)
-        await sent(thread, b)
-        first.end()
-        await sent(thread, a)
-        tape = await whole([c], thread, b"done")
-        assert len(tape) == 6
-        asks = await again.silent([a, b])
-        for name in names:
-            await redis.copy(f"{name}:old", name, replace=True)
+    a, *others = three
+    key = await a.claim(thread)
+    readers = [await each.bus.follow_run(key) for each in others]
+    stays = await others[0].bus.follow_thread(of_thread(thread))
+    a.bus.drop(key)
+    for reader in readers:
+        async with asyncio.timeout(shared.WELL_RECHECK_SECONDS - 1):
+            assert await reader.get() is None
+        assert reader.dropped
+        reader.close()
+    assert not stays.dropped
+    stays.close()
+
+
+async def test_control_messages_and_new_runs_are_told_to_the_others(three: list[Process]) -> None:
+    a, b, c = three
+    received: list[Control] = []
+    woken = asyncio.Event()
+    run = str(uuid4())
+    forget = b.bus.listen(run, received.append)
+    stop = c.bus.on_queued(woken.set)
+    a.bus.send_control(run, Control("rollback", "reason"))
+    a.bus.wake()
+    async with asyncio.timeout(PATIENCE):
+        await woken.wait()
+    await until(lambda: bool(received))
+    await asyncio.sleep(0.1)
+    # Both wires may carry it.
+    assert set(received) == {Control("rollback", "reason")}
+    forget()
+    stop()
+
+
+async def test_follower_that_comes_in_the_middle_gets_only_later_events(
+    three: list[Process], thread: UUID
+) -> None:
+    a, b, _ = three
+    key = await a.claim(thread)
+    a.say(key, 10)
+    await a.bus.flush()
+    async with await b.bus.follow_run(key) as reader:
+        a.say(key, 10)
+        assert [each.data for each in await read(reader, 10)] == a.said[10:]
+
+
+async def test_slow_follower_in_another_process_gets_everything(
+    three: list[Process], thread: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscription, "WAITING_BYTES", 5_000)
+    a, b, _ = three
+    key = await a.claim(thread)
+    slow, fast = await b.bus.follow_run(key), await b.bus.follow_run(key)
+    for _ in range(50):
+        a.say(key, 10)
+        await asyncio.sleep(0.005)
+    await a.end(key)
+    assert [each.data for each in await read(fast, 501)] == [*a.said, b"done"]
+    assert [each.data for each in await read(slow, 501)] == [*a.said, b"done"]
+    for each in (slow, fast):
+        each.close()
+
+
+async def test_deleted_events_are_reported_only_to_those_that_ask_for_them(
+    three: list[Process], database: Database, thread: UUID
+) -> None:
+    a, b, _ = three
+    key = await a.claim(thread)
+    a.say(key, 3)
+    await a.end(key)
+    [first] = await rest_of(a, key, 1)
+    emptied = event_segments.update().where(event_segments.c.thread_id == thread)
+    await database.write(lambda conn: conn.execute(emptied.values(events=None)))
+    later = await b.claim(thread)
+    b.say(later, 2)
+    await b.end(later)
+    async with await b.bus.follow_thread(of_thread(thread), START) as reader:
+        assert [each.data for each in await read(reader, 3)] == [*b.said, b"done"]
+    for process in (a, b):
+        async with await process.bus.follow_thread(of_thread(thread), first.order) as reader:
+            event = await reader.get(PATIENCE)
+            assert event is not None
+            assert event.is_loss
+    # The later run is whole.
+    since = datetime.now(UTC)
+    async with await a.bus.follow_run(later, START, whole_since=since) as reader:
+        assert [each.data for each in await read(reader, 3)] == [*b.said, b"done"]
+
+
+async def rest_of(process: Process, key: StreamKey, count: int) -> list[Event]:
+    async with await process.bus.follow_run(key, START) as reader:
+        return await read(reader, count)
+
+
+# --- faults of the wires
+
+
+async def tells(a: Process, b: Process, thread: UUID, trouble: Callable[[], Any]) -> None:
+    """Let one process tell a run while the other follows; trouble comes in its middle."""
+    key = await a.claim(thread)
+    run, whole = await b.bus.follow_run(key), await b.bus.follow_thread(of_thread(thread))
+    before = len(a.said)
+    done = None
+    for number in range(30):
+        a.say(key, 3)
+        await asyncio.sleep(0.02)
+        if number == 10:
+            done = asyncio.create_task(asyncio.to_thread(trouble))
+    assert done is not None
+    await done
+    await a.end(key)
+    said = [*a.said[before:], b"done"]
+    for reader in (run, whole):
+        assert [each.data for each in await read(reader, 91)] == said
+        assert await reader.get(0.05) is None
+        reader.close()
+
+
+def listeners(database: Database) -> list[int]:
+    """Return the server processes of the connections that listen."""
+    statement = (
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
+        "AND pid <> pg_backend_pid() AND application_name = 'threadhold' "
+    )
+    with psycopg.connect(postgres_dsn(database.url)) as raw:
+        return [pid for (pid,) in raw.execute(statement)]
+
+
+async def test_follower_gets_everything_although_the_notifying_connections_are_killed(
+    database: Database, thread: UUID
+) -> None:
+    def kill() -> None:
+        for _ in range(3):
+            with psycopg.connect(postgres_dsn(database.url), autocommit=True) as raw:
+                for pid in listeners(database):
+                    raw.execute("SELECT pg_terminate_backend(%s)", (pid,))
+            time.sleep(0.1)
+
+    async with processes(database) as (a, b):
+        assert listeners(database)
+        await tells(a, b, thread, kill)
+        await until(lambda: a.bus._postgres.well and b.bus._postgres.well)
+        await tells(b, a, thread, lambda: None)
+
+
+async def test_follower_gets_everything_although_no_notification_arrives(
+    database: Database, thread: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log is looked at from time to time."""
+    monkeypatch.setattr(shared, "WELL_RECHECK_SECONDS", 0.2)
+    async with processes(database) as (a, b):
         for each in (a, b):
-            await redis.set(each.link.name(f"alive:{each._publisher._process}"), "0")
-        # Redis knows one of them; the other is republished.
-        async with await c.follow_thread(of_thread(thread), tape[3].order) as reader:
-            asked = asyncio.create_task(rest(c, thread, tape[4], 1))
-            for each, ask in zip((a, b), asks, strict=True):
-                each._publisher._ask = ask  # type: ignore[method-assign]
-            await again.told(thread, [a, b, c])
-            assert [event.id for event in await read(reader, 2)] == [e.id for e in tape[4:]]
-            assert not reader.broken
-            assert [event.id for event in await asked] == [tape[5].id]
-        await is_whole_after_each([a, b, c], thread, tape)
+            monkeypatch.setattr(each.bus._postgres, "_handle", lambda _: None)
+        await tells(a, b, thread, lambda: None)
 
 
-async def test_run_taken_over_by_another_process_loses_no_event(
-    valkey: Valkey, thread: str, again: Again
+async def test_follower_gets_everything_although_nothing_listens(
+    database: Database, thread: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with buses(valkey, 3) as (a, b, c):
-        first, second = Sender(a, thread, "run"), Sender(b, thread, "run", attempt=2)
-        async with await c.follow_thread(of_thread(thread), START) as reader:
-            expected = first.say(3)
-            found = await read(reader, 3)
-            await b.catch_up(of_thread(thread))
-            expected += second.say(2)
-            found += await read(reader, 2)
-            # The first process does not know yet, and its events are refused.
-            first.say(2)
-            await sent(thread, a)
-            expected += second.say(1)
-            expected.append(second.end())
-            found += await read(reader, 2)
-        assert data(found) == expected
-        await is_whole_after_each([a, b, c], thread, found)
-        # Its events are refused again.
-        await asyncio.to_thread(valkey.flush)
-        asked = asyncio.create_task(rest(c, thread, found[1], 5))
-        await again.told(thread, [a, b, c])
-        assert [event.id for event in await asked] == [event.id for event in found[2:]]
-        await is_whole_after_each([a, b, c], thread, found)
+    """Some poolers of connections do not support LISTEN."""
+    monkeypatch.setattr(shared, "AWAY_RECHECK_SECONDS", 0.2)
+    async with processes(database) as (a, b):
+        for each in (a, b):
+            each.bus._postgres.well = False
+            monkeypatch.setattr(each.bus._postgres, "_handle", lambda _: None)
+        await tells(a, b, thread, lambda: None)
 
 
-async def test_lost_answer_of_redis_moves_no_event(
-    valkey: Valkey, thread: str, monkeypatch: pytest.MonkeyPatch, again: Again
+def stopped(valkey: Valkey) -> None:
+    valkey.stop()
+
+
+def restarted(valkey: Valkey) -> None:
+    valkey.stop()
+    valkey.start()
+
+
+def emptied(valkey: Valkey) -> None:
+    valkey.flush()
+
+
+def paused(valkey: Valkey) -> None:
+    with valkey.paused():
+        time.sleep(1.5)
+
+
+def disconnected(valkey: Valkey) -> None:
+    for _ in range(3):
+        valkey.do("CLIENT", "KILL", "TYPE", "pubsub")
+        valkey.do("CLIENT", "KILL", "TYPE", "normal")
+        time.sleep(0.05)
+
+
+def refusing(valkey: Valkey) -> None:
+    valkey.do("CONFIG", "SET", "maxmemory", "1")
+
+
+@pytest.mark.parametrize("trouble", [stopped, restarted, emptied, paused, disconnected, refusing])
+async def test_follower_gets_everything_whatever_becomes_of_redis(
+    database: Database, thread: UUID, tmp_path: Path, trouble: Callable[[Valkey], None]
 ) -> None:
-    async with buses(valkey) as (a, b):
-        first, second = Sender(a, thread, "first"), Sender(b, thread, "second")
-        b.link.skew = a.link.skew + 5 * 10**9
-        second.say(1)
-        await sent(thread, b)
-        real = redis_append._call
-        lost = 0
-
-        async def ask(redis: Redis, calls: Sequence[Append]) -> list[Any]:
-            nonlocal lost
-            answers = await real(redis, calls)
-            if not lost and any("first" in each.arguments for each in calls):
-                lost += 1
-                raise TimeoutError("the answer is lost")
-            return answers
-
-        monkeypatch.setattr(redis_append, "_call", ask)
-        # The clock is behind, so Redis assigns other numbers.
-        first.say(2)
-        await until(lambda: lost == 1 and not a.is_behind(of_thread(thread)))
-        before = await whole([b], thread, b'"first-1-1"')
-        await asyncio.to_thread(valkey.flush)
-        asked = asyncio.create_task(rest(b, thread, before[0], 2))
-        await again.told(thread, [a, b])
-        assert [event.id for event in await asked] == [event.id for event in before[1:]]
+    with started(tmp_path) as valkey:
+        async with processes(database, 2, valkey.url) as (a, b):
+            await tells(a, b, thread, lambda: trouble(valkey))
+            # Also the next run.
+            await tells(b, a, thread, lambda: None)
 
 
-async def test_resuming_after_an_expired_event_reports_a_gap(
-    valkey: Valkey, thread: str, monkeypatch: pytest.MonkeyPatch
+async def test_redis_stores_nothing(database: Database, valkey: Valkey, thread: UUID) -> None:
+    async with processes(database, 2, valkey.url) as (a, b):
+        await tells(a, b, thread, lambda: None)
+        assert valkey.do("DBSIZE") == 0
+
+
+async def test_forged_messages_in_redis_reach_no_follower(
+    database: Database, valkey: Valkey, thread: UUID
 ) -> None:
-    monkeypatch.setattr(redis_append, "STREAM_BYTES", 10_000)
-    async with buses(valkey) as (a, b):
-        tape = [
-            a.publish(of_run("run", thread), "values", b'"%s"' % (b"x" * 1_000), resumable=True)
-            for _ in range(30)
-        ]
-        await sent(thread, a)
-        async with await b.follow_thread(of_thread(thread), tape[0].order) as reader:
-            assert (await read(reader, 1))[0].is_loss
-        async with await b.follow_thread(of_thread(thread), tape[-3].order) as reader:
-            assert [event.id for event in await read(reader, 2)] == [e.id for e in tape[-2:]]
-            assert not reader.broken
-
-
-async def test_subscribing_to_a_long_silent_thread_does_not_wait(
-    valkey: Valkey, thread: str, again: Again
-) -> None:
-    """Its stream has expired, and no process has events to republish."""
-    async with buses(valkey) as (a, b):
-        async with await b.follow_thread(of_thread(thread), START) as reader:
-            Sender(a, thread, "first").say()
-            [seen] = await read(reader, 1)
-            for each in (a, b):
-                assert each._remote is not None
-                each._remote._ttl = each._ttl = 0.0
-            await asyncio.to_thread(valkey.flush)
-            expected = Sender(a, thread, "second").say(2)
-            assert data(await read(reader, 2)) == expected
-            assert not reader.holds
-        assert data(await rest(b, thread, seen, 2)) == expected
+    async with processes(database, 2, valkey.url) as (a, b):
+        key = await a.claim(thread)
+        async with await b.bus.follow_run(key) as reader:
+            channels = [each.decode() for each in valkey.do("PUBSUB", "CHANNELS", "*")]
+            assert any(str(thread) in each for each in channels)
+            for channel in channels:
+                for message in ("", "x" * 99, f'{"x" * 16}["forger",[["drop","{thread}","*"]]]'):
+                    assert valkey.do("PUBLISH", channel, message) >= 1
+            a.say(key, 2)
+            await a.end(key)
+            assert [each.data for each in await read(reader, 3)] == [*a.said, b"done"]
+        assert not reader.dropped

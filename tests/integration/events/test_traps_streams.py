@@ -13,11 +13,9 @@ from uuid import uuid4
 import pytest
 
 from langgraph_runtime_sql.events import bus
-from langgraph_runtime_sql.events.event import START
 from tests.support import served
 from tests.support.processes import Running
 from tests.support.served import Api, Event
-from tests.support.streams import of_run, of_thread
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -222,24 +220,6 @@ async def test_thread_stream_includes_state_updates(api: Api) -> None:
     # A subscriber that resumes from the beginning gets it too.
     async with api.stream("GET", path, headers={"Last-Event-ID": "-"}) as stream:
         assert await _next(stream, "state_update") == event
-
-
-async def test_state_update_is_stored_before_it_is_sent() -> None:
-    """An update is sent to subscribers before it is stored, so a new subscriber misses it."""
-    local = bus.LocalBus()
-    sent = local.publish_state(of_thread("thread"), "state_update", b"{}")
-    assert local.subscribe_thread(of_thread("thread"), START).waiting() == [sent]
-
-
-async def test_unstored_event_survives_a_concurrent_resume() -> None:
-    """The error that ends a run is lost if its subscriber resumes at that moment."""
-    local = bus.LocalBus()
-    local.publish(of_run("run", "thread"), "values", b"1", resumable=True)
-    live = local.subscribe_run(of_run("run", "thread"))
-    local.publish(of_run("run", "thread"), "values", b"2", resumable=True)
-    local.publish(of_run("run", "thread"), "error", b"3")
-    resumed = local.subscribe_run(of_run("run", "thread"), START, live)
-    assert [event.data for event in resumed.waiting()] == [b"1", b"2", b"3"]
 
 
 # --- the ends of streams

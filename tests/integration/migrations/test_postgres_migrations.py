@@ -38,7 +38,14 @@ BEFORE_PERIODS = "0003"
 # Columns that triggers fill, and that processes leave out.
 FILLED = {"period"}
 # A value of each type that an older process may write. SQLAlchemy maps JSON to `object`.
-VALUES: dict[type, Any] = {int: 1, bool: True, str: "x", object: {}, datetime: datetime.now(UTC)}
+VALUES: dict[type, Any] = {
+    int: 1,
+    float: 1.0,
+    bool: True,
+    str: "x",
+    object: {},
+    datetime: datetime.now(UTC),
+}
 
 
 def at(path: Path, revision: str) -> str:

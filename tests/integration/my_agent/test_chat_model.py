@@ -88,6 +88,7 @@ async def test_context_is_sent_to_the_endpoint(
     model_endpoint: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_MODEL", "from-environment")
+    monkeypatch.setenv("OPENAI_ALLOWED_MODELS", "chosen")
     model_endpoint.fallback = say("yes")
     await ask(Context(model="chosen", system_prompt="Talk like a pirate."))
     await ask()

@@ -4,7 +4,7 @@ import asyncio
 import datetime as dates
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,6 @@ from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import DatabaseOverloaded, SupersededAttempt
 from langgraph_runtime_sql.events.event import START, Event
-from langgraph_runtime_sql.events.redis.bus import RedisBus
-from langgraph_runtime_sql.events.subscription import Subscription
 from langgraph_runtime_sql.ops.runs import (
     claim as run_claim,
 )
@@ -34,9 +32,6 @@ from langgraph_runtime_sql.ops.runs import (
 from langgraph_runtime_sql.ops.runs import recovery
 from langgraph_runtime_sql.ops.runs import (
     result as run_result,
-)
-from langgraph_runtime_sql.ops.runs import (
-    stream as run_stream,
 )
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
@@ -49,7 +44,6 @@ from langgraph_runtime_sql.statuses import RunStatus
 from langgraph_runtime_sql.store.store import Store
 from tests.support import runtime
 from tests.support.operations import rows
-from tests.support.processes import free_port
 from tests.support.runtime import opened, register, serving, set_options, start_run, status, working
 from tests.support.streams import of_run
 
@@ -225,40 +219,6 @@ async def test_result_is_kept_equally_long_with_a_wrong_clock(
     assert dates.timedelta() < kept <= run_result.KEEP
 
 
-@pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
-async def test_wrong_clock_does_not_decide_which_events_must_be_complete(
-    db: database.Database, monkeypatch: pytest.MonkeyPatch, off: dates.timedelta
-) -> None:
-    """Events must be complete for a run that has just ended, not for one that ended long ago."""
-    here, asked = current().bus, []
-    monkeypatch.setattr(here, "shared", True)
-    follow = here.follow_run
-
-    async def follow_run(*args: Any, whole: bool = False) -> Subscription:
-        asked.append(whole)
-        return await follow(*args, whole=whole)
-
-    wrong = Process(monkeypatch, "wrong", off)
-    moment = await db.read(lambda conn: conn.now())
-    for ended in (moment, moment - 2 * run_stream.RECENT):
-        made = await start_run(uuid4(), "echo", {}, stream_resumable=True)
-        run_id, thread_id = made["run_id"], made["thread_id"]
-        end = {"status": "success", "updated_at": ended}
-        statement = runs.update().where(runs.c.run_id == run_id).values(end)
-        await db.write(lambda conn, end=statement: conn.execute(end))  # type: ignore[misc]
-        here.run_ended(of_run(str(run_id), str(thread_id)), resumable=True)
-        channel = await Runs.Stream.subscribe(run_id, thread_id)
-        wrong.enter()
-        with monkeypatch.context() as patch:
-            patch.setattr(here, "follow_run", follow_run)
-            reader = Runs.Stream.join(
-                run_id, stream_channel=channel, thread_id=thread_id, last_event_id="0-0"
-            )
-            async for _ in reader:
-                pass
-    assert asked == [True, False]
-
-
 # --- the fence
 
 
@@ -346,15 +306,20 @@ async def test_superseded_attempt_does_not_delete_its_temporary_thread(
     assert await status(run["run_id"]) is None
 
 
+async def _fail(held: Claim, run: Row, error: Exception) -> None:
+    """Let an attempt of this process fail."""
+    request_context.claim.set(held)
+    with pytest.raises(type(error)):
+        async with Runs.enter(run["run_id"], run["thread_id"], asyncio.get_running_loop(), False):
+            raise error
+    request_context.claim.set(None)
+
+
 async def _said_by(held: Claim, run: Row, error: Exception) -> list[Event]:
     """Return the events that followers get when an attempt of this process fails."""
-    key, loop = str(run["run_id"]), asyncio.get_running_loop()
-    request_context.claim.set(held)
-    async with current().bus.subscribe_run(of_run(key, run["thread_id"])) as reader:
-        with pytest.raises(type(error)):
-            async with Runs.enter(run["run_id"], run["thread_id"], loop, False):
-                raise error
-        request_context.claim.set(None)
+    key = of_run(run["run_id"], run["thread_id"])
+    async with await current().bus.follow_run(key) as reader:
+        await _fail(held, run, error)
         return reader.waiting()
 
 
@@ -373,23 +338,36 @@ async def test_superseded_attempt_publishes_no_end_of_its_run(
     assert await _said_by(held, run, SupersededAttempt()) == []
 
 
-async def test_failed_attempt_of_an_ended_run_publishes_its_end(
-    db: database.Database, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("way", ["ended", "ended without an answer", "deleted"])
+async def test_followers_get_one_end_of_an_ended_run_whose_attempt_fails(
+    db: database.Database, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """The answer to its last write may be lost, or its run deleted."""
-    process = Process(monkeypatch, "first")
-    for way in ("ended", "deleted"):
-        run = await start_run(uuid4(), "echo", {})
-        run_id, thread_id = run["run_id"], run["thread_id"]
+    process, bus = Process(monkeypatch, "first"), current().bus
+    run = await start_run(uuid4(), "echo", {})
+    run_id, thread_id = run["run_id"], run["thread_id"]
+    async with await bus.follow_run(of_run(run_id, thread_id)) as reader:
         assert await process.claim() == [(run_id, 1)]
         held = Claim(str(run_id), 1, owner="first")
         request_context.claim.set(held)
-        if way == "ended":
+        if way == "deleted":
+            await Threads.delete(None, thread_id)
+        elif way == "ended":
             await Threads.set_joint_status(None, thread_id, run_id, "success", "echo")
         else:
-            await Threads.delete(None, thread_id)
-        [event] = await _said_by(held, run, DatabaseOverloaded())
-        assert event.is_end
+            with monkeypatch.context() as patch:
+                patch.setattr(bus, "_ended_by_writer", lambda *_: None)
+                await Threads.set_joint_status(None, thread_id, run_id, "success", "echo")
+        await _fail(held, run, DatabaseOverloaded())
+        await bus.flush()
+        await bus.refresh(reader)
+        assert [event.is_end for event in reader.waiting()] == [True]
+    if way != "deleted":
+        async with await bus.follow_run(of_run(run_id, thread_id), START) as reader:
+            event = await reader.get(1)
+            assert event is not None
+            assert event.is_end
+            assert await reader.get(0) is None
 
 
 async def test_lease_counts_from_before_the_claim(
@@ -508,36 +486,24 @@ async def test_request_that_waits_too_long_for_a_lock_is_refused_with_retry_late
     assert len(tried) == 1
 
 
-async def test_stream_of_a_lost_run_is_dropped_after_a_while(
+async def test_lost_run_is_no_longer_live_here(
     db: database.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This process never publishes its end: the process that took the run over does."""
+    """The process that took the run over writes its events and its end."""
     monkeypatch.setattr(queue, "SWEEP_SECONDS", 0.05)
-    # No subscriber needs the events.
-    elsewhere = RedisBus(f"redis://127.0.0.1:{free_port()}/0", 0.0)
-    monkeypatch.setattr(current(), "bus", elsewhere)
-    run = await start_run(
-        uuid4(), "sleeper", {"seconds": 600}, stream_mode="values", stream_resumable=True
-    )
-    key = str(run["run_id"])
-
-    def kept() -> list[Event]:
-        with closing(current().bus.subscribe_run(of_run(key, run["thread_id"]), START)) as reader:
-            return reader.waiting()
-
+    run = await start_run(uuid4(), "sleeper", {"seconds": 600})
+    key, bus = str(run["run_id"]), current().bus
     async with working(), asyncio.timeout(60):
-        while not kept():
+        while not bus.is_live(key):
             await asyncio.sleep(0.01)
-        # The stream is kept while this process works on the run, however long that takes.
+        # The run is live while this process works on it, however long that takes.
         for _ in range(3):
             await Runs.sweep()
-            current().bus.expire()
-        assert kept()
-        assert current().bus.is_live(key)
+        assert bus.is_live(key)
 
         taken = {"claimed_by": "another", "attempt": 2, "lease_until": clock.now() + HOUR}
         statement = runs.update().where(runs.c.run_id == run["run_id"]).values(taken)
         await db.write(lambda conn: conn.execute(statement))
-        while kept() or current().bus.is_live(key):
+        while bus.is_live(key):
             await asyncio.sleep(0.01)
     assert await status(run["run_id"]) == "running"
