@@ -230,9 +230,19 @@ def close(conn: Connection, key: StreamKey, events: Sequence[Event]) -> bool:
 
 def take_waiting(conn: Connection, thread_id: UUID) -> list[Event]:
     """Remove the events of a thread that wait for a place, and return them."""
-    rows = conn.fetchall(_WAITING, {"thread": thread_id})
+    return taken(conn, prefetch_waiting(conn, thread_id))
+
+
+def prefetch_waiting(conn: Connection, thread_id: UUID) -> Prefetched:
+    """Find the events of a thread that wait for a place, for `taken`."""
+    return conn.prefetch(_WAITING, {"thread": thread_id})
+
+
+def taken(conn: Connection, waiting: Prefetched) -> list[Event]:
+    """Remove the events that `prefetch_waiting` has found, and return them."""
+    rows = waiting.all()
     for row in rows:
-        conn.send(_PLACED, {"thread": thread_id, "unplaced": row["first"]})
+        conn.send(_PLACED, {"thread": row["thread_id"], "unplaced": row["first"]})
     return [event for row in rows for event in _opened(conn, row)]
 
 

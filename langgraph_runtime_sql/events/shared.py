@@ -364,8 +364,11 @@ class SharedBus(LocalBus):
             await self._database.write(fn)
 
     def claimed(self, conn: Connection, key: StreamKey, run: Row) -> None:
+        # Both before the first answer, for one round trip less. The lock comes before the look.
+        log.lock(conn, run["thread_id"])
+        found = log.prefetch_waiting(conn, run["thread_id"])
         super().claimed(conn, key, run)
-        if waiting := log.take_waiting(conn, run["thread_id"]):
+        if waiting := log.taken(conn, found):
             conn.after_commit(lambda: self._take_over(key.thread, waiting))
 
     def receive_events(self, topic: str, base: int, events: list[Event]) -> None:

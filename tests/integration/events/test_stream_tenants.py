@@ -65,6 +65,7 @@ async def first(run: UUID, thread: UUID, channel: Any, **more: Any) -> bytes:
     raise AssertionError("The stream has no event")
 
 
+@pytest.mark.only("sqlite")  # With other processes a follower reads where the log ends.
 async def test_new_run_costs_its_follower_no_read(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

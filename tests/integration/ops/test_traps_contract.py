@@ -287,6 +287,7 @@ async def test_request_is_retried_only_if_nothing_was_committed(tmp_path: Path) 
     assert (refused.value.status_code, tries) == (409, 3)
 
 
+@pytest.mark.only("sqlite")  # On Postgres, events of a missing thread are not delivered.
 async def test_publishing_succeeds_after_a_subscriber_has_left(db: database.Database) -> None:
     """A subscriber that has left makes publishing fail, and with it the run."""
     run, thread = str(uuid4()), uuid4()
