@@ -391,6 +391,15 @@ class SharedBus(LocalBus):
 
     # --- runs
 
+    def run_started(self, writer: Writer) -> None:
+        with self.lock:
+            topic = self._topics.find(writer.key.topic)
+            if topic is not None and topic.position[1] < writer.base[1]:
+                # Followers do not have yet what others have stored before.
+                for each in topic.subscriptions:
+                    each.fall_behind()
+        super().run_started(writer)
+
     def run_released(self, run_id: str, attempt: int | None = None) -> None:
         """Release the run: another process may continue it, and its end may not arrive here."""
         with self.lock:

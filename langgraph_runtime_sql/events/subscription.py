@@ -74,6 +74,8 @@ class Subscription:
         self._published_after, self._whole_since = published_after, whole_since
         # Live events during a read of the log.
         self._meanwhile: list[Event] | None = None
+        # Whether the log must be read again after that read.
+        self._again = False
         # Only the publisher writes `_pushed`, only the reader `_read`, so neither needs a lock.
         self._pushed = self._read = 0
         self._waiter: asyncio.Future[None] | None = None
@@ -161,8 +163,8 @@ class Subscription:
             raise
         with self._source.lock:
             meanwhile, self._meanwhile = self._meanwhile or [], None
-            self._is_behind = page.more
-            later = [] if page.more else [*unstored, *meanwhile]
+            self._is_behind, self._again = page.more or self._again, False
+            later = [] if self._is_behind else [*unstored, *meanwhile]
             self._begin_with(page, later)
 
     def _begin_with(self, page: Page, later: list[Event]) -> None:
@@ -189,9 +191,12 @@ class Subscription:
 
     def fall_behind(self) -> None:
         """Continue in the log: live events were missed. The caller holds the bus's lock."""
+        self._resumes = True
         if self._meanwhile is None:
-            self._is_behind = self._resumes = True
+            self._is_behind = True
             self._notify()
+        else:
+            self._again = True
 
     def waiting(self) -> list[Event]:
         """Return the events that are not read yet."""

@@ -152,6 +152,28 @@ async def test_events_during_a_read_come_once_and_in_order(source: Source) -> No
     assert len(source.events) > 5
 
 
+async def test_event_that_is_stored_by_others_during_a_read_comes(source: Source) -> None:
+    """A process that begins to write a thread tells its followers that the log has more."""
+    source.publish(3)
+    source.store()
+    reader = source.follow(of_run(RUN), START)
+
+    def meanwhile() -> None:
+        source.reading = lambda: None
+        with source.lock:
+            reader.fall_behind()
+        # Another process has stored an event that is not delivered here.
+        source.followers.remove(reader)
+        source.publish(1)
+        source.store()
+        source.followers.append(reader)
+        source.publish(1)
+
+    source.reading = meanwhile
+    assert await rest(reader) == source.events
+    assert len(source.events) == 5
+
+
 async def test_failed_read_loses_nothing(source: Source) -> None:
     source.publish(2)
     source.store()
