@@ -25,6 +25,9 @@ class Source(Protocol):
     def unstored(self, key: StreamKey) -> list[Event]:
         """Return the events that may not be stored yet. The caller holds the lock."""
 
+    def logs(self, *, resumable: bool) -> bool:
+        """Return whether the log has the events of such a stream."""
+
     def unsubscribe(self, subscription: "Subscription") -> None:
         """Forget a subscription."""
 
@@ -88,8 +91,10 @@ class Subscription:
             self._meanwhile.append(event)
             return
         if self._pushed - self._read > WAITING_BYTES and self._events:
-            self._fall_behind()
-            return
+            if self._source.logs(resumable=event.resumable):
+                self._fall_behind()
+                return
+            self._lose()
         self._append(event)
         self._notify()
 
@@ -97,6 +102,13 @@ class Subscription:
         self._seen = max(self._seen, event.order)
         self._pushed += event.size
         self._events.append(event)
+
+    def _lose(self) -> None:
+        """Drop the unread events, which the log does not have, and report it once."""
+        is_told = self.broken and not any(each.is_loss for each in list(self._events))
+        self._events = deque() if is_told else deque([lost()])
+        self._pushed = self._read
+        self.broken = True
 
     def _fall_behind(self) -> None:
         """Drop the unread events, and continue after the last read one in the log."""

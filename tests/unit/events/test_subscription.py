@@ -46,6 +46,9 @@ class Source:
         self.followers.append(found)
         return found
 
+    def logs(self, *, resumable: bool) -> bool:
+        return resumable
+
     def unsubscribe(self, subscription: Subscription) -> None:
         if subscription in self.followers:
             self.followers.remove(subscription)
@@ -318,6 +321,21 @@ async def test_single_event_may_exceed_the_limit(
         [sent] = source.publish(data=b"x" * 1_000)
         assert await reader.get(0) == sent
     assert source.reads == 0
+
+
+async def test_slow_reader_of_events_that_are_not_stored_learns_of_its_loss_and_the_end(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit(monkeypatch, 2_000)
+    slow = source.follow(of_run(RUN))
+    source.publish(100, resumable=False)
+    end = source.publish(name=CONTROL, data=DONE, resumable=False)
+    found = await rest(slow)
+    assert slow.broken
+    assert [each.is_loss for each in found].count(True) == 1
+    assert found[0].is_loss
+    assert found[-1:] == end
+    assert len(found) < 50
 
 
 # --- deleted events
