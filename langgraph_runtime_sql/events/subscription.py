@@ -25,6 +25,9 @@ class Source(Protocol):
     def unstored(self, key: StreamKey) -> list[Event]:
         """Return the events that may not be stored yet. The caller holds the lock."""
 
+    def logs(self, *, resumable: bool) -> bool:
+        """Return whether the log has the events of such a stream."""
+
     def unsubscribe(self, subscription: "Subscription") -> None:
         """Forget a subscription."""
 
@@ -74,6 +77,8 @@ class Subscription:
         self._published_after, self._whole_since = published_after, whole_since
         # Live events during a read of the log.
         self._meanwhile: list[Event] | None = None
+        # Whether the log must be read again after that read.
+        self._again = False
         # Only the publisher writes `_pushed`, only the reader `_read`, so neither needs a lock.
         self._pushed = self._read = 0
         self._waiter: asyncio.Future[None] | None = None
@@ -86,8 +91,10 @@ class Subscription:
             self._meanwhile.append(event)
             return
         if self._pushed - self._read > WAITING_BYTES and self._events:
-            self._fall_behind()
-            return
+            if self._source.logs(resumable=event.resumable):
+                self._fall_behind()
+                return
+            self._lose()
         self._append(event)
         self._notify()
 
@@ -95,6 +102,13 @@ class Subscription:
         self._seen = max(self._seen, event.order)
         self._pushed += event.size
         self._events.append(event)
+
+    def _lose(self) -> None:
+        """Drop the unread events, which the log does not have, and report it once."""
+        is_told = self.broken and not any(each.is_loss for each in list(self._events))
+        self._events = deque() if is_told else deque([lost()])
+        self._pushed = self._read
+        self.broken = True
 
     def _fall_behind(self) -> None:
         """Drop the unread events, and continue after the last read one in the log."""
@@ -161,8 +175,7 @@ class Subscription:
             raise
         with self._source.lock:
             meanwhile, self._meanwhile = self._meanwhile or [], None
-            # It may have fallen behind again during the read.
-            self._is_behind = self._is_behind or page.more
+            self._is_behind, self._again = page.more or self._again, False
             later = [] if self._is_behind else [*unstored, *meanwhile]
             self._begin_with(page, later)
 
@@ -190,8 +203,12 @@ class Subscription:
 
     def fall_behind(self) -> None:
         """Continue in the log: live events were missed. The caller holds the bus's lock."""
-        self._is_behind = self._resumes = True
-        self._notify()
+        self._resumes = True
+        if self._meanwhile is None:
+            self._is_behind = True
+            self._notify()
+        else:
+            self._again = True
 
     def waiting(self) -> list[Event]:
         """Return the events that are not read yet."""

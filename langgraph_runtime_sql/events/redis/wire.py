@@ -127,11 +127,14 @@ class RedisWire:
                 pipeline = self.link.commands().pipeline(transaction=False)
                 for channel, body in waiting:
                     pipeline.publish(channel, self._sign(channel, body) + body)
+                if not waiting:
+                    pipeline.ping()
                 await pipeline.execute()
                 self.link.succeeded("sender")
             except FAILURES as error:
-                # What these messages tell is in the database.
+                # What these messages tell is in the database. Try until Redis answers.
                 await self.link.failed("sender", error)
+                self._due.set()
 
     def _sign(self, channel: str, body: bytes) -> bytes:
         return hmac.digest(self._key, channel.encode() + body, "sha256")[:_SIGNATURE_BYTES]

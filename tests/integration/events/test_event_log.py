@@ -109,7 +109,9 @@ async def stored(thread: UUID | None = None) -> list[Event]:
     if thread is not None:
         statement = statement.where(event_segments.c.thread_id == thread)
     found = await current().database.read(lambda conn: conn.fetchall(statement))
-    return [event for row in found for event in segment.unpack({**row, "events": row["events"][1:]})]
+    return [
+        event for row in found for event in segment.unpack({**row, "events": row["events"][1:]})
+    ]
 
 
 # --- restarts

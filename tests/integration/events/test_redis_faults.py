@@ -434,8 +434,9 @@ TROUBLES = [
     (do("CLIENT PAUSE 8000 ALL"), nothing, "ok"),
     (silent, audible, "away"),
     (cut, nothing, "ok"),
-    (do("CONFIG SET maxmemory 1"), do("CONFIG SET maxmemory 0"), "refusing"),
-    (do("REPLICAOF 127.0.0.1 1"), do("REPLICAOF NO ONE"), "refusing"),
+    (do("CONFIG SET maxmemory 1"), do("CONFIG SET maxmemory 0"), "ok"),
+    (do("REPLICAOF 127.0.0.1 1"), do("REPLICAOF NO ONE"), "ok"),
+    (do("ACL SETUSER someone resetchannels"), do("ACL SETUSER someone &*"), "refusing"),
 ]
 
 

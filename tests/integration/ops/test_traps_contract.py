@@ -237,6 +237,7 @@ async def test_changing_a_row_or_an_argument_does_not_change_the_stored_run(
     assert "smuggled" not in (await runtime.thread(made["thread_id"]))["metadata"]
 
 
+@pytest.mark.only("sqlite")  # On Postgres, events of a missing thread are not delivered.
 async def test_closing_a_subscription_twice_closes_no_other(db: database.Database) -> None:
     """Closing a subscription a second time, as callers do, fails or closes another one."""
     run, thread = str(uuid4()), uuid4()

@@ -46,6 +46,9 @@ class Source:
         self.followers.append(found)
         return found
 
+    def logs(self, *, resumable: bool) -> bool:
+        return resumable
+
     def unsubscribe(self, subscription: Subscription) -> None:
         if subscription in self.followers:
             self.followers.remove(subscription)
@@ -150,6 +153,28 @@ async def test_events_during_a_read_come_once_and_in_order(source: Source) -> No
     source.reading = meanwhile
     assert await rest(reader) == source.events
     assert len(source.events) > 5
+
+
+async def test_event_that_is_stored_by_others_during_a_read_comes(source: Source) -> None:
+    """A process that begins to write a thread tells its followers that the log has more."""
+    source.publish(3)
+    source.store()
+    reader = source.follow(of_run(RUN), START)
+
+    def meanwhile() -> None:
+        source.reading = lambda: None
+        with source.lock:
+            reader.fall_behind()
+        # Another process has stored an event that is not delivered here.
+        source.followers.remove(reader)
+        source.publish(1)
+        source.store()
+        source.followers.append(reader)
+        source.publish(1)
+
+    source.reading = meanwhile
+    assert await rest(reader) == source.events
+    assert len(source.events) == 5
 
 
 async def test_failed_read_loses_nothing(source: Source) -> None:
@@ -296,6 +321,21 @@ async def test_single_event_may_exceed_the_limit(
         [sent] = source.publish(data=b"x" * 1_000)
         assert await reader.get(0) == sent
     assert source.reads == 0
+
+
+async def test_slow_reader_of_events_that_are_not_stored_learns_of_its_loss_and_the_end(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit(monkeypatch, 2_000)
+    slow = source.follow(of_run(RUN))
+    source.publish(100, resumable=False)
+    end = source.publish(name=CONTROL, data=DONE, resumable=False)
+    found = await rest(slow)
+    assert slow.broken
+    assert [each.is_loss for each in found].count(True) == 1
+    assert found[0].is_loss
+    assert found[-1:] == end
+    assert len(found) < 50
 
 
 # --- deleted events
