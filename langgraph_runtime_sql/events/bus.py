@@ -27,6 +27,7 @@ from langgraph_runtime_sql.events.log import Page
 from langgraph_runtime_sql.events.segment import SEGMENT_EVENTS, Segment
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.events.subscription import Subscription
+from langgraph_runtime_sql.events.tasks import end_all
 from langgraph_runtime_sql.events.topic import Topic, Topics
 from langgraph_runtime_sql.events.writer import Writer
 from langgraph_runtime_sql.tenancy import scope
@@ -104,11 +105,7 @@ class LocalBus:
                     await self.flush()
             except (RuntimeSqlError, TimeoutError) as error:
                 logger.warning("The last events were not stored: %r", error)
-        for task in tasks:
-            task.cancel()
-        for result in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(result, Exception):
-                logger.error("Bus task failed", exc_info=result)
+        await end_all(tasks)
 
     def health(self) -> dict[str, str]:
         """Return the state of each connection by name."""

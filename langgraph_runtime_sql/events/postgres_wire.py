@@ -6,7 +6,7 @@ A NOTIFY serializes commits, so a process sends at most one in `EVERY_SECONDS`.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -49,15 +49,13 @@ class PostgresWire:
         self.well = False
 
     def send(self, message: Message) -> None:
-        """Send a message soon. Call it on the event loop of `run`."""
+        """Send a message soon. Call it on the event loop of the tasks."""
         self._waiting[message] = None
         self._due.set()
 
-    async def run(self) -> None:
-        """Send and receive until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._repeat(self._listen, "listen"))
-            tasks.create_task(self._repeat(self._send_all, "notify"))
+    def loops(self) -> list[Coroutine[Any, Any, None]]:
+        """Return what sends and receives until cancelled, each for a task of its own."""
+        return [self._repeat(self._listen, "listen"), self._repeat(self._send_all, "notify")]
 
     async def _connect(self) -> psycopg.AsyncConnection[Any]:
         given = psycopg.conninfo.conninfo_to_dict(self._dsn)

@@ -104,12 +104,16 @@ class SharedBus(LocalBus):
             await self._redis.look()
         await super().start()
         self._tasks += [
-            asyncio.create_task(self._postgres.run(), name="postgres-wire"),
             asyncio.create_task(self._pull_all(), name="log-reader"),
             asyncio.create_task(self._recheck(), name="log-recheck"),
         ]
+        for each in (self._postgres, self._redis):
+            self._tasks += [asyncio.create_task(loop) for loop in (each.loops() if each else ())]
+
+    async def stop(self) -> None:
+        await super().stop()
         if self._redis is not None:
-            self._tasks.append(asyncio.create_task(self._redis.run(), name="redis-wire"))
+            await self._redis.close()
 
     def health(self) -> dict[str, str]:
         """Return the state of Redis: `ok`, `away` or `refusing`."""

@@ -115,7 +115,8 @@ class Subscription:
         # One assignment, because the reader may take an event at the same time.
         unread, self._events = self._events, deque()
         self._pushed = self._read
-        self._seen = (unread[0].order[0], unread[0].order[1] - 1)
+        if (oldest := next(iter(unread.copy()), None)) is not None:
+            self._seen = (oldest.order[0], oldest.order[1] - 1)
         self._resumes = self._is_behind = True
         self._notify()
 

@@ -4,7 +4,7 @@ A message may be lost or arrive twice. What it tells is also in the database, so
 only.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 import orjson
@@ -36,8 +36,11 @@ class EventWire(Protocol):
     async def look(self) -> None:
         """Refuse a server that can never work."""
 
-    async def run(self) -> None:
-        """Send and receive until cancelled."""
+    def loops(self) -> list[Coroutine[Any, Any, None]]:
+        """Return what sends and receives until cancelled, each for a task of its own."""
+
+    async def close(self) -> None:
+        """Close all connections."""
 
     def send(self, message: Message) -> None:
         """Send a message soon."""

@@ -6,7 +6,7 @@ Each message is signed with a key from the database, because other clients may r
 import asyncio
 import hmac
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -84,16 +84,15 @@ class RedisWire:
         """
         await self.link.look()
 
-    async def run(self) -> None:
-        """Send and receive until cancelled."""
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._listen())
-                tasks.create_task(self._send_all())
-        finally:
-            await self.link.close()
+    def loops(self) -> list[Coroutine[Any, Any, None]]:
+        """Return what sends and receives until cancelled, each for a task of its own."""
+        return [self._listen(), self._send_all()]
 
-    # --- sending, on the event loop of `run`
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.link.close()
+
+    # --- sending, on the event loop of the tasks
 
     def send(self, message: Message) -> None:
         """Send a message soon."""
@@ -196,6 +195,13 @@ class RedisWire:
         if not hmac.compare_digest(signature, self._sign(channel, body)):
             logger.warning("Ignored a forged message in Redis (%s)", channel)
             return
+        try:
+            self._read(channel, body)
+        except (ValueError, TypeError) as error:
+            # Processes of two versions may work together during an update.
+            logger.warning("Ignored a message of another form in Redis (%s): %r", channel, error)
+
+    def _read(self, channel: str, body: bytes) -> None:
         if channel == self.link.channel("all"):
             sender, messages = wire.unpack(body)
             if sender != self._name:
