@@ -10,6 +10,7 @@ import structlog
 from langgraph_runtime_sql import migrations, options, process
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.url import is_postgres
+from langgraph_runtime_sql.events import retention
 from langgraph_runtime_sql.events.bus import LocalBus
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants
 from langgraph_runtime_sql.ops.runs import claim as run_claim
@@ -22,6 +23,8 @@ from langgraph_runtime_sql.store.store import configured as configured_store
 from langgraph_runtime_sql.tenancy import scope, tenants
 
 logger = structlog.stdlib.get_logger(__name__)
+
+EVENT_SWEEP_SECONDS = 60.0
 
 
 def get_last_error() -> BaseException | None:
@@ -195,6 +198,7 @@ async def _start(
 
         tasks.create_task(cron_scheduler())
     tasks.create_task(_sweep_threads(opened))
+    tasks.create_task(_sweep_events(opened))
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:
@@ -236,6 +240,22 @@ async def _sweep_threads(opened: Runtime) -> None:
         except Exception:
             logger.exception("Thread sweep failed", action="thread_sweep_failed")
         await asyncio.sleep(interval)
+
+
+async def _sweep_events(opened: Runtime) -> None:
+    """Delete events that retention does not keep, regularly."""
+    from langgraph_api import config
+
+    while True:
+        try:
+            await retention.sweep(
+                opened.database,
+                opened.options.retention,
+                ttl_seconds=float(config.RESUMABLE_STREAM_TTL_SECONDS),
+            )
+        except Exception:
+            logger.exception("Event sweep failed", action="event_sweep_failed")
+        await asyncio.sleep(EVENT_SWEEP_SECONDS)
 
 
 lifespan.get_last_error = get_last_error  # type: ignore[attr-defined]  # where the API looks

@@ -1,9 +1,25 @@
 """Settings of the runtime that `langgraph_api` does not have."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 # langgraph_api requires a Redis URL, but never reads it.
 NO_REDIS = "none"
+
+EVENTS_SECONDS = 3 * 24 * 3600
+EVENTS_BYTES = 32 * 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retention:
+    """How long the events of ended runs are kept.
+
+    Attributes:
+        events_seconds: How long after they were stored.
+        events_bytes: How many stored bytes of each thread, the newest ones.
+    """
+
+    events_seconds: float = EVENTS_SECONDS
+    events_bytes: int = EVENTS_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,16 +34,18 @@ class Options:
             tenants.
         redis_prefix: The prefix of all keys and channels in Redis; None derives it from the
             database.
+        retention: How long events are kept.
     """
 
     power_loss: bool = False
     grace_seconds: float = 10.0
     tenant_key: str | None = None
     redis_prefix: str | None = None
+    retention: Retention = field(default_factory=Retention)
 
 
 def redis_url() -> str | None:
-    """Return the URL of the Redis that connects several processes, or None for one process."""
+    """Return the URL of the Redis that carries messages between processes, or None."""
     from langgraph_api import config
 
     url = str(config.REDIS_URI)

@@ -7,7 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from dotenv import dotenv_values
 
 from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.options import Retention
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class ConfigFile:
         import_paths: Folders that graphs import from.
         hooks: `sql.hooks`: `file.py:object` or `module:object`.
         tenant_key: `sql.tenant_key`: metadata key of the tenant.
+        retention: `sql.retention`: how long events are kept.
     """
 
     source: str
@@ -51,6 +53,7 @@ class ConfigFile:
     import_paths: tuple[Path, ...]
     hooks: str | None
     tenant_key: str | None
+    retention: Retention = field(default_factory=Retention)
 
 
 Config = str | PathLike[str] | Mapping[str, Any] | ConfigFile
@@ -116,6 +119,7 @@ class _Reader:
             import_paths=self._import_paths(),
             hooks=self._hooks(),
             tenant_key=self._tenant_key(),
+            retention=self._retention(),
         )
 
     def _error(self, key: str, problem: str) -> ConfigError:
@@ -232,10 +236,22 @@ class _Reader:
             f"{key!r} must be a name of up to 100 letters, digits, '_' and '-', as in metadata",
         )
 
+    def _retention(self) -> Retention:
+        given = self._sql().get("retention", {})
+        if not isinstance(given, dict):
+            raise self._error("sql.retention", f"must be an object, not {_kind(given)}")
+        known = [each.name for each in fields(Retention)]
+        for name, value in given.items():
+            if name not in known:
+                raise self._error(f"sql.retention.{name}", f"unknown key; there are {known}")
+            if type(value) is not int or not 0 < value < 2**53:
+                raise self._error(f"sql.retention.{name}", f"{value!r} must be a positive integer")
+        return Retention(**given)
+
     def _sql(self) -> dict[str, Any]:
         section = self._object("sql")
-        if unknown := sorted(section.keys() - {"hooks", "tenant_key"}):
+        if unknown := sorted(section.keys() - {"hooks", "tenant_key", "retention"}):
             raise self._error(
-                f"sql.{unknown[0]}", "unknown key; there are 'hooks' and 'tenant_key'"
+                f"sql.{unknown[0]}", "unknown key; there are 'hooks', 'tenant_key' and 'retention'"
             )
         return section

@@ -205,6 +205,7 @@ class LangGraphPlatform:
                 grace_seconds=grace_seconds,
                 tenant_key=file.tenant_key,
                 redis_prefix=redis_prefix,
+                retention=file.retention,
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,

@@ -6,6 +6,7 @@ wait with epoch 0, and the writer places them.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
@@ -18,6 +19,7 @@ from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.events.event import Event, Order
 from langgraph_runtime_sql.events.segment import Segment, unpack
 from langgraph_runtime_sql.events.stream_key import THREAD, StreamKey
+from langgraph_runtime_sql.events.usage import usage
 
 # Rows that one read loads.
 PAGE = 32
@@ -145,9 +147,10 @@ def ask_held(conn: Connection, run_id: str, attempt: int, owner: str) -> Asked:
 
 def store(conn: Connection, segments: Iterable[Segment]) -> None:
     """Store segments that may be stored already."""
-    now = conn.now()
-    for each in segments:
-        conn.send(_STORE, {**each.row, "created_at": now})
+    now, rows = conn.now(), [each.row for each in segments]
+    for row in rows:
+        conn.send(_STORE, {**row, "created_at": now})
+    conn.after_commit(partial(usage.stored, [(row["thread_id"], row["size"]) for row in rows]))
 
 
 def place(

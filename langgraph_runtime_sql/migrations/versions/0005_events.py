@@ -33,4 +33,9 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("thread_id", "epoch", "first", name=op.f("pk_event_segments")),
     )
-    op.create_index(op.f("ix_event_segments_created_at"), TABLE, ["created_at"])
+    op.create_index(
+        "ix_event_segments_stored",
+        TABLE,
+        ["resumable", "created_at"],
+        sqlite_where=sa.text("events IS NOT NULL"),
+    )
