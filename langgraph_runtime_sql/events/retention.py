@@ -14,12 +14,16 @@ from sqlalchemy import BigInteger, Text, and_, bindparam, cast, func, or_, selec
 
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
-from langgraph_runtime_sql.database.schema import event_segments, runs
+from langgraph_runtime_sql.database.schema import (
+    PENDING_LITERAL,
+    RUNNING_LITERAL,
+    event_segments,
+    runs,
+)
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.events.log import UNPLACED
 from langgraph_runtime_sql.events.usage import usage
 from langgraph_runtime_sql.options import Retention
-from langgraph_runtime_sql.statuses import IN_FLIGHT
 
 # Segments of one transaction.
 BATCH = 100
@@ -32,7 +36,7 @@ _c = event_segments.c
 _FOUND = (_c.thread_id, _c.epoch, _c.first, _c.resumable, _c.size)
 _in_flight = select(runs.c.run_id).where(
     runs.c.thread_id == _c.thread_id,
-    runs.c.status.in_(IN_FLIGHT),
+    or_(runs.c.status == PENDING_LITERAL, runs.c.status == RUNNING_LITERAL),
     cast(runs.c.run_id, Text) == _c.run_id,
 )
 _may_go = and_(_c.events.is_not(None), _c.epoch > UNPLACED, ~_in_flight.exists())

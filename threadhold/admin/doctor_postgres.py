@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
-from langgraph_runtime_sql.database.postgres import ownership as postgres_ownership
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 from langgraph_runtime_sql.database.postgres.ownership import PostgresOwnership, check_complete
 from langgraph_runtime_sql.errors import DatabaseInUse, DatabaseOverloaded
@@ -37,19 +36,6 @@ def repair(url: str) -> list[Finding]:
             )
         with without_platform(database):
             return database.write_sync(fn)
-
-
-def is_shared(url: str) -> bool:
-    """Return whether several processes serve the database with Redis.
-
-    Raises:
-        DatabaseOverloaded: Postgres cannot be reached.
-    """
-    database = open_database(url, exclusive=False)
-    try:
-        return database.read_sync(lambda conn: postgres_ownership.is_shared(conn.raw))
-    finally:
-        database.close()
 
 
 @contextmanager
