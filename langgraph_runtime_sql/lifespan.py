@@ -24,6 +24,7 @@ from langgraph_runtime_sql.tenancy import scope, tenants
 
 logger = structlog.stdlib.get_logger(__name__)
 
+# How often retention is applied. A start does not wait for it.
 EVENT_SWEEP_SECONDS = 60.0
 
 
@@ -247,6 +248,7 @@ async def _sweep_events(opened: Runtime) -> None:
     from langgraph_api import config
 
     while True:
+        await asyncio.sleep(EVENT_SWEEP_SECONDS)
         try:
             await retention.sweep(
                 opened.database,
@@ -255,7 +257,6 @@ async def _sweep_events(opened: Runtime) -> None:
             )
         except Exception:
             logger.exception("Event sweep failed", action="event_sweep_failed")
-        await asyncio.sleep(EVENT_SWEEP_SECONDS)
 
 
 lifespan.get_last_error = get_last_error  # type: ignore[attr-defined]  # where the API looks
