@@ -9,6 +9,7 @@ revision = "0005"
 down_revision = "0004"
 
 TABLE = "event_segments"
+STORED = sa.text("events IS NOT NULL")
 
 
 def upgrade() -> None:
@@ -37,5 +38,6 @@ def upgrade() -> None:
         "ix_event_segments_stored",
         TABLE,
         ["resumable", "created_at"],
-        sqlite_where=sa.text("events IS NOT NULL"),
+        sqlite_where=STORED,
+        postgresql_where=STORED,
     )
