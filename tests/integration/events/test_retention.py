@@ -1,5 +1,6 @@
 """Retention deletes old events of ended runs, and readers learn of it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ import orjson
 import pytest
 from sqlalchemy import select, update
 
+from langgraph_runtime_sql import lifespan
 from langgraph_runtime_sql.database.schema import event_segments, runs
 from langgraph_runtime_sql.events import log, retention
 from langgraph_runtime_sql.events.event import Event
@@ -202,6 +204,27 @@ async def test_thread_keeps_its_newest_events_up_to_the_size() -> None:
     assert len(await segments(other)) == 2
     # Neither thread has grown since.
     assert await swept(events_bytes=1) == 0
+
+
+async def test_server_applies_its_settings_in_the_background(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lifespan, "EVENT_SWEEP_SECONDS", 0.01)
+    runtime.set_options(monkeypatch, retention=Retention(events_seconds=2 * DAY))
+    thread, run = await thread_with_run(status="success")
+    await stored(thread, run, range(1, 4))
+    task = asyncio.create_task(lifespan._sweep_events(current()))
+    try:
+        for days, events in ((1, True), (3, False)):
+            then = datetime.now(UTC) - timedelta(days=days)
+            old = update(event_segments).values(created_at=then)
+            await current().database.write(lambda conn, old=old: conn.execute(old))
+            async with asyncio.timeout(runtime.PATIENCE):
+                while (await segments(thread))[-1][3] is not events:
+                    await asyncio.sleep(0.01)
+    finally:
+        task.cancel()
+    assert await segments(thread) == [(3, 3, True, False)]
 
 
 async def test_usage_forgets_idle_threads_and_counts_growth(
