@@ -281,6 +281,9 @@ def answers(api: httpx.Client) -> dict[str, Any]:
         for each in found[f"runs of {thread}"]:
             found[f"events of {each['run_id']}"] = events(api, thread, each["run_id"])
         found[f"history of {thread}"] = get(api, f"/threads/{thread}/history?limit=100")
+    streams = [found[key] for key in found if key.startswith("events of ")]
+    # Both resumable runs have their events.
+    assert sum("\nid: " in each and "event: error" not in each for each in streams) == 2
     found["by label"] = post(api, "/threads/search", {"metadata": {"topic": "asked"}})
     found["assistants"] = post(api, "/assistants/search", {"limit": 100, "sort_by": "name"})
     for each in found["assistants"]:
