@@ -8,10 +8,11 @@ from typing import Any
 import structlog
 
 from langgraph_runtime_sql import migrations, options, process
-from langgraph_runtime_sql.audit import retention
+from langgraph_runtime_sql.audit import retention as audit_retention
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.url import is_postgres
 from langgraph_runtime_sql.encryption import keys
+from langgraph_runtime_sql.events import retention
 from langgraph_runtime_sql.events.bus import LocalBus
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants
 from langgraph_runtime_sql.ops.runs import claim as run_claim
@@ -24,6 +25,9 @@ from langgraph_runtime_sql.store.store import configured as configured_store
 from langgraph_runtime_sql.tenancy import scope, tenants
 
 logger = structlog.stdlib.get_logger(__name__)
+
+# How often retention is applied. A start does not wait for it.
+EVENT_SWEEP_SECONDS = 60.0
 
 
 def get_last_error() -> BaseException | None:
@@ -199,7 +203,8 @@ async def _start(
         tasks.create_task(cron_scheduler())
     tasks.create_task(_sweep_threads(opened))
     if opened.options.audit_days is not None:
-        tasks.create_task(retention.sweep(opened.database, opened.options.audit_days))
+        tasks.create_task(audit_retention.sweep(opened.database, opened.options.audit_days))
+    tasks.create_task(_sweep_events(opened))
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:
@@ -241,6 +246,22 @@ async def _sweep_threads(opened: Runtime) -> None:
         except Exception:
             logger.exception("Thread sweep failed", action="thread_sweep_failed")
         await asyncio.sleep(interval)
+
+
+async def _sweep_events(opened: Runtime) -> None:
+    """Delete events that retention does not keep, regularly."""
+    from langgraph_api import config
+
+    while True:
+        await asyncio.sleep(EVENT_SWEEP_SECONDS)
+        try:
+            await retention.sweep(
+                opened.database,
+                opened.options.retention,
+                ttl_seconds=float(config.RESUMABLE_STREAM_TTL_SECONDS),
+            )
+        except Exception:
+            logger.exception("Event sweep failed", action="event_sweep_failed")
 
 
 lifespan.get_last_error = get_last_error  # type: ignore[attr-defined]  # where the API looks

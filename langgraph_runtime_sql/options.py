@@ -7,6 +7,22 @@ from langgraph_runtime_sql.limit_settings import Limits
 # langgraph_api requires a Redis URL, but never reads it.
 NO_REDIS = "none"
 
+EVENTS_SECONDS = 3 * 24 * 3600
+EVENTS_BYTES = 32 * 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retention:
+    """How long the events of ended runs are kept.
+
+    Attributes:
+        events_seconds: How long after they were stored.
+        events_bytes: How many stored bytes of each thread, the newest ones.
+    """
+
+    events_seconds: float = EVENTS_SECONDS
+    events_bytes: int = EVENTS_BYTES
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -26,6 +42,7 @@ class Options:
         aes_key: The master key of a command that does not load langgraph_api. A server takes it
             from there.
         limits: What tenants, users and assistants may use.
+        retention: How long events are kept.
     """
 
     power_loss: bool = False
@@ -37,10 +54,11 @@ class Options:
     old_aes_keys: tuple[bytes, ...] = field(default=(), repr=False)
     aes_key: bytes | None = field(default=None, repr=False)
     limits: Limits = field(default_factory=Limits)
+    retention: Retention = field(default_factory=Retention)
 
 
 def redis_url() -> str | None:
-    """Return the URL of the Redis that connects several processes, or None for one process."""
+    """Return the URL of the Redis that carries messages between processes, or None."""
     from langgraph_api import config
 
     url = str(config.REDIS_URI)

@@ -7,7 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from dotenv import dotenv_values
 
 from langgraph_runtime_sql import limit_settings
 from langgraph_runtime_sql.errors import RuntimeSqlError
+from langgraph_runtime_sql.options import Retention
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ class ConfigFile:
         hooks: `sql.hooks`: `file.py:object` or `module:object`.
         tenant_key: `sql.tenant_key`: metadata key of the tenant.
         limits: `sql.limits`: what tenants, users and assistants may use.
+        retention: `sql.retention`: how long events are kept.
     """
 
     source: str
@@ -54,6 +56,7 @@ class ConfigFile:
     hooks: str | None
     tenant_key: str | None
     limits: limit_settings.Limits
+    retention: Retention = field(default_factory=Retention)
 
 
 Config = str | PathLike[str] | Mapping[str, Any] | ConfigFile
@@ -110,7 +113,7 @@ class _Reader:
             raise self._error(
                 "encryption", "custom encryption is not supported; nothing would be encrypted"
             )
-        hooks, tenant_key, limits = self._sql()
+        hooks, tenant_key, limits, retention = self._sql()
         return ConfigFile(
             source=self._source,
             folder=self._folder,
@@ -121,6 +124,7 @@ class _Reader:
             hooks=hooks,
             tenant_key=tenant_key,
             limits=limits,
+            retention=retention,
         )
 
     def _error(self, key: str, problem: str) -> ConfigError:
@@ -214,12 +218,13 @@ class _Reader:
         folders = [(self._folder / dependency).resolve() for dependency in dependencies]
         return tuple(dict.fromkeys([self._folder, *filter(Path.is_dir, folders)]))
 
-    def _sql(self) -> tuple[str | None, str | None, limit_settings.Limits]:
-        """Return `hooks`, `tenant_key` and `limits`."""
+    def _sql(self) -> tuple[str | None, str | None, limit_settings.Limits, Retention]:
+        """Return `hooks`, `tenant_key`, `limits` and `retention`."""
         section = self._object("sql")
-        if unknown := sorted(section.keys() - {"hooks", "limits", "tenant_key"}):
+        if unknown := sorted(section.keys() - {"hooks", "limits", "retention", "tenant_key"}):
             raise self._error(
-                f"sql.{unknown[0]}", "unknown key; there are 'hooks', 'limits' and 'tenant_key'"
+                f"sql.{unknown[0]}",
+                "unknown key; there are 'hooks', 'limits', 'retention' and 'tenant_key'",
             )
         hooks, key = section.get("hooks"), section.get("tenant_key")
         if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
@@ -231,4 +236,16 @@ class _Reader:
             limits = limit_settings.parse(section.get("limits"))
         except limit_settings.BadLimit as error:
             raise self._error(f"sql.limits.{error.key}".rstrip("."), str(error)) from error
-        return None if hooks is None else self._object_path("sql.hooks", hooks), key, limits
+        path = None if hooks is None else self._object_path("sql.hooks", hooks)
+        return path, key, limits, self._retention(section.get("retention", {}))
+
+    def _retention(self, given: Any) -> Retention:
+        if not isinstance(given, dict):
+            raise self._error("sql.retention", f"must be an object, not {_kind(given)}")
+        known = [each.name for each in fields(Retention)]
+        for name, value in given.items():
+            if name not in known:
+                raise self._error(f"sql.retention.{name}", f"unknown key; there are {known}")
+            if type(value) is not int or not 0 < value < 2**53:
+                raise self._error(f"sql.retention.{name}", f"{value!r} must be a positive integer")
+        return Retention(**given)

@@ -126,9 +126,9 @@ class LangGraphPlatform:
             result of `read_config`.
         database_url: `sqlite:///path/to/file.db`, where a relative path counts from
             the working directory, or `postgresql://user:password@host/database`.
-        redis_url: `redis://host:port/0`, with a Postgres database that several processes
-            share. Without Redis, one process serves a database.
-        redis_prefix: Prefix of all keys and channels in Redis. By default
+        redis_url: `redis://host:port/0`, only with Postgres. It lowers the latency of streams
+            between processes. Without it, they exchange events through Postgres.
+        redis_prefix: Prefix of all channels in Redis. By default
             `threadhold:` and an id of the database, so that deployments can share a
             Redis.
         old_aes_keys: Earlier values of `LANGGRAPH_AES_KEY`, which still decrypt, until
@@ -246,6 +246,7 @@ class LangGraphPlatform:
                 audit_days=audit_retention_days,
                 old_aes_keys=tuple(key.encode() for key in old_aes_keys),
                 limits=file.limits,
+                retention=file.retention,
             ),
             hooks=file.hooks if hooks is None else hooks,
             max_body_bytes=max_body_bytes,

@@ -54,11 +54,12 @@ class Settings(AppEnvironment):
         "sqlite:///./data/threadhold.db", description="SQLite file or Postgres database"
     )
     redis_url: str | None = Field(
-        None, description="Redis that several processes on a Postgres database share"
+        None,
+        description="Redis that lowers the latency between several processes on Postgres (optional)",
     )
     redis_prefix: str | None = Field(
         None,
-        description="Prefix of all names in Redis (default: `threadhold:` and an id of the database)",
+        description="Prefix of all channels in Redis (default: `threadhold:` and an id of the database)",
     )
     log_level: LogLevel = Field(
         "INFO", description="`DEBUG` includes langgraph_api's lines about each run"

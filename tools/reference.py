@@ -61,6 +61,7 @@ SETTINGS = (
 METRICS = (
     "langgraph_runtime_sql.events.redis.wire",
     "langgraph_runtime_sql.limits.refusals:_counter",
+    "langgraph_runtime_sql.events.usage:_counters",
     "langgraph_runtime_sql.queue.stuck_runs:_gauge",
     "threadhold.serving.connections",
     "hooks.decisions",
@@ -141,7 +142,7 @@ LANGGRAPH_API = """\
 | `BG_JOB_MAX_RETRIES` | `3` | Attempts at a run whose process dies or whose database fails |
 | `BG_JOB_TIMEOUT_SECS` | `86400` | Longest time that one attempt at a run may take |
 | `BG_JOB_ISOLATED_LOOPS` | `false` | Give each run an event loop in a thread of its own |
-| `RESUMABLE_STREAM_TTL_SECONDS` | `120` | How long the events of a stream are kept for clients that reconnect |
+| `RESUMABLE_STREAM_TTL_SECONDS` | `120` | How long Postgres keeps the events of runs that are not resumable, at least 60. `sql.retention` is for resumable runs. |
 
 Threadhold sets the variables that select a storage backend or weaken security, and ignores values
 from outside for them.

@@ -309,7 +309,13 @@ event_segments = Table(
     Column("size", Integer, nullable=False),
     Column("events", LargeBinary),
     Column("tenant", Text),
-    Index(None, "created_at"),
+    # For retention, which passes over rows without events.
+    Index(
+        "ix_event_segments_stored",
+        "resumable",
+        "created_at",
+        sqlite_where=text("events IS NOT NULL"),
+    ),
 )
 
 crons = Table(

@@ -6,6 +6,7 @@ wait with epoch 0, and the writer places them.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
@@ -19,6 +20,7 @@ from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.events.event import Event, Order
 from langgraph_runtime_sql.events.segment import Segment, cut, unpack
 from langgraph_runtime_sql.events.stream_key import THREAD, StreamKey
+from langgraph_runtime_sql.events.usage import usage
 
 # Rows that one read loads.
 PAGE = 32
@@ -146,11 +148,13 @@ def ask_held(conn: Connection, run_id: str, attempt: int, owner: str) -> Prefetc
 
 def store(conn: Connection, segments: Iterable[Segment]) -> None:
     """Store segments that may be stored already."""
-    now = conn.now()
+    now, sizes = conn.now(), []
     for each in segments:
         row = each.row
         body = encryption.seal(row["tenant"], row["events"], _place(row), conn)
+        sizes.append((row["thread_id"], len(body)))
         conn.send(_STORE, {**row, "events": body, "size": len(body), "created_at": now})
+    conn.after_commit(partial(usage.stored, sizes))
 
 
 def _place(row: Row) -> tuple[str, ...]:

@@ -1,11 +1,10 @@
 """Doctor for Postgres: open the database, without the file checks that Postgres does itself."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 
 from langgraph_runtime_sql.database.connection import Connection
-from langgraph_runtime_sql.database.postgres import ownership as postgres_ownership
 from langgraph_runtime_sql.database.postgres.engine import PostgresEngine
 from langgraph_runtime_sql.database.postgres.ownership import PostgresOwnership, check_complete
 from langgraph_runtime_sql.errors import DatabaseOverloaded
@@ -13,16 +12,6 @@ from langgraph_runtime_sql.migrations import open_database
 from langgraph_runtime_sql.migrations.postgres import revision
 from langgraph_runtime_sql.tools import without_platform
 from threadhold.admin.findings import CannotExamine, OpenDatabase, owner_of
-
-
-def is_shared(url: str) -> bool:
-    """Return whether several processes serve the database with Redis.
-
-    Raises:
-        DatabaseOverloaded: Postgres cannot be reached.
-    """
-    with closing(open_database(url, exclusive=False)) as database:
-        return database.read_sync(lambda conn: postgres_ownership.is_shared(conn.raw))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Doctor for Redis: examine the Redis that several processes share."""
+"""Doctor for Redis: examine the Redis through which processes exchange events."""
 
 import asyncio
 
@@ -10,11 +10,11 @@ from langgraph_runtime_sql.events.redis.url import check_url, shown
 from threadhold.admin.findings import Finding
 
 TIMEOUT_SECONDS = 5.0
-REMEDY = "bring it back; without it runs continue, but processes exchange events late"
+REMEDY = "bring it back; until then processes exchange events through Postgres, a little later"
 
 
 def examine(url: str, prefix: str | None) -> list[Finding]:
-    """Return all findings about the Redis at `url`. Writes one key that expires after a second.
+    """Return all findings about the Redis at `url`. Stores nothing in it.
 
     Raises:
         BadRedis: the URL is invalid.
@@ -29,12 +29,12 @@ async def _examine(url: str, prefix: str) -> list[Finding]:
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             await refuse(client, url)
-            await client.publish(link.channel("doctor"), b"")
+            await client.publish(link.channel("doctor"), "")
     except BadRedis as error:
         return [Finding("redis", shown(url), str(error), "name another in REDIS_URL")]
     except FAILURES as error:
         refused = isinstance(error, ResponseError)
-        why = f"it does not take a key: {error}" if refused else f"it does not answer: {error!r}"
+        why = f"it refuses messages: {error}" if refused else f"it does not answer: {error!r}"
         return [Finding("redis", shown(url), why, REMEDY)]
     finally:
         await link.close()

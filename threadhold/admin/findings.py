@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from langgraph_runtime_sql import checkpoint
 from langgraph_runtime_sql.database.connection import Connection
@@ -14,12 +14,15 @@ from langgraph_runtime_sql.database.schema import (
     Sealed,
     assistants,
     crons,
+    event_segments,
     runs,
     thread_labels,
     threads,
 )
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import DatabaseInUse, RuntimeSqlError
+from langgraph_runtime_sql.events import log
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.cancel import cancel_pending
@@ -45,7 +48,7 @@ class Finding:
     """A problem of a database or Redis.
 
     Attributes:
-        what: `run`, `thread`, `cron`, `checkpoint`, `database` or `redis`.
+        what: `run`, `thread`, `cron`, `checkpoint`, `events`, `database` or `redis`.
         id: Its id.
         why: The problem.
         remedy: The repair, as an imperative.
@@ -100,6 +103,7 @@ def examine(conn: Connection, *, served: bool) -> list[Finding]:
         *_labels(conn),
         *_crons(conn),
         *_checkpoints(conn),
+        *_segments(conn),
     ]
 
 
@@ -256,3 +260,40 @@ def _checkpoints(conn: Connection) -> Iterator[Finding]:
             "delete it",
             partial(checkpoint.delete_thread, thread_id=thread_id),
         )
+
+
+def _segments(conn: Connection) -> Iterator[Finding]:
+    c = event_segments.c
+    places = (c.thread_id, c.epoch, c.first)
+    # Bodies are not unpacked, which would take too long.
+    damaged = select(*places).where(c.events.is_not(None), func.length(c.events) != c.size)
+    for row in conn.fetchall(damaged):
+        yield Finding(
+            "events",
+            f"{row['thread_id']}:{row['epoch']}-{row['first']}",
+            "their stored bytes do not have the stored size",
+            "delete them, so that readers learn of the loss",
+            partial(_drop_events, row=row),
+        )
+    running = select(runs.c.seq).where(
+        runs.c.thread_id == c.thread_id, runs.c.status == RunStatus.RUNNING
+    )
+    waiting = select(c.thread_id, threads.c.tenant).join(threads).where(c.epoch == log.UNPLACED)
+    for row in conn.fetchall(waiting.where(~running.exists()).distinct()):
+        yield Finding(
+            "events",
+            str(row["thread_id"]),
+            "they wait for a place in the log, but no run of the thread works",
+            "place them after the thread's other events",
+            partial(_place_events, row=row),
+        )
+
+
+def _drop_events(conn: Connection, row: Row) -> None:
+    c = event_segments.c
+    is_segment = (c.thread_id == row["thread_id"], c.epoch == row["epoch"], c.first == row["first"])
+    conn.execute(event_segments.update().where(*is_segment).values(events=None, size=0))
+
+
+def _place_events(conn: Connection, row: Row) -> None:
+    log.place(conn, StreamKey(row["tenant"], str(row["thread_id"])), [], shared=True)

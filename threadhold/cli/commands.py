@@ -34,7 +34,7 @@ STUDIO = "https://smith.langchain.com/studio/"
     default=1,
     show_default=True,
     type=click.IntRange(1),
-    help="Number of processes on the port; more than one needs Postgres and Redis.",
+    help="Number of processes on the port; more than one needs Postgres.",
 )
 @click.option("--inherited", hidden=True)
 @pass_program
@@ -161,7 +161,7 @@ def doctor(program: Program, settings: Settings, fix: bool) -> None:
 
     Servers may run, except with --fix. Exits with 1 if problems remain.
     """
-    from langgraph_runtime_sql.database.url import is_postgres, shown
+    from langgraph_runtime_sql.database.url import shown
     from threadhold.admin.doctor import examine, repair
 
     url = settings.database_url
@@ -172,11 +172,6 @@ def doctor(program: Program, settings: Settings, fix: bool) -> None:
         from threadhold.admin import doctor_redis
 
         remaining += doctor_redis.examine(settings.redis_url, settings.redis_prefix)
-    elif is_postgres(url):
-        from threadhold.admin import doctor_postgres
-
-        if doctor_postgres.is_shared(url):
-            click.echo("The servers' Redis was not examined: name it with --redis-url")
     for finding in [*found, *(each for each in remaining if each not in found)]:
         click.echo(f"{finding.what} {finding.id}: {finding.why}")
         click.echo(f"    {'remedy' if finding in remaining else 'repaired'}: {finding.remedy}")

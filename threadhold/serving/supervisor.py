@@ -42,18 +42,12 @@ def require_shared_database(settings: Settings, option: str) -> None:
         option: What needs several processes, such as `--workers 4`.
 
     Raises:
-        OneProcessOnly: the database is a SQLite file, or there is no Redis.
+        OneProcessOnly: the database is a SQLite file.
     """
     if not is_postgres(settings.database_url):
         raise OneProcessOnly(
             f"{option}: only one process owns a SQLite file, and `threadhold serve` without this "
-            "option is that process. For several, set DATABASE_URL to a postgresql:// database, "
-            "and REDIS_URL."
-        )
-    if settings.redis_url is None:
-        raise OneProcessOnly(
-            f"{option}: several processes on a Postgres database need Redis to exchange events. "
-            "Set REDIS_URL."
+            "option is that process. For several, set DATABASE_URL to a postgresql:// database."
         )
 
 

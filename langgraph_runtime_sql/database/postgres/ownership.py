@@ -1,8 +1,4 @@
-"""Ownership of a Postgres database: one process without Redis, several with Redis.
-
-A second process without Redis has its own queue and event bus. The clients of one process would
-miss the events of the other.
-"""
+"""Ownership of a Postgres database: servers share it, a move or a repair owns it alone."""
 
 import logging
 import select
@@ -66,9 +62,9 @@ class PostgresOwnership:
                 where = f"{self._raw.info.dbname} on {self._raw.info.host or 'localhost'}"
                 self._raw.close()
                 raise DatabaseInUse(
-                    f"The Postgres database {where} is in use by another process. Without Redis "
-                    "one process serves a database: stop that process, give all of them the same "
-                    "REDIS_URL, or give this one a database of its own."
+                    f"The Postgres database {where} is in use by another process. Servers "
+                    "share a database, but a repair or a move needs it alone, and so does a server "
+                    "of an older version without REDIS_URL: stop that process first."
                 )
             time.sleep(0.1)
         self._alarm = socket.socketpair()
@@ -136,17 +132,6 @@ class PostgresOwnership:
             self._raw.close()
         self._raw = self._engine.open()
         return try_lock(self._raw, _KEY, shared=self.shared)
-
-
-def is_shared(raw: Raw) -> bool:
-    """Return whether processes share the database now."""
-    row = raw.execute(
-        "SELECT FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted"
-        " AND (classid::bigint << 32) + objid::bigint = %s"
-        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
-        (_KEY,),
-    ).fetchone()
-    return row is not None
 
 
 def _unlock(raw: Raw) -> None:

@@ -9,6 +9,7 @@ revision = "0005"
 down_revision = "0004"
 
 TABLE = "event_segments"
+STORED = sa.text("events IS NOT NULL")
 
 
 def upgrade() -> None:
@@ -33,4 +34,10 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("thread_id", "epoch", "first", name=op.f("pk_event_segments")),
     )
-    op.create_index(op.f("ix_event_segments_created_at"), TABLE, ["created_at"])
+    op.create_index(
+        "ix_event_segments_stored",
+        TABLE,
+        ["resumable", "created_at"],
+        sqlite_where=STORED,
+        postgresql_where=STORED,
+    )

@@ -1,9 +1,8 @@
 """Results of stateless runs: stored until the process that waits for them has read them.
 
-A stateless run is deleted with its thread when it ends. If its client waits at another process
-and Redis loses the last events, the result would be lost. So if another process waits, the rows
-of the run and its thread stay with the result, without checkpoints, until it was read, or for
-`KEEP`.
+A stateless run is deleted with its thread and events when it ends, so a client at another process
+could miss the result. So if another process waits, the rows of the run and its thread stay with the
+result, without checkpoints, until it was read, or for `KEEP`.
 """
 
 import asyncio

@@ -21,10 +21,15 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import (
     assistants,
     crons,
+    event_segments,
     runs,
     thread_labels,
     threads,
 )
+from langgraph_runtime_sql.events import log
+from langgraph_runtime_sql.events.event import Event
+from langgraph_runtime_sql.events.segment import Segment
+from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.ops.threads.threads import Threads
@@ -425,3 +430,38 @@ def test_database_that_cannot_be_examined_is_reported(
     assert result.exit_code == 1
     assert result.output.startswith("Error: ")
     assert says in result.output
+
+
+async def stored_event(thread: UUID, epoch: int) -> None:
+    event = Event((epoch, 1), str(uuid4()), "custom", b"1", resumable=True)
+    await current().database.write(
+        lambda conn: log.store(conn, [Segment(StreamKey(None, str(thread)), [event])])
+    )
+
+
+async def test_events_that_wait_for_a_place_are_placed(path: Path) -> None:
+    async with opened(path):
+        thread = (await runtime.start_run(uuid4(), "echo", {}, after_seconds=60))["thread_id"]
+        await stored_event(thread, log.UNPLACED)
+    result = await examine(path)
+    assert found_in(result, "events", thread, "they wait for a place in the log"), result.output
+    assert (await examine(path, "--fix")).exit_code == 0
+    await assert_healthy(path)
+    async with runtime.opened(path) as db:
+        [row] = await db.read(lambda conn: conn.fetchall(select(event_segments)))
+        assert (row["epoch"] > log.UNPLACED, row["first"]) == (True, 1)
+
+
+async def test_damaged_events_are_deleted_and_leave_a_mark(path: Path) -> None:
+    async with opened(path):
+        thread = (await runtime.start_run(uuid4(), "echo", {}, after_seconds=60))["thread_id"]
+        await stored_event(thread, 5)
+        await assert_healthy(path)
+        await change(event_segments.update().values(events=b"p"))
+    result = await examine(path)
+    assert found_in(result, "events", f"{thread}:5-1", "their stored bytes"), result.output
+    assert (await examine(path, "--fix")).exit_code == 0
+    await assert_healthy(path)
+    async with runtime.opened(path) as db:
+        [row] = await db.read(lambda conn: conn.fetchall(select(event_segments)))
+        assert (row["events"], row["size"]) == (None, 0)

@@ -169,8 +169,8 @@ def test_signal_stops_the_server_cleanly_and_debug_logs_the_api(
     assert ("langgraph_api" in loggers) is (level == "debug")
 
 
-@pytest.mark.only("sqlite")  # Several servers may share a Postgres database.
-def test_second_server_on_a_database_is_refused_as_in_use(served: Running, project: Path) -> None:
+@pytest.mark.only("sqlite")  # Servers share a Postgres database.
+def test_second_server_on_a_file_is_refused_as_in_use(served: Running, project: Path) -> None:
     line = command("serve", project / "langgraph.json", served.log.parent, free_port())
     second = run(line, project)
     assert second.returncode != 0

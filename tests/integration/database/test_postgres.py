@@ -143,9 +143,9 @@ async def test_next_migration_rebuilds_an_interrupted_index(
 # --- ownership of the database ---
 
 
-async def test_second_process_is_refused_with_the_reason(db: Database) -> None:
+async def test_second_exclusive_owner_is_refused_with_the_reason(db: Database) -> None:
     second = migrations.open_database(db.url)
-    with pytest.raises(DatabaseInUse, match="Without Redis one process serves a database"):
+    with pytest.raises(DatabaseInUse, match="a repair or a move needs it alone"):
         await second.start()
     await second.stop()
     await db.check()

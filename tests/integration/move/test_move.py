@@ -208,7 +208,7 @@ def fill(api: httpx.Client) -> dict[str, str]:
     """Create objects of every kind on a server; return the ids that later tests use."""
     steps = new_thread(api, topic="steps", ratio=0.5, nested={"deep": [1, 1e22, None]})
     for count in (2, 3):
-        run(api, steps, "steps", {"count": count})
+        run(api, steps, "steps", {"count": count}, stream_resumable=True)
     asked = new_thread(api, topic="asked")
     run(api, asked, "interrupt", {"questions": ["one?"]})
     inside = new_thread(api, topic="inside")
@@ -233,6 +233,13 @@ def fill(api: httpx.Client) -> dict[str, str]:
         body = {"namespace": namespace, "key": key, "value": value, "ttl": ttl}
         api.put("/store/items", json=body).raise_for_status()
     return {"steps": steps, "asked": asked, "inside": inside, "kinds": kinds}
+
+
+def events(api: httpx.Client, thread: str, run_id: str) -> str:
+    """Return the stored events of an ended run."""
+    answer = api.get(f"/threads/{thread}/runs/{run_id}/stream", headers={"Last-Event-ID": "-1"})
+    assert answer.is_success, answer.text
+    return answer.text
 
 
 async def fill_products(folder: Path) -> None:
@@ -271,7 +278,12 @@ def answers(api: httpx.Client) -> dict[str, Any]:
     for thread in (each["thread_id"] for each in threads):
         found[f"runs of {thread}"] = get(api, f"/threads/{thread}/runs")
         found[f"state of {thread}"] = get(api, f"/threads/{thread}/state?subgraphs=true")
+        for each in found[f"runs of {thread}"]:
+            found[f"events of {each['run_id']}"] = events(api, thread, each["run_id"])
         found[f"history of {thread}"] = get(api, f"/threads/{thread}/history?limit=100")
+    streams = [found[key] for key in found if key.startswith("events of ")]
+    # Both resumable runs have their events.
+    assert sum("\nid: " in each and "event: error" not in each for each in streams) == 2
     found["by label"] = post(api, "/threads/search", {"metadata": {"topic": "asked"}})
     found["assistants"] = post(api, "/assistants/search", {"limit": 100, "sort_by": "name"})
     for each in found["assistants"]:

@@ -1,4 +1,4 @@
-"""Several processes on one Postgres and one Redis: each of them can serve every request."""
+"""Several processes on one Postgres, with and without Redis: each can serve every request."""
 
 import asyncio
 import json
@@ -343,7 +343,7 @@ async def test_invented_event_and_run_ids_are_handled(apis: list[Api]) -> None:
 
 
 @ONLY
-async def test_every_redis_key_has_the_prefix_and_expires(
+async def test_redis_stores_nothing_and_its_channels_have_the_prefix(
     cluster: Cluster, apis: list[Api]
 ) -> None:
     async def use(api: Api, number: int) -> None:
@@ -359,22 +359,11 @@ async def test_every_redis_key_has_the_prefix_and_expires(
         await api.post(f"/threads/{thread}/state", {"values": {"value": 3}})
 
     await asyncio.gather(*(use(apis[number % 3], number) for number in range(6)))
-    keys = await asyncio.to_thread(cluster.valkey.do, "KEYS", "*")
-    kinds = set()
-    for key in keys:
-        assert re.fullmatch(rb"threadhold:[0-9a-f]{12}:.+", key), key
-        kinds.add(key.rpartition(b":")[2] if b"{" in key else key.split(b":")[2])
-        left = await asyncio.to_thread(cluster.valkey.do, "TTL", key)
-        # -1 means that the key never expires; a key may also expire just now.
-        assert left != -1 and left <= 180, (key, left)
-        size = await asyncio.to_thread(cluster.valkey.do, "MEMORY", "USAGE", key)
-        assert (size or 0) < 10_000_000
-    assert {b"events", b"known"} <= kinds <= {b"events", b"known", b"poke", b"alive"}
+    assert await asyncio.to_thread(cluster.valkey.do, "KEYS", "*") == []
     channels = await asyncio.to_thread(cluster.valkey.do, "PUBSUB", "CHANNELS", "*")
-    assert len(channels) == 3
-    assert all(
-        re.fullmatch(rb"threadhold:[0-9a-f]{12}:(wake|control|drop)", each) for each in channels
-    )
+    assert channels
+    for each in channels:
+        assert re.fullmatch(rb"threadhold:[0-9a-f]{12}:(all|events:.+)", each), each
 
 
 @ONLY
@@ -440,26 +429,46 @@ async def test_two_hundred_runs_end_although_redis_pauses(
 
 
 @ONLY
-async def test_process_without_redis_is_refused_beside_processes_with_it(cluster: Cluster) -> None:
-    ended = await asyncio.to_thread(
-        subprocess.run,
-        threadhold(
-            "serve",
-            "--config",
-            GRAPHS / "langgraph.json",
-            "--database-url",
-            databases.url(cluster.folder / "data.db"),
-        ),
-        cwd=cluster.folder,
-        env=environment(),
-        capture_output=True,
-        timeout=PATIENCE * 2,
-    )
-    assert ended.returncode != 0
-    said = (ended.stdout + ended.stderr).decode()
-    assert "in use by another process" in said
-    assert "REDIS_URL" in said
-    assert "Traceback" not in said
+async def test_process_without_redis_works_beside_processes_with_it(
+    cluster: Cluster, apis: list[Api]
+) -> None:
+    body = {"input": {"count": 20, "delay": 0.05}, "stream_mode": "values"}
+    with served.served(cluster.folder, N_JOBS_PER_WORKER="0") as without:
+        async with client(without) as api:
+            assert "redis" not in await api.get("/health")
+            for maker, follower in ((api, apis[2]), (apis[2], api)):
+                thread = await maker.thread()
+                run = await maker.run(thread, "steps", stream_resumable=True, **body)
+                path = f"/threads/{thread}/runs/{run}/stream"
+                events = await follower.events("GET", path, headers={"Last-Event-ID": "-1"})
+                assert values(events)[-1]["done"] == list(range(20))  # type: ignore[index]
+
+
+@ONLY
+async def test_workers_without_redis_stream_each_others_runs(tmp_path: Path) -> None:
+    """Both processes execute runs. Requests and runs meet on either of them."""
+    port = free_port()
+    env = environment(DATABASE_URL=databases.url(tmp_path / "data.db"), N_JOBS_PER_WORKER="1")
+    config = GRAPHS / "langgraph.json"
+    command = threadhold("serve", "--config", config, "--port", str(port), "--workers", "2")
+    body = {"assistant_id": "steps", "input": {"count": 20, "delay": 0.05}}
+    with running(command, port, tmp_path, env) as server:
+        async with AsyncExitStack() as stack:
+            made = [await stack.enter_async_context(client(server)) for _ in range(8)]
+            threads = await asyncio.gather(*(api.thread() for api in made))
+
+            async def stream(api: Api, thread: str) -> None:
+                events = await api.events(
+                    "POST", f"/threads/{thread}/runs/stream", {**body, "stream_mode": "updates"}
+                )
+                names = [event.name for event in events]
+                assert "error" not in names, events
+                steps = [json.loads(e.data)["step"] for e in events if "step" in e.data]
+                assert steps == [{"done": [step]} for step in range(20)]
+
+            await asyncio.gather(*map(stream, made, threads))
+        claimed = {int(each) for each in re.findall(r"\(process (\d+)\)", server.log.read_text())}
+        assert len(claimed) == 2
 
 
 def pids(server: Running) -> list[int]:

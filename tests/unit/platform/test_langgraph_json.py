@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from langgraph_runtime_sql.options import Retention
 from threadhold.config_file import ConfigError, ConfigFile, read_config
 from threadhold.environment import STUDIO_ORIGINS, Environment, environment
 
@@ -55,7 +56,11 @@ def test_paths_are_relative_to_the_config_file(
         graphs={"a": "./graph.py:graph", "b": {"path": "graph.py:graph", "description": "B"}},
         auth={"path": "./auth.py:auth"},
         store={"index": {"dims": 2, "embed": "./embed.py:embed"}},
-        sql={"hooks": "./hooks.py:policy", "tenant_key": "org-id"},
+        sql={
+            "hooks": "./hooks.py:policy",
+            "tenant_key": "org-id",
+            "retention": {"events_seconds": 60},
+        },
         dependencies=[".", "./lib", "langchain-openai"],
     )
     monkeypatch.chdir("/")
@@ -68,6 +73,7 @@ def test_paths_are_relative_to_the_config_file(
     assert config.sections["store"]["index"] == {"dims": 2, "embed": f"{project}/embed.py:embed"}
     assert config.hooks == f"{project}/hooks.py:policy"
     assert config.tenant_key == "org-id"
+    assert config.retention == Retention(events_seconds=60)
     assert config.import_paths == (project, project / "lib")
 
 
@@ -118,6 +124,10 @@ def test_paths_of_a_mapping_are_relative_to_the_working_directory(
         ({"sql": {"tenant_key": 'a"b'}}, "sql.tenant_key"),
         ({"sql": {"tenant_key": ["org"]}}, "sql.tenant_key"),
         ({"sql": []}, "sql"),
+        ({"sql": {"retention": 3}}, "sql.retention"),
+        ({"sql": {"retention": {"events_days": 3}}}, "sql.retention.events_days"),
+        ({"sql": {"retention": {"events_seconds": "3"}}}, "sql.retention.events_seconds"),
+        ({"sql": {"retention": {"events_bytes": 0}}}, "sql.retention.events_bytes"),
         ({"encryption": {"path": "./auth.py:auth"}}, "encryption"),
     ],
 )

@@ -101,8 +101,8 @@ def grace(environment: dict[str, str]) -> float:
 
 
 # Connections to Postgres per process: those of its threads, the one that holds the
-# ownership of the database, and those of the graphs.
-PER_PROCESS = READERS + SEARCHERS + WRITERS + URGENT + 1 + CONNECTIONS + MORE_CONNECTIONS
+# ownership of the database, two for messages between processes, and those of the graphs.
+PER_PROCESS = READERS + SEARCHERS + WRITERS + URGENT + 3 + CONNECTIONS + MORE_CONNECTIONS
 # Connections that are kept for superusers, monitoring and backups.
 OTHERS = 20
 
