@@ -30,7 +30,7 @@ from langgraph_runtime_sql.database.url import database_path, is_postgres, postg
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
 from langgraph_runtime_sql.tenancy.scope import UserScopeMiddleware
-from threadhold import graph_schemas, start_errors, stream_codec
+from threadhold import event_streaming, graph_schemas, start_errors, stream_codec
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require
@@ -385,6 +385,7 @@ def _load(claim: _Claim) -> Starlette:
     authentication.install(app, metrics_permission=claim.metrics_permission)
     openapi.install(app)
     stream_codec.install()
+    event_streaming.install()
     graph_schemas.install()
     return app
 

@@ -21,7 +21,7 @@ _TTL = ("ttl_strategy", "ttl_minutes", "expires_at")
 _PRIVATE = {"resting_status", "tenant", *_TTL}
 
 _INSERT = Prepared(InsertNew(threads).values({c.name: bindparam(c.name) for c in threads.c}))
-_BY_ID = Prepared(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
+BY_ID = Prepared(select(threads).where(threads.c.thread_id == bindparam("thread_id")))
 _LOCK = Prepared(
     select(threads)
     .where(threads.c.thread_id == bindparam("thread_id"))
@@ -56,7 +56,7 @@ def find(conn: Connection, thread_id: UUID) -> Row | None:
 
 def ask(conn: Connection, thread_id: UUID) -> Asked:
     """Find a thread by `conn.ask`."""
-    return conn.ask(_LOCK if conn.locks else _BY_ID, {"thread_id": thread_id})
+    return conn.ask(_LOCK if conn.locks else BY_ID, {"thread_id": thread_id})
 
 
 def find_permitted(conn: Connection, thread_id: UUID, permitted: Any) -> Row | None:

@@ -15,6 +15,7 @@ from uuid import uuid4
 import pytest
 
 from langgraph_runtime_sql.events.shared import WELL_RECHECK_SECONDS
+
 CONFIRM_SECONDS = 2.0
 from tests.support.issuer import SECRET, bearer, token
 from tests.support.processes import GRAPHS, Running
