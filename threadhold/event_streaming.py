@@ -26,6 +26,7 @@ from uuid import UUID
 import orjson
 
 from langgraph_runtime_sql.events.event import START, Event, Order
+from langgraph_runtime_sql.events.log import BEGINNING
 from langgraph_runtime_sql.events.stream_key import THREAD
 from langgraph_runtime_sql.ops.threads import cursor
 from langgraph_runtime_sql.ops.threads.cursor import EPOCH_TAGS, Begin, Seen
@@ -73,9 +74,9 @@ def sequence_number(order: Order, index: int) -> int:
         index: Which of the events that are made of it, from 1.
     """
     epoch, number = order
-    tag = max(epoch, 0) % EPOCH_TAGS
-    place = max(number, 0) << _NUMBER_BITS
-    return place + (tag << _INDEX_BITS) + min(index, _MAX_INDEX)
+    tag: int = max(epoch, 0) % EPOCH_TAGS
+    place = max(number, 0) << _NUMBER_BITS | tag << _INDEX_BITS
+    return place | min(index, _MAX_INDEX)
 
 
 def parse_cursor(since: object = None, event_id: object = None) -> Cursor | None:
@@ -251,14 +252,13 @@ def _session_class(base: Any) -> Any:
             """Tell the client that what an attempt has streamed in its last step comes again."""
             if attempt <= self.attempt:
                 return
-            is_first, self.attempt = self.attempt == 0, attempt
-            if not is_first:
-                for method, namespace, data, node in _taken_back(self, attempt):
-                    kind = f"attempt:{attempt}:{view.index}"
-                    made = f"synth:{self._run_id}:{kind}"
-                    await self._push_event(
-                        self._create_event(method, namespace, data, node=node, event_id=made)
-                    )
+            view, is_first, self.attempt = self.view, self.attempt == 0, attempt
+            if view is None or is_first:
+                return
+            for method, namespace, data, node in _taken_back(self, attempt):
+                made = f"synth:{self._run_id}:attempt:{attempt}:{view.index}"
+                event = self._create_event(method, namespace, data, node=node, event_id=made)
+                await self._push_event(event)
 
     return LogSession
 
@@ -334,7 +334,7 @@ async def _handle(
     if method in ("run.start", "input.respond"):
         with suppress(ValueError):
             order = await cursor.head(UUID(self._thread_id))
-            self._applied_seq = sequence_number(order, _MAX_INDEX)
+            self._applied_seq = sequence_number(order, _MAX_INDEX) if order > BEGINNING else 0
     elif method in _SUBSCRIBES and hasattr(self, "_begins_later"):
         try:
             wanted = parse_cursor(params.get("since"), params.get("since_event_id"))
