@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 _NUMBER_BITS, _INDEX_BITS = 22, 12
 _MAX_INDEX = 2**_INDEX_BITS - 1
 MAX_SEQ = 2**53 - 1
+# An event of a run of protocol 2, whose checkpoints are in the log.
+_NATIVE = b'{"type":"event"'
 # `<epoch>-<number>`, with `.<n>` for later events that the protocol makes of one event.
 _LOGGED_ID = re.compile(r"(\d{1,15})-(\d{1,10})(?:\.\d{1,9})?")
 # An event that the protocol adds: of a run, and a description.
@@ -75,8 +77,8 @@ def sequence_number(order: Order, index: int) -> int:
     """
     epoch, number = order
     tag: int = max(epoch, 0) % EPOCH_TAGS
-    place = max(number, 0) << _NUMBER_BITS | tag << _INDEX_BITS
-    return place | min(index, _MAX_INDEX)
+    place: int = max(number, 0) << _NUMBER_BITS | tag << _INDEX_BITS
+    return place + min(index, _MAX_INDEX)
 
 
 def parse_cursor(since: object = None, event_id: object = None) -> Cursor | None:
@@ -127,6 +129,8 @@ class View:
         self.index = 0
         self._cursor = cursor
         self._seeks = begin.exact
+        # A `values` event that waits for its checkpoint.
+        self.held: Event | None = None
         # Messages that were streamed since the last checkpoint, with their places in the stream.
         self.unsaved: dict[str, tuple[list[str], str | None]] = {}
 
@@ -395,6 +399,24 @@ async def _send_all(self: Any, wanted: Cursor | None) -> None:
 
 
 async def _send(self: Any, view: View, event: Event) -> None:
+    """Send an event of the log.
+
+    Clients expect the checkpoint of a `values` event in front of it. In the log it comes next.
+    """
+    held, view.held = view.held, None
+    if held is not None and (held.run_id != event.run_id or event.name != "checkpoints"):
+        await _ingest(self, view, held)
+        held = None
+    if event.name == "values" and event.data.startswith(_NATIVE):
+        view.held = event
+        return
+    await _ingest(self, view, event)
+    if held is not None:
+        # Its place is behind that of its checkpoint.
+        await _ingest(self, view, held._replace(order=event.order))
+
+
+async def _ingest(self: Any, view: View, event: Event) -> None:
     view.move(event)
     session = await self._ensure_run_session_for_id(event.run_id)
     if session is None:

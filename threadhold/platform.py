@@ -30,7 +30,7 @@ from langgraph_runtime_sql.database.url import database_path, is_postgres, postg
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
 from langgraph_runtime_sql.tenancy.scope import UserScopeMiddleware
-from threadhold import event_streaming, graph_schemas, start_errors, stream_codec
+from threadhold import checkpoint_events, event_streaming, graph_schemas, start_errors, stream_codec
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require
@@ -386,6 +386,7 @@ def _load(claim: _Claim) -> Starlette:
     openapi.install(app)
     stream_codec.install()
     event_streaming.install()
+    checkpoint_events.install()
     graph_schemas.install()
     return app
 
