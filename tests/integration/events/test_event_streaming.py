@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from itertools import pairwise
@@ -129,8 +130,8 @@ def end_long_ago(folder: Path, thread: str) -> None:
     """Let all runs of a thread have ended before any client could wait for them."""
     databases.execute(
         folder / "data.db",
-        "UPDATE runs SET updated_at = '2020-01-01 00:00:00.000000' WHERE thread_id = ?",
-        thread,
+        "UPDATE runs SET updated_at = ? WHERE thread_id = ?",
+        *(databases.date(time.time() - 3600), thread),
     )
 
 
@@ -225,19 +226,16 @@ async def _status(api: Api, thread: str, status: str) -> None:
 
 async def test_values_follow_their_checkpoint(api: Api) -> None:
     thread, whole = await talked(api)
-    history = await api.get(f"/threads/{thread}/history")
-    parents = {
-        each["checkpoint"]["checkpoint_id"]: (each["parent_checkpoint"] or {}).get("checkpoint_id")
-        for each in history
-    }
     pairs = [
         (before["params"]["data"], event["params"]["data"])
         for before, event in pairwise(whole)
         if event["method"] == "values" and before["method"] == "checkpoints"
     ]
     assert [len(values["messages"]) for _, values in pairs] == [1, 2]
-    for checkpoint, _ in pairs:
-        assert parents[checkpoint["id"]] == checkpoint.get("parent_id")
+    state = await api.get(f"/threads/{thread}/state")
+    last = pairs[-1][0]
+    assert last["id"] == state["checkpoint"]["checkpoint_id"]
+    assert last["parent_id"] == state["parent_checkpoint"]["checkpoint_id"] == pairs[0][0]["id"]
 
 
 async def test_deleted_events_are_reported_once_and_the_stream_goes_on(
