@@ -286,7 +286,7 @@ async def test_cursors_hold_after_a_kill(tmp_path: Path) -> None:
     port = free_port()
     command_line = threadhold("serve", "--config", GRAPHS / "langgraph.json", "--port", str(port))
     command_line += ["--database-url", databases.url(tmp_path / "data.db")]
-    env = environment(LEASE_SECONDS="2")
+    env = environment()
     with running(command_line, port, tmp_path, env) as server:
         async with client(server) as api:
             thread = await api.thread()
