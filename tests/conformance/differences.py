@@ -43,7 +43,13 @@ NEVER_500 = "Stock answers 500."
 JSON_ERRORS = "Our refusals all have a JSON body; stock sends some as plain text or without a body."
 JSON_RPC = "Ours refuses invalid JSON before it reaches a route, as a JSON-RPC parse error (400)."
 
+CHECKPOINTS = (
+    "Stock sends no `checkpoints` event for a graph in Python. Ours sends the ids, in front of "
+    "the values, where React's hook expects them."
+)
+
 DIFFERENCES: list[Difference] = [
+    Difference("events.checkpoints", "$[1]*", CHECKPOINTS),
     # Refusals
     Difference("assistants.create_with_config_and_context", "$.body.detail", WORDS),
     Difference("assistants.patch_refused", "*.body.detail", WORDS),

@@ -1,7 +1,8 @@
 """Cursor: where in a thread's log a stream of protocol 2 begins."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from itertools import takewhile
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -28,8 +29,9 @@ RECENT_EVENTS = 50
 # In which events before its end a run's interrupts are looked for.
 _TAIL = 100
 # How much earlier than the creation of its run an epoch may begin, because clocks differ.
-_BEFORE_MS = 60_000
-_RUNS = 20
+_BEFORE_MS = 5_000
+# How many of a thread's newest runs may have ended recently.
+_RUNS = 10
 _c = event_segments.c
 _is_thread = _c.thread_id == bindparam("thread")
 _is_placed = _c.epoch > log.UNPLACED
@@ -202,34 +204,28 @@ def _current(conn: Connection, thread_id: UUID) -> Begin:
     unfinished, over = conn.fetchall(_OPEN, values), conn.fetchall(_OVER, values)
     asked = [each for group in (thread["interrupts"] or {}).values() for each in group]
     interrupts = {each["id"]: each for each in asked if "id" in each}
-    oldest = min((each["created_at"] for each in [*unfinished, *over]), default=None)
-    if oldest is None:
+    limit = conn.now() - RECENT
+    recent = list(takewhile(lambda row: row["updated_at"] >= limit, over))
+    only = str(over[0]["run_id"]) if interrupts and over and not (unfinished or recent) else None
+    looked_for = [*unfinished, *recent, *(over[:1] if only else ())]
+    if not looked_for:
         return Begin(last, last, head=last)
-    since = int(oldest.timestamp() * 1000) - _BEFORE_MS
+    since = int(min(each["created_at"] for each in looked_for).timestamp() * 1000) - _BEFORE_MS
     places = {row["run_id"]: row for row in conn.fetchall(_PLACES, {**values, "epoch": since})}
-    recent = _recent(conn, over, places)
-    wanted = [places[run] for run in _ids(unfinished) if run in places] + recent
-    only = None
-    newest = str(over[0]["run_id"]) if over else None
-    if interrupts and newest in places and not unfinished and not recent:
-        only = newest
-        place = places[newest]
-        first = max(place["first"], place["last"] - _TAIL)
-        wanted.append({**place, "first": first})
+    wanted = [places[run] for run in _ids(unfinished) if run in places]
+    wanted += _few(places[run] for run in _ids(recent) if run in places)
+    if only in places:
+        place = places[only]
+        wanted.append({**place, "first": max(place["first"], place["last"] - _TAIL)})
     after = min(((row["epoch"], row["first"] - 1) for row in wanted), default=last)
     return Begin(after, START, False, frozenset(_ids(over)), interrupts, only, last)
 
 
-def _recent(conn: Connection, over: list[Row], places: dict[str, Row]) -> list[Row]:
-    """Return the places of runs that have ended so recently that a client may wait for them."""
+def _few(places: Iterable[Row]) -> list[Row]:
+    """Return the places of the newest run, and of older ones with few events in all."""
     found: list[Row] = []
-    count, limit = 0, conn.now() - RECENT
-    for row in over:
-        place = places.get(str(row["run_id"]))
-        if row["updated_at"] < limit:
-            break
-        if place is None:
-            continue
+    count = 0
+    for place in places:
         count += place["count"]
         if found and count > RECENT_EVENTS:
             break
