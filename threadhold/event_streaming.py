@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 # A sequence number is number * 2**22 + epoch tag * 2**12 + index. JavaScript counts exactly up to
 # 2**53, which is enough for 2**31 events of a thread.
 _NUMBER_BITS, _INDEX_BITS = 22, 12
-_MAX_INDEX = 2**_INDEX_BITS - 1
+_MAX_INDEX = (1 << _INDEX_BITS) - 1
 MAX_SEQ = 2**53 - 1
 # An event of a run of protocol 2, whose checkpoints are in the log.
 _NATIVE = b'{"type":"event"'

@@ -152,7 +152,7 @@ class _Same(dict[str, Any]):
     def __eq__(self, other: object) -> bool:
         return _timeless(self) == _timeless(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def _timeless(event: Any) -> Wire:
