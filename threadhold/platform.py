@@ -30,7 +30,15 @@ from langgraph_runtime_sql.database.url import database_path, is_postgres, postg
 from langgraph_runtime_sql.errors import RuntimeSqlError
 from langgraph_runtime_sql.events.redis import url as redis_urls
 from langgraph_runtime_sql.tenancy.scope import UserScopeMiddleware
-from threadhold import graph_schemas, mcp_tools, sessions, start_errors, stream_codec
+from threadhold import (
+    checkpoint_events,
+    event_streaming,
+    graph_schemas,
+    mcp_tools,
+    sessions,
+    start_errors,
+    stream_codec,
+)
 from threadhold.config_file import Config, ConfigError, ConfigFile, read_config
 from threadhold.environment import Environment, environment
 from threadhold.extras import require, require_clients
@@ -424,6 +432,8 @@ def _load(claim: _Claim) -> Starlette:
     public_url.install(claim.public_url)
     webhooks.install()
     stream_codec.install()
+    event_streaming.install()
+    checkpoint_events.install()
     graph_schemas.install()
     mcp_tools.install()
     return app

@@ -47,7 +47,13 @@ OWN_TOOLS = (
     "block the tool of the first."
 )
 
+CHECKPOINTS = (
+    "Stock sends no `checkpoints` event for a graph in Python. Ours sends the ids, in front of "
+    "the values, where React's hook expects them."
+)
+
 DIFFERENCES: list[Difference] = [
+    Difference("events.checkpoints", "$[1]*", CHECKPOINTS),
     # Refusals
     Difference("assistants.create_with_config_and_context", "$.body.detail", WORDS),
     Difference("assistants.patch_refused", "*.body.detail", WORDS),

@@ -25,6 +25,8 @@ _TIME = re.compile(
 _STREAM_ID = re.compile(r"(?<![\w-])\d{13}-\d+(?:\.\d+)?(?![\w-])")
 # Clocks and durations: the keys must be present, but the values may differ.
 _CLOCK_KEYS = frozenset({"__request_start_time_ms__", "timestamp", "run_created_at"})
+# Stock counts the events of a connection, ours names places in the log of the thread.
+_PLACE_KEYS = frozenset({"seq", "applied_through_seq"})
 # Stock creates this id for each request; it must not count among the other ids.
 _REQUEST_KEY = "langgraph_request_id"
 
@@ -56,6 +58,8 @@ class Normaliser:
             return [self._value(item) for item in value]
         if key in _CLOCK_KEYS and isinstance(value, int | float) and not isinstance(value, bool):
             return "<clock>"
+        if key in _PLACE_KEYS and isinstance(value, int):
+            return "<place>"
         return value
 
     def _text(self, text: str, key: str = "") -> str:

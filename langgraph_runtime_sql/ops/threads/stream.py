@@ -14,6 +14,7 @@ from langgraph_runtime_sql.ops import stream_access
 from langgraph_runtime_sql.ops.authorization import Filter, as_uuid, authorize
 from langgraph_runtime_sql.ops.runs import rows as run_rows
 from langgraph_runtime_sql.ops.runs.stream import final_event
+from langgraph_runtime_sql.ops.threads import cursor
 from langgraph_runtime_sql.ops.threads import rows as thread_rows
 
 Delivered = tuple[bytes, bytes, bytes | None, str | None]
@@ -59,6 +60,32 @@ class Stream:
             ctx,
             asked_at=time.time_ns() // 1_000_000,
         )
+
+    @staticmethod
+    async def events(
+        thread_id: UUID, seen: cursor.Seen | None
+    ) -> AsyncIterator[cursor.Begin | Event]:
+        """Yield where the stream begins, then its events in order until the thread is deleted.
+
+        Unlike `join`, the stream goes on after lost events: a loss event stands in their place.
+
+        Args:
+            seen: The last event that the client has; None begins at what is not over.
+
+        Raises:
+            HTTPException: (404) the filter of the host's handler hides the thread.
+        """
+        bus, key = runtime.current().bus, await stream_access.key_of(thread_id)
+        admission = stream_access.Admission(thread_id, await _permitted(thread_id, None))
+        begin = await cursor.begin(thread_id, seen)
+        yield begin
+        async with await bus.follow_thread(key, begin.after) as subscription:
+            while (event := await subscription.get()) is not None:
+                if event.is_loss or (
+                    event.name != "state_update"
+                    and await admission.admits(event.run_id, is_last=event.is_end)
+                ):
+                    yield event
 
     @staticmethod
     async def check_thread_stream_auth(thread_id: Any, ctx: Any = None) -> None:

@@ -1,0 +1,69 @@
+"""Checkpoint events: which checkpoint a `values` event of protocol 2 belongs to.
+
+React's hook forks a thread at the parent checkpoint of a message. It reads this from the
+`checkpoints` event in front of a `values` event. The native streams of langgraph have whole
+snapshots after the values, and only if some transformer asks for them, so `langgraph_api` sends
+none. `install` asks for them, and leaves of each snapshot only its ids.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+Factory = Callable[[], list[Any]]
+
+
+def install() -> None:
+    """Let each graph of `langgraph_api` have the transformer, beside its own ones."""
+    from langgraph_api import graph
+
+    if hasattr(graph, "GRAPH_STREAM_TRANSFORMERS"):
+        graph.GRAPH_STREAM_TRANSFORMERS = _Factories(graph.GRAPH_STREAM_TRANSFORMERS)
+
+
+class _Factories(dict[str, Factory]):
+    """The factories of the graphs' transformers by graph id."""
+
+    def get(self, graph_id: str, default: Any = None) -> Any:
+        own = super().get(graph_id)
+        transformer = _transformer()
+
+        def factory() -> list[Any]:
+            # The last one, so that those of the graph see whole snapshots.
+            return [*(own() if own is not None else ()), transformer]
+
+        return factory
+
+
+def _transformer() -> Any:
+    from langgraph.stream._types import StreamTransformer
+
+    class CheckpointIds(StreamTransformer):
+        """Replaces snapshots by their ids."""
+
+        required_stream_modes = ("checkpoints",)
+
+        def init(self) -> dict[str, Any]:
+            return {}
+
+        def process(self, event: Any) -> bool:
+            if event["method"] == "checkpoints":
+                params = event["params"]
+                params["data"] = ids(params["data"])
+            return True
+
+    return CheckpointIds
+
+
+def ids(snapshot: Any) -> Any:
+    """Return the id, the parent's id, the step and the source of a snapshot."""
+    if not isinstance(snapshot, dict) or "config" not in snapshot:
+        return snapshot
+    found = {"id": _id(snapshot["config"])}
+    if parent := _id(snapshot.get("parent_config")):
+        found["parent_id"] = parent
+    metadata = snapshot.get("metadata") or {}
+    return found | {key: metadata[key] for key in ("step", "source") if key in metadata}
+
+
+def _id(config: Any) -> Any:
+    return ((config or {}).get("configurable") or {}).get("checkpoint_id")
