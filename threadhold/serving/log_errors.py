@@ -15,8 +15,9 @@ from structlog.typing import EventDict
 
 HIDDEN = "(hidden)"
 
-# Loggers whose lines contain only chosen texts. Tracebacks are without messages here too.
-OWN = ("threadhold", "langgraph_runtime_sql", "hooks")
+# Loggers whose lines contain only chosen texts. Tracebacks are without messages here too. uvicorn's
+# lines name no error but the one that prevents the start, which says what the operator must correct.
+OWN = ("threadhold", "langgraph_runtime_sql", "hooks", "uvicorn")
 
 # Other loggers write `str(error)` into these fields.
 FIELDS = ("error", "error_detail", "exception", "last_error", "message", "reason", "task_exception")
@@ -61,7 +62,7 @@ def without_errors(values: Any) -> Any:
 
 
 def is_own(logger: str) -> bool:
-    """Return whether a logger belongs to the project."""
+    """Return whether a logger writes only chosen texts."""
     return logger.partition(".")[0] in OWN
 
 
