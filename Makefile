@@ -67,7 +67,7 @@ bench: $(VENV)/.dev-stamp ## measure side by side with stock `langgraph dev`
 history: $(VENV)/.dev-stamp ## inject faults into several servers and check their guarantees
 	$(PY) -m tests.history $(ARGS)
 
-audit: $(VENV)/.dev-stamp ## check licences and advisories, and write build/sbom.cdx.json
+audit: $(VENV)/.dev-stamp ## check licences, write build/sbom.cdx.json; ARGS=--advisories asks the index
 	$(PY) -m tools.audit $(ARGS)
 
 wheel: $(VENV)/.dev-stamp ## build the wheel, install it in a clean environment and serve with it

@@ -142,8 +142,16 @@ async def _make_bus(database: Database, redis_url: str | None, prefix: str | Non
     dsn = postgres_dsn(database.url)
     if redis_url is None:
         return SharedBus(database, run_claim.OWNER, dsn)
+    from langgraph_runtime_sql.events.redis import url
     from langgraph_runtime_sql.events.redis.wire import RedisWire
 
+    if url.is_exposed(redis_url):
+        logger.warning(
+            "Redis is on another host and without TLS: others on the network may read and change "
+            "its messages. Use rediss:// unless the network is private",
+            action="redis_without_tls",
+            url=url.shown(redis_url),
+        )
     named = prefix or f"threadhold:{await database.identity()}"
     return SharedBus(
         database,

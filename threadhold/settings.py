@@ -64,6 +64,11 @@ class Settings(AppEnvironment):
     log_level: LogLevel = Field(
         "INFO", description="`DEBUG` includes langgraph_api's lines about each run"
     )
+    log_error_messages: bool = Field(
+        False,
+        description="Show messages of errors in the log. They may quote what users typed; without "
+        "them, a line has the class and the stack frames",
+    )
     durability: Literal["process", "power-loss"] = Field(
         "process", description="Failure that acknowledged writes survive"
     )

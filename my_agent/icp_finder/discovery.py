@@ -105,7 +105,7 @@ async def _search(asked: Iterable[str]) -> list[Result]:
             for query in asked:
                 found += await asyncio.to_thread(_ask, query)
     except (TimeoutError, ConnectionError) as error:
-        logger.info("Web search failed: %s", str(error) or "timeout")
+        logger.info("Web search failed: %s", type(error).__name__)
     return found
 
 

@@ -39,7 +39,10 @@ async def metadata(config: RunnableConfig) -> Mapping[str, Any]:
     except (HTTPError, LangGraphError) as error:
         # The server itself rejects runs on read-only threads; this check is a second one.
         logger.warning(
-            "Thread request failed", action="thread_unread", thread_id=thread, error=str(error)
+            "Thread request failed",
+            action="thread_unread",
+            thread_id=thread,
+            error=type(error).__name__,
         )
         return {}
     return found.get("metadata") or {}
@@ -62,7 +65,9 @@ async def set_website(config: RunnableConfig, website: str) -> None:
 
 
 def _log_failure(action: str, thread: str, error: Exception) -> None:
-    logger.warning("Thread request failed", action=action, thread_id=thread, error=str(error))
+    logger.warning(
+        "Thread request failed", action=action, thread_id=thread, error=type(error).__name__
+    )
 
 
 def is_read_only(of: Mapping[str, Any]) -> bool:

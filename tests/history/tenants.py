@@ -105,6 +105,9 @@ class Fuzzer:
         await self._send(of, "POST", where, run, kind="run")
         slow = {**run, "assistant_id": "sleeper", "input": {**words, "seconds": 3.0}}
         await self._send(of, "POST", f"/threads/{thread}/runs", slow, kind="run")
+        # Its error quotes the input, and the server logs the error.
+        failing = {**run, "assistant_id": "failing", "input": {"message": of.canary}}
+        await self._send(of, "POST", where, failing, kind="run")
         assistant = {"graph_id": "echo", "name": of.canary, "metadata": metadata}
         await self._send(of, "POST", "/assistants", assistant, kind="assistant")
         cron = {"assistant_id": "echo", "schedule": "0 0 1 1 *", "input": words}
@@ -278,7 +281,7 @@ async def fuzz(
         url, arrived = stack.enter_context(webhooks())
         config = json.loads((GRAPHS / "langgraph.auth.json").read_text())
         config["graphs"] = {
-            name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "steps", "sleeper")
+            name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "steps", "sleeper", "failing")
         }
         config["auth"]["path"] = f"{GRAPHS}/tenants.py:auth"
         config["sql"] = {"tenant_key": "owner"}

@@ -17,6 +17,7 @@ from langgraph_runtime_sql import process
 from langgraph_runtime_sql.audit import recorder
 from langgraph_runtime_sql.tenancy import tenants
 from threadhold.http.answer_status import AnswerStatus
+from threadhold.serving import log_errors
 
 _access = logging.getLogger("threadhold.access")
 
@@ -41,7 +42,11 @@ BODIES = "asgi"
 PROBES = ("/health", "/ok", "/metrics")
 
 
-def configure(level: str, stream: TextIO | None = None) -> None:
+# The details of these answers quote the request.
+QUOTING = (400, 422)
+
+
+def configure(level: str, stream: TextIO | None = None, *, error_messages: bool = False) -> None:
     """Write all logs of the process to one stream in one format.
 
     Call this before importing langgraph_api, which otherwise configures logging itself.
@@ -49,16 +54,19 @@ def configure(level: str, stream: TextIO | None = None) -> None:
     Args:
         level: `DEBUG`, `INFO`, `WARNING` or `ERROR`.
         stream: The stream, by default stderr. Lines are JSON unless it is a terminal.
+        error_messages: Show messages of errors, which may quote what users typed.
     """
     stream = sys.stderr if stream is None else stream
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
+        *([] if error_messages else [log_errors.hide_arguments]),
         structlog.stdlib.PositionalArgumentsFormatter(),
         structlog.stdlib.ExtraAdder(),
         add_run,
         shorten_refusal,
+        *([] if error_messages else [log_errors.hide_messages]),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
         structlog.processors.UnicodeDecoder(),
@@ -74,7 +82,8 @@ def configure(level: str, stream: TextIO | None = None) -> None:
     )
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
+        Lines(
+            error_messages=error_messages,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 *_renderers(stream.isatty()),
@@ -83,7 +92,7 @@ def configure(level: str, stream: TextIO | None = None) -> None:
         )
     )
     access = logging.StreamHandler(stream)
-    access.setFormatter(AccessLine(terminal=stream.isatty()))
+    access.setFormatter(AccessLine(terminal=stream.isatty(), error_messages=error_messages))
     _access.handlers, _access.propagate = [access], False
     root = logging.getLogger()
     root.handlers = [handler]
@@ -114,21 +123,30 @@ def shorten_refusal(_: Any, __: str, event: EventDict) -> EventDict:
 
     langgraph_api logs a v2 stream of an unknown thread as if the server had failed.
     """
-    error = _error(event.get("exc_info"))
+    error = log_errors.error_of(event.get("exc_info"))
     if isinstance(error, HTTPException) and error.status_code < 500:
         event.pop("exc_info")
         event.update(level="info", status=error.status_code)
     return event
 
 
-def _error(exc_info: Any) -> BaseException | None:
-    """Return the exception of a log line."""
-    if isinstance(exc_info, BaseException):
-        return exc_info
-    if isinstance(exc_info, tuple):
-        error: BaseException | None = exc_info[1]
-        return error
-    return sys.exception() if exc_info else None
+class Lines(structlog.stdlib.ProcessorFormatter):
+    """Format lines, and replace errors among their arguments by their classes.
+
+    Args:
+        error_messages: Show the messages of the errors instead.
+    """
+
+    def __init__(self, *, error_messages: bool, **options: Any) -> None:
+        super().__init__(**options)
+        self._error_messages = error_messages
+
+    def format(self, record: logging.LogRecord) -> str:
+        if record.args and not self._error_messages and not log_errors.is_own(record.name):
+            # A copy, because other handlers get the record too.
+            record = logging.makeLogRecord(record.__dict__)
+            record.args = log_errors.without_errors(record.args)
+        return super().format(record)
 
 
 class AccessLine(logging.Formatter):
@@ -137,12 +155,14 @@ class AccessLine(logging.Formatter):
     This is the most frequent line; through structlog it takes a twentieth of a run's time.
     """
 
-    def __init__(self, *, terminal: bool) -> None:
+    def __init__(self, *, terminal: bool, error_messages: bool) -> None:
         super().__init__()
-        self._terminal = terminal
+        self._terminal, self._error_messages = terminal, error_messages
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {**record.__dict__["request"], **structlog.contextvars.get_contextvars()}
+        if fields["status"] in QUOTING and not self._error_messages:
+            fields.pop("detail", None)
         level = record.levelname.lower()
         timestamp = f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
         if self._terminal:

@@ -61,7 +61,7 @@ def serve(
     Raises:
         RuntimeSqlError: the project cannot be served.
     """
-    logs.configure(settings.log_level)
+    logs.configure(settings.log_level, error_messages=settings.log_error_messages)
     refuse_exposure(settings, host)
     allowed = descriptors.connections(
         settings.max_connections, descriptors.raise_limit(), connections.RESERVE
@@ -145,7 +145,7 @@ def serve_together(
     Raises:
         RuntimeSqlError: the project cannot be served, or only by one process.
     """
-    logs.configure(settings.log_level)
+    logs.configure(settings.log_level, error_messages=settings.log_error_messages)
     supervisor.require_shared_database(settings, f"--workers {count}")
     refuse_exposure(settings, host)
     project = read_config(settings.langgraph_json)

@@ -40,7 +40,7 @@ def work(program: Program, settings: Settings, heartbeat: Path | None = None) ->
     if settings.n_jobs_per_worker == 0:
         raise NothingToDo("worker: N_JOBS_PER_WORKER=0 allows no runs; set it to 1 or more")
     heart = Heartbeat(heartbeat) if heartbeat is not None else None
-    logs.configure(settings.log_level)
+    logs.configure(settings.log_level, error_messages=settings.log_error_messages)
     descriptors.raise_limit()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_work(program, settings, heart))

@@ -1,6 +1,7 @@
 """Check Redis URLs and key prefixes. No message shows a password."""
 
 import re
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -64,6 +65,23 @@ def check_prefix(prefix: str) -> None:
 def is_local(url: str) -> bool:
     """Return whether the URL names a Unix socket."""
     return urlsplit(url).scheme == "unix"
+
+
+def is_exposed(url: str) -> bool:
+    """Return whether the URL names another machine without TLS.
+
+    A host name without a dot, such as `cache`, counts as another machine too.
+    """
+    parts = urlsplit(url)
+    if parts.scheme.lower() != "redis":
+        return False
+    host = parts.hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return False
+    try:
+        return not ip_address(host).is_loopback
+    except ValueError:
+        return True
 
 
 def shown(url: str) -> str:

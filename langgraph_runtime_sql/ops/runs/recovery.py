@@ -47,7 +47,7 @@ async def free_some(
         together = partial(free, first=numbers[0], last=numbers[-1])
         return await database.write(together, urgent=True), last
     except Exception as error:  # noqa: BLE001  # the loop below logs the failing run
-        logger.warning("Recovery of a page failed, recovering each run", why=str(error))
+        logger.warning("Recovery of a page failed, recovering each run", why=type(error).__name__)
     freed: list[str] = []
     for number in numbers:
         try:

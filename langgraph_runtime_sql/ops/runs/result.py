@@ -122,7 +122,7 @@ def discard_soon(run_id: UUID, thread_id: UUID) -> None:
             await here.database.write(fn)
         except RuntimeSqlError as error:
             # The thread is deleted when it expires.
-            logger.info("Deletion of thread %s failed: %s", thread_id, error)
+            logger.info("Deletion of thread %s failed: %s", thread_id, type(error).__name__)
 
     task = asyncio.get_running_loop().create_task(discard())
     _discarding.add(task)

@@ -78,12 +78,12 @@ async def _site(website: str, notes: list[str], thread_id: str | None) -> Site |
     try:
         return await read_site(website)
     except SiteRefused as error:
-        log_action("site_refused", thread_id, site=name, problem=str(error))
+        log_action("site_refused", thread_id, site=name, problem=type(error).__name__)
         notes.append(str(error))
         return None
     except SiteUnreadable as error:
         # A customer counts even if its website is down or has no text.
-        log_action("site_unreadable", thread_id, site=name, problem=str(error))
+        log_action("site_unreadable", thread_id, site=name, problem=type(error).__name__)
         notes.append(prompts.unreadable(name, str(error)))
         return {"website": website, "domain": name, "name": name, "about": ""}
 

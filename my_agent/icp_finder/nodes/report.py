@@ -92,7 +92,7 @@ async def _enqueue(
         job = await jobs.enqueue(config, **found, keys=keys)
     except jobs.JobError as error:
         # The candidates enriched above stay enriched; the user can ask for the rest again.
-        log_action("job_refused", thread_id, problem=str(error))
+        log_action("job_refused", thread_id, problem=type(error).__name__)
         return prompts.not_queued(str(error))
     log_action("job_queued" if job.created else "job_merged", thread_id, job=job.id, **found)
     enrichment["job"], enrichment["queued"] = job.id, job.total

@@ -3,7 +3,7 @@
 import pytest
 
 from langgraph_runtime_sql.errors import BadRedis
-from langgraph_runtime_sql.events.redis.url import check_prefix, check_url, shown
+from langgraph_runtime_sql.events.redis.url import check_prefix, check_url, is_exposed, shown
 from threadhold.platform import LangGraphPlatform
 
 
@@ -80,3 +80,20 @@ def test_platform_refuses_invalid_redis_options(options: dict[str, str], message
             {"graphs": {"a": "some.module:graph"}}, database_url="postgresql://host/app", **options
         )  # type: ignore[arg-type]
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "exposed"),
+    [
+        ("redis://cache:6379/0", True),
+        ("redis://:secret@10.0.0.7:6379/0", True),
+        ("redis://[2001:db8::1]/0", True),
+        ("rediss://cache.example.com:6379/0", False),
+        ("redis://localhost:6379/0", False),
+        ("redis://127.0.0.9:6379/0", False),
+        ("redis://[::1]:6379/0", False),
+        ("unix:///run/redis.sock", False),
+    ],
+)
+def test_another_host_without_tls_is_exposed(url: str, exposed: bool) -> None:
+    assert is_exposed(url) is exposed

@@ -1,5 +1,10 @@
 """The audit of the locked packages: bill of materials and licences."""
 
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import pytest
 
 from tools import audit
@@ -43,3 +48,37 @@ def test_other_licences_and_missing_packages_fail(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(audit, "licence", lambda _, name=name: name)
         with pytest.raises(audit.AuditFailed, match="is not allowed"):
             audit.licences(audit.pins(LOCK)[:1])
+
+
+def test_audit_asks_the_index_only_when_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ask(*_: object, **__: object) -> None:
+        raise OSError("asked")
+
+    monkeypatch.setattr(subprocess, "Popen", ask)
+    command = ["audit", "--sbom", str(tmp_path / "sbom.json")]
+    for more, value, why in (
+        ([], "", "(--advisories)"),
+        (["--advisories"], "", "not available"),
+        ([], "true", "not available"),
+    ):
+        monkeypatch.setenv("AUDIT_ADVISORIES", value)
+        monkeypatch.setattr(sys, "argv", [*command, *more])
+        audit.main()
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert last.startswith("advisories: NOT CHECKED")
+        assert last.endswith(why)
+
+
+def test_an_index_without_answer_ends_the_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child of the command holds the pipe, as pip-audit does under uv."""
+    uv = tmp_path / "uv"
+    uv.write_text("#!/bin/sh\nsleep 100 & sleep 100\n")
+    uv.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    started = time.monotonic()
+    assert "no answer within 0.2 s" in audit.advisories(0.2)
+    assert time.monotonic() - started < 20

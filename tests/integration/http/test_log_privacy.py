@@ -1,0 +1,126 @@
+"""Log lines show classes and stack frames of errors, and quote no text of a user."""
+
+import asyncio
+import io
+import json
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from tests.support.served import client, served
+from threadhold.serving import logs
+
+CANARY = "canary-51c0de"
+
+
+@pytest.mark.parametrize("level", ["INFO", "DEBUG"])
+async def test_no_line_of_a_server_quotes_what_a_user_typed(level: str, tmp_path: Path) -> None:
+    with served(tmp_path, LOG_LEVEL=level) as server:
+        async with client(server) as api:
+            for error in ("RuntimeError", "ConnectionError", "ValueError", "CancelledError"):
+                thread = await api.thread()
+                failing = {"message": f"{CANARY} of {error}", "error": error}
+                run = await api.run(thread, "failing", failing)
+                await api.ended(thread, run)
+                await api.http.post(
+                    "/runs/stream", json={"assistant_id": "failing", "input": failing}
+                )
+            thread = await api.thread()
+            refused = await api.http.post(
+                f"/threads/{thread}/runs",
+                json={"assistant_id": "echo", "multitask_strategy": CANARY},
+            )
+            assert refused.status_code == 422
+            assert CANARY in refused.text
+        said = await asyncio.to_thread(server.log.read_text)
+    assert "Background run failed" in said
+    assert "tests/graphs/failing.py" in said
+    assert "RuntimeError" in said
+    place = said.find(CANARY)
+    assert place == -1, said[max(0, place - 600) : place + 100]
+
+
+async def test_a_setting_shows_the_messages(tmp_path: Path) -> None:
+    with served(tmp_path, LOG_ERROR_MESSAGES="true") as server:
+        async with client(server) as api:
+            thread = await api.thread()
+            await api.ended(thread, await api.run(thread, "failing", {"message": CANARY}))
+        assert CANARY in await asyncio.to_thread(server.log.read_text)
+
+
+Log = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def lines() -> Iterator[Log]:
+    """Log as the server does; the function returns the lines."""
+    root, access = logging.getLogger(), logging.getLogger("threadhold.access")
+    old = (root.handlers, root.level, access.handlers, access.propagate)
+    levels = {name: logging.getLogger(name).level for name in (*logs.QUIET, logs.BODIES)}
+    written = io.StringIO()
+    logs.configure("INFO", written)
+    yield lambda: [json.loads(line) for line in written.getvalue().splitlines()]
+    (root.handlers, level, access.handlers, access.propagate) = old
+    root.setLevel(level)
+    for name, before in levels.items():
+        logging.getLogger(name).setLevel(before)
+    structlog.reset_defaults()
+
+
+def fail() -> None:
+    """Raise a group with a cause, notes and nested groups, which all quote the canary."""
+    try:
+        try:
+            raise KeyError(f"{CANARY} context")
+        except KeyError:
+            raise OSError(f"{CANARY} cause")  # noqa: B904 - the implicit context
+    except OSError as cause:
+        inner = ValueError(f"{CANARY} inner")
+        inner.add_note(f"{CANARY} note")
+        nested = ExceptionGroup(f"{CANARY} nested", [inner])
+        raise ExceptionGroup(f"{CANARY} group", [nested, TypeError(CANARY)]) from cause
+
+
+def test_causes_and_groups_show_classes_and_frames(lines: Log) -> None:
+    try:
+        fail()
+    except ExceptionGroup as error:
+        logging.getLogger("graph").exception("Failed: %s", error)  # noqa: TRY401 - users do
+        logging.getLogger("graph").warning(f"Failed: {error.__cause__}")
+        logging.getLogger("graph").warning("Failed: %(error)r", {"error": error})
+        structlog.stdlib.get_logger("graph").warning("Failed: %s", error, error=str(error))
+        structlog.stdlib.get_logger("threadhold.x").exception("Failed")
+    said = lines()
+    assert len(said) == 5
+    assert CANARY not in str(said)
+    for line in (said[0], said[4]):
+        shown = line["exception"]
+        kinds = ("KeyError", "OSError", "ExceptionGroup", "ValueError", "TypeError")
+        assert all(kind in shown for kind in kinds), shown
+        assert "in fail" in shown
+        assert shown.index("KeyError\n") < shown.index("OSError\n") < shown.rindex("TypeError")
+        assert "direct cause" in shown
+        assert "During handling" in shown
+    assert [line["event"] for line in said[:4]] == [
+        "Failed: ExceptionGroup",
+        "Failed: OSError",
+        "Failed: 'ExceptionGroup'",
+        "Failed: ExceptionGroup",
+    ]
+
+
+def test_errors_outside_of_their_handler_are_hidden(lines: Log) -> None:
+    error = RuntimeError(f"{CANARY} late")
+    stock = structlog.stdlib.get_logger("langgraph_api.worker")
+    stock.warning(f"Background run failed, will retry. Exception: {type(error)}({error})")
+    stock.warning("Stream failed", error=str(error), thread_id="t")
+    stock.warning("Stream failed", anything=error)
+    first, second, third = lines()
+    assert first["event"].endswith("Exception: <class 'RuntimeError'>")
+    assert (second["error"], second["thread_id"]) == ("(hidden)", "t")
+    assert third["anything"] == "RuntimeError"
+    assert CANARY not in str([first, second, third])
