@@ -10,6 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import ClientConnection, connect
 
 from tests.support import databases
 from tests.support.processes import GRAPHS
@@ -23,6 +25,7 @@ LIMITS = {
         "stored": {"threads": 2, "assistants": 2, "crons": 2},
         "requests": {"requests_per_second": 2},
         "streams": {"open_streams": 1},
+        "sockets": {"open_streams": 1},
         "bytes": {"stored_bytes": 300_000},
     },
     "users": {"eve": {"starts_per_minute": 1, "crons": 1}},
@@ -233,6 +236,35 @@ def test_open_streams_are_refused_until_one_ends(clients: Any) -> None:
         if (answer := client.post("/runs/wait", json=quick)).status_code == 200:
             break
     assert answer.status_code == 200
+
+
+def test_websockets_are_counted_as_open_streams_and_refused(clients: Any, url: str) -> None:
+    def opened(tenant: str) -> ClientConnection:
+        thread = clients(tenant).post("/threads", json={}).json()["thread_id"]
+        return connect(
+            f"ws{url[4:]}/threads/{thread}/stream/events",
+            additional_headers={"x-user": "ada", "x-tenant": tenant},
+            open_timeout=PATIENCE,
+        )
+
+    client = clients("sockets")
+    before = refusals(client, "tenant", "open_streams")
+    with opened("sockets"):
+        with pytest.raises(InvalidStatus) as answer:
+            opened("sockets")
+        assert answer.value.response.status_code == 403
+        assert refusals(client, "tenant", "open_streams") == before + 1
+        quick = {"assistant_id": "echo", "input": {"value": 1}}
+        refused(client.post("/runs/wait", json=quick), "tenant.open_streams")
+        with opened("other"):
+            pass
+    # The server notices the end a moment later.
+    for _ in range(200):
+        if (waited := client.post("/runs/wait", json=quick)).status_code == 200:
+            break
+    assert waited.status_code == 200
+    with opened("sockets"):
+        pass
 
 
 def test_mcp_passes_the_refusal_on(clients: Any) -> None:

@@ -38,7 +38,14 @@ BEFORE_PERIODS = "0003"
 # Columns that triggers fill, and that processes leave out.
 FILLED = {"period"}
 # A value of each type that an older process may write. SQLAlchemy maps JSON to `object`.
-VALUES: dict[type, Any] = {int: 1, bool: True, str: "x", object: {}, datetime: datetime.now(UTC)}
+VALUES: dict[type, Any] = {
+    int: 1,
+    float: 1.0,
+    bool: True,
+    str: "x",
+    object: {},
+    datetime: datetime.now(UTC),
+}
 
 
 def at(path: Path, revision: str) -> str:
@@ -73,11 +80,12 @@ class Older:
 
     def _insert(self, connection: Connection, table: Table, made: UUID) -> None:
         row: dict[str, Any] = {}
+        unique = {each.name for index in table.indexes if index.unique for each in index.columns}
         for column in table.columns:
             kind = column.type.python_type
             if kind is UUID:
                 row[column.name] = made
-            elif kind is str and column.primary_key:
+            elif kind is str and (column.primary_key or column.name in unique):
                 row[column.name] = str(made)
             elif column.name in FILLED:
                 continue
