@@ -15,7 +15,7 @@ from langgraph_runtime_sql import json_codec, process
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import stored_bytes
 from langgraph_runtime_sql.database.statements import InsertNew, Prepared
-from langgraph_runtime_sql.limits import members
+from langgraph_runtime_sql.limits import members, stored_count
 from langgraph_runtime_sql.limits.refusals import refuse
 
 if TYPE_CHECKING:
@@ -62,8 +62,6 @@ def check_thread(conn: Connection, tenant: str | None, thread_id: UUID) -> None:
         LimitReached: the tenant stores more than it may.
     """
     if _most(tenant) is not None:
-        from langgraph_runtime_sql.limits import stored_count
-
         check_size(conn, tenant, stored_count.of_threads(conn, [thread_id]))
 
 
