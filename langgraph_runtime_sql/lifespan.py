@@ -14,6 +14,7 @@ from langgraph_runtime_sql.database.url import is_postgres
 from langgraph_runtime_sql.encryption import keys
 from langgraph_runtime_sql.events import retention
 from langgraph_runtime_sql.events.bus import LocalBus
+from langgraph_runtime_sql.limits import stored_count
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs import recovery
@@ -210,6 +211,8 @@ async def _start(
 
         tasks.create_task(cron_scheduler())
     tasks.create_task(_sweep_threads(opened))
+    if opened.options.limits.any_has("stored_bytes"):
+        tasks.create_task(stored_count.sweep(opened.database, opened.options))
     if opened.options.audit_days is not None:
         tasks.create_task(audit_retention.sweep(opened.database, opened.options.audit_days))
     tasks.create_task(_sweep_events(opened))

@@ -26,6 +26,7 @@ class Quota:
         threads: Stored threads.
         assistants: Stored assistants.
         crons: Stored crons.
+        stored_bytes: Size of the stored threads, runs, checkpoints, events and store items.
         weight: How many turns it has for each turn of a tenant with weight 1.
         priority: Higher ones start first. Tenants are compared first, then a tenant's runs.
         cron_priority: Added to the priority of a run that a cron starts.
@@ -39,6 +40,7 @@ class Quota:
     threads: int | None = None
     assistants: int | None = None
     crons: int | None = None
+    stored_bytes: int | None = None
     weight: float | None = None
     priority: int | None = None
     cron_priority: int | None = None
@@ -54,7 +56,7 @@ KEYS: dict[str, tuple[str, ...]] = {
 """The scopes, and the limits that each may have."""
 _FLOATS = ("requests_per_second", "weight")
 _MAY_BE_NEGATIVE = ("priority", "cron_priority")
-_MAY_BE_ZERO = ("pending_runs", "threads", "assistants", "crons")
+_MAY_BE_ZERO = ("pending_runs", "threads", "assistants", "crons", "stored_bytes")
 _LARGEST_PRIORITY = 1000
 
 

@@ -375,6 +375,20 @@ limit_usage = Table(
     sqlite_with_rowid=False,
 )
 
+# About how much each tenant with a limit on it stores; see `limits.stored`.
+stored_bytes = Table(
+    "stored_bytes",
+    metadata,
+    # An empty text where there are no tenants.
+    Column("tenant", Text, primary_key=True),
+    # The result of the last count, and the size of what requests stored after it.
+    Column("counted", BigInteger, nullable=False),
+    Column("added", BigInteger, nullable=False),
+    # When a process counts again.
+    Column("due_at", Timestamp, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 # Facts about the whole database, by name; see `tenants`.
 database_settings = Table(
     "facts", metadata, Column("name", Text, primary_key=True), Column("value", Text)

@@ -17,16 +17,18 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from langgraph_runtime_sql import clock, request_context
+from langgraph_runtime_sql import clock, process, request_context
 from langgraph_runtime_sql.audit.entry import Note
 from langgraph_runtime_sql.checkpoint.admission import not_superseded
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.json_codec import dumps, loads
+from langgraph_runtime_sql.limits import stored
 from langgraph_runtime_sql.store import sqlite_rows
 from langgraph_runtime_sql.store.filter import compile_filter
 from langgraph_runtime_sql.store.index import NO_VECTORS, Index, Vectors
 from langgraph_runtime_sql.store.rows import Row, Search, StoreTables, to_text
 from langgraph_runtime_sql.store.sealing import Sealing
+from langgraph_runtime_sql.tenancy import scope
 
 MAX_ROWS = 2**31 - 1
 
@@ -120,6 +122,9 @@ class Batch:
         self.vectors = NO_VECTORS
         self._refreshes = ttl is not None
         self._admit = not_superseded()
+        # A run that has begun is not refused: its items count with the next count.
+        self._is_limited = bool(self._puts) and request_context.claim.get() is None
+        self._tenant = scope.current(process.current().options.tenant_key).tenant
         self._is_request = request_context.origin.get() is not None
         self._seen: dict[tuple[str, str], Row] = {}
 
@@ -154,9 +159,13 @@ class Batch:
 
         Raises:
             SupersededAttempt: as in `write`.
+            LimitReached: the request's tenant stores as much as it may.
         """
         if self._puts:
             self._admit(conn)
+        if self._is_limited:
+            # Before the writes, so that a refused batch writes nothing.
+            stored.check_size(conn, self._tenant, sum(len(put.value or "") for put in self._puts))
         self._refresh(conn)
         for put in self._puts:
             put.run(conn, self.vectors, clock.now())

@@ -54,6 +54,7 @@ POLICIES: dict[str, tuple[Policy, ...]] = {
             "revocations",
             "audit_entries",
             "limit_usage",
+            "stored_bytes",
             "event_segments",
         ),
         _for_all(_OF_TENANT),

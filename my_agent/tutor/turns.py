@@ -6,16 +6,12 @@ So a text is checked in pieces, and after each piece the next tenant has its tur
 
 import asyncio
 import re
-import threading
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Iterator
 
+from my_agent.turns import Turns
 from my_agent.tutor import grammar
 from my_agent.tutor.corrections import Issue
 
-T = TypeVar("T")
 # Characters of a piece: some ten milliseconds, also with many mistakes.
 PIECE = 1000
 # Seconds that the checks of one run may take, with their waits for other tenants.
@@ -23,43 +19,7 @@ SECONDS = 10.0
 _END = re.compile(r"[.!?\n]\s+|\s+")
 
 
-class Turns:
-    """One thread that works for tenants in turn."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "grammar")
-        self._waiting: OrderedDict[str, deque[Callable[[], None]]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    async def run(self, tenant: str, work: Callable[[], T]) -> T:
-        """Return the result of `work` when it is the tenant's turn. Cancelled work is not begun."""
-        future: Future[T] = Future()
-
-        def step() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                future.set_result(work())
-            except BaseException as error:  # noqa: BLE001  # the caller gets it
-                future.set_exception(error)
-
-        with self._lock:
-            self._waiting.setdefault(tenant, deque()).append(step)
-        self._thread.submit(self._next)
-        return await asyncio.wrap_future(future)
-
-    def _next(self) -> None:
-        with self._lock:
-            tenant, queue = next(iter(self._waiting.items()))
-            step = queue.popleft()
-            if queue:
-                self._waiting.move_to_end(tenant)
-            else:
-                del self._waiting[tenant]
-        step()
-
-
-_turns = Turns()
+_turns = Turns("grammar")
 
 
 async def check(tenant: str, text: str, until: float) -> list[Issue]:

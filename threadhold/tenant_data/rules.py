@@ -63,6 +63,7 @@ RUNTIME: tuple[Rule, ...] = (
     Rule("store", NAMESPACE),
     Rule("revocations", TENANT),
     Rule("limit_usage", TENANT, export=False),
+    Rule("stored_bytes", TENANT, export=False),
     Rule("tenant_keys", TENANT, erase="shred", export=False),
     # The chain stays, so that it still verifies.
     Rule("audit_entries", TENANT, erase="empty"),

@@ -16,7 +16,7 @@ from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.database.statements import Prepared, Row
 from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.limits import members, quotas
+from langgraph_runtime_sql.limits import members, quotas, stored
 from langgraph_runtime_sql.ops.assistants import rows as assistant_rows
 from langgraph_runtime_sql.ops.authorization import Filter, user_fields
 from langgraph_runtime_sql.ops.crons.firing import note_fired
@@ -90,17 +90,18 @@ def create(conn: Connection, request: RunRequest) -> list[Row]:
     _call_hook(conn, request, thread, row)
     owner = _owner(request, thread["tenant"])
     quotas.check_run(conn, owner["tenant"], owner["user_id"], request.assistant_id)
+    stored.check(conn, owner["tenant"], row)
     if thread["status"] != ThreadStatus.BUSY:
         _occupy(conn, request, assistant, thread)
     if request.firing is not None:
         note_fired(conn, request.firing)
-    stored = {**row, **owner}
+    whole = {**row, **owner}
     of_thread = {"thread_id": str(request.thread_id)}
     conn.notes.append(
-        Note("run", request.run_id, "create", tenant=stored["tenant"], detail=of_thread)
+        Note("run", request.run_id, "create", tenant=whole["tenant"], detail=of_thread)
     )
-    conn.send(_INSERT, seal_row(conn, runs, request.run_id, thread["tenant"], stored))
-    announce.made(conn, stored)
+    conn.send(_INSERT, seal_row(conn, runs, request.run_id, thread["tenant"], whole))
+    announce.made(conn, whole)
     announce.wake(conn)
     return [row, *(run_rows.public(other) for other in others)]
 

@@ -16,7 +16,7 @@ from langgraph_runtime_sql.encryption import seal_row
 from langgraph_runtime_sql.encryption.documents import moved_to_tenant
 from langgraph_runtime_sql.errors import WriteConflict
 from langgraph_runtime_sql.hooks import Caller
-from langgraph_runtime_sql.limits import quotas
+from langgraph_runtime_sql.limits import quotas, stored
 from langgraph_runtime_sql.search import filters, metadata_index
 from langgraph_runtime_sql.statuses import ThreadStatus
 from langgraph_runtime_sql.tenancy import tenants
@@ -106,7 +106,7 @@ def insert(
 
     Raises:
         ThreadExists: (409) a thread has this id, and the caller cannot see it.
-        LimitReached: (429) the tenant has as many threads as it may.
+        LimitReached: (429) the tenant has as many threads, or stores as much, as it may.
     """
     now = conn.now()
     row: Row = {
@@ -128,6 +128,7 @@ def insert(
     hooks.call("before_thread_create", conn, caller, row)
     row["tenant"] = tenants.of(row["metadata"])
     quotas.check_thread(conn, row["tenant"])
+    stored.check(conn, row["tenant"], row)
     if not conn.execute(_INSERT, seal_row(conn, threads, thread_id, row["tenant"], row)):
         if find(conn, thread_id) is not None:
             raise WriteConflict

@@ -14,6 +14,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.errors import Outdated
 from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.limits import stored
 from langgraph_runtime_sql.ops.authorization import as_uuid, authorize, caller
 from langgraph_runtime_sql.ops.threads import graph as thread_graph
 from langgraph_runtime_sql.ops.threads import newest_state
@@ -68,7 +69,7 @@ class State:
             target = {**config, "configurable": place}
             return await graph.aupdate_state(target, values, as_node=as_node)
 
-        written = await _write(row, config, ctx, update)
+        written = await _write(row, config, ctx, values, update)
         return {
             "checkpoint": written,
             "configurable": written,
@@ -94,7 +95,7 @@ class State:
             ]
             return await graph.abulk_update_state(config, updates)
 
-        return {"checkpoint": await _write(row, config, ctx, update)}
+        return {"checkpoint": await _write(row, config, ctx, supersteps, update)}
 
     @staticmethod
     async def list(
@@ -191,11 +192,20 @@ async def _writable(config: dict[str, Any], ctx: Any) -> Row:
     return row
 
 
-async def _write(row: Row, config: dict[str, Any], ctx: Any, update: Update) -> dict[str, Any]:
+async def _write(
+    row: Row, config: dict[str, Any], ctx: Any, sent: Any, update: Update
+) -> dict[str, Any]:
     """Write a thread's state by `update`, and return the `configurable` of its checkpoint.
 
     Retries if another writer was faster.
+
+    Args:
+        sent: What the client sent, which counts as stored.
+
+    Raises:
+        LimitReached: (429) the tenant stores as much as it may.
     """
+    await stored.admit(runtime.current().database, row["tenant"], sent)
     configurable = config["configurable"]
     async with StateGuard(row["thread_id"], caller(ctx), configurable) as guard:
         while True:

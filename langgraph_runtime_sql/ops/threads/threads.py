@@ -7,6 +7,7 @@ from uuid import uuid4
 from langgraph_runtime_sql import checkpoint, request_context, runtime
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.statements import Row
+from langgraph_runtime_sql.limits import stored
 from langgraph_runtime_sql.ops import custom_checkpointer
 from langgraph_runtime_sql.ops.authorization import Rows, as_uuid, authorize, caller, rows
 from langgraph_runtime_sql.ops.runs.end import set_joint_status
@@ -134,6 +135,7 @@ class Threads:
                 interrupts=row["interrupts"],
             )
             checkpoint.copy_thread(conn, source, target)
+            stored.check_thread(conn, copied["tenant"], target)
             return [copied]
 
         copied = await runtime.current().database.write(fn)

@@ -1,5 +1,6 @@
 """Search: find the passages that answer a question, by words and by meaning."""
 
+import logging
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -10,6 +11,7 @@ from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.vectors import VectorCache
 from my_agent.chat.settings import ChatSettings
 from my_agent.database import database
+from my_agent.turns import Turns
 
 # Reciprocal rank fusion: a passage scores weight / (SMOOTHING + rank) in each list. With a small
 # value, the first place in one list beats low places in both.
@@ -19,6 +21,12 @@ SMOOTHING = 5
 WORDS = 0.5
 # Length of each list, so that a passage that is good in both can win.
 DEPTH = 30
+# Seconds that a question waits for its vector, with its wait for other tenants.
+SECONDS = 20.0
+
+logger = logging.getLogger(__name__)
+# The model computes one question at a time.
+_turns = Turns("embedding")
 
 
 def fuse(by_words: Sequence[int], by_meaning: Sequence[int]) -> list[int]:
@@ -52,12 +60,26 @@ def search(question: str, tenant: str) -> list[Passage]:
     if not question.strip() or not has_documents(tenant):
         return []
     # Outside the transaction: embedding takes longer than all the rest.
-    vector = embedding.of_question(question)
+    vector = _embedded(question, tenant)
     cache = _cache(settings.vector_cache_bytes)
     with database().read(tenant) as connection:
-        near = vectors.nearest(connection, cache, vector, tenant, DEPTH)
+        near: Sequence[int] = ()
+        if vector is not None:
+            near = vectors.nearest(connection, cache, vector, tenant, DEPTH)
         named = keywords.find(connection, question, tenant, DEPTH)
         return _passages(connection, tenant, fuse(named, near), settings.passages)
+
+
+def _embedded(question: str, tenant: str) -> "embedding.Vectors | None":
+    """Return the vector of a question; None if it was not the tenant's turn within `SECONDS`."""
+    future = _turns.submit(tenant, lambda: embedding.of_question(question))
+    try:
+        return future.result(SECONDS)
+    except TimeoutError:
+        # A long backlog must not delay the answer for ever.
+        future.cancel()
+        logger.warning("Embedding a question took too long; searched by words only")
+        return None
 
 
 def _passages(connection: Connection, tenant: str, ids: Sequence[int], most: int) -> list[Passage]:

@@ -1,13 +1,19 @@
 """`sql.limits` over HTTP: what is too much is refused with a 429, to one tenant and not to another."""
 
 import json
+import secrets
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import ClientConnection, connect
 
+from tests.support import databases
 from tests.support.processes import GRAPHS
 from tests.support.served import served
 
@@ -19,6 +25,8 @@ LIMITS = {
         "stored": {"threads": 2, "assistants": 2, "crons": 2},
         "requests": {"requests_per_second": 2},
         "streams": {"open_streams": 1},
+        "sockets": {"open_streams": 1},
+        "bytes": {"stored_bytes": 300_000},
     },
     "users": {"eve": {"starts_per_minute": 1, "crons": 1}},
     "assistants": {"memory": {"starts_per_minute": 1}},
@@ -29,8 +37,14 @@ pytestmark = pytest.mark.usefixtures("each_database")
 
 
 @pytest.fixture(scope="module")
-def url(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("limits")
+def data(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path that names the server's database."""
+    return tmp_path_factory.mktemp("limits") / "data.db"
+
+
+@pytest.fixture(scope="module")
+def url(data: Path) -> Iterator[str]:
+    folder = data.parent
     project = {
         "graphs": {name: f"{GRAPHS}/{name}.py:graph" for name in ("echo", "sleeper", "memory")},
         "auth": {"path": f"{GRAPHS}/tenant_auth.py:auth"},
@@ -143,6 +157,61 @@ def test_stored_assistants_and_crons_are_refused(clients: Any) -> None:
     refused(eve.post("/runs/crons", json=cron), "user.crons")
 
 
+def test_stored_bytes_are_refused_until_data_is_deleted(clients: Any, data: Path) -> None:
+    client, other = clients("bytes"), clients("other")
+
+    def text(size: int) -> dict[str, str]:
+        # Random, so that no database stores it in fewer bytes.
+        return {"text": secrets.token_urlsafe(size * 3 // 4)}
+
+    def item(tenant: str) -> dict[str, Any]:
+        return {"namespace": [tenant, "notes"], "key": "long", "value": text(120_000)}
+
+    first, second = (
+        client.post("/threads", json={"metadata": {"graph_id": "memory", "note": text(100_000)}})
+        for _ in range(2)
+    )
+    assert first.status_code == second.status_code == 200, first.text
+    deleted, kept = (f"/threads/{each.json()['thread_id']}" for each in (first, second))
+    theirs = other.post("/threads", json={"metadata": {"graph_id": "memory"}}).json()["thread_id"]
+    for path, body in (
+        ("/threads", {"metadata": {"note": text(120_000)}}),
+        (f"{kept}/runs", {"assistant_id": "echo", "input": text(120_000)}),
+        ("/runs", {"assistant_id": "echo", "input": text(120_000)}),
+        (f"{kept}/state", {"values": text(120_000)}),
+        (f"{kept}/copy", {}),
+    ):
+        assert refused(client.post(path, json=body), "tenant.stored_bytes") == 60, path
+        allowed = other.post(path.replace(kept, f"/threads/{theirs}"), json=body)
+        assert allowed.status_code != 429, allowed.text
+    refused(client.put("/store/items", json=item("bytes")), "tenant.stored_bytes")
+    assert other.put("/store/items", json=item("other")).is_success
+    # What is refused is not stored and does not count.
+    assert client.put("/store/items", json={**item("bytes"), "value": text(50_000)}).is_success
+    assert client.delete(deleted).is_success
+    recount(data)
+    for _ in range(400):
+        answer = client.put("/store/items", json={**item("bytes"), "key": "next"})
+        if answer.is_success:
+            break
+        refused(answer, "tenant.stored_bytes")
+        time.sleep(0.05)
+    assert answer.is_success
+    # Close to the kept thread and the item; the item after the count is in `added`.
+    counted, added = databases.execute(
+        data, "SELECT counted, added FROM stored_bytes WHERE tenant = 'bytes'"
+    )[0]
+    assert 150_000 < counted < 170_000
+    assert added >= 120_000
+
+
+def recount(data: Path) -> None:
+    """Make the next count of stored bytes due at once."""
+    databases.execute(
+        data, "UPDATE stored_bytes SET due_at = (SELECT min(created_at) FROM assistants)"
+    )
+
+
 def test_requests_a_second_are_refused(clients: Any) -> None:
     client, other = clients("requests"), clients("other")
     answers = [client.get("/threads/x") for _ in range(20)]
@@ -167,6 +236,35 @@ def test_open_streams_are_refused_until_one_ends(clients: Any) -> None:
         if (answer := client.post("/runs/wait", json=quick)).status_code == 200:
             break
     assert answer.status_code == 200
+
+
+def test_websockets_are_counted_as_open_streams_and_refused(clients: Any, url: str) -> None:
+    def opened(tenant: str) -> ClientConnection:
+        thread = clients(tenant).post("/threads", json={}).json()["thread_id"]
+        return connect(
+            f"ws{url[4:]}/threads/{thread}/stream/events",
+            additional_headers={"x-user": "ada", "x-tenant": tenant},
+            open_timeout=PATIENCE,
+        )
+
+    client = clients("sockets")
+    before = refusals(client, "tenant", "open_streams")
+    with opened("sockets"):
+        with pytest.raises(InvalidStatus) as answer:
+            opened("sockets")
+        assert answer.value.response.status_code == 403
+        assert refusals(client, "tenant", "open_streams") == before + 1
+        quick = {"assistant_id": "echo", "input": {"value": 1}}
+        refused(client.post("/runs/wait", json=quick), "tenant.open_streams")
+        with opened("other"):
+            pass
+    # The server notices the end a moment later.
+    for _ in range(200):
+        if (waited := client.post("/runs/wait", json=quick)).status_code == 200:
+            break
+    assert waited.status_code == 200
+    with opened("sockets"):
+        pass
 
 
 def test_mcp_passes_the_refusal_on(clients: Any) -> None:

@@ -80,11 +80,12 @@ class Older:
 
     def _insert(self, connection: Connection, table: Table, made: UUID) -> None:
         row: dict[str, Any] = {}
+        unique = {each.name for index in table.indexes if index.unique for each in index.columns}
         for column in table.columns:
             kind = column.type.python_type
             if kind is UUID:
                 row[column.name] = made
-            elif kind is str and column.primary_key:
+            elif kind is str and (column.primary_key or column.name in unique):
                 row[column.name] = str(made)
             elif column.name in FILLED:
                 continue

@@ -2,19 +2,24 @@
 
 import os
 import random
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import delete, func, select, text
 
 from my_agent.chat.documents import embedding, index, keywords
+from my_agent.chat.documents import search as search_module
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.ingestion import Report, ingest
 from my_agent.chat.documents.search import has_documents, search
 from my_agent.chat.documents.vectors import BYTES, VectorCache, nearest
 from my_agent.chat.tables import SHARED, documents, files, passages, versions
 from my_agent.database import database
+from my_agent.turns import Turns
 
 pytestmark = pytest.mark.usefixtures("product_database")
 
@@ -400,3 +405,59 @@ def test_full_text_index_matches_the_passages(folder: Path) -> None:
             connection.execute(text(check))
         kept = connection.scalar(select(func.count()).select_from(files))
     assert kept == 2
+
+
+# --- turns
+
+
+def test_tenant_waits_for_one_question_of_another_tenant_and_not_for_its_backlog(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingest(folder, SHARED)
+    embed, free, order = embedding.of_question, threading.Event(), list[str]()
+
+    waiting = threading.Semaphore(0)
+    submit = Turns.submit
+
+    def noted(turns: Turns, tenant: str, work: Callable[[], Any]) -> Any:
+        future = submit(turns, tenant, work)
+        waiting.release()
+        return future
+
+    def slow(text: str) -> embedding.Vectors:
+        assert free.wait(30)
+        order.append(text[:3])
+        return embed(text)
+
+    monkeypatch.setattr(Turns, "submit", noted)
+    monkeypatch.setattr(embedding, "of_question", slow)
+    with ThreadPoolExecutor(11) as pool:
+        backlog = [pool.submit(search, "bad " * 500, "bad") for _ in range(10)]
+        assert all(waiting.acquire(timeout=30) for _ in backlog)
+        other = pool.submit(search, "good: how many levels?", "good")
+        assert waiting.acquire(timeout=30)
+        free.set()
+        assert other.result()
+        assert all(each.result() is not None for each in backlog)
+    # One question of the other tenant was being embedded, and one had its turn before.
+    assert order.index("goo") <= 2
+    assert order.count("bad") == 10
+
+
+def test_question_that_waits_too_long_is_searched_by_its_words(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingest(folder, SHARED)
+    free = threading.Event()
+    embed = embedding.of_question
+
+    def slow(text: str) -> embedding.Vectors:
+        assert free.wait(30)
+        return embed(text)
+
+    monkeypatch.setattr(embedding, "of_question", slow)
+    monkeypatch.setattr(search_module, "SECONDS", 0.1)
+    try:
+        assert found("paraffin") == words("paraffin") == ["It burned paraffin."]
+    finally:
+        free.set()

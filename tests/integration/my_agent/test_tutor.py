@@ -1,6 +1,7 @@
 """The graph `tutor` through its product routes, as a web client uses them."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -476,3 +477,29 @@ async def test_offline_harper_corrects_and_thread_is_kept(tmp_path: Path) -> Non
                 "He has a dog.",
             ]
             assert [role for role, _ in await talk(client, thread)] == ["user", "assistant"] * 3
+
+
+# --- tenants
+
+
+async def test_long_messages_of_a_tenant_do_not_delay_another_tenants_check(
+    online: Running, model: OpenAIServer
+) -> None:
+    message = f"{WRONG} He go to the market yesterday and buyed a lots of apple. " * 55
+    messages = [{"role": "user", "content": message[:3900]}] * 30
+    async with member(online, tenant="bad") as bad, member(online, tenant="good") as good:
+        threads = [await bad.thread() for _ in range(3)]
+        begun = [
+            (thread, await bad.run(thread, "tutor", {"messages": messages})) for thread in threads
+        ]
+        for each in begun:
+            assert await bad.until(*each, "running", "success") == "running"
+        started = time.monotonic()
+        thread = await lesson(good, WRONG)
+        took = time.monotonic() - started
+        assert [each["original"] for each in await corrections(good, thread)] == [WRONG]
+        assert took < 6
+        # The deadline of a run's checks ends the backlog, too.
+        for each in begun:
+            assert await bad.ended(*each) == "success"
+        assert time.monotonic() - started < 45

@@ -15,6 +15,7 @@ from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.database import Database
 from langgraph_runtime_sql.database.postgres.connection import PostgresConnection
 from langgraph_runtime_sql.database.schema import assistants, crons, runs
+from langgraph_runtime_sql.limit_settings import parse
 from langgraph_runtime_sql.ops.assistants.assistants import Assistants, system_id
 from langgraph_runtime_sql.ops.crons import firing as cron_firing
 from langgraph_runtime_sql.ops.crons.crons import Crons
@@ -25,6 +26,7 @@ from langgraph_runtime_sql.ops.threads.threads import Threads
 from langgraph_runtime_sql.request_context import firing
 from tests.support.checkpoints import api_settings, runtime_database
 from tests.support.operations import Handlers, owned, page, row, rows, user
+from tests.support.runtime import set_options
 
 pytestmark = pytest.mark.usefixtures("each_database")
 
@@ -737,6 +739,28 @@ async def test_invalid_cron_payload_delays_other_crons_by_one_poll_at_most(
         await poll()
     (run,) = await queued(db)
     assert run["kwargs"]["config"]["configurable"]["cron_id"] == str(fine["cron_id"])
+
+
+async def test_cron_whose_run_a_limit_refuses_skips_that_date_and_goes_on(
+    db: Database, poll: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_options(monkeypatch, limits=parse({"tenant": {"pending_runs": 1}}))
+    fired, skipped = await create(), await create()
+    await make_due(db, fired["cron_id"], since=2 * MINUTE)
+    slot = await make_due(db, skipped["cron_id"])
+    for _ in range(2):
+        await poll()
+    (run,) = await queued(db)
+    assert run["kwargs"]["config"]["configurable"]["cron_id"] == str(fired["cron_id"])
+    kept = await get(skipped["cron_id"])
+    assert kept["enabled"]
+    assert kept["next_run_date"] > slot + MINUTE
+    # No run waits any more when the next date comes.
+    await db.write(lambda conn: conn.execute(runs.delete()))
+    await make_due(db, skipped["cron_id"])
+    await poll()
+    (run,) = await queued(db)
+    assert run["kwargs"]["config"]["configurable"]["cron_id"] == str(skipped["cron_id"])
 
 
 async def test_cron_whose_schedule_ends_fires_once_and_is_disabled(
