@@ -1,7 +1,6 @@
 """The checker: whether a history keeps the promises. Pure functions of the evidence.
 
-Each rule is one promise and yields its violations. The rules do not depend on the faults, with
-one exception: streams need not contain what Redis has lost.
+Each rule is one promise and yields its violations. The rules do not depend on the faults.
 """
 
 from collections import Counter, defaultdict
