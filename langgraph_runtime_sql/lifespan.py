@@ -14,6 +14,7 @@ from langgraph_runtime_sql.database.url import is_postgres
 from langgraph_runtime_sql.encryption import keys
 from langgraph_runtime_sql.events import retention
 from langgraph_runtime_sql.events.bus import LocalBus
+from langgraph_runtime_sql.events.redis import url
 from langgraph_runtime_sql.limits import stored_count
 from langgraph_runtime_sql.ops.assistants.rows import retire_system_assistants
 from langgraph_runtime_sql.ops.runs import claim as run_claim
@@ -143,7 +144,6 @@ async def _make_bus(database: Database, redis_url: str | None, prefix: str | Non
     dsn = postgres_dsn(database.url)
     if redis_url is None:
         return SharedBus(database, run_claim.OWNER, dsn)
-    from langgraph_runtime_sql.events.redis import url
     from langgraph_runtime_sql.events.redis.wire import RedisWire
 
     if url.is_exposed(redis_url):

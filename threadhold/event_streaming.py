@@ -15,7 +15,6 @@ The normalization of events stays that of `langgraph_api`.
 """
 
 import asyncio
-import logging
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
+import structlog
 
 from langgraph_runtime_sql.events.event import START, Event, Order
 from langgraph_runtime_sql.events.log import BEGINNING
@@ -32,7 +32,7 @@ from langgraph_runtime_sql.ops.threads import cursor
 from langgraph_runtime_sql.ops.threads.cursor import EPOCH_TAGS, Begin, Seen
 from langgraph_runtime_sql.ops.threads.stream import Stream
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 # A sequence number is number * 2**22 + epoch tag * 2**12 + index. JavaScript counts exactly up to
 # 2**53, which is enough for 2**31 events of a thread.
@@ -296,7 +296,9 @@ def _taken_back(session: Any, attempt: int) -> list[tuple[str, list[str], Any, s
 def _start(self: Any) -> None:
     """Begin to send. A WebSocket has subscribed to nothing yet: it begins with that."""
     self._begins_at, self._begins_later = _cursor.get(), not self._pending_subscriptions
-    if not self._begins_later:
+    if self._begins_later:
+        self._thread_source_task = asyncio.create_task(_check(self))
+    else:
         _begin(self)
 
 
@@ -366,13 +368,22 @@ async def _subscribe(
     return answer
 
 
+async def _check(self: Any) -> None:
+    """End the connection if the caller may not read the thread."""
+    try:
+        await Stream.check_thread_stream_auth(self._thread_id)
+    except Exception:
+        logger.exception("protocol thread stream failed", thread_id=str(self._thread_id))
+        self._thread_stream_done.set()
+
+
 async def _consume(self: Any, wanted: Cursor | None) -> None:
     """Send the events of a thread until it is deleted."""
     task = asyncio.current_task()
     try:
         await _send_all(self, wanted)
     except Exception:
-        logger.exception("The event stream of thread %s failed", self._thread_id)
+        logger.exception("protocol thread stream failed", thread_id=str(self._thread_id))
     finally:
         if self._thread_source_task is task:
             self._thread_stream_done.set()

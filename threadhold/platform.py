@@ -417,6 +417,9 @@ def _load(claim: _Claim) -> Starlette:
     app: Starlette = server.app
     if claim.options.tenant_key is not None:
         app.add_middleware(UserScopeMiddleware)
+    # Before the guards, which wrap its routes.
+    event_streaming.install()
+    checkpoint_events.install()
     guards.install(
         app,
         max_body_bytes=claim.max_body_bytes,
@@ -432,8 +435,6 @@ def _load(claim: _Claim) -> Starlette:
     public_url.install(claim.public_url)
     webhooks.install()
     stream_codec.install()
-    event_streaming.install()
-    checkpoint_events.install()
     graph_schemas.install()
     mcp_tools.install()
     return app

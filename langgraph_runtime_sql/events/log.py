@@ -140,6 +140,11 @@ def _position(row: Row | None) -> Order:
     return row["epoch"], row["last"]
 
 
+def has_thread(conn: Connection, thread_id: UUID) -> bool:
+    """Return whether the thread still exists, so that its events can be stored."""
+    return conn.fetchone(_EXISTS, {"thread": thread_id}) is not None
+
+
 def ask_held(conn: Connection, run_id: str, attempt: int, owner: str) -> Prefetched:
     """Ask whether no later attempt at a run has begun. On Postgres none begins before the commit."""
     values = {"run": UUID(run_id), "held_attempt": attempt, "owner": owner}

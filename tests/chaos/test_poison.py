@@ -27,7 +27,7 @@ def test_run_that_kills_its_process_three_times_fails(victim: Victim) -> None:
     victim.await_(victim.answers)
     assert victim.ended(thread, run) == "error"
     assert len(lines(record)) == 3
-    assert "exceeded max attempts (3)" in victim.log()
+    assert "Run exceeded max attempts" in victim.log()
     assert victim.ended(thread, behind) == "success"
     assert victim.findings() == []
 

@@ -147,15 +147,15 @@ class RedisWire:
         """Receive the events of a thread from now on."""
         self._followed.add(topic)
         if self._pubsub is not None:
-            # A lost connection subscribes again.
-            with suppress(*FAILURES):
+            # A lost connection subscribes again. uvloop raises RuntimeError for a closed one.
+            with suppress(*FAILURES, RuntimeError):
                 await self._pubsub.subscribe(self._channel(topic))
 
     async def unfollow(self, topic: str) -> None:
         """Receive no more events of a thread. Repeatable."""
         self._followed.discard(topic)
         if self._pubsub is not None:
-            with suppress(*FAILURES):
+            with suppress(*FAILURES, RuntimeError):
                 await self._pubsub.unsubscribe(self._channel(topic))
 
     async def _listen(self) -> None:

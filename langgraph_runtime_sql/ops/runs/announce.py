@@ -24,7 +24,12 @@ def started(conn: Connection, run: Row) -> None:
 
 def ended(conn: Connection, run: Row) -> None:
     """Announce the end of a run to its subscribers."""
-    runtime.current().bus.end(conn, StreamKey.of_run(run), resumable=_is_resumable(run))
+    bus, key, resumable = runtime.current().bus, StreamKey.of_run(run), _is_resumable(run)
+    if run["kwargs"].get("temporary") and not log.has_thread(conn, run["thread_id"]):
+        # A stateless run and its thread are deleted before this.
+        conn.after_commit(lambda: bus.run_ended(key, resumable=resumable))
+    else:
+        bus.end(conn, key, resumable=resumable)
 
 
 def deleted(conn: Connection, run: Row, reason: str) -> None:

@@ -156,8 +156,6 @@ TRAPS: dict[str, list[str]] = {
     "resuming repeats an event or loses one": [
         f"{STREAMS}::test_resuming_clients_neither_lose_nor_repeat_events",
         f"{STREAMS}::test_resumed_thread_stream_replays_all_runs_in_order",
-        f"{STREAMS}::test_unstored_event_survives_a_concurrent_resume",
-        f"{STREAMS}::test_state_update_is_stored_before_it_is_sent",
     ],
     "events of one millisecond share an id": [
         f"{STREAMS}::test_event_ids_are_unique_and_increasing",

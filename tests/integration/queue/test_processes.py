@@ -271,14 +271,15 @@ async def test_v2_stream_resumes_on_another_process(apis: list[Api]) -> None:
         while not seen or not is_over(seen[-1]):
             turn += 1
             cursor = {"since": seen[-1]["seq"]} if seen else {}
-            stop = len(seen) + 6
+            left = iter(range(6))
             seen += await v2(
                 apis[turn % 3],
                 thread,
-                lambda event: is_over(event) or event["seq"] >= stop,  # noqa: B023
+                lambda event: is_over(event) or next(left, None) is None,  # noqa: B023
                 **cursor,
             )
-    assert [event["seq"] for event in seen] == list(range(1, len(seen) + 1))
+    places = [event["seq"] for event in seen]
+    assert places == sorted(set(places))
     for api in apis:
         assert essence(await v2(api, thread, is_over)) == essence(seen)
     done = [e["params"]["data"].get("done", []) for e in seen if e["method"] == "values"]

@@ -131,7 +131,10 @@ async def test_search_failure_finds_nothing_and_is_logged(
     with caplog.at_level(logging.INFO, LOG):
         assert await discovery.discover(ACME, icp("a", "b", "c"), limit=10) == []
     assert len(asked) == 1
-    assert [record.getMessage() for record in caplog.records] == [f"Web search failed: {error}"]
+    # The class alone: a message may quote the query.
+    assert [record.getMessage() for record in caplog.records] == [
+        "Web search failed: ConnectionError"
+    ]
 
 
 async def test_results_before_a_failure_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +159,7 @@ async def test_search_times_out(
         async with asyncio.timeout(60):
             assert await discovery.discover(ACME, icp("a"), limit=10) == []
     late.set()
-    assert "Web search failed: timeout" in caplog.text
+    assert "Web search failed: TimeoutError" in caplog.text
 
 
 async def test_web_search_can_be_disabled(monkeypatch: pytest.MonkeyPatch) -> None:

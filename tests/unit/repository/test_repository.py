@@ -143,6 +143,7 @@ OF_ONE = {
     "integration/migrations/test_migrations.py": "URLs that are refused",
     "integration/move/test_move.py": "from a file to Postgres, and no other way",
     "integration/move/test_move_rules.py": "what of that is refused",
+    "integration/http/test_log_privacy.py": "log lines, whatever the database is",
     "integration/http/test_fuzz.py": "sends each request to both databases",
     "integration/platform/test_mounting.py": "each host and prefix on one of the databases",
     "integration/http/test_connections.py": "sockets, before any request reaches a database",
