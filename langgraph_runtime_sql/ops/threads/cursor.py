@@ -164,7 +164,10 @@ def _after(conn: Connection, thread_id: UUID, seen: Seen, number: int) -> Begin:
     if row is None or number <= 0:
         return Begin(START, head=last)
     epoch = row["epoch"]
-    if seen.epoch is not None and seen.epoch != epoch:
+    if seen.epoch is not None and seen.epoch > last[0]:
+        # Its attempt has stored nothing yet.
+        position, exact = (seen.epoch, number), True
+    elif seen.epoch is not None and seen.epoch != epoch:
         # An attempt died before it had stored the event. What was stored after it is new.
         before = conn.fetchone(_AT_OR_BEFORE, {**values, "epoch": seen.epoch})
         position = log.BEGINNING if before is None else (before["epoch"], before["last"])
@@ -174,8 +177,9 @@ def _after(conn: Connection, thread_id: UUID, seen: Seen, number: int) -> Begin:
         first = row["first"] if found is None else found["first"]
         position, exact = (epoch, first - 1), False
     else:
-        exact = number <= row["last"]
-        position = (epoch, min(number, row["last"]))
+        # The client may have seen it before it is stored. If its attempt dies first, the next one
+        # has a later epoch.
+        position, exact = (epoch, number), True
     return Begin(_warm(conn, values, row, position), position, exact, head=last)
 
 
