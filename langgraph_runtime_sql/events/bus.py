@@ -255,6 +255,15 @@ class LocalBus:
         Raises:
             RuntimeSqlError: the database did not store them. They are stored later.
         """
+        if self._loop is not None and self._loop is not asyncio.get_running_loop():
+            # A worker on a loop of its own. The lock belongs to the bus's loop.
+            await asyncio.wrap_future(
+                asyncio.run_coroutine_threadsafe(self._flush_now(), self._loop)
+            )
+            return
+        await self._flush_now()
+
+    async def _flush_now(self) -> None:
         async with self._flushing:
             self._due.clear()
             self._full.clear()
