@@ -6,6 +6,7 @@ from typing import Any
 from my_agent.icp_finder import discovery, website
 from my_agent.icp_finder.model import SIZES, Candidate
 from my_agent.icp_finder.scoring import website_of
+from my_agent.web.fetch import SiteError
 
 MAX_CONTACTS = 5
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]+\.)+[a-zA-Z]{2,24}\b")
@@ -34,7 +35,7 @@ async def enrich(candidate: Candidate) -> dict[str, Any]:
         return {"status": "no_website", "note": "No website of this company is known."}
     try:
         page = await website.read_page(site)
-    except website.SiteError as error:
+    except SiteError as error:
         return {"status": "unreadable", "note": str(error), "website": site}
     found = {"about": page.about, **contacts(page.text), "size": size(page.text)}
     known = {name: value for name, value in found.items() if value}

@@ -1,12 +1,9 @@
 """Settings of the graph `icp_finder`."""
 
-from ipaddress import IPv4Network, IPv6Network
-
 from pydantic import Field, field_validator
 
+from contexts.addresses import Network
 from my_agent.settings import EnvironmentSettings
-
-Network = IPv4Network | IPv6Network
 
 
 class IcpSettings(EnvironmentSettings):

@@ -22,8 +22,9 @@ from my_agent.icp_finder.plan import Plan, plan
 from my_agent.icp_finder.prompts import CUSTOMERS
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
-from my_agent.icp_finder.website import SiteRefused, SiteUnreadable, read_site
+from my_agent.icp_finder.website import read_site
 from my_agent.user import caller
+from my_agent.web.fetch import SiteRefused, SiteUnreadable
 
 
 async def profile_builder(state: State, config: RunnableConfig, runtime: Runtime[Context]) -> State:

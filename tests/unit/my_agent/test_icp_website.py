@@ -14,7 +14,9 @@ import pytest
 from contexts import addresses, context_key
 from contexts.addresses import is_public
 from my_agent.icp_finder import sites, website
-from my_agent.icp_finder.website import SiteRefused, SiteUnreadable, read_page, read_site
+from my_agent.icp_finder.website import read_page, read_site
+from my_agent.web import fetch
+from my_agent.web.fetch import SiteRefused, SiteUnreadable
 from tests.support.certificates import certified
 from tests.support.websites import HTML, Page, Websites, company_page, redirect, websites
 from threadhold.http import addresses as library
@@ -89,7 +91,7 @@ async def test_redirect_from_https_to_http_is_refused(
     tmp_path: Path, web: Websites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, client = certified(tmp_path, "secure.example")
-    monkeypatch.setattr(website, "_tls", lambda: client)
+    monkeypatch.setattr(fetch, "_tls", lambda: client)
     resolving(monkeypatch, secure_example=["127.0.0.1"])
     with websites(server) as secure:
         secure.pages["/moved"] = redirect("/old")
@@ -161,7 +163,7 @@ async def test_certificate_is_checked_against_host_name(
 ) -> None:
     monkeypatch.setenv("ICP_PRIVATE_NETWORKS", "127.0.0.1/32")
     server, client = certified(tmp_path, "secure.example")
-    monkeypatch.setattr(website, "_tls", lambda: client)
+    monkeypatch.setattr(fetch, "_tls", lambda: client)
     resolving(monkeypatch, secure_example=["127.0.0.1"], other_example=["127.0.0.1"])
     with websites(server) as web:
         web.pages["/"] = company_page("Acme Widgets", TEXT)
@@ -191,7 +193,7 @@ async def test_site_without_https_is_read_over_http(
             raise httpx.ConnectError("refused")
         return company_page("Acme", TEXT).body  # type: ignore[return-value]
 
-    monkeypatch.setattr(website, "_get", get)
+    monkeypatch.setattr(fetch, "_get", get)
     assert (await read_site("https://plain.example/x"))["name"] == "Acme"
     assert asked == ["https://plain.example/x", "http://plain.example/x"]
 
@@ -234,10 +236,10 @@ async def test_slow_site_is_unreadable(web: Websites, monkeypatch: pytest.Monkey
 async def test_large_page_is_truncated(web: Websites) -> None:
     head = company_page("Acme", TEXT).body
     assert isinstance(head, bytes)
-    web.pages["/large"] = Page(head + b"<p>more</p>" * (website.MAX_BYTES // 5))
+    web.pages["/large"] = Page(head + b"<p>more</p>" * (fetch.MAX_BYTES // 5))
     page = await read_page(f"{web.url}/large")
     assert page.name == "Acme"
-    assert len(page.text) <= website.MAX_BYTES
+    assert len(page.text) <= fetch.MAX_BYTES
 
 
 async def test_decompressed_page_is_truncated(
@@ -245,9 +247,9 @@ async def test_decompressed_page_is_truncated(
 ) -> None:
     head = company_page("Acme", TEXT).body
     assert isinstance(head, bytes)
-    packed = gzip.compress(head + b" " * (50 * website.MAX_BYTES))
+    packed = gzip.compress(head + b" " * (50 * fetch.MAX_BYTES))
     web.pages["/bomb"] = Page(packed, headers={**HTML, "content-encoding": "gzip"})
-    assert len(packed) < website.MAX_BYTES
+    assert len(packed) < fetch.MAX_BYTES
     page = await read_page(f"{web.url}/bomb")
     assert page.name == "Acme"
 

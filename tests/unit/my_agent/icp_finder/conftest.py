@@ -10,7 +10,7 @@ from my_agent.icp_finder import thread
 from my_agent.icp_finder.model import Site
 from my_agent.icp_finder.nodes import profile
 from my_agent.icp_finder.sites import domain
-from my_agent.icp_finder.website import SiteRefused, SiteUnreadable
+from my_agent.web.fetch import SiteRefused, SiteUnreadable
 from tests.support.icp_state import (
     HAULIER,
 )

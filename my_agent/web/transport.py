@@ -12,8 +12,7 @@ from ipaddress import ip_address
 
 import httpx
 
-from contexts.addresses import Address, is_public
-from my_agent.icp_finder.settings import Network
+from contexts.addresses import Address, Network, is_public
 
 
 class PrivateAddressError(RuntimeError):

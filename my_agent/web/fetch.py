@@ -1,0 +1,123 @@
+"""Fetch a page: over checked addresses, within a size, and as text only."""
+
+import asyncio
+import socket
+import ssl
+import zlib
+from collections.abc import Sequence
+from functools import cache
+
+import httpx
+
+from contexts.addresses import Network
+from my_agent.web.transport import (
+    CheckedTransport,
+    DowngradeError,
+    PrivateAddressError,
+    refuse_downgrade,
+)
+
+MAX_BYTES = 2**20
+MAX_REDIRECTS = 5
+# We ask for no compression, but some servers compress anyway.
+HEADERS = {
+    "user-agent": "Mozilla/5.0 (compatible; Threadhold)",
+    "accept": "text/html,application/xhtml+xml;q=0.9,text/plain;q=0.5",
+    "accept-encoding": "identity",
+}
+READABLE = ("text/html", "application/xhtml+xml", "text/plain")
+
+
+class SiteError(RuntimeError):
+    """A website cannot be read. The message is a sentence for the user.
+
+    A RuntimeError, since the API hides from its callers the message of any class it does not know.
+    """
+
+
+class SiteRefused(SiteError):
+    """This server must not connect to the website."""
+
+
+class SiteUnreadable(SiteError):
+    """The website could not be reached, or has no text."""
+
+
+async def fetch(website: str, allowed: Sequence[Network]) -> bytes:
+    """Return the bytes of a page; try http if https fails.
+
+    Args:
+        website: URL of the page.
+        allowed: private networks whose pages may be read.
+
+    Raises:
+        SiteRefused: the address is private, or not http or https, or redirects from https to http.
+        SiteUnreadable: the website is down, answers with an error, or has no text.
+    """
+    shown = shown_host(website)
+    try:
+        tls = await asyncio.to_thread(_tls)
+        async with httpx.AsyncClient(
+            transport=CheckedTransport(tls, allowed),
+            follow_redirects=True,
+            max_redirects=MAX_REDIRECTS,
+            event_hooks={"response": [refuse_downgrade]},
+            headers=HEADERS,
+            timeout=None,
+            # A proxy would connect to an address that has not been checked.
+            trust_env=False,
+        ) as client:
+            try:
+                return await _get(client, website)
+            except httpx.ConnectError:
+                if not website.startswith("https:") or httpx.URL(website).port is not None:
+                    raise
+                return await _get(client, website.replace("https:", "http:", 1))
+    except PrivateAddressError as error:
+        raise SiteRefused(f"{error.host} is at a private address, which is not read.") from error
+    except DowngradeError as error:
+        raise SiteRefused(f"{error.host} redirects to a page without encryption.") from error
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        raise SiteRefused(f"{shown} is not an http or https address.") from error
+    except httpx.TooManyRedirects as error:
+        raise SiteUnreadable(f"{shown} redirects again and again.") from error
+    except socket.gaierror as error:
+        raise SiteUnreadable(f"{shown} is not known on the internet.") from error
+    except (httpx.HTTPError, zlib.error) as error:
+        raise SiteUnreadable(f"{shown} could not be read.") from error
+
+
+async def _get(client: httpx.AsyncClient, url: str) -> bytes:
+    async with client.stream("GET", url) as answer:
+        shown = shown_host(str(answer.url))
+        if not answer.is_success:
+            raise SiteUnreadable(f"{shown} answered with an error ({answer.status_code}).")
+        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in READABLE:
+            raise SiteUnreadable(f"{shown} is not a page with text.")
+        coding = answer.headers.get("content-encoding", "identity").lower()
+        if coding not in ("identity", "gzip", "deflate"):
+            raise SiteUnreadable(f"{shown} is compressed in an unknown way.")
+        content = b""
+        async for part in answer.aiter_raw():
+            content += part
+            if len(content) > MAX_BYTES:
+                break
+        # Decompressed by hand with a limit: a small response can expand to a huge page.
+        if coding != "identity":
+            return zlib.decompressobj(wbits=47).decompress(content[:MAX_BYTES], MAX_BYTES)
+        return content[:MAX_BYTES]
+
+
+def shown_host(website: str) -> str:
+    """Return the host name for messages."""
+    try:
+        return httpx.URL(website).host or website[:80]
+    except httpx.InvalidURL:
+        return website[:80]
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    # Cached: creating it reads all certificate authorities.
+    return httpx.create_ssl_context()
