@@ -1,4 +1,4 @@
-"""`python -m bench [--quick] [--only ROW]`: measure, print, record, and fail on a missed bound."""
+"""`python -m bench [--quick] [--only ROW] [--before FOLDER]`: measure, print, record, and fail on a missed bound."""
 
 import argparse
 import sys
@@ -14,11 +14,11 @@ from bench.rows import MEASURES
 from bench.stage import QUICK, Scale, Stage
 
 
-async def measured(scale: Scale, names: list[str]) -> list[report.Line]:
+async def measured(scale: Scale, names: list[str], before: Path | None) -> list[report.Line]:
     lines: list[report.Line] = []
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
         async with AsyncExitStack() as stack:
-            stage = Stage(Path(scratch), scale, stack)
+            stage = Stage(Path(scratch), scale, stack, before)
             for name in names:
                 begun = time.monotonic()
                 found = await MEASURES[name](stage)
@@ -35,13 +35,18 @@ def main() -> int:
         "--quick", action="store_true", help="90 s with few samples; verdicts are unreliable"
     )
     parser.add_argument("--only", action="append", choices=MEASURES, help="may be repeated")
+    parser.add_argument(
+        "--before",
+        type=Path,
+        help="a checkout of an older state of this project, which some rows then compare with",
+    )
     options = parser.parse_args()
     names = options.only or list(MEASURES)
     scale = QUICK if options.quick else Scale()
-    lines = uvloop.run(measured(scale, names))
+    lines = uvloop.run(measured(scale, names, options.before))
     text = report.table(lines)
     print(f"\n{report.machine()}\n\n{text}")
-    if not options.quick and not options.only:
+    if not (options.quick or options.only or options.before):
         report.write(f"{report.machine()}\n\n{text}")
     missed = [line.measure for line in lines if not line.holds]
     if missed:

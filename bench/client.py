@@ -5,8 +5,8 @@ httptools on a plain asyncio protocol, which takes a tenth of the CPU time of ht
 """
 
 import asyncio
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 import httptools
@@ -25,11 +25,20 @@ class Client(asyncio.Protocol):
     Args:
         port: port of the server.
         token: bearer token; None: no authentication.
+        headers: sent with each request.
     """
 
-    def __init__(self, port: int, token: str | None = None) -> None:
+    def __init__(
+        self,
+        port: int,
+        token: str | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.port = port
-        self.token = token
+        bearer = {"Authorization": f"Bearer {token}"} if token else {}
+        self._headers = "".join(
+            f"{name}: {value}\r\n" for name, value in (headers | bearer).items()
+        )
         self._transport: asyncio.Transport | None = None
         self._parser: Any = None
         self._done: asyncio.Future[None] | None = None
@@ -77,7 +86,7 @@ class Client(asyncio.Protocol):
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(payload)}\r\n"
-            + (f"Authorization: Bearer {self.token}\r\n\r\n" if self.token else "\r\n")
+            f"{self._headers}\r\n"
         )
         self._transport.write(head.encode() + payload)
         await self._done

@@ -91,7 +91,19 @@ async def events_a_second(client: Client, count: int) -> float:
     return (events - 1) / (last - first)
 
 
-async def _stream(client: Client, count: int) -> tuple[float, float, int]:
+async def events_of_request(client: Client, count: int, stored: bool) -> float:
+    """Stream a reply of `count` tokens, and return the event rate from the request to the last.
+
+    Args:
+        client: the connection.
+        count: number of tokens.
+        stored: whether the events can be asked for again.
+    """
+    _, last, events = await _stream(client, count, stored)
+    return events / last
+
+
+async def _stream(client: Client, count: int, stored: bool = False) -> tuple[float, float, int]:
     """Return the times of the first and last token after the request, and the number of events."""
     marker = b"event: messages"
     received = bytearray()
@@ -106,6 +118,7 @@ async def _stream(client: Client, count: int) -> tuple[float, float, int]:
         "assistant_id": "tokens",
         "input": {"count": count},
         "stream_mode": ["messages-tuple"],
+        "stream_resumable": stored,
     }
     path = f"/threads/{await new_thread(client)}/runs/stream"
     begun = time.perf_counter()
@@ -127,6 +140,16 @@ async def steps(client: Client, count: int) -> float:
     if values != {"remaining": 0}:
         raise WrongAnswer(f"steps answered {values}")
     return elapsed
+
+
+async def command(client: Client, thread: str, graph: str, values: dict[str, Any]) -> None:
+    """Start a run by a command of protocol 2, which stores its events, and wait for its end."""
+    params = {"assistant_id": graph, "input": values}
+    body = {"id": 1, "method": "run.start", "params": params}
+    answer = await client.json("POST", f"/threads/{thread}/commands", body)
+    if answer["type"] != "success":
+        raise WrongAnswer(f"the command answered {answer}")
+    await client.json("GET", f"/threads/{thread}/runs/{answer['result']['run_id']}/join")
 
 
 async def resume(client: Client) -> float:

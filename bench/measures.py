@@ -23,6 +23,7 @@ from server.token import sign
 
 STOCK = "langgraph dev"
 BARE = "bare graph"
+BEFORE = "before"
 # Searches that are not counted, after the server and its database are new.
 WARM_UP = 50
 Action = Callable[[Client], Awaitable[float]]
@@ -79,7 +80,12 @@ async def idle_runs(
 async def first_token(stage: Stage) -> list[Line]:
     ours, stock = await _alternating(stage, load.first_token, stage.scale.samples)
     name = "first token of a streamed run, p50"
-    return [Line(name, ours * 1e3, "ms", stock * 1e3, STOCK, 1 / 25)]
+    lines = [Line(name, ours * 1e3, "ms", stock * 1e3, STOCK, 1 / 25)]
+    if older := await stage.older():
+        _, current = await stage.pair()
+        now, then = await alternating((current, older), load.first_token, 4 * stage.scale.samples)
+        lines.append(Line(name, median(now) * 1e3, "ms", median(then) * 1e3, BEFORE, 1.05))
+    return lines
 
 
 async def stream(stage: Stage) -> list[Line]:
@@ -102,14 +108,21 @@ async def other_runs(stage: Stage) -> list[Line]:
 async def _alternating(stage: Stage, action: Action, samples: int) -> tuple[float, float]:
     """Return the medians of `action` on our server and on stock."""
     stock, ours = await stage.pair()
-    slow, fast = [], []
-    async with stock.client() as theirs, ours.client() as mine:
-        for _ in range(samples):
-            await _random_pause()
-            slow.append(await action(theirs))
-            await _random_pause()
-            fast.append(await action(mine))
+    slow, fast = await alternating((stock, ours), action, samples)
     return median(fast), median(slow)
+
+
+async def alternating(
+    pair: tuple[Server, Server], action: Action, samples: int
+) -> tuple[list[float], list[float]]:
+    """Return what `action` measured on each of two servers, in turns."""
+    found: tuple[list[float], list[float]] = [], []
+    async with pair[0].client() as first, pair[1].client() as second:
+        for _ in range(samples):
+            for client, values in zip((first, second), found, strict=True):
+                await _random_pause()
+                values.append(await action(client))
+    return found
 
 
 async def _random_pause() -> None:

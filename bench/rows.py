@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from bench import measures, measures_postgres
+from bench import measures, measures_events, measures_postgres
 from bench.report import Line
 from bench.stage import Stage
 
@@ -22,4 +22,9 @@ MEASURES: dict[str, Measure] = {
     "postgres-idle": measures_postgres.idle,
     "postgres-throughput": measures_postgres.throughput,
     "postgres-search": measures_postgres.search,
+    "event-streams": measures_events.streams,
+    "event-opens": measures_events.opens,
+    "event-kill": measures_events.kill,
+    "event-processes": measures_events.across,
+    "event-followers": measures_events.followers,
 }

@@ -82,13 +82,26 @@ async def ours(
     name: str = "ours",
     config: str = "langgraph.json",
     flags: Sequence[str] = (),
+    port: int | None = None,
+    code: Path = ROOT,
     **env: str,
 ) -> AsyncIterator[Server]:
-    """Start our server on a database (default: a new, empty file), and stop it on exit."""
-    port = free_port()
+    """Start our server, and stop it on exit.
+
+    Args:
+        scratch: folder of its files.
+        database_url: its database; None: a new, empty file.
+        name: of its files.
+        config: the configuration file among the bench's graphs.
+        flags: further arguments of the command.
+        port: to listen on; None: a free one.
+        code: the checkout of this project that is served.
+        env: environment variables.
+    """
+    port = port or free_port()
     url = database_url or f"sqlite:///{scratch / name.replace(' ', '-')}-{port}.db"
     command = [*our_command(port, url, config), *flags]
-    async with _running(name, command, port, scratch, env) as server:
+    async with _running(name, command, port, scratch, {"PYTHONPATH": str(code), **env}) as server:
         yield server
 
 

@@ -34,9 +34,21 @@ class Stage:
     scratch: Path
     scale: Scale
     stack: AsyncExitStack
+    before: Path | None = None
+    """A checkout of an older state of this project, to compare with; None: no comparison."""
     _postgres: Postgres | None = None
     _pair: tuple[Server, Server] | None = None
     _filled: fill.Filled | None = None
+    _older: Server | None = None
+
+    async def older(self) -> Server | None:
+        """Return a server of the older state, warmed up; None without one."""
+        if self._older is None and self.before is not None:
+            self._older = await self.stack.enter_async_context(
+                servers.ours(self.scratch, name="before", code=self.before)
+            )
+            await warm_up(self._older)
+        return self._older
 
     async def pair(self) -> tuple[Server, Server]:
         """Return stock and our server, both warmed up and nearly empty; started once."""
