@@ -292,6 +292,10 @@ class SharedBus(LocalBus):
         """Deliver what other processes have stored on the thread."""
         with self.lock:
             topic = self._topics.find(subscription.topic)
+            if topic is not None and topic.writer is not None:
+                # The followers of a writer do not read the log. This one may be superseded.
+                subscription.fall_behind()
+                return
         if topic is not None:
             await self._pull([topic])
 

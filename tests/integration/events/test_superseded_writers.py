@@ -1,0 +1,63 @@
+"""A process that was superseded, and does not know it yet, ends its streams with what is stored."""
+
+import asyncio
+import json
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from langgraph_runtime_sql.database.connection import Connection
+from langgraph_runtime_sql.database.schema import runs
+from langgraph_runtime_sql.events import log, shared
+from langgraph_runtime_sql.events.event import CONTROL, DONE, Event
+from langgraph_runtime_sql.events.segment import cut
+from langgraph_runtime_sql.events.stream_key import StreamKey
+from langgraph_runtime_sql.ops.runs import claim as run_claim
+from langgraph_runtime_sql.ops.runs.runs import Runs
+from langgraph_runtime_sql.runtime import current
+from tests.support import runtime
+
+pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
+
+
+async def taken_over(key: StreamKey) -> None:
+    """Let another process make the second attempt at a run: two events, and the end."""
+
+    def fn(conn: Connection) -> None:
+        run, thread = UUID(key.run_id), UUID(key.thread_id)
+        epoch, number = log.new_head(conn, log.ask_head(conn, thread))
+        texts = [("values", b'{"i":1}'), ("values", b'{"i":2}'), (CONTROL, DONE)]
+        events = [
+            Event((epoch, number + n), key.run_id, name, data, True, 2, epoch)
+            for n, (name, data) in enumerate(texts, 1)
+        ]
+        log.store(conn, cut(key.thread, events))
+        ended = {"claimed_by": "another", "attempt": 2, "status": "success"}
+        conn.execute(runs.update().where(runs.c.run_id == run).values(ended))
+
+    await current().database.write(fn)
+
+
+async def test_waiting_client_of_a_superseded_process_gets_the_whole_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a freeze: the process looks at the database before its worker notices."""
+    monkeypatch.setattr(shared, "WELL_RECHECK_SECONDS", 0.1)
+    with runtime.serving("echo"):
+        async with runtime.opened(tmp_path / "x.db", shared=True):
+            await runtime.register(["echo"])
+            thread = uuid4()
+            run = (await runtime.start_run(thread, "echo", {"value": 1}))["run_id"]
+            [(row, attempt)] = (
+                await current().database.write(lambda conn: run_claim.claim(conn, 1))
+            ).runs
+            key = StreamKey.here(thread, run)
+            channel = await Runs.Stream.subscribe(run, thread)
+            current().bus.publish(key, "values", b'{"i":0}', attempt=attempt)
+            await taken_over(key)
+            async with asyncio.timeout(runtime.PATIENCE):
+                events = Runs.Stream.join(run, stream_channel=channel, thread_id=thread)
+                found = [json.loads(data)["i"] async for _, data, _ in events]
+            assert row["run_id"] == run
+            assert found == [0, 1, 2]
