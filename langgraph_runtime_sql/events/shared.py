@@ -336,11 +336,11 @@ class SharedBus(LocalBus):
                 return [log.read(conn, topic.key, position) for topic, position in asked]
 
             pages = await self._read(fn)
-            for topic, page in zip(wanted, pages, strict=True):
-                self._deliver(topic, page)
+            for (topic, after), page in zip(asked, pages, strict=True):
+                self._deliver(topic, after, page)
             wanted = [t for t, page in zip(wanted, pages, strict=True) if page.more]
 
-    def _deliver(self, topic: Topic, page: log.Page) -> None:
+    def _deliver(self, topic: Topic, after: Order, page: log.Page) -> None:
         with self.lock:
             if topic.writer is not None:
                 return
@@ -351,7 +351,8 @@ class SharedBus(LocalBus):
                 if event.order > topic.position:
                     topic.deliver(event)
             topic.position = max(topic.position, page.position)
-            self._forget_stored(topic, page.position)
+            # The asked position may be that of an event of the wire, which is not stored yet.
+            self._forget_stored(topic, page.position if page.position > after else START)
             self._deliver_early(topic)
 
     def _forget_stored(self, topic: Topic, position: Order) -> None:

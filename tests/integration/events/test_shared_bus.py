@@ -1,4 +1,4 @@
-"""A process that was superseded, and does not know it yet, ends its streams with what is stored."""
+"""The bus of several processes: followers of runs that another process executes."""
 
 import asyncio
 import json
@@ -10,13 +10,16 @@ import pytest
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
 from langgraph_runtime_sql.events import log, shared
-from langgraph_runtime_sql.events.event import CONTROL, DONE, Event
+from langgraph_runtime_sql.events.bus import milliseconds
+from langgraph_runtime_sql.events.event import CONTROL, DONE, START, Event
 from langgraph_runtime_sql.events.segment import cut
+from langgraph_runtime_sql.events.shared import SharedBus
 from langgraph_runtime_sql.events.stream_key import StreamKey
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs.runs import Runs
 from langgraph_runtime_sql.runtime import current
 from tests.support import runtime
+from tests.support.streams import of_run, of_thread
 
 pytestmark = [pytest.mark.usefixtures("each_database"), pytest.mark.only("postgresql")]
 
@@ -61,3 +64,20 @@ async def test_waiting_client_of_a_superseded_process_gets_the_whole_result(
                 found = [json.loads(data)["i"] async for _, data, _ in events]
             assert row["run_id"] == run
             assert found == [0, 1, 2]
+
+
+async def test_follower_gets_an_event_that_came_over_the_wire_and_is_not_stored(
+    tmp_path: Path,
+) -> None:
+    """Also after a look at the log, which does not have the event yet."""
+    thread, run = uuid4(), uuid4()
+    async with runtime.opened(tmp_path / "x.db", shared=True):
+        bus, key = current().bus, of_run(run, thread)
+        assert isinstance(bus, SharedBus)
+        async with await bus.follow_thread(of_thread(thread)) as early:
+            event = Event((7, 1), key.run_id, "custom", b"{}", True, 1, milliseconds())
+            bus.receive_events(key.topic, 0, [event])
+            assert await early.get(1) == event
+            await bus.refresh(early)
+            async with await bus.follow_run(key, START) as late:
+                assert await late.get(1) == event
