@@ -81,7 +81,9 @@ def main(
     seed = random.SystemRandom().randrange(2**32) if seed is None else seed
     possible = WITHOUT_REDIS if without_redis else FAULTS
     if impossible := set(faults).difference(possible):
-        raise click.UsageError(f"Servers without Redis do not have: {', '.join(sorted(impossible))}")
+        raise click.UsageError(
+            f"Servers without Redis do not have: {', '.join(sorted(impossible))}"
+        )
     plan = Plan(
         *(seed, seconds or None, processes, clients, lease, faults or possible),
         with_redis=not without_redis,
