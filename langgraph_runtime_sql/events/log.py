@@ -95,8 +95,7 @@ def _after(*, of_run: bool) -> Select[tuple[object, ...]]:
 # Retention deletes no event of a run in flight, and those of ended runs oldest first. So nothing of
 # a run in flight is deleted, nor of a run that still has events before the deleted ones of another.
 _HAS_ALL = Prepared(
-    select(runs.c.run_id)
-    .where(
+    select(runs.c.run_id).where(
         runs.c.run_id == bindparam("id"),
         or_(
             runs.c.status.in_([PENDING_LITERAL, RUNNING_LITERAL]),
