@@ -23,7 +23,8 @@ MESSAGES = [
     wire.drop("acme/thread", "*"),
     wire.stored("thread"),
 ]
-EVENT = Event((7, 3), "run", "values", b"{}", True, 2, milliseconds())
+# Not late, however long these tests take.
+EVENT = Event((7, 3), "run", "values", b"{}", True, 2, milliseconds() + 3_600_000)
 
 
 def test_messages_are_the_same_after_they_are_sent() -> None:
@@ -151,7 +152,7 @@ async def test_process_that_was_stopped_sends_none_of_its_older_events(
     """Another process may have taken its run over."""
     sender, _ = over_redis("sender")
     other, to = over_redis("other")
-    late = milliseconds() + redis_wire.LATE_MS + 1_000
+    late = EVENT.at + redis_wire.LATE_MS + 1
     monkeypatch.setattr(redis_wire, "milliseconds", lambda: late)
     [(channel, data)] = await published(sender, monkeypatch, count=1)
     other._handle(channel, data)
