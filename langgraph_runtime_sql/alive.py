@@ -2,8 +2,8 @@
 
 Each process holds a lock on a file of its own. The kernel releases the lock when the process has
 ended, whatever ended it, and not while it is stopped. So a free lock proves the end, and the runs
-of that process need not wait for their leases. Processes on other machines, in other containers or
-with another folder for temporary files leave no such proof.
+of that process need not wait for their leases. Processes on other machines, before a reboot, in other
+containers or with another folder for temporary files leave no such proof.
 """
 
 import fcntl
@@ -14,6 +14,7 @@ import stat
 import tempfile
 import time
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,15 @@ _held: dict[str, int] = {}
 def folder() -> Path:
     """Return the folder of the files of this user."""
     return Path(tempfile.gettempdir()) / f"threadhold-{os.getuid()}"
+
+
+@cache
+def boot() -> str:
+    """Return the id of this machine since it was started; empty where the system has none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def hold(name: str) -> None:
@@ -45,6 +55,7 @@ def hold(name: str) -> None:
             return
         _forget_old(where)
         file = os.open(where / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        os.pwrite(file, boot().encode(), 0)
     except OSError as error:
         logger.info("Other processes cannot see that this one ends: %s", error)
         return
@@ -59,7 +70,8 @@ def has_ended(name: str) -> bool:
     if not _NAME.fullmatch(name) or name in _held:
         return False
     try:
-        return _is_private(folder()) and _is_free(folder() / name)
+        # Machines may share a folder without seeing each other's locks.
+        return _is_private(folder()) and _left_by(folder() / name) == boot().encode()
     except OSError:
         # It has left no file here.
         return False
@@ -74,15 +86,15 @@ def _is_private(where: Path) -> bool:
     )
 
 
-def _is_free(path: Path) -> bool:
+def _left_by(path: Path) -> bytes | None:
+    """Return what a process has written into its file, or None while it has the lock."""
     file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         # Shared, so that two processes may look at the same time.
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return os.pread(file, 100, 0)
     except BlockingIOError:
-        return False
-    else:
-        return True
+        return None
     finally:
         os.close(file)
 
@@ -91,5 +103,5 @@ def _forget_old(where: Path) -> None:
     """Delete the files of processes that ended long ago."""
     for path in where.iterdir():
         with suppress(OSError):
-            if path.stat().st_mtime < time.time() - OLD_SECONDS and _is_free(path):
+            if path.stat().st_mtime < time.time() - OLD_SECONDS and _left_by(path) is not None:
                 path.unlink()

@@ -84,6 +84,19 @@ def _next_token(got: Sequence[Got]) -> float:
     return next(each.at for each in got[again:] if each.what == "token")
 
 
+async def assert_resumable(
+    clients: Sequence[Follower], urls: Sequence[str], thread: str, run: str
+) -> None:
+    """Check that the log is whole, and that each client can continue in it."""
+    whole = Follower(urls, thread, run)
+    await whole.follow()
+    assert_whole(whole.got)
+    first = number(whole.got[0])
+    assert [*map(number, whole.got)] == [*range(first, first + len(whole.got))]
+    for client in clients:
+        await resumed(client, partial(type(client), urls, thread, run), tokens(whole.got))
+
+
 async def resumed(
     client: Follower, again: Callable[[str], Follower], log: Sequence[tuple[int, int | None]]
 ) -> None:
@@ -106,7 +119,7 @@ def tokens(got: Sequence[Got]) -> list[tuple[int, int | None]]:
     return [(number(each), each.number) for each in got if each.what == "token"]
 
 
-def a_day_passes(victim: Victim) -> None:
+def let_a_day_pass(victim: Victim) -> None:
     """Let everything have happened a day earlier, while no server works."""
     for table, column in (
         ("event_segments", "created_at"),
@@ -147,22 +160,13 @@ async def test_clients_continue_after_a_restart_and_after_a_day(victim: Victim) 
             assert_in_order(each.got)
     victim.await_(lambda: victim.get(f"/threads/{old}")["status"] == "idle")
     await asyncio.to_thread(victim.kill)
-    a_day_passes(victim)
+    let_a_day_pass(victim)
     # These events are older than the retention of three days, and go.
     move(victim, "event_segments", "created_at", 3 * DAY, f"thread_id = '{old}'")
     await asyncio.to_thread(victim.start, lease=NEVER)
     kept = "SELECT count(*) FROM event_segments WHERE thread_id = ? AND events IS NOT NULL"
     await asyncio.to_thread(victim.await_, lambda: victim.sql(kept, old) == [(0,)])
-    whole = Follower(urls, thread, run)
-    await whole.follow()
-    assert_whole(whole.got)
-    # What is stored has no gap at all.
-    first = number(whole.got[0])
-    assert [*map(number, whole.got)] == [*range(first, first + len(whole.got))]
-    for client in clients:
-        kind = type(client)
-        again = partial(kind, urls, thread, run)
-        await resumed(client, again, tokens(whole.got))
+    await assert_resumable(clients, urls, thread, run)
     assert victim.findings() == []
 
 
@@ -209,6 +213,10 @@ async def test_clients_continue_at_another_process(
             assert_whole(each.got)
             if not isinstance(each, Threads):
                 assert_in_order(each.got)
+        await asyncio.to_thread(left.kill)
+        let_a_day_pass(left)
+        await asyncio.to_thread(left.start)
+        await assert_resumable(clients, one, thread, run)
 
 
 def processes(

@@ -67,12 +67,19 @@ def test_process_without_a_file_here_may_live(folder: Path) -> None:
 
 def test_folder_of_others_is_not_used(folder: Path) -> None:
     folder.mkdir()
-    (folder / "other").write_text("")
+    (folder / "other").write_text(alive.boot())
     assert alive.has_ended("other")
     folder.chmod(0o777)
     assert not alive.has_ended("other")
     alive.hold("here")
     assert not (folder / "here").exists()
+
+
+def test_process_of_another_machine_may_live(folder: Path) -> None:
+    """Machines may share a folder, and a lock on another machine's file proves nothing."""
+    alive.hold("that")
+    (folder / "other").write_text("another boot")
+    assert not alive.has_ended("other")
 
 
 def test_temporary_files_need_not_be_writable(folder: Path) -> None:
