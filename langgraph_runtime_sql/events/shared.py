@@ -431,7 +431,9 @@ class SharedBus(LocalBus):
     def run_released(self, run_id: str, attempt: int | None = None) -> None:
         """Release the run: another process may continue it, and its end may not arrive here."""
         with self.lock:
-            self._release(run_id)
+            writer = self._writers.get(run_id)
+            if attempt is None or writer is None or writer.attempt <= attempt:
+                self._release(run_id)
 
     def release_others(self, executed: Collection[str]) -> None:
         """Release runs that were lost or handed back. Other processes announce their end."""

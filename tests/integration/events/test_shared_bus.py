@@ -7,8 +7,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from langgraph_runtime_sql import request_context
+from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.database.schema import runs
+from langgraph_runtime_sql.errors import DatabaseOverloaded
 from langgraph_runtime_sql.events import log, shared
 from langgraph_runtime_sql.events.bus import milliseconds
 from langgraph_runtime_sql.events.event import CONTROL, DONE, START, Event
@@ -81,3 +84,34 @@ async def test_follower_gets_an_event_that_came_over_the_wire_and_is_not_stored(
             await bus.refresh(early)
             async with await bus.follow_run(key, START) as late:
                 assert await late.get(1) == event
+
+
+async def test_attempt_that_fails_leaves_the_thread_to_the_next_one(tmp_path: Path) -> None:
+    """Its run is claimed again, by the same process, before its worker has ended."""
+    thread = uuid4()
+
+    async def claim() -> int:
+        found = await current().database.write(lambda conn: run_claim.claim(conn, 1))
+        [(_, attempt)] = found.runs
+        return attempt
+
+    with runtime.serving("echo"):
+        async with runtime.opened(tmp_path / "x.db", shared=True):
+            await runtime.register(["echo"])
+            run = UUID(str((await runtime.start_run(thread, "echo", {}))["run_id"]))
+            key, loop = StreamKey.here(thread, run), asyncio.get_running_loop()
+            assert await claim() == 1
+            held = request_context.claim.set(Claim(str(run), 1, owner=run_claim.OWNER))
+            try:
+                with pytest.raises(DatabaseOverloaded):
+                    async with Runs.enter(run, thread, loop, resumable=True):
+                        await current().database.write(lambda conn: run_claim.release(conn, run, 1))
+                        assert await claim() == 2
+                        raise DatabaseOverloaded
+            finally:
+                request_context.claim.reset(held)
+            async with await current().bus.follow_run(key) as reader:
+                current().bus.publish(key, "values", b"{}", attempt=2)
+                event = await reader.get(1)
+                assert event is not None
+                assert event.attempt == 2
