@@ -8,6 +8,7 @@ import pytest
 
 pytest_plugins = [
     "tests.support.databases",
+    "tests.support.javascript",
     "tests.support.logs",
     "tests.support.openai_server",
     "tests.support.order",

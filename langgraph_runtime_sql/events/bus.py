@@ -440,7 +440,11 @@ class LocalBus:
         """Note that a writer is about to write a thread."""
 
     def run_released(self, run_id: str, attempt: int | None = None) -> None:
-        """Note that this process no longer executes the run, which may continue elsewhere."""
+        """Note that this process no longer executes the run, which may continue elsewhere.
+
+        Args:
+            attempt: The attempt that is over. A later one that this process has claimed goes on.
+        """
 
     def is_live(self, run_id: str) -> bool:
         """Return whether this process knows that the run has not ended."""

@@ -15,7 +15,13 @@ from sqlalchemy.sql import Select
 
 from langgraph_runtime_sql import encryption
 from langgraph_runtime_sql.database.connection import Connection, Prefetched
-from langgraph_runtime_sql.database.schema import RUNNING_LITERAL, event_segments, runs, threads
+from langgraph_runtime_sql.database.schema import (
+    PENDING_LITERAL,
+    RUNNING_LITERAL,
+    event_segments,
+    runs,
+    threads,
+)
 from langgraph_runtime_sql.database.statements import InsertNew, Prepared, Row
 from langgraph_runtime_sql.events.event import Event, Order
 from langgraph_runtime_sql.events.segment import Segment, cut, unpack
@@ -86,6 +92,26 @@ def _after(*, of_run: bool) -> Select[tuple[object, ...]]:
     return statement.order_by(_c.epoch, _c.first).limit(PAGE)
 
 
+# Retention deletes no event of a run in flight, and those of ended runs oldest first. So nothing of
+# a run in flight is deleted, nor of a run that still has events before the deleted ones of another.
+_HAS_ALL = Prepared(
+    select(runs.c.run_id).where(
+        runs.c.run_id == bindparam("id"),
+        or_(
+            runs.c.status.in_([PENDING_LITERAL, RUNNING_LITERAL]),
+            select(_c.first)
+            .where(
+                _is_thread,
+                _c.run_id == bindparam("run"),
+                _c.events.is_not(None),
+                _c.epoch > UNPLACED,
+                _c.epoch <= bindparam("epoch"),
+                or_(_c.epoch < bindparam("epoch"), _c.first < bindparam("number")),
+            )
+            .exists(),
+        ),
+    )
+)
 _AFTER = Prepared(lambda: _after(of_run=False))
 _AFTER_OF_RUN = Prepared(lambda: _after(of_run=True))
 
@@ -96,7 +122,7 @@ class Page(NamedTuple):
     Attributes:
         events: The events after the asked position, in order.
         position: The position after the last row that was read.
-        dropped: Rows whose events were deleted, to free space.
+        dropped: Rows that stand for events of the run or thread that were deleted to free space.
         more: Whether later rows may exist.
     """
 
@@ -265,7 +291,17 @@ def read(conn: Connection, key: StreamKey, after: Order) -> Page:
     kept = [row for row in rows if row["events"] is not None]
     events = [each for row in kept for each in _opened(conn, row) if each.order > after]
     position = (rows[-1]["epoch"], rows[-1]["last"]) if rows else after
-    return Page(events, position, [r for r in rows if r["events"] is None], len(rows) == PAGE)
+    dropped = [row for row in rows if row["events"] is None and _concerns(conn, key, row)]
+    return Page(events, position, dropped, len(rows) == PAGE)
+
+
+def _concerns(conn: Connection, key: StreamKey, row: Row) -> bool:
+    """Return whether a row without events may stand for events of a run or thread."""
+    if key.run_id in (THREAD, row["run_id"]):
+        return True
+    place = {"thread": row["thread_id"], "epoch": row["epoch"], "number": row["first"]}
+    asked = {**place, "id": UUID(key.run_id), "run": key.run_id}
+    return conn.fetchone(_HAS_ALL, asked) is None
 
 
 def drop_run(conn: Connection, thread_id: UUID, run_id: str) -> None:

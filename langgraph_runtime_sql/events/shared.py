@@ -292,6 +292,10 @@ class SharedBus(LocalBus):
         """Deliver what other processes have stored on the thread."""
         with self.lock:
             topic = self._topics.find(subscription.topic)
+            if topic is not None and topic.writer is not None:
+                # The followers of a writer do not read the log. This one may be superseded.
+                subscription.fall_behind()
+                return
         if topic is not None:
             await self._pull([topic])
 
@@ -332,11 +336,11 @@ class SharedBus(LocalBus):
                 return [log.read(conn, topic.key, position) for topic, position in asked]
 
             pages = await self._read(fn)
-            for topic, page in zip(wanted, pages, strict=True):
-                self._deliver(topic, page)
+            for (topic, after), page in zip(asked, pages, strict=True):
+                self._deliver(topic, after, page)
             wanted = [t for t, page in zip(wanted, pages, strict=True) if page.more]
 
-    def _deliver(self, topic: Topic, page: log.Page) -> None:
+    def _deliver(self, topic: Topic, after: Order, page: log.Page) -> None:
         with self.lock:
             if topic.writer is not None:
                 return
@@ -347,7 +351,8 @@ class SharedBus(LocalBus):
                 if event.order > topic.position:
                     topic.deliver(event)
             topic.position = max(topic.position, page.position)
-            self._forget_stored(topic, page.position)
+            # The asked position may be that of an event of the wire, which is not stored yet.
+            self._forget_stored(topic, page.position if page.position > after else START)
             self._deliver_early(topic)
 
     def _forget_stored(self, topic: Topic, position: Order) -> None:
@@ -420,13 +425,18 @@ class SharedBus(LocalBus):
         if topic.position[1] != writer.number:
             # Events of the last writer have not arrived yet. The followers find them in the log.
             for each in topic.subscriptions:
-                each.fall_behind()
+                # The creator of a run that only begins can have missed nothing of it. The log of a
+                # stateless run is deleted at its end.
+                if not (each.by_creator and each.key == writer.key and writer.attempt == 1):
+                    each.fall_behind()
         topic.position = max(topic.position, writer.base)
 
     def run_released(self, run_id: str, attempt: int | None = None) -> None:
         """Release the run: another process may continue it, and its end may not arrive here."""
         with self.lock:
-            self._release(run_id)
+            writer = self._writers.get(run_id)
+            if attempt is None or writer is None or writer.attempt <= attempt:
+                self._release(run_id)
 
     def release_others(self, executed: Collection[str]) -> None:
         """Release runs that were lost or handed back. Other processes announce their end."""

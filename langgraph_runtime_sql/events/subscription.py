@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Protocol, Self
 
@@ -75,6 +76,9 @@ class Subscription:
         self._resumes = after is not None and after > START
         self._is_behind = after is not None
         self._published_after, self._whole_since = published_after, whole_since
+        # Live events that the log never has, while the reader is in the log.
+        self._held: list[Event] = []
+        self._held_bytes = 0
         # Live events during a read of the log.
         self._meanwhile: list[Event] | None = None
         # Whether the log must be read again after that read.
@@ -85,7 +89,10 @@ class Subscription:
 
     def push(self, event: Event) -> None:
         """Add a live event. The caller holds the bus's lock."""
-        if self._is_behind or event.order <= self._seen:
+        if event.order <= self._seen:
+            return
+        if self._is_behind:
+            self._hold([event])
             return
         if self._meanwhile is not None:
             self._meanwhile.append(event)
@@ -97,6 +104,17 @@ class Subscription:
             self._lose()
         self._append(event)
         self._notify()
+
+    def _hold(self, events: Iterable[Event]) -> None:
+        """Keep the events that the log never has until the reader reaches their places."""
+        for event in events:
+            if not self._source.logs(resumable=event.resumable):
+                self._held.append(event)
+                self._held_bytes += event.size
+        if self._held_bytes > WAITING_BYTES:
+            del self._held[:-1]
+            self._held_bytes = sum(each.size for each in self._held)
+            self._lose()
 
     def _append(self, event: Event) -> None:
         self._seen = max(self._seen, event.order)
@@ -117,6 +135,7 @@ class Subscription:
         self._pushed = self._read
         if (oldest := next(iter(unread.copy()), None)) is not None:
             self._seen = (oldest.order[0], oldest.order[1] - 1)
+        self._hold(unread)
         self._resumes = self._is_behind = True
         self._notify()
 
@@ -172,12 +191,18 @@ class Subscription:
             page = await self._source.read_log(self.key, self._seen)
         except BaseException:
             with self._source.lock:
+                self._hold(self._meanwhile or [])
                 self._is_behind, self._meanwhile = True, None
             raise
         with self._source.lock:
             meanwhile, self._meanwhile = self._meanwhile or [], None
             self._is_behind, self._again = page.more or self._again, False
-            later = [] if self._is_behind else [*unstored, *meanwhile]
+            live, self._held, self._held_bytes = [*self._held, *meanwhile], [], 0
+            if self._is_behind:
+                later = [each for each in live if each.order <= page.position]
+                self._hold(each for each in live if each.order > page.position)
+            else:
+                later = [*unstored, *live]
             self._begin_with(page, later)
 
     def _begin_with(self, page: Page, later: list[Event]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 from starlette.exceptions import HTTPException
 
-from langgraph_runtime_sql import request_context, runtime
+from langgraph_runtime_sql import alive, request_context, runtime
 from langgraph_runtime_sql.claim import Claim
 from langgraph_runtime_sql.clock import elapsed
 from langgraph_runtime_sql.database.statements import Row
@@ -32,6 +32,8 @@ from langgraph_runtime_sql.tenancy import scope
 logger = structlog.stdlib.get_logger(__name__)
 
 SWEEP_SECONDS = run_claim.LEASE_SECONDS / 3
+# The least time between two sweeps. A lost run is found this long after the end of its lease.
+LEAST_SWEEP_SECONDS = 0.5
 # The delay after a database error.
 PAUSE_SECONDS = 0.5
 # A worker that ignores its cancellation for this long is abandoned.
@@ -93,6 +95,8 @@ class Queue:
     async def run(self) -> None:
         """Work until cancelled. Then give runs the grace period, and hand back the rest."""
         self._runtime.queue = self
+        if not self._runtime.database.alone:
+            alive.hold(run_claim.OWNER)
         workers.max = self.slots
         loop = asyncio.get_running_loop()
 
@@ -108,7 +112,8 @@ class Queue:
                 name="queue-renewal",
             ),
             asyncio.create_task(
-                self._repeat(self._sweep_all, "Sweep failed", "sweep_failed"), name="queue-sweep"
+                self._repeat(self._sweep_all, "Sweep failed", "sweep_failed", self._until_sweep),
+                name="queue-sweep",
             ),
         ]
         try:
@@ -245,14 +250,37 @@ class Queue:
         self._webhooks.add(task)
         task.add_done_callback(self._webhooks.discard)
 
-    async def _repeat(self, step: Callable[[], Awaitable[None]], failure: str, action: str) -> None:
-        """Call `step` regularly, and log its errors."""
+    async def _repeat(
+        self,
+        step: Callable[[], Awaitable[None]],
+        failure: str,
+        action: str,
+        until_next: Callable[[], Awaitable[float]] | None = None,
+    ) -> None:
+        """Call `step` regularly, and log its errors.
+
+        Args:
+            until_next: Returns the seconds until the next call; default `SWEEP_SECONDS`.
+        """
         while True:
-            await asyncio.sleep(SWEEP_SECONDS)
+            await asyncio.sleep(SWEEP_SECONDS if until_next is None else await until_next())
             try:
                 await step()
             except Exception:
                 logger.exception(failure, action=action)
+
+    async def _until_sweep(self) -> float:
+        """Return the seconds until the next sweep, which comes when the lease of a run ends."""
+        if self._runtime.database.alone:
+            return SWEEP_SECONDS
+        try:
+            ends = await recovery.next_lease_end()
+        except Exception:
+            logger.exception("Looking for the end of a lease failed", action="sweep_failed")
+            ends = None
+        if ends is None:
+            return SWEEP_SECONDS
+        return min(SWEEP_SECONDS, max(LEAST_SWEEP_SECONDS, ends))
 
     async def _sweep_all(self) -> None:
         await self.sweep()
@@ -308,6 +336,7 @@ class Queue:
 
         if ended := await database.write(stuck_transactions.end, urgent=True):
             logger.warning("Ended stuck transactions", action="unstuck", count=ended)
+        await recovery.end_leases_of_the_dead()
         await self._sweep("ended")
 
     async def _sweep(self, include: run_claim.Include, *, counted: bool = True) -> None:

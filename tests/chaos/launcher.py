@@ -11,7 +11,9 @@ times. The forked process has imported and configured, and has started no thread
 import os
 import signal
 import sys
+import uuid
 
+from langgraph_runtime_sql import lifespan
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.queue import queue
 from server.app import create_app
@@ -27,6 +29,9 @@ def start(settings: Settings, port: int, lease: list[str]) -> int:
         return child
     status = 1
     try:
+        # Its own name, as in a process that imports the module itself. Tests see whose a run is.
+        run_claim.OWNER = f"{os.getpid()}-{uuid.uuid4().hex}"
+        lifespan.EVENT_SWEEP_SECONDS = 0.5
         if lease:
             run_claim.LEASE_SECONDS = float(lease[0])
             queue.SWEEP_SECONDS = float(lease[0]) / 3

@@ -14,7 +14,7 @@ import click
 from tests.history.checker import check
 from tests.history.claims import late_steps
 from tests.history.evidence import Evidence
-from tests.history.nemesis import FAULTS
+from tests.history.nemesis import FAULTS, WITHOUT_REDIS
 from tests.history.play import Plan, play
 from tests.history.tenants import fuzz
 from tests.support import databases
@@ -36,6 +36,7 @@ EVIDENCE = "evidence.pickle"
 @click.option("--processes", default=3, show_default=True, help="Number of servers.")
 @click.option("--clients", default=20, show_default=True, help="Clients on shared threads.")
 @click.option("--lease", default=4.0, show_default=True, help="Length of a claim in seconds.")
+@click.option("--without-redis", is_flag=True, help="Connect the servers by Postgres alone.")
 @click.option(
     "--fault",
     "faults",
@@ -65,6 +66,7 @@ def main(
     processes: int,
     clients: int,
     lease: float,
+    without_redis: bool,
     faults: tuple[str, ...],
     tenant_seconds: float | None,
     keep: Path | None,
@@ -77,9 +79,18 @@ def main(
     if judge is not None:
         sys.exit(verdict(pickle.loads((judge / EVIDENCE).read_bytes())))
     seed = random.SystemRandom().randrange(2**32) if seed is None else seed
-    plan = Plan(seed, seconds or None, processes, clients, lease, faults or FAULTS)
+    possible = WITHOUT_REDIS if without_redis else FAULTS
+    if impossible := set(faults).difference(possible):
+        raise click.UsageError(
+            f"Servers without Redis do not have: {', '.join(sorted(impossible))}"
+        )
+    plan = Plan(
+        *(seed, seconds or None, processes, clients, lease, faults or possible),
+        with_redis=not without_redis,
+    )
     how_long = f"{seconds:g} s" if seconds else "every fault once"
-    click.echo(f"{processes} servers, {clients} clients, {how_long}, seed {seed}")
+    wires = "Postgres alone" if without_redis else "Postgres and Redis"
+    click.echo(f"{processes} servers on {wires}, {clients} clients, {how_long}, seed {seed}")
     folder = Path(keep or tempfile.mkdtemp(prefix="history-")).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     try:

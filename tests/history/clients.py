@@ -211,7 +211,9 @@ class Client:
         thread, process, session = await self._thread(), self._process(), str(uuid4())
         headers: dict[str, str] = {}
         for _ in range(self._rng.randint(2, 5)):
-            url = f"{self._world.urls[process]}/threads/{thread}/stream"
+            # All events, so that their numbers have no gap.
+            modes = "stream_modes=run_modes,state_update"
+            url = f"{self._world.urls[process]}/threads/{thread}/stream?{modes}"
             after, limit = headers.get("Last-Event-ID", ""), self._rng.randint(1, 15)
             with (
                 self._record(

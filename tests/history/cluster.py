@@ -1,4 +1,4 @@
-"""The cluster: servers of one database and one Redis, which can fail and are restarted."""
+"""The cluster: servers of one database, perhaps with a Redis, which can fail and are restarted."""
 
 import asyncio
 import json
@@ -52,16 +52,18 @@ class Cluster:
         folder: The folder of their files.
         size: Number of servers.
         lease: Length of a claim in seconds.
+        with_redis: Whether the servers use Redis. Without, Postgres alone connects them.
 
     Attributes:
         dsn: The database as an administrator, because row-level security limits the servers.
         deaths: Unexpected ends of servers: the number of each server, and the time.
     """
 
-    def __init__(self, folder: Path, size: int, lease: float) -> None:
+    def __init__(self, folder: Path, size: int, lease: float, *, with_redis: bool = True) -> None:
         self.folder = folder
         self.lease = lease
         self.servers = [Server(number, free_port()) for number in range(size)]
+        self.with_redis = with_redis
         self.valkey = Valkey(_made(folder / "valkey"))
         self.dsn = self._database = ""
         self.deaths: list[tuple[int, float]] = []
@@ -73,7 +75,8 @@ class Cluster:
     async def start(self) -> None:
         """Start everything, and wait until it answers."""
         await asyncio.to_thread(self._start_postgres)
-        await asyncio.to_thread(self.valkey.start)
+        if self.with_redis:
+            await asyncio.to_thread(self.valkey.start)
         self._launcher = await asyncio.to_thread(self._launch)
         for server in self.servers:
             await self.begin(server)
@@ -104,7 +107,7 @@ class Cluster:
                 env=environment(
                     LANGGRAPH_JSON=str(path),
                     DATABASE_URL=self._database,
-                    REDIS_URL=self.valkey.url,
+                    **({"REDIS_URL": self.valkey.url} if self.with_redis else {}),
                     N_JOBS_PER_WORKER="10",
                     SHUTDOWN_GRACE_SECONDS="1",
                     BG_JOB_MAX_RETRIES=str(ATTEMPTS),
@@ -161,6 +164,17 @@ class Cluster:
         """Restart Postgres, whatever it is doing. Blocks."""
         databases.restart(self._data, self._postgres_user)
 
+    def end_listeners(self) -> int:
+        """End the connections on which servers listen to Postgres; return how many. Blocks."""
+        with psycopg.connect(self.dsn, autocommit=True) as raw:
+            ended = raw.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                # The idle connection shows its last statement; after silence that is the check.
+                " AND query IN ('LISTEN threadhold', 'SELECT 1')"
+            )
+            return ended.rowcount
+
     async def answer(self) -> None:
         """Wait until every server answers, and restart dead servers."""
         async with asyncio.timeout(PATIENCE * 2), httpx.AsyncClient(timeout=PATIENCE) as http:
@@ -175,7 +189,8 @@ class Cluster:
             answer = await http.get(f"{server.url}/health")
         except httpx.TransportError:
             return False
-        return answer.is_success and answer.json().get("redis") == "ok"
+        redis = "ok" if self.with_redis else None
+        return answer.is_success and answer.json().get("redis") == redis
 
     async def stop(self) -> None:
         """Stop everything. Repeatable."""

@@ -15,10 +15,13 @@ FAULTS = (
     "terminate",
     "freeze",
     "restart postgres",
+    "end listeners",
     "restart redis",
     "flush redis",
     "pause redis",
 )
+# The faults that can happen to servers on Postgres alone.
+WITHOUT_REDIS = tuple(each for each in FAULTS if not each.endswith("redis"))
 # Seconds: an outage of Redis, and the pauses between faults.
 PAUSE_SECONDS = 8.0
 REST_SECONDS = (1.0, 4.0)
@@ -53,6 +56,7 @@ class Nemesis:
             "terminate": self.terminate,
             "freeze": self.freeze,
             "restart postgres": self.restart_postgres,
+            "end listeners": self.end_listeners,
             "restart redis": self.restart_redis,
             "flush redis": self.flush_redis,
             "pause redis": self.pause_redis,
@@ -117,6 +121,12 @@ class Nemesis:
             with self._recorder.operation("fault", what="restart postgres") as pending:
                 await asyncio.to_thread(self._cluster.restart_postgres)
                 pending.ok()
+
+    async def end_listeners(self) -> None:
+        """End the connections over which Postgres notifies the servers."""
+        async with self._lock("postgres"):
+            with self._recorder.operation("fault", what="end listeners") as pending:
+                pending.ok(count=await asyncio.to_thread(self._cluster.end_listeners))
 
     async def restart_redis(self) -> None:
         """Stop Redis for a while and start it without its data."""

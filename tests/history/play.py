@@ -28,6 +28,7 @@ class Plan:
     Attributes:
         seconds: How long faults happen; None: until each has happened once.
         lease: Length of a claim in seconds.
+        with_redis: Whether the servers use Redis, or Postgres alone.
     """
 
     seed: int
@@ -36,6 +37,7 @@ class Plan:
     clients: int = 20
     lease: float = 4.0
     faults: tuple[str, ...] = FAULTS
+    with_redis: bool = True
 
 
 async def play(plan: Plan, folder: Path) -> Evidence:
@@ -43,7 +45,7 @@ async def play(plan: Plan, folder: Path) -> Evidence:
     # A log line for each client request would hide everything else.
     logging.getLogger("httpx").setLevel(logging.WARNING)
     rng = random.Random(plan.seed)
-    cluster = Cluster(folder, plan.processes, plan.lease)
+    cluster = Cluster(folder, plan.processes, plan.lease, with_redis=plan.with_redis)
     recorder = Recorder(folder / "history.jsonl")
     try:
         await cluster.start()

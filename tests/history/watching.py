@@ -1,12 +1,15 @@
 """Watching: whether the events that a client got of a whole thread are complete."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 from tests.history.evidence import Evidence
 from tests.history.recorder import Operation
 from tests.history.streams import Event, is_loss, last_of
+from tests.history.undone import undone
 
 Sender = tuple[str, int, int]
 
@@ -24,7 +27,8 @@ def threads_streams_are_whole(evidence: Evidence) -> Iterator[tuple[str, Iterabl
         errors = [number for number, (_, name, _) in enumerate(events) if name == "error"]
         seen = events[: errors[0]] if errors else events
         thread = pieces[0].asked["thread"]
-        if wrong := _repeat(seen) or _gap(seen) or _missing(evidence, thread, seen):
+        gaps = (_gap(seen), _missing(evidence, thread, seen), _hole(evidence, thread, seen))
+        if wrong := _repeat(seen) or next(filter(None, gaps), None):
             yield f"the stream of thread {thread}: {wrong}", pieces
         if any(map(is_loss, events)):
             yield f"the stream of thread {thread} reported lost events", pieces
@@ -86,3 +90,35 @@ def _missing(evidence: Evidence, thread: str, events: list[Event]) -> str | None
         if done and sent != done:
             return f"run {run} took {done} steps, but the client got {sent}"
     return None
+
+
+def _hole(evidence: Evidence, thread: str, events: list[Event]) -> str | None:
+    """Return numbers that are missing between two events.
+
+    A new attempt may repeat numbers of events that were never stored. Only removed runs leave a
+    hole: their events are deleted.
+    """
+    for (before, _, earlier), (after, _, later) in pairwise(events):
+        first, last = (int(name.partition("-")[2]) for name in (before, after))
+        if last > first + 1 and not _was_removed(evidence, thread, _run(earlier), _run(later)):
+            return f"the numbers between {before} and {after} are missing"
+    return None
+
+
+def _run(data: Any) -> str | None:
+    found = data if isinstance(data, dict) else {}
+    run = found.get("run", found.get("run_id"))
+    return run if isinstance(run, str) else None
+
+
+def _was_removed(evidence: Evidence, thread: str, first: str | None, last: str | None) -> bool:
+    """Return whether a run of the thread was removed that existed between two other runs."""
+    removed = undone(evidence)
+    begun = [each.number for each in evidence.changes_by_run.get(first or "", ())]
+    ended = [each.number for each in evidence.changes_by_run.get(last or "", ())]
+    start, end = min(begun, default=0), max(ended, default=math.inf)
+    return any(
+        changes[0].thread == thread and changes[0].number < end and changes[-1].number > start
+        for run, changes in evidence.changes_by_run.items()
+        if run in removed
+    )

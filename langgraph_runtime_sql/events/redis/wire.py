@@ -14,6 +14,7 @@ import ormsgpack
 from prometheus_client import Gauge
 
 from langgraph_runtime_sql.events import wire
+from langgraph_runtime_sql.events.bus import milliseconds
 from langgraph_runtime_sql.events.event import Event
 from langgraph_runtime_sql.events.redis.link import FAILURES, Link
 from langgraph_runtime_sql.events.wire import Message, Receive
@@ -23,6 +24,9 @@ logger = logging.getLogger(__name__)
 LISTEN_SECONDS = 5.0
 # Messages that wait while Redis is slow. Older ones are dropped: the log has their events.
 MAX_WAITING = 10_000
+# An event that has waited longer is not sent. The process was stopped, and another one may have taken
+# the run over. Unless it has, the log gets the event.
+LATE_MS = 2_000
 _SIGNATURE_BYTES = 16
 _UP = Gauge("threadhold_redis_up", "Whether Redis answers and accepts messages")
 
@@ -117,7 +121,10 @@ class RedisWire:
             await self._due.wait()
             self._due.clear()
             events, self._events = self._events, {}
+            late = milliseconds() - LATE_MS
             for (topic, base), some in events.items():
+                if some[-1].at < late:
+                    continue
                 body = ormsgpack.packb([self._name, base, [tuple(each) for each in some]])
                 self._put(self._channel(topic), body)
             self._due.clear()

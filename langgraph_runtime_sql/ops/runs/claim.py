@@ -142,6 +142,15 @@ _RENEW = Prepared(_renew)
 _RENEW_HELD = Prepared(
     _renew.returning(runs.c.run_id, runs.c.attempt, runs.c.cancel_action, runs.c.cancel_reason)
 )
+_OTHERS = Prepared(
+    select(runs.c.claimed_by, func.min(runs.c.lease_until).label("ends"))
+    .where(
+        runs.c.status == RUNNING_LITERAL,
+        runs.c.claimed_by != bindparam("owner"),
+        runs.c.lease_until.is_not(None),
+    )
+    .group_by(runs.c.claimed_by)
+)
 _IS_LOST = (
     runs.c.status == RUNNING_LITERAL,
     runs.c.seq > bindparam("after"),
@@ -373,6 +382,18 @@ def recover(
         # False if the release of another run of the page has deleted the thread.
         and release(conn, row["run_id"], row["attempt"], counted=counted, owner=row["claimed_by"])
     ]
+
+
+def others(conn: Connection) -> dict[str, datetime]:
+    """Return the other processes that have running runs, each with the end of its first lease."""
+    rows = conn.fetchall(_OTHERS, {"owner": OWNER})
+    return {row["claimed_by"]: row["ends"] for row in rows}
+
+
+def end_leases(conn: Connection, owners: Collection[str]) -> None:
+    """End the leases of processes that have certainly ended."""
+    for owner in sorted(owners):
+        conn.execute(_RENEW, {"owner": owner, "lease": _BEGINNING})
 
 
 def _expiry(conn: Connection, include: Include) -> dict[str, Any]:

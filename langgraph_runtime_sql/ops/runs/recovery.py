@@ -5,7 +5,8 @@ from functools import partial
 
 import structlog
 
-from langgraph_runtime_sql import runtime
+from langgraph_runtime_sql import alive, runtime
+from langgraph_runtime_sql.database.connection import Connection
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -18,11 +19,38 @@ async def recover() -> list[str]:
     """Recover the lost runs of earlier processes at start-up, and return their ids."""
     freed: list[str] = []
     after: int | None = 0
-    include: run_claim.Include = "all" if runtime.current().database.alone else "ended"
+    include: run_claim.Include = "all"
+    if not runtime.current().database.alone:
+        include = "ended"
+        await end_leases_of_the_dead()
     while after is not None:
         some, after = await free_some((), include, after)
         freed += some
     return freed
+
+
+async def end_leases_of_the_dead() -> None:
+    """End the leases of processes of this machine that have certainly ended.
+
+    A process that only lost the database keeps its leases: it may still execute nodes.
+    """
+    database = runtime.current().database
+    found = await database.read(run_claim.others)
+    if dead := [owner for owner in found if alive.has_ended(owner)]:
+        await database.write(partial(run_claim.end_leases, owners=dead), urgent=True)
+
+
+async def next_lease_end() -> float | None:
+    """Return the seconds until the first lease of another process ends, or None without one.
+
+    It is negative if the lease has ended.
+    """
+
+    def fn(conn: Connection) -> float | None:
+        ends = run_claim.others(conn).values()
+        return (min(ends) - conn.now()).total_seconds() if ends else None
+
+    return await runtime.current().database.read(fn)
 
 
 async def free_some(

@@ -289,7 +289,10 @@ class Runs:
             if await _has_ended_here(run):
                 here.bus.run_ended(stream, resumable=resumable)
             else:
-                here.bus.run_released(key)
+                # The run may be claimed again already.
+                claim = request_context.claim.get()
+                attempt = None if claim is None or claim.run_id != key else claim.attempt
+                here.bus.run_released(key, attempt)
             raise
         else:
             here.bus.run_ended(stream, resumable=resumable)

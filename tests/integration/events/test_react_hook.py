@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -14,27 +13,15 @@ from uuid import uuid4
 import pytest
 
 from tests.support import databases
-from tests.support.processes import GRAPHS, ROOT, Running, environment, free_port, threadhold
+from tests.support.javascript import JAVASCRIPT
+from tests.support.processes import GRAPHS, Running, environment, free_port, threadhold
 from tests.support.processes import running as run
 from tests.support.served import Api, client, served
 
-JAVASCRIPT = ROOT / "tests" / "javascript"
 PATIENCE = 40.0
 Shown = dict[str, Any]
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def packages() -> None:
-    """Install the packages of the lock file, unless they are installed."""
-    installed = JAVASCRIPT / "node_modules" / ".package-lock.json"
-    lock = JAVASCRIPT / "package-lock.json"
-    if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
-        npm = shutil.which("npm")
-        assert npm is not None, "the tests of the hook need Node 20 or later with npm"
-        command = [npm, "ci", "--no-audit", "--no-fund"]
-        subprocess.run(command, cwd=JAVASCRIPT, check=True, timeout=240, capture_output=True)
+pytestmark = pytest.mark.usefixtures("each_database", "packages")
 
 
 @pytest.fixture(scope="module")
@@ -124,8 +111,6 @@ async def talked(shown: Hook, **more: Any) -> Shown:
     return await shown.until(is_done)
 
 
-# On Postgres the lease of the dead process ends first, which takes longer than the test.
-@pytest.mark.only("sqlite")
 async def test_each_token_is_shown_once_after_a_kill(tmp_path: Path) -> None:
     port = free_port()
     command = threadhold("serve", "--config", GRAPHS / "langgraph.json", "--port", str(port))

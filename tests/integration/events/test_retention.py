@@ -169,6 +169,51 @@ async def test_events_of_runs_that_are_not_resumable_go_first() -> None:
     ]
 
 
+@pytest.mark.parametrize("own", [range(1, 4), range(0)], ids=["begun", "not begun"])
+async def test_reader_of_a_run_in_flight_misses_no_events_of_other_runs(own: range) -> None:
+    """Such as the end of a run that was cancelled while it waited for this one."""
+    thread, run = await thread_with_run(status="running")
+    await stored(thread, run, own)
+    await stored(thread, str(uuid4()), range(4, 6))
+    assert await swept(4 * DAY) == 2
+    assert await missing(thread, run, 1) == []
+
+
+async def test_reader_of_an_ended_run_misses_only_its_own_events() -> None:
+    thread, run = await thread_with_run(status="success")
+    other, last = str(uuid4()), str(uuid4())
+    await stored(thread, run, range(1, 4))
+    await stored(thread, other, range(4, 6))
+    await stored(thread, last, range(6, 8))
+    assert await missing(thread, run, 1) == []
+    await deleted(thread, 4, 5)
+    assert await missing(thread, run, 1) == []
+    assert await missing(thread, run, 3) == []
+    assert await missing(thread, other, 4) == [5]
+    await deleted(thread, 1, 6)
+    # One row stands for what was deleted of all three.
+    assert await missing(thread, run, 1) == [6]
+    assert await missing(thread, other, 4) == [6]
+    assert await missing(thread, last, 6) == []
+    assert await missing(thread, None, 1) == [6]
+
+
+async def missing(thread: UUID, run: str | None, seen: int) -> list[int]:
+    """Return the numbers at which a reader of a run, or of the thread, learns of a loss."""
+    key = StreamKey(None, str(thread))
+    wanted = key if run is None else key._replace(run_id=run)
+    page = await current().database.read(lambda conn: log.read(conn, wanted, (1, seen)))
+    return [row["last"] for row in page.dropped]
+
+
+async def deleted(thread: UUID, first: int, last: int) -> None:
+    """Delete the segments with these numbers, as retention does."""
+    mine = (event_segments.c.thread_id == thread, event_segments.c.first.between(first, last))
+    await current().database.write(
+        lambda conn: retention._delete(conn.fetchall(select(event_segments).where(*mine)), conn)
+    )
+
+
 async def test_only_the_newest_deleted_segment_keeps_its_row(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

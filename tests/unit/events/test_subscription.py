@@ -4,6 +4,7 @@ import asyncio
 import random
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -69,11 +70,12 @@ class Source:
         return made
 
     def store(self) -> None:
-        """Store all that is published."""
-        self.log = list(self.events)
+        """Store all that is published, except what nobody can resume."""
+        self.log = [each for each in self.events if each.resumable]
 
     def unstored(self, key: StreamKey) -> list[Event]:
-        return list(self._of(key, self.events[len(self.log) :]))
+        last = self.log[-1].order if self.log else START
+        return [e for e in self._of(key, self.events) if e.resumable and e.order > last]
 
     async def read_log(self, key: StreamKey, after: Order) -> Page:
         self.reads += 1
@@ -175,6 +177,87 @@ async def test_event_that_is_stored_by_others_during_a_read_comes(source: Source
     source.reading = meanwhile
     assert await rest(reader) == source.events
     assert len(source.events) == 5
+
+
+@settings(max_examples=60)
+@given(
+    page_size=st.integers(1, 3),
+    stored=st.integers(0, 7),
+    steps=st.lists(
+        st.sampled_from(["log", "plain", "other", "store", "read", "behind", "fail"]), max_size=40
+    ),
+    during=st.lists(st.sampled_from(["log", "plain", "behind"]), max_size=6),
+)
+async def test_reader_of_the_log_gets_events_that_the_log_never_has(
+    page_size: int, stored: int, steps: list[str], during: list[str]
+) -> None:
+    """On SQLite these are the events of runs that nobody can resume, also their ends."""
+    source = Source(page_size)
+    source.publish(stored)
+    source.store()
+    reader = source.follow(of_thread("t"), START)
+    seen = []
+
+    def do(step: str) -> None:
+        if step == "behind":
+            with source.lock:
+                reader.fall_behind()
+        elif step == "store":
+            source.store()
+        else:
+            source.publish(2, run=OTHER if step == "other" else RUN, resumable=step == "log")
+
+    def reading() -> None:
+        if during:
+            do(during.pop())
+
+    def fail() -> None:
+        source.reading = reading
+        do("plain")
+        raise OSError("no database")
+
+    source.reading = reading
+    for step in steps:
+        if step == "read":
+            if (event := await reader.get(0)) is not None:
+                seen.append(event)
+        elif step == "fail":
+            source.reading = fail
+            with suppress(OSError):
+                seen += [each for each in [await reader.get(0)] if each is not None]
+            source.reading = reading
+        else:
+            do(step)
+    seen += await rest(reader)
+    assert seen == source.events
+    assert not reader.broken
+
+
+async def test_slow_reader_continues_in_the_log_and_keeps_what_is_not_there(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit(monkeypatch, 2_000)
+    slow = source.follow(of_thread("t"))
+    source.publish(3, resumable=False)
+    source.publish(30, run=OTHER)
+    source.store()
+    source.publish(2, resumable=False)
+    assert await rest(slow) == source.events
+    assert not slow.broken
+
+
+async def test_reader_that_never_reads_holds_a_limited_number_of_events(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit(monkeypatch, 2_000)
+    reader = source.follow(of_thread("t"), START)
+    source.publish(100, resumable=False)
+    end = source.publish(name=CONTROL, data=DONE, resumable=False)
+    found = await rest(reader)
+    assert found[0].is_loss
+    assert found[-1:] == end
+    assert len(found) < 10
+    assert reader.broken
 
 
 async def test_failed_read_loses_nothing(source: Source) -> None:

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langgraph_runtime_sql.events import postgres_wire, wire
-from langgraph_runtime_sql.events.bus import Control
+from langgraph_runtime_sql.events.bus import Control, milliseconds
 from langgraph_runtime_sql.events.event import Event
 from langgraph_runtime_sql.events.postgres_wire import PostgresWire
+from langgraph_runtime_sql.events.redis import wire as redis_wire
 from langgraph_runtime_sql.events.redis.wire import RedisWire
 from langgraph_runtime_sql.events.wire import Message
 
@@ -22,7 +23,8 @@ MESSAGES = [
     wire.drop("acme/thread", "*"),
     wire.stored("thread"),
 ]
-EVENT = Event((7, 3), "run", "values", b"{}", True, 2, 5)
+# Not late, however long these tests take.
+EVENT = Event((7, 3), "run", "values", b"{}", True, 2, milliseconds() + 3_600_000)
 
 
 def test_messages_are_the_same_after_they_are_sent() -> None:
@@ -114,8 +116,10 @@ class Published:
         self.done.set()
 
 
-async def published(sender: RedisWire, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes]]:
-    """Return what a wire publishes: a message, and an event."""
+async def published(
+    sender: RedisWire, monkeypatch: pytest.MonkeyPatch, *, count: int = 2
+) -> list[tuple[str, bytes]]:
+    """Return what a wire publishes of a message and an event."""
     there = Published()
     monkeypatch.setattr(sender.link, "commands", lambda: there)
     sender.send(wire.stored("thread"))
@@ -125,7 +129,7 @@ async def published(sender: RedisWire, monkeypatch: pytest.MonkeyPatch) -> list[
         await there.done.wait()
     task.cancel()
     await asyncio.wait([task])
-    assert len(there.sent) == 2
+    assert len(there.sent) == count
     return there.sent
 
 
@@ -140,6 +144,20 @@ async def test_signed_message_in_redis_is_delivered(monkeypatch: pytest.MonkeyPa
     # Not to the sender itself.
     assert own.messages == []
     assert own.events == []
+
+
+async def test_process_that_was_stopped_sends_none_of_its_older_events(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another process may have taken its run over."""
+    sender, _ = over_redis("sender")
+    other, to = over_redis("other")
+    late = EVENT.at + redis_wire.LATE_MS + 1
+    monkeypatch.setattr(redis_wire, "milliseconds", lambda: late)
+    [(channel, data)] = await published(sender, monkeypatch, count=1)
+    other._handle(channel, data)
+    assert to.messages == [wire.stored("thread")]
+    assert to.events == []
 
 
 async def test_forged_message_in_redis_is_ignored(

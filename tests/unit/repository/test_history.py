@@ -562,7 +562,25 @@ def thread_loss_without_a_fault(made: Made) -> None:
     made.watch(sent(1, 0), LOSS, (None, "values", {}))
 
 
+def numbered(epoch: int, number: int, n: int, **more: Any) -> Any:
+    """Make an event of a thread's stream with its place in the log."""
+    _, name, data = sent(0, n, **more)
+    return f"{epoch}-{number}", name, data
+
+
+def thread_hole(made: Made) -> None:
+    made.watch(numbered(1, 4, 0), (*numbered(1, 6, 0)[:1], "metadata", {"run_id": "a"}))
+
+
+def thread_hole_between_attempts(made: Made) -> None:
+    made.watch(numbered(1, 4, 0, run="b"), session="s")
+    again = numbered(2, 6, 0, run="b", attempt=2, pid=102)
+    made.watch(again, session="s", after="1-4")
+
+
 STREAM: list[Callable[[Made], None]] = [
+    thread_hole,
+    thread_hole_between_attempts,
     gap,
     gap_at_the_beginning,
     repeat,
@@ -727,6 +745,28 @@ def test_thread_stream_may_start_in_a_run_but_not_end_with_a_loss() -> None:
     made.watch(sent(2, 1), ("3-0", "metadata", {}), sent(4, 0, 2, 102, run="b"))
     assert check(made.evidence()) == []
     made.watch(sent(5, 1, 2, 102, run="b"), LOSS, (None, "values", {}), after="4-0")
+    assert promises(made.evidence()) == {STREAMS}
+
+
+def test_thread_stream_may_repeat_numbers_that_were_never_stored() -> None:
+    made = good()
+    lost = [numbered(1, 4, 0, run="b"), numbered(1, 5, 1, run="b")]
+    again = {"run": "b", "attempt": 2, "pid": 102}
+    made.watch(*lost, numbered(2, 3, 0, **again), numbered(2, 4, 1, **again))
+    assert check(made.evidence()) == []
+
+
+def test_removed_run_leaves_a_hole_in_the_numbers_of_its_thread() -> None:
+    made = good()
+    made.live("d")
+    made.create("c")
+    made.ask("cancel", thread="t", run="c", action="rollback")
+    made.change("c", "pending", None)
+    made.live("e")
+    hole = [numbered(1, 4, 0, run="d"), numbered(1, 5, 1, run="d"), numbered(9, 8, 0, run="e")]
+    made.watch(*hole, session="s")
+    assert check(made.evidence()) == []
+    made.watch(numbered(1, 4, 0, run="a"), numbered(1, 9, 1, run="a"), session="u")
     assert promises(made.evidence()) == {STREAMS}
 
 
