@@ -72,13 +72,13 @@ def signals(snapshot: Snapshot, rule_name: str, settings: IcpSettings, at: datet
     profile, rule, discovery = snapshot.profile, snapshot.rule, snapshot.discovery
     if profile is None:
         return Signals()
-    is_stale = discovery is not None and _is_older(
+    is_stale = discovery is not None and is_older(
         discovery.at, at, settings.discovery_staleness_days
     )
     return Signals(
         profile_exists=True,
         icp_confirmed=profile.confirmed and rule is not None and rule.confirmed,
-        profile_stale=_is_older(profile.updated_at, at, settings.profile_staleness_days),
+        profile_stale=is_older(profile.updated_at, at, settings.profile_staleness_days),
         discovery_stale=is_stale,
         rule_drift=any(each and each != rule_name for each in _rules(snapshot)),
         changes=(
@@ -115,7 +115,8 @@ def _listed(words: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def _is_older(then: datetime, at: datetime, days: float) -> bool:
+def is_older(then: datetime, at: datetime, days: float) -> bool:
+    """Return whether more than a number of days lie between two times."""
     return at - then > timedelta(days=days)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from my_agent.icp_finder.records import DiscoveryKey, with_scores
+from my_agent.icp_finder.records import BEST, DiscoveryKey, with_scores
 from my_agent.icp_finder.scoring import WEIGHTS
 from my_agent.icp_finder.statements import run
 from my_agent.icp_finder.tables import candidates, discoveries, scores
@@ -62,8 +62,7 @@ def _latest(connection: Connection, tenant_id: str) -> list[tuple[str, Discovery
 
 def _order(connection: Connection, discovery_key: DiscoveryKey) -> list[str]:
     ask = with_scores(discovery_key).with_only_columns(candidates.c.key)
-    best = (scores.c.total.desc(), candidates.c.name, candidates.c.key)
-    return list(connection.scalars(ask.order_by(*best)))
+    return list(connection.scalars(ask.order_by(*BEST)))
 
 
 def _rows(

@@ -1,9 +1,14 @@
 """Texts for the user, and the prompt of the model."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from contexts.websites import readable
-from my_agent.icp_finder.model import SIZES, Candidate, Icp, Job, Scored, Site
+from my_agent.icp_finder.model import SIZES, Candidate, Changes, Icp, Job, Line, Scored, Site
+
+if TYPE_CHECKING:
+    from my_agent.icp_finder.rereading import Reread
+    from my_agent.icp_finder.searching import Outcome
 
 # A job with one of these states continues when it is requested again.
 ENDED = ("failed", "cancelled")
@@ -224,3 +229,78 @@ def named(site: Site) -> str:
 def listed(words: Sequence[str]) -> str:
     """Join words as in a sentence."""
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+# --- searches -----------------------------------------------------------------
+
+WEB_FAILED = "The web could not be asked: no search engine has answered."
+REGISTER_EMPTY = "The register of companies is empty: nobody has ingested one."
+# Candidates that are named in a sentence about changes.
+NAMED = 5
+
+
+def searched(outcome: "Outcome") -> list[str]:
+    """Say what a search gave, what has changed, and which source gave no answer."""
+    sources, codes = outcome.sources, ", ".join(outcome.codes)
+    web = {
+        "failed": WEB_FAILED,
+        "nothing": "The web has named no company that fits.",
+    }.get(sources["web"], "")
+    register = {
+        "found": f"The register added {counted(outcome.added)} of SSIC {codes}.",
+        "nothing": f"The register has no active company of SSIC {codes}.",
+        "empty": REGISTER_EMPTY,
+        "no_codes": "The industries match no SSIC code, so the register could not be asked.",
+        "elsewhere": "The register has companies in Singapore only, and you want other regions.",
+    }.get(sources["register"], "")
+    told = [each for each in (web, register) if each]
+    if outcome.version is not None:
+        return [" ".join(told), *_changes(outcome)] if told else _changes(outcome)
+    again = " Write “re-run discovery” to try again." if sources["web"] == "failed" else ""
+    if outcome.kept:
+        kept = "candidate stays as it is" if outcome.kept == 1 else "candidates stay as they are"
+        return [" ".join([*told, f"There is no new result, and your {outcome.kept} {kept}.{again}"])]
+    advice = again or " Try other industries, as in “industries: freight transport”."
+    return [" ".join([*told, f"So I have no candidates for this profile.{advice}"])]
+
+
+def _changes(outcome: "Outcome") -> list[str]:
+    """Say what a repeated search has changed."""
+    version = outcome.version
+    if version is None or version.number == 1:
+        return []
+    return [f"Since the last search, {difference(version.changes)}."]
+
+
+def difference(changes: Changes) -> str:
+    """Describe the difference between two versions of a discovery, as the end of a sentence."""
+    told = []
+    for name, lines in (("new", changes["new"]), ("gone", changes["gone"])):
+        if lines:
+            verb = "is" if len(lines) == 1 else "are"
+            told.append(f"{counted(len(lines))} {verb} {name}: {_names(lines)}")
+    if changed := changes["changed"]:
+        verb = "has" if len(changed) == 1 else "have"
+        moves = [f"{e['name']} {e['before']:.0%} → {e['total']:.0%}" for e in changed[:NAMED]]
+        more = [f"{len(changed) - NAMED} more"] if len(changed) > NAMED else []
+        told.append(f"{counted(len(changed))} {verb} another score: {listed([*moves, *more])}")
+    return "; ".join(told) or "nothing has changed"
+
+
+def _names(lines: Sequence[Line]) -> str:
+    more = [f"{len(lines) - NAMED} more"] if len(lines) > NAMED else []
+    return listed([*(each["name"] for each in lines[:NAMED]), *more])
+
+
+def counted(number: int) -> str:
+    """Return a number of companies in words."""
+    return "1 company" if number == 1 else f"{number} companies"
+
+
+def reread(again: "Reread") -> str:
+    """Say which websites of a profile were read again."""
+    if not again.read:
+        return "I could read none of your websites again, so the profile is as old as before."
+    done = "website" if len(again.read) == 1 else "websites"
+    left = f" I could not read {listed([readable(each) for each in again.unread])}."
+    return f"I have read {len(again.read)} {done} of your profile again.{left if again.unread else ''}"
