@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from contexts.websites import readable
-from my_agent.icp_finder import page_kinds, sites
+from my_agent.icp_finder import company_names, page_kinds, sites
 from my_agent.icp_finder.model import Candidate, Company, Icp, WebAnswer
 from my_agent.icp_finder.settings import IcpSettings
 from my_agent.icp_finder.website import line, name_in
@@ -25,11 +25,6 @@ logger = logging.getLogger(__name__)
 ENGINE_SECONDS, SEARCH_SECONDS = 5, 15.0
 QUERIES = 4
 RESULTS = 20
-_LEGAL_FORM = re.compile(
-    r"\b(pte|private|limited|ltd|llp|lp|inc|corp|corporation|co|gmbh|company|plc|sdn|bhd)\b\.?",
-    re.IGNORECASE,
-)
-
 Result = dict[str, Any]
 
 
@@ -84,7 +79,7 @@ async def website_of(name: str, region: str) -> str | None:
     """
     if not IcpSettings.from_environment().icp_web_search:
         return None
-    plain = " ".join(_LEGAL_FORM.sub(" ", name).split())
+    plain = company_names.plain(name)
     compact = _compact(plain)
     results, failed = await _search([f"{plain} {region}".strip()])
     for result in results:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # Characters of a text that are compared: a site says at its beginning what the company does.
 LENGTH = 400
 # Cosines, measured from the middle of all industries: of unrelated texts, and of the same business.
-UNRELATED, SAME = 0.05, 0.4
+UNRELATED, SAME = 0.05, 0.75
 
 
 def measure(texts: Sequence[str], company: Company) -> list[float | None]:
@@ -32,14 +32,19 @@ def measure(texts: Sequence[str], company: Company) -> list[float | None]:
     Raises:
         ArithmeticError: the embedding model returned a value that is not finite.
     """
-    customers = [f"{site['name']}: {site['about']}" for site in company["customers"] if site["about"]]
+    customers = [site["about"] for site in company["customers"] if site["about"]]
     if not customers:
         return [None] * len(texts)
     import numpy as np
 
-    theirs = np.stack([_direction(text[:LENGTH]) for text in customers])
-    ratings = ((theirs @ _direction(text[:LENGTH])).max() for text in texts)
+    theirs = np.stack([_direction(_start(text)) for text in customers])
+    ratings = ((theirs @ _direction(_start(text))).max() for text in texts)
     return [round(min(max((float(each) - UNRELATED) / (SAME - UNRELATED), 0.0), 1.0), 4) for each in ratings]
+
+
+def _start(text: str) -> str:
+    # A register is in capital letters, which are tokens of their own.
+    return text[:LENGTH].casefold()
 
 
 @lru_cache(maxsize=8192)

@@ -19,10 +19,10 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select, union
 
 from my_agent.database import database
-from my_agent.icp_finder import likeness, ssic
+from my_agent.icp_finder import company_names, likeness, ssic
 from my_agent.icp_finder.model import Candidate, Company, Icp, RegisterAnswer, Scored
 from my_agent.icp_finder.records import now
-from my_agent.icp_finder.scoring import WEIGHTS, around_singapore, score
+from my_agent.icp_finder.scoring import SECONDARY, WEIGHTS, around_singapore, score
 from my_agent.icp_finder.statements import run, upsert
 from my_agent.icp_finder.tables import SHARED, companies
 
@@ -208,11 +208,11 @@ def _date(written: str) -> str:
 
 # Companies that are read at a time.
 PAGE = 2000
-# Kinds of business (equal codes and activities) that are compared with the customers, the best
-# first; a large industry has some hundred.
-KINDS = 300
+# Activities that are compared with the customers, those of the best kinds of business first. The
+# classification has a thousand.
+ACTIVITIES = 300
 # Companies whose own names are compared with the customers, for each wanted one.
-FINALISTS = 3
+FINALISTS = 2
 # Totals that differ by less count as equal in the order of industries.
 DIGITS = 2
 
@@ -338,12 +338,11 @@ def _best(
     places = [kinds.setdefault(_kind(row), len(kinds)) for row in rows]
     examples = [replace(_candidate(row), key="", name="", uen=None) for row in _firsts(rows, places)]
     plain = [score(each, company, icp) for each in examples]
-    closest = sorted(range(len(examples)), key=lambda at: -plain[at].total)[:KINDS]
-    alike: dict[int, float | None] = dict(
-        zip(closest, likeness.measure([examples[at].about for at in closest], company), strict=True)
-    )
+    closest = sorted(range(len(examples)), key=lambda at: -plain[at].total)
+    alike = _alike([_activities(examples[at]) for at in closest], company)
+    of_kind = dict(zip(closest, alike, strict=True))
     totals = [
-        score(each, company, icp, likeness=alike.get(at)).total for at, each in enumerate(examples)
+        score(each, company, icp, likeness=of_kind[at]).total for at, each in enumerate(examples)
     ]
     entries = [
         _Entry(row, totals[place] + _said(row, examples[place], icp), place)
@@ -354,14 +353,31 @@ def _best(
     finalists = list({entry.row.uen: entry for entry in (*first, *wanted)}.values())
     found = [_candidate(entry.row) for entry in finalists]
     found = [replace(each, details=details.get(each.key, {})) for each in found]
-    ratings = likeness.measure([f"{each.name}: {each.about}" for each in found], company)
+    ratings = likeness.measure(
+        [f"{each.about}. {company_names.plain(each.name)}" for each in found], company
+    )
     scored = [
         # What all companies of the kind do counts as well as what this one's name says.
-        Scored(each, score(each, company, icp, likeness=_higher(alike.get(entry.place), rating),
+        Scored(each, score(each, company, icp, likeness=_higher(of_kind[entry.place], rating),
                            feedback=feedback.get(each.key, 0.0)))
         for entry, each, rating in zip(finalists, found, ratings, strict=True)
     ]
     return _in_turns(scored, [_age(entry.row) for entry in finalists])[:limit]
+
+
+def _alike(activities: Sequence[list[str]], company: Company) -> list[float | None]:
+    """Rate kinds of business, given as their activities: the second one counts less."""
+    different = list(dict.fromkeys(itertools.chain.from_iterable(activities)))[:ACTIVITIES]
+    ratings = dict(zip(different, likeness.measure(different, company), strict=True))
+    found = []
+    for names in activities:
+        rated = [(ratings.get(name), 1.0 if at == 0 else SECONDARY) for at, name in enumerate(names)]
+        found.append(max((r * factor for r, factor in rated if r is not None), default=None))
+    return found
+
+
+def _activities(candidate: Candidate) -> list[str]:
+    return candidate.about.split("; ") if candidate.about else []
 
 
 def _in_turns(found: Sequence[Scored], ages: Sequence[tuple[str, str]]) -> list[Scored]:

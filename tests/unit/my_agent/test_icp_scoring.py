@@ -115,7 +115,7 @@ def test_feedback_moves_the_score_within_its_bounds(wish: float, better: bool) -
     ],
 )
 def test_industry(more: dict[str, Any], industries: list[str], fit: float) -> None:
-    assert part("industry", replace(PLAIN, **more), industries=industries) == pytest.approx(fit, abs=.1)
+    assert part("industry", replace(PLAIN, **more), industries=industries) == fit
 
 
 def test_keywords_score_by_share() -> None:
