@@ -4,7 +4,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from contexts.websites import readable
-from my_agent.icp_finder.model import SIZES, Candidate, Changes, Icp, Job, Line, Scored, Site
+from my_agent.icp_finder.model import (
+    SIZES,
+    Candidate,
+    Changes,
+    Failure,
+    Icp,
+    Job,
+    Line,
+    Scored,
+    Site,
+)
 
 if TYPE_CHECKING:
     from my_agent.icp_finder.rereading import Reread
@@ -154,10 +164,40 @@ def ask_enrichment(count: int, now: int, later: int) -> str:
 
 
 def enriched(done: Sequence[Candidate]) -> str:
-    """Report which candidates have been enriched."""
-    names = ", ".join(candidate.name for candidate in done).rstrip(".")
-    companies = "1 company" if len(done) == 1 else f"{len(done)} companies"
-    return f"I have enriched {companies}" + (f": {names}." if names else ".")
+    """Report what was found about each company, and why nothing was found about the others."""
+    read = [each for each in done if each.details.get("status") == "read"]
+    failed = [
+        Failure(each.key, each.name, str(each.details.get("note", "")))
+        for each in done
+        if each.details.get("status") != "read"
+    ]
+    if not read:
+        return f"I could enrich none of {counted(len(done))}. {unenriched(failed)}".strip()
+    number = counted(len(read)) if not failed else f"{len(read)} of {counted(len(done))}"
+    lines = [f"- {each.name}: {_found(each)}" for each in read]
+    return "\n".join([f"I have enriched {number}:", *lines, *([unenriched(failed)] if failed else [])])
+
+
+def _found(candidate: Candidate) -> str:
+    details = candidate.details
+    told = [", ".join([*details.get("emails", ()), *details.get("phones", ())])]
+    told.append(f"{details['size']} people" if details.get("size") else "")
+    found = "; ".join(filter(None, told))
+    return found or "its site was read, but names no contact and no size"
+
+
+def unenriched(failures: Sequence[Failure]) -> str:
+    """Report the companies that could not be enriched, grouped by the reason."""
+    if not failures:
+        return ""
+    reasons: dict[str, list[str]] = {}
+    for each in failures:
+        reasons.setdefault(each.why.rstrip("."), []).append(each.name)
+    told = []
+    for why, names in reasons.items():
+        more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
+        told.append(f"{listed([*names[:NAMED], *more])} ({why[:1].lower()}{why[1:]})")
+    return f"Not enriched: {'; '.join(told)}. Write “run enrichment” to try again."
 
 
 def queued(job: Job) -> str:
@@ -182,7 +222,10 @@ def progress(job: Job) -> str:
         "failed": "has failed",
     }[job.status]
     again = " Write “run enrichment” to go on with it." if job.status in ENDED else ""
-    return f"The enrichment in the background {state}: {job.done} of {job.total} companies.{again}"
+    failed = f" {unenriched(job.failures)}" if job.failures else ""
+    read = job.done - len(job.failures)
+    done = f"{read} of {job.total} companies" + (" enriched" if job.failures else "")
+    return f"The enrichment in the background {state}: {done}.{failed or again}"
 
 
 def own_website(site: str) -> str:
