@@ -276,6 +276,8 @@ async def rank(
     codes = ssic.codes(icp["industries"])
     if not codes:
         return Ranked("no_codes")
+    if limit < 1:
+        return Ranked("not_asked", codes)
     if icp["regions"] and not around_singapore(icp["regions"]):
         return Ranked("elsewhere", codes)
     known = frozenset(without)
@@ -411,7 +413,7 @@ def _firsts(rows: Sequence[Row[Any]], places: Sequence[int]) -> list[Row[Any]]:
 def _said(row: Row[Any], of_kind: Candidate, icp: Icp) -> float:
     """Rate the keywords and industries that only the company's name says."""
     name, known = row.name.casefold(), of_kind.about.casefold()
-    wanted = [(word, WEIGHTS["keywords"]) for word in icp["keywords"]]
+    wanted = [(word, WEIGHTS["keywords"]) for word in icp["keywords"] if word.strip()]
     wanted += [(word, WEIGHTS["industry"]) for word in icp["industries"]]
     hits = [weight for word, weight in wanted if (low := word.casefold()) in name and low not in known]
     return sum(hits) / max(len(wanted), 1)

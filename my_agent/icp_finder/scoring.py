@@ -186,7 +186,7 @@ def _common(wanted: str, code: str) -> float:
 
 def _keywords(candidate: Candidate, wanted: list[str]) -> Fit:
     text = text_of(candidate)
-    said = [each for each in wanted if _contains(text, each)]
+    said = [each for each in wanted if each.strip() and _contains(text, each)]
     if not said:
         return Fit(0.0)
     source = _where(candidate, lambda text: _contains(text, said[0]))
