@@ -36,6 +36,8 @@ class Signals:
         rule_drift: the ICP or the last search belongs to a rule other than the one in force.
         changes: what has changed since the last search; names of `diffs.PARTS`.
         recent_candidates: the last search found candidates and is not stale.
+        changed_elsewhere: what another session has changed since this thread's last message; names
+            of `diffs.PARTS`.
     """
 
     profile_exists: bool = False
@@ -45,6 +47,7 @@ class Signals:
     rule_drift: bool = False
     changes: tuple[str, ...] = ()
     recent_candidates: bool = False
+    changed_elsewhere: tuple[str, ...] = ()
 
 
 def decide(signals: Signals) -> Decisions:
@@ -57,6 +60,8 @@ def decide(signals: Signals) -> Decisions:
     if reasons:
         return {"use_cached": False, "rerun_icp": True, "reason": _listed(reasons)}
     reason = "the candidates are recent and nothing has changed since"
+    if signals.changed_elsewhere:
+        reason = f"another session has changed the {_listed(list(signals.changed_elsewhere))} and searched"
     return {"use_cached": True, "rerun_icp": False, "reason": reason}
 
 

@@ -347,3 +347,11 @@ def reread(again: "Reread") -> str:
     done = "website" if len(again.read) == 1 else "websites"
     left = f" I could not read {listed([readable(each) for each in again.unread])}."
     return f"I have read {len(again.read)} {done} of your profile again.{left if again.unread else ''}"
+
+
+def changed_elsewhere(parts: Sequence[str], icp: Icp) -> str:
+    """Say what another session of the tenant has changed."""
+    return (
+        f"The {listed(parts)} of this company were changed in another session since your last "
+        f"message. The profile is now:\n\n{proposal(icp)}"
+    )
