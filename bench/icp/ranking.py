@@ -87,7 +87,9 @@ PROFILES = (
         ),
         {"49232": 1},
         (
-            Planted(3, 8, "COLD CHAIN LOGISTICS", "49232", "Chilled and frozen goods transport by road"),
+            Planted(
+                3, 8, "COLD CHAIN LOGISTICS", "49232", "Chilled and frozen goods transport by road"
+            ),
             Planted(2, 8, "HAULIERS", "49232", "Chilled and frozen goods transport by road"),
             Planted(1, 30, "CARRIERS", "49219", "Chartered coach services"),
             Planted(0, 300, "TAXIS", "49212", "Taxi services", first="AAA"),
@@ -132,9 +134,22 @@ PROFILES = (
         ("We make orthopaedic implants and surgical instruments for hospitals in Asia.",),
         {"32502": 1},
         (
-            Planted(3, 6, "STERILE IMPLANTS", "32502", "Manufacture of implants and surgical instruments"),
+            Planted(
+                3,
+                6,
+                "STERILE IMPLANTS",
+                "32502",
+                "Manufacture of implants and surgical instruments",
+            ),
             Planted(2, 10, "MEDTECH", "32502", "Manufacture of implants and surgical instruments"),
-            Planted(1, 20, "TOYS", "32401", "Manufacture of toys", other=("32502", "Surgical instruments")),
+            Planted(
+                1,
+                20,
+                "TOYS",
+                "32401",
+                "Manufacture of toys",
+                other=("32502", "Surgical instruments"),
+            ),
             Planted(0, 300, "GYM EQUIPMENT", "32300", "Manufacture of sports goods", first="AAA"),
         ),
     ),
@@ -160,8 +175,14 @@ def rows(count: int = COMPANIES) -> Iterator[tuple[str, ...]]:
     for profile in PROFILES:
         for planted in profile.planted:
             for _ in range(planted.count):
-                yield _row(number, f"{planted.first} {number:05} {planted.name}", planted.code,
-                           planted.activity, planted.other, planted.live)
+                yield _row(
+                    number,
+                    f"{planted.first} {number:05} {planted.name}",
+                    planted.code,
+                    planted.activity,
+                    planted.other,
+                    planted.live,
+                )
                 number += 1
     pick = random.Random(1)
     while number < count:
@@ -173,7 +194,9 @@ def rows(count: int = COMPANIES) -> Iterator[tuple[str, ...]]:
         number += 1
 
 
-def _row(number: int, name: str, code: str, activity: str, other: tuple[str, str], live: bool) -> tuple[str, ...]:
+def _row(
+    number: int, name: str, code: str, activity: str, other: tuple[str, str], live: bool
+) -> tuple[str, ...]:
     return (
         f"T{number:07}Z",
         f"{name} (MADE UP) PTE. LTD.",
@@ -212,13 +235,19 @@ def ndcg(ranked: Sequence[int], best: Sequence[int]) -> float:
     def gain(of: Sequence[int]) -> float:
         return sum((2**grade - 1) / math.log2(at + 2) for at, grade in enumerate(of[:FIRST]))
 
-    return gain(ranked) / gain(sorted(best, reverse=True))
+    share: float = gain(ranked) / gain(sorted(best, reverse=True))
+    return share
 
 
 async def measure(profile: Profile, known: dict[str, int]) -> tuple[float, int, float]:
     """Rank the register for a profile. Return nDCG@10, the matching companies, and the seconds."""
     sites: list[Site] = [
-        {"website": f"https://c{at}.example", "domain": f"c{at}.example", "name": "", "about": about}
+        {
+            "website": f"https://c{at}.example",
+            "domain": f"c{at}.example",
+            "name": "",
+            "about": about,
+        }
         for at, about in enumerate(profile.customers)
     ]
     own: Site = {"website": "https://own.example", "domain": "own.example", "name": "", "about": ""}

@@ -33,8 +33,10 @@ _EMPLOYEES = re.compile(
     re.IGNORECASE,
 )
 # Words in front of a year, as in `Since 2019 employees enjoy`.
-_BEFORE_YEAR = re.compile(r"(?:\b(?:since|in|from|until|till|by|of|year|est\.?|founded|established)|[\u00a9-])\s*$",
-                          re.IGNORECASE)
+_BEFORE_YEAR = re.compile(
+    r"(?:\b(?:since|in|from|until|till|by|of|year|est\.?|founded|established)|[\u00a9-])\s*$",
+    re.IGNORECASE,
+)
 _YEARS = range(1800, 2101)
 
 

@@ -282,7 +282,10 @@ def _claim(
     changes: dict[str, Any] = {"candidate_keys": [*row.candidate_keys, *more]} if more else {}
     if starts_run:
         again = {
-            **{"status": "queued", "thread_id": str(uuid4()), "run_id": None, "reason": None},
+            "status": "queued",
+            "thread_id": str(uuid4()),
+            "run_id": None,
+            "reason": None,
             "started_at": now(),
         }
         changes = {**changes, **again, "user_id": user.user_id}

@@ -39,7 +39,10 @@ def measure(texts: Sequence[str], company: Company) -> list[float | None]:
 
     theirs = np.stack([_direction(_start(text)) for text in customers])
     ratings = ((theirs @ _direction(_start(text))).max() for text in texts)
-    return [round(min(max((float(each) - UNRELATED) / (SAME - UNRELATED), 0.0), 1.0), 4) for each in ratings]
+    return [
+        round(min(max((float(each) - UNRELATED) / (SAME - UNRELATED), 0.0), 1.0), 4)
+        for each in ratings
+    ]
 
 
 def _start(text: str) -> str:

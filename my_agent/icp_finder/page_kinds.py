@@ -51,47 +51,106 @@ KNOWN: dict[str, Kind] = {
 # A word of a domain's name, such as `jobs` in `sgjobs.com`, with what it points to.
 _DOMAIN: tuple[tuple[Kind, str], ...] = (
     ("job_board", r"jobs?(?![a-z]*(?:ber|bing))|careers?|vacanc|hiring|recruit(?:er|ing)?board"),
-    ("directory", r"director(?:y|ies)|yellowpage|listings?|b2b|suppliers?|companieslist|bizlist|top\d+"),
+    (
+        "directory",
+        r"director(?:y|ies)|yellowpage|listings?|b2b|suppliers?|companieslist|bizlist|top\d+",
+    ),
     ("report", r"marketresearch|marketreports?|marketinsights?|marketwatch|marketintelligence"),
     ("article", r"news|magazine|wiki|blog|gazette|journal"),
 )
 _PATH: tuple[tuple[Kind, str], ...] = (
     ("job_board", r"/(?:jobs?|vacanc(?:y|ies)|job-search|jobs-in[\w-]*)(?:/|$|\?)"),
-    ("directory", r"/(?:director(?:y|ies)|companies|suppliers|manufacturers|listings?|categor(?:y|ies)"
-                  r"|agencies|search|rankings?|best[\w-]*|top-?\d[\w-]*)(?:/|$|\?)"),
-    ("report", r"/(?:reports?|market-reports?|industry-analysis|research-reports?|statistics)(?:/|$)"),
+    (
+        "directory",
+        (
+            r"/(?:director(?:y|ies)|companies|suppliers|manufacturers|listings?|categor(?:y|ies)"
+            r"|agencies|search|rankings?|best[\w-]*|top-?\d[\w-]*)(?:/|$|\?)"
+        ),
+    ),
+    (
+        "report",
+        r"/(?:reports?|market-reports?|industry-analysis|research-reports?|statistics)(?:/|$)",
+    ),
     ("article", r"/(?:wiki|news|article|articles|blog|blogs|press-releases?|20[12]\d)(?:/|$)"),
 )
 _TITLE: tuple[tuple[Kind, str, int], ...] = (
-    ("job_board", r"\bjobs? (?:in|near|at|vacanc|openings?|search)\b|\b\d[\d,]*\+? [\w &]*jobs\b"
-                  r"|\b(?:job|career) (?:vacanc|opportunit|portal|listing|openings?)"
-                  r"|\bvacanc(?:y|ies)\b|\bnow hiring\b|\bsalar(?:y|ies)\b", 2),
-    ("directory", r"\b(?:top|best)\s+\d+\b|^\W*(?:the\s+)?\d+\+?\s+(?:best|top|leading|biggest|largest)"
-                  r"|^\W*(?:the\s+)?(?:top|best|leading|largest|biggest|list)\b|\blist of\b"
-                  r"|\bdirector(?:y|ies)\b|\b(?:companies|suppliers|manufacturers|providers|firms"
-                  r"|agencies|distributors|exporters|importers|wholesalers|startups) (?:in|near|of|from)\b"
-                  r"|\balternatives\b|\breviews? (?:of|and)\b|\bcompare\b|\bvs\.?\s"
-                  r"|\byellow pages\b|^\W*\d+\s", 2),
-    ("report", r"\bmarket (?:size|share|report|analysis|forecast|research|outlook|trends|growth|overview"
-               r"|insights)\b|\bindustry (?:report|analysis|outlook|trends|statistics|overview)\b"
-               r"|\bforecasts? (?:to|20)\b|\b20\d\d\s*-\s*20\d\d\b|\bcagr\b|\bstatistics\b", 2),
-    ("article", r"^\W*(?:how|what|why|when|guide|a guide|everything)\b|\bguide to\b|\bexplained\b"
-                r"|\bnews\b|\bwikipedia\b|\bpress release\b|\?\s*$|\btips\b", 2),
+    (
+        "job_board",
+        (
+            r"\bjobs? (?:in|near|at|vacanc|openings?|search)\b|\b\d[\d,]*\+? [\w &]*jobs\b"
+            r"|\b(?:job|career) (?:vacanc|opportunit|portal|listing|openings?)"
+            r"|\bvacanc(?:y|ies)\b|\bnow hiring\b|\bsalar(?:y|ies)\b"
+        ),
+        2,
+    ),
+    (
+        "directory",
+        (
+            r"\b(?:top|best)\s+\d+\b|^\W*(?:the\s+)?\d+\+?\s+(?:best|top|leading|biggest|largest)"
+            r"|^\W*(?:the\s+)?(?:top|best|leading|largest|biggest|list)\b|\blist of\b"
+            r"|\bdirector(?:y|ies)\b|\b(?:companies|suppliers|manufacturers|providers|firms"
+            r"|agencies|distributors|exporters|importers|wholesalers|startups) (?:in|near|of|from)\b"
+            r"|\balternatives\b|\breviews? (?:of|and)\b|\bcompare\b|\bvs\.?\s"
+            r"|\byellow pages\b|^\W*\d+\s"
+        ),
+        2,
+    ),
+    (
+        "report",
+        (
+            r"\bmarket (?:size|share|report|analysis|forecast|research|outlook|trends|growth|overview"
+            r"|insights)\b|\bindustry (?:report|analysis|outlook|trends|statistics|overview)\b"
+            r"|\bforecasts? (?:to|20)\b|\b20\d\d\s*-\s*20\d\d\b|\bcagr\b|\bstatistics\b"
+        ),
+        2,
+    ),
+    (
+        "article",
+        (
+            r"^\W*(?:how|what|why|when|guide|a guide|everything)\b|\bguide to\b|\bexplained\b"
+            r"|\bnews\b|\bwikipedia\b|\bpress release\b|\?\s*$|\btips\b"
+        ),
+        2,
+    ),
 )
 _BODY: tuple[tuple[Kind, str, int], ...] = (
-    ("job_board", r"\bapply (?:now|today|for)\b|\bjob (?:seekers?|alerts?|openings?|listings?|ads?)\b"
-                  r"|\bfind (?:your next|a) job\b|\bnew jobs added\b|\bcompare salaries\b", 1),
-    ("directory", r"\b(?:browse|compare|find|discover|search) (?:the )?(?:best |top |verified |\d[\d,]* )*"
-                  r"(?:companies|suppliers|manufacturers|vendors|providers|agencies|businesses)\b"
-                  r"|\b(?:verified|listed) (?:companies|suppliers|businesses|reviews)\b"
-                  r"|\bcontact (?:details|information) of\b|\bhere (?:are|is) (?:the|a list)\b"
-                  r"|\b(?:list|directory|ranking) of\b|\badd your (?:company|business|listing)\b"
-                  r"|\b\d[\d,]*\+? (?:companies|suppliers|manufacturers|businesses) (?:in|listed|found)\b", 1),
-    ("report", r"\bcagr\b|\bmarket (?:is|was) (?:expected|projected|estimated|valued)\b"
-               r"|\b(?:usd|us\$) [\d.]+ (?:billion|million)\b|\bforecast period\b|\bdownload (?:the )?(?:free )?(?:sample|report)\b"
-               r"|\bmarket (?:size|share)\b", 1),
-    ("article", r"\bin this (?:article|guide|post|blog)\b|\bread more\b|\bmin(?:ute)?s? read\b"
-                r"|\bpublished (?:on|by)\b|\breported (?:on|that)\b", 1),
+    (
+        "job_board",
+        (
+            r"\bapply (?:now|today|for)\b|\bjob (?:seekers?|alerts?|openings?|listings?|ads?)\b"
+            r"|\bfind (?:your next|a) job\b|\bnew jobs added\b|\bcompare salaries\b"
+        ),
+        1,
+    ),
+    (
+        "directory",
+        (
+            r"\b(?:browse|compare|find|discover|search) (?:the )?(?:best |top |verified |\d[\d,]* )*"
+            r"(?:companies|suppliers|manufacturers|vendors|providers|agencies|businesses)\b"
+            r"|\b(?:verified|listed) (?:companies|suppliers|businesses|reviews)\b"
+            r"|\bcontact (?:details|information) of\b|\bhere (?:are|is) (?:the|a list)\b"
+            r"|\b(?:list|directory|ranking) of\b|\badd your (?:company|business|listing)\b"
+            r"|\b\d[\d,]*\+? (?:companies|suppliers|manufacturers|businesses) (?:in|listed|found)\b"
+        ),
+        1,
+    ),
+    (
+        "report",
+        (
+            r"\bcagr\b|\bmarket (?:is|was) (?:expected|projected|estimated|valued)\b"
+            r"|\b(?:usd|us\$) [\d.]+ (?:billion|million)\b|\bforecast period\b|\bdownload (?:the )?(?:free )?(?:sample|report)\b"
+            r"|\bmarket (?:size|share)\b"
+        ),
+        1,
+    ),
+    (
+        "article",
+        (
+            r"\bin this (?:article|guide|post|blog)\b|\bread more\b|\bmin(?:ute)?s? read\b"
+            r"|\bpublished (?:on|by)\b|\breported (?:on|that)\b"
+        ),
+        1,
+    ),
 )
 # A company speaks about itself.
 _OWN = re.compile(
@@ -114,7 +173,9 @@ def kind(domain: str, url: str, title: str, body: str) -> Kind:
     """
     if domain in KNOWN:
         return KNOWN[domain]
-    if domain.endswith((".gov", ".edu", ".mil")) or re.search(r"\.(?:gov|edu|ac|mil)\.\w{2}$", domain):
+    if domain.endswith((".gov", ".edu", ".mil")) or re.search(
+        r"\.(?:gov|edu|ac|mil)\.\w{2}$", domain
+    ):
         return "public"
     points: dict[Kind, int] = {}
 
@@ -133,7 +194,8 @@ def kind(domain: str, url: str, title: str, body: str) -> Kind:
             add(what, count)
     for what, pattern, count in _BODY:
         add(what, count * min(len(re.findall(pattern, body, re.IGNORECASE)), 2))
-    best = max(points, key=lambda each: points[each], default="company")
+    none: Kind = "company"
+    best = max(points, key=lambda each: points[each], default=none)
     # A sentence about itself speaks for a company, as long as the title does not say otherwise.
     own = int(bool(_OWN.search(body))) + 2 * int(bool(_OWN_PAGE.search(title)))
     return best if points.get(best, 0) - own >= ENOUGH else "company"

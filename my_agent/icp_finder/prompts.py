@@ -175,7 +175,9 @@ def enriched(done: Sequence[Candidate]) -> str:
         return f"I could enrich none of {counted(len(done))}. {unenriched(failed)}".strip()
     number = counted(len(read)) if not failed else f"{len(read)} of {counted(len(done))}"
     lines = [f"- {each.name}: {_found(each)}" for each in read]
-    return "\n".join([f"I have enriched {number}:", *lines, *([unenriched(failed)] if failed else [])])
+    return "\n".join(
+        [f"I have enriched {number}:", *lines, *([unenriched(failed)] if failed else [])]
+    )
 
 
 def _found(candidate: Candidate) -> str:
@@ -302,7 +304,9 @@ def searched(outcome: "Outcome") -> list[str]:
     again = " Write “re-run discovery” to try again." if sources["web"] == "failed" else ""
     if outcome.kept:
         kept = "candidate stays as it is" if outcome.kept == 1 else "candidates stay as they are"
-        return [" ".join([*told, f"There is no new result, and your {outcome.kept} {kept}.{again}"])]
+        return [
+            " ".join([*told, f"There is no new result, and your {outcome.kept} {kept}.{again}"])
+        ]
     advice = again or " Try other industries, as in “industries: freight transport”."
     return [" ".join([*told, f"So I have no candidates for this profile.{advice}"])]
 
@@ -346,7 +350,9 @@ def reread(again: "Reread") -> str:
         return "I could read none of your websites again, so the profile is as old as before."
     done = "website" if len(again.read) == 1 else "websites"
     left = f" I could not read {listed([readable(each) for each in again.unread])}."
-    return f"I have read {len(again.read)} {done} of your profile again.{left if again.unread else ''}"
+    return (
+        f"I have read {len(again.read)} {done} of your profile again.{left if again.unread else ''}"
+    )
 
 
 def changed_elsewhere(parts: Sequence[str], icp: Icp) -> str:

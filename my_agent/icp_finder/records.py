@@ -175,13 +175,14 @@ async def save_discovery(
         after = _lines(connection, discovery_key)
         changes = compared(before, after) if previous else Changes(new=[], gone=[], changed=[])
         number = previous.version + 1 if previous else 1
-        # A search that one source did not answer is not up to date.
-        is_whole = previous is None or sources["web"] != "failed"
+        # A search that the web did not answer is as old as the last one that it did.
+        is_partial = sources["web"] == "failed"
+        at = previous.discovered_at if previous and is_partial else timestamp
         row = {
             **_named(discovery_key),
             "domain": basis["website"],
             "basis": basis,
-            "discovered_at": timestamp if is_whole else previous.discovered_at,
+            "discovered_at": at,
             "version": number,
         }
         upsert(connection, discoveries, [row])
@@ -338,7 +339,9 @@ def with_scores(discovery_key: DiscoveryKey) -> Select[Any]:
 def scored(row: Row[Any]) -> Scored:
     """Convert a row of `with_scores`."""
     # Rows of the version before have no evidence.
-    return Scored(candidate(row), Score(row.total, row.parts, tuple(row.evidence or ()), row.proven))
+    return Scored(
+        candidate(row), Score(row.total, row.parts, tuple(row.evidence or ()), row.proven)
+    )
 
 
 def candidate(row: Row[Any]) -> Candidate:

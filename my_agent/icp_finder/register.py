@@ -293,9 +293,7 @@ async def rank(
     rows = await run(read, tenant_id)
     if rows is None:
         return Ranked("empty", codes)
-    found = await asyncio.to_thread(
-        _best, rows, company, icp, limit, details or {}, feedback or {}
-    )
+    found = await asyncio.to_thread(_best, rows, company, icp, limit, details or {}, feedback or {})
     return Ranked("found" if found else "nothing", codes, found, len(rows))
 
 
@@ -306,7 +304,10 @@ def _matching(tenant_id: str, codes: Sequence[str]) -> Select[Any]:
         prefixes = ssic.prefixes(code)
         # A range and not LIKE: every collation sorts digits alike, and the range can use an index.
         low, high = prefixes[0].ljust(5, "0"), prefixes[-1].ljust(5, "9")
-        return [column.between(low, high) for column in (companies.c.primary_ssic, companies.c.secondary_ssic)]
+        return [
+            column.between(low, high)
+            for column in (companies.c.primary_ssic, companies.c.secondary_ssic)
+        ]
 
     needed = [
         column
@@ -338,7 +339,9 @@ def _best(
     """Return the best companies with their scores. Blocks."""
     kinds: dict[tuple[str, ...], int] = {}
     places = [kinds.setdefault(_kind(row), len(kinds)) for row in rows]
-    examples = [replace(_candidate(row), key="", name="", uen=None) for row in _firsts(rows, places)]
+    examples = [
+        replace(_candidate(row), key="", name="", uen=None) for row in _firsts(rows, places)
+    ]
     plain = [score(each, company, icp) for each in examples]
     closest = sorted(range(len(examples)), key=lambda at: -plain[at].total)
     alike = _alike([_activities(examples[at]) for at in closest], company)
@@ -360,8 +363,16 @@ def _best(
     )
     scored = [
         # What all companies of the kind do counts as well as what this one's name says.
-        Scored(each, score(each, company, icp, likeness=_higher(of_kind[entry.place], rating),
-                           feedback=feedback.get(each.key, 0.0)))
+        Scored(
+            each,
+            score(
+                each,
+                company,
+                icp,
+                likeness=_higher(of_kind[entry.place], rating),
+                feedback=feedback.get(each.key, 0.0),
+            ),
+        )
         for entry, each, rating in zip(finalists, found, ratings, strict=True)
     ]
     return _in_turns(scored, [_age(entry.row) for entry in finalists])[:limit]
@@ -373,7 +384,9 @@ def _alike(activities: Sequence[list[str]], company: Company) -> list[float | No
     ratings = dict(zip(different, likeness.measure(different, company), strict=True))
     found = []
     for names in activities:
-        rated = [(ratings.get(name), 1.0 if at == 0 else SECONDARY) for at, name in enumerate(names)]
+        rated = [
+            (ratings.get(name), 1.0 if at == 0 else SECONDARY) for at, name in enumerate(names)
+        ]
         found.append(max((r * factor for r, factor in rated if r is not None), default=None))
     return found
 
@@ -415,7 +428,9 @@ def _said(row: Row[Any], of_kind: Candidate, icp: Icp) -> float:
     name, known = row.name.casefold(), of_kind.about.casefold()
     wanted = [(word, WEIGHTS["keywords"]) for word in icp["keywords"] if word.strip()]
     wanted += [(word, WEIGHTS["industry"]) for word in icp["industries"]]
-    hits = [weight for word, weight in wanted if (low := word.casefold()) in name and low not in known]
+    hits = [
+        weight for word, weight in wanted if (low := word.casefold()) in name and low not in known
+    ]
     return sum(hits) / max(len(wanted), 1)
 
 

@@ -71,8 +71,11 @@ def score(
     found = fits(candidate, company, icp, likeness=likeness)
     weight = sum(WEIGHTS[name] for name in found)
     parts = {name: round(WEIGHTS[name] / weight * fit.value, 4) for name, fit in found.items()}
-    evidence = [Evidence(part=name, found=fit.found, source=fit.source)
-                for name, fit in found.items() if fit.found]
+    evidence = [
+        Evidence(part=name, found=fit.found, source=fit.source)
+        for name, fit in found.items()
+        if fit.found
+    ]
     proven = sum(WEIGHTS[each["part"]] for each in evidence) / weight
     total = sum(parts.values())
     if feedback:
@@ -127,7 +130,7 @@ def _origin(candidate: Candidate) -> str:
 def _where(candidate: Candidate, holds: Callable[[str], bool]) -> str:
     """Return the source whose text holds something: the site that was read, or the search."""
     read = str(candidate.details.get("about") or "")
-    listed = " ".join((candidate.name, candidate.industry, candidate.about))
+    listed = f"{candidate.name} {candidate.industry} {candidate.about}"
     if read and holds(read) and not holds(listed):
         return website_of(candidate) or "website"
     return _origin(candidate)

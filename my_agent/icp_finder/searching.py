@@ -107,9 +107,7 @@ async def scored(
         return [
             Scored(
                 each,
-                score(
-                    each, company, icp, likeness=rating, feedback=feedback.get(each.key, 0.0)
-                ),
+                score(each, company, icp, likeness=rating, feedback=feedback.get(each.key, 0.0)),
             )
             for each, rating in zip(known, ratings, strict=True)
         ]

@@ -40,17 +40,52 @@ _FILLERS = frozenset(
 )
 # Words that say nothing about an industry, as stems.
 _GENERIC = frozenset(
-    ("compan", "firm", "provid", "busines", "group", "operat", "startup", "brand", "chain", "centr",
-     "center", "servic", "practic", "professional", "specialist", "vendor", "leading", "their", "own",
-     "that", "mak", "maker", "factor", "supplier", "suppl", "house", "solution", "product", "local", "small", "large")
+    (
+        "compan",
+        "firm",
+        "provid",
+        "busines",
+        "group",
+        "operat",
+        "startup",
+        "brand",
+        "chain",
+        "centr",
+        "center",
+        "servic",
+        "practic",
+        "professional",
+        "specialist",
+        "vendor",
+        "leading",
+        "their",
+        "own",
+        "that",
+        "mak",
+        "maker",
+        "factor",
+        "supplier",
+        "suppl",
+        "house",
+        "solution",
+        "product",
+        "local",
+        "small",
+        "large",
+    )
 )
 # Words that name a trade, as stems, and the codes of that trade: who makes a thing is in another
 # industry than who sells it.
 _TRADES: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = (
-    (frozenset(("manufactur", "maker", "mak", "produc", "factor", "plant", "mill", "fabricat")),
-     tuple(f"{each:02}" for each in (1, 3, *range(10, 34)))),
+    (
+        frozenset(("manufactur", "maker", "mak", "produc", "factor", "plant", "mill", "fabricat")),
+        tuple(f"{each:02}" for each in (1, 3, *range(10, 34))),
+    ),
     (frozenset(("distribut", "wholesal", "import", "export", "trad")), ("46",)),
-    (frozenset(("retail", "shop", "stor", "dealer", "dealership", "boutiqu", "sell")), ("45", "47")),
+    (
+        frozenset(("retail", "shop", "stor", "dealer", "dealership", "boutiqu", "sell")),
+        ("45", "47"),
+    ),
     (frozenset(("repair", "maintenanc", "mro")), ("33", "45", "95")),
     (frozenset(("software", "softwar", "app", "platform")), ("582", "62")),
     (frozenset(("trucking", "truck", "haul", "transport", "carrier")), ("49", "50", "51")),
@@ -254,9 +289,7 @@ class _Asked:
             weight = _weight(stem) * (1.0 if at < head else BEHIND)
             self.weights[stem] = max(weight, self.weights.get(stem, 0.0))
         named = set(self.stems[:head])
-        self.trades = tuple(
-            code for stems, codes in _TRADES if named & stems for code in codes
-        )
+        self.trades = tuple(code for stems, codes in _TRADES if named & stems for code in codes)
 
     @property
     def total(self) -> float:

@@ -23,7 +23,10 @@ HIDDEN = frozenset(("script", "style", "template", "noscript", "svg"))
 # Links to pages with contacts and numbers, the most useful kind first.
 FURTHER = (
     ("contact", re.compile(r"contact|kontakt|impressum|get in touch|reach us|find us|locations")),
-    ("about", re.compile(r"about|who we are|our story|our company|our team|\u00fcber uns|ueber-uns")),
+    (
+        "about",
+        re.compile(r"about|who we are|our story|our company|our team|\u00fcber uns|ueber-uns"),
+    ),
 )
 # Separates the parts of a page's title.
 _TITLE_SEPARATOR = re.compile(r"\s+[|\u00b7\u00bb\u2013\u2014-]\s+|: ")

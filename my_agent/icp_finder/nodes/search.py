@@ -40,7 +40,9 @@ async def normalize(
     await records.save_rule(tenant_id, domain, rule_name, icp, confirmed=True)
     found: Found = {"rule_name": rule_name, "icp_hash": icp_hash(basis(company, icp))}
     update = {**company, "icp": icp, "found": found, "confirmed": True}
-    return Command(goto="refresh_icp", update={**update, "notes": [*state.get("notes", []), *notes]})
+    return Command(
+        goto="refresh_icp", update={**update, "notes": [*state.get("notes", []), *notes]}
+    )
 
 
 async def _up_to_date(

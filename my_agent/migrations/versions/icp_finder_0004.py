@@ -29,8 +29,6 @@ def upgrade() -> None:
     op.add_column("icp_candidates", sa.Column("gone_at", sa.DateTime(timezone=True)))
     op.add_column("icp_candidates", sa.Column("tried_at", sa.DateTime(timezone=True)))
     op.add_column("icp_scores", sa.Column("evidence", sa.JSON()))
-    op.add_column(
-        "icp_scores", sa.Column("proven", sa.Float(), nullable=False, server_default="0")
-    )
+    op.add_column("icp_scores", sa.Column("proven", sa.Float(), nullable=False, server_default="0"))
     op.add_column("enrichment_jobs", sa.Column("started_at", sa.DateTime(timezone=True)))
     secure(op.get_bind(), "icp_discovery_versions")

@@ -555,11 +555,15 @@ async def test_job_reports_what_it_could_not_enrich(
     modes: Any = ["custom", "values"]
     sent = [
         part
-        async for part in graph.astream({"job_id": job.id}, {"configurable": thread}, stream_mode=modes)
+        async for part in graph.astream(
+            {"job_id": job.id}, {"configurable": thread}, stream_mode=modes
+        )
     ]
     events = [part for mode, part in sent if mode == "custom"]
     assert [(each["name"], each["status"], each["done"]) for each in events] == [
-        ("C000", "read", 1), ("C001", "unreadable", 2), ("C002", "read", 3),
+        ("C000", "read", 1),
+        ("C001", "unreadable", 2),
+        ("C002", "read", 3),
     ]
     assert events[0]["found"] == ["about", "emails", "phones", "size"]
     why = "127.0.0.1 answered with an error (410)."
@@ -567,7 +571,11 @@ async def test_job_reports_what_it_could_not_enrich(
     assert sent[-1][1]["failures"] == [failure]
     seen = await jobs.find(tenant, RULE, "h1")
     assert seen is not None
-    assert (seen.status, seen.done, [asdict(each) for each in seen.failures]) == ("done", 3, [failure])
+    assert (seen.status, seen.done, [asdict(each) for each in seen.failures]) == (
+        "done",
+        3,
+        [failure],
+    )
     # Requested again, it tries only that one.
     world.web.pages[f"/{tenant}/1"] = company_page("Back", TEXT)
     assert (await enqueue(tenant, keys)).created

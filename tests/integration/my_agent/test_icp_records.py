@@ -287,12 +287,16 @@ async def test_best_companies_of_register_are_not_the_first_by_name() -> None:
 
 
 async def test_equally_good_companies_take_turns_by_industry_and_age() -> None:
-    hotels = [of_register(n, f"H{n}", "55101", "Hotels", registered_on=f"20{n:02}-01-01")
-              for n in range(1, 9)]
+    hotels = [
+        of_register(n, f"H{n}", "55101", "Hotels", registered_on=f"20{n:02}-01-01")
+        for n in range(1, 9)
+    ]
     software = of_register(20, "S", "62011", "Software development", registered_on="2020-01-01")
     await asyncio.to_thread(keep, *reversed(hotels), software)
     assert await best_of_register(icp("hotels", "software development"), company()) == [
-        "H1", "S", "H2",
+        "H1",
+        "S",
+        "H2",
     ]
 
 

@@ -147,12 +147,16 @@ def test_report_of_enrichment_says_what_was_found_and_why_not() -> None:
         "I have enriched 2 of 10 companies:",
         "- A: a@a.com, 6123 4567; 11-50 people",
         "- B: its site was read, but names no contact and no size",
-        "Not enriched: D (d.com answered with an error (503)); N0, N1, N2, N3, N4 and 2 more "
-        "(no website of this company is known). Write “run enrichment” to try again.",
+        (
+            "Not enriched: D (d.com answered with an error (503)); N0, N1, N2, N3, N4 and 2 more "
+            "(no website of this company is known). Write “run enrichment” to try again."
+        ),
     ]
     assert prompts.enriched(done[2:3]).startswith("I could enrich none of 1 company.")
     job = Job("j", "done", False, 3, 3, [Failure("domain:d.com", "D", "It is down.")])
-    assert "is done: 2 of 3 companies enriched. Not enriched: D (it is down)." in prompts.progress(job)
+    assert "is done: 2 of 3 companies enriched. Not enriched: D (it is down)." in prompts.progress(
+        job
+    )
 
 
 async def test_environment_limits_enrichment(

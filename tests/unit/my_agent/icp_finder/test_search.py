@@ -76,9 +76,13 @@ class World:
 
     def has(self, *names: str) -> None:
         """Let the web find these companies."""
-        self.web = Found("found", [
-            Candidate(f"domain:{name}.com", name, "web", industry="Road freight") for name in names
-        ])
+        self.web = Found(
+            "found",
+            [
+                Candidate(f"domain:{name}.com", name, "web", industry="Road freight")
+                for name in names
+            ],
+        )
 
 
 @pytest.fixture
