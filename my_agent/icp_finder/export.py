@@ -15,7 +15,7 @@ from my_agent.icp_finder.tables import candidates, discoveries, scores
 
 COLUMNS = (
     *("company", "rule", "rank", "name", "uen", "website", "region", "industry", "ssic", "score"),
-    *(f"score_{name}" for name in WEIGHTS),
+    *(f"score_{name}" for name in (*WEIGHTS, "feedback")),
     *("source", "enrichment", "size", "emails", "phones", "scored_at"),
 )
 BATCH = 500
@@ -79,7 +79,7 @@ def _cells(domain: str, rule: str, rank: int, row: Row[Any]) -> list[object]:
     return [
         *(domain, rule, rank, row.name, row.uen, row.website or known.get("website")),
         *(row.region, row.industry, " ".join(row.ssic), row.total),
-        *(row.parts.get(name) for name in WEIGHTS),
+        *(row.parts.get(name) for name in (*WEIGHTS, "feedback")),
         *(row.source, known.get("status"), known.get("size")),
         *(" ".join(known.get("emails", ())), "; ".join(known.get("phones", ()))),
         row.scored_at.isoformat(),

@@ -326,7 +326,8 @@ async def _enrich(
 
     asked, feedback = await run(read, tenant_id)
     again = None
-    if asked is not None:
+    # Without news the score stays.
+    if asked is not None and enriched:
         [rating] = await asyncio.to_thread(likeness.measure, [text_of(known)], asked[0])
         again = score(known, *asked, likeness=rating, feedback=feedback / FEEDBACK)
 

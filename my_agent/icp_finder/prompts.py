@@ -146,7 +146,9 @@ def report(best: Sequence[Scored], count: int) -> str:
 def _line(scored: Scored) -> str:
     candidate, score = scored.candidate, scored.score
     about = ", ".join(filter(None, (candidate.industry, candidate.region)))
-    strongest = sorted(score.parts, key=lambda part: -score.parts[part])[:2]
+    # Rows of the version before have no evidence.
+    proven = {each["part"] for each in score.evidence} or score.parts.keys()
+    strongest = sorted(proven & score.parts.keys(), key=lambda part: (-score.parts[part], part))[:2]
     why = listed([part.replace("_", " ") for part in strongest if score.parts[part] > 0])
     details = "; ".join(filter(None, (about, why and f"for its {why}")))
     return f"{candidate.name}: {score.total:.0%}" + (f" ({details})" if details else "")
@@ -188,8 +190,13 @@ def _found(candidate: Candidate) -> str:
     return found or "its site was read, but names no contact and no size"
 
 
-def unenriched(failures: Sequence[Failure]) -> str:
-    """Report the companies that could not be enriched, grouped by the reason."""
+def unenriched(failures: Sequence[Failure], *, is_over: bool = True) -> str:
+    """Report the companies that could not be enriched, grouped by the reason.
+
+    Args:
+        failures: the companies.
+        is_over: whether they can be tried again now.
+    """
     if not failures:
         return ""
     reasons: dict[str, list[str]] = {}
@@ -199,7 +206,8 @@ def unenriched(failures: Sequence[Failure]) -> str:
     for why, names in reasons.items():
         more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
         told.append(f"{listed([*names[:NAMED], *more])} ({why[:1].lower()}{why[1:]})")
-    return f"Not enriched: {'; '.join(told)}. Write “run enrichment” to try again."
+    again = " Write “run enrichment” to try again." if is_over else ""
+    return f"Not enriched: {'; '.join(told)}.{again}"
 
 
 def queued(job: Job) -> str:
@@ -224,7 +232,8 @@ def progress(job: Job) -> str:
         "failed": "has failed",
     }[job.status]
     again = " Write “run enrichment” to go on with it." if job.status in ENDED else ""
-    failed = f" {unenriched(job.failures)}" if job.failures else ""
+    is_over = job.status not in ("queued", "running")
+    failed = f" {unenriched(job.failures, is_over=is_over)}" if job.failures else ""
     read = job.done - len(job.failures)
     done = f"{read} of {job.total} companies" + (" enriched" if job.failures else "")
     return f"The enrichment in the background {state}: {done}.{failed or again}"

@@ -444,7 +444,9 @@ def _age(row: Row[Any]) -> tuple[str, str]:
 
 
 def _candidate(row: Row[Any]) -> Candidate:
-    activities = [each for each in (row.primary_activity, row.secondary_activity) if each]
+    told = (row.primary_activity, row.secondary_activity)
+    # The public register is in capital letters.
+    activities = [each.capitalize() if each.isupper() else each for each in told if each]
     return Candidate(
         key=f"uen:{row.uen}",
         name=row.name,

@@ -553,7 +553,7 @@ async def test_job_reports_what_it_could_not_enrich(
     known = {"identity": "ada", "tenant_id": tenant}
     thread = {"thread_id": (await row(tenant)).thread_id, "langgraph_auth_user": known}
     modes: Any = ["custom", "values"]
-    sent = [
+    sent: list[Any] = [
         part
         async for part in graph.astream(
             {"job_id": job.id}, {"configurable": thread}, stream_mode=modes

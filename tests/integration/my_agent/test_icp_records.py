@@ -216,11 +216,10 @@ async def test_snapshot_prefers_discovery_of_its_rule() -> None:
     await discover("t1", company("one.com"), icp("x"))
     await discover("t1", company("one.com"), icp("y"), found("a", 1.0), rule="Other")
     await discover("t1", company("two.com"), icp("z"))
-    for rule, expected in ((RULE, RULE), ("Other", "Other"), ("Missing", "Other")):
+    for rule, expected in ((RULE, (RULE, 0)), ("Other", ("Other", 1)), ("Missing", ("Other", 1))):
         known = await records.load_snapshot("t1", domain="one.com", rule_name=rule)
         assert known.discovery is not None
-        assert known.discovery.rule_name == expected
-    assert known.discovery.candidates == 1
+        assert (known.discovery.rule_name, known.discovery.candidates) == expected
 
 
 async def test_asked_for_returns_company_and_icp() -> None:
