@@ -6,7 +6,6 @@ same database. Loading a file again updates companies by their UEN.
 
 import asyncio
 import csv
-import heapq
 import io
 import itertools
 from collections import Counter
@@ -354,7 +353,11 @@ def _best(
         for row, place in zip(rows, places, strict=True)
     ]
     wanted = [e for e in entries if (key := f"uen:{e.row.uen}") in feedback or key in details]
-    first = heapq.nsmallest(FINALISTS * limit, entries, key=lambda e: (-e.quick, *_age(e.row)))
+    # Industries take turns here as well, so that each one has finalists.
+    queue = _turns(
+        [((-entry.quick,), entry.row.primary_ssic, _age(entry.row)) for entry in entries]
+    )
+    first = [entries[at] for at in queue[: FINALISTS * limit]]
     finalists = list({entry.row.uen: entry for entry in (*first, *wanted)}.values())
     found = [_candidate(entry.row) for entry in finalists]
     found = [replace(each, details=details.get(each.key, {})) for each in found]
@@ -396,19 +399,27 @@ def _activities(candidate: Candidate) -> list[str]:
 
 
 def _in_turns(found: Sequence[Scored], ages: Sequence[tuple[str, str]]) -> list[Scored]:
-    """Sort by total, then by evidence; divisions take turns, so that none fills the list alone."""
+    """Sort by total, then by evidence, then in turns."""
+    rated = [
+        ((-each.score.total, -each.score.proven), (each.candidate.ssic or [""])[0], age)
+        for each, age in zip(found, ages, strict=True)
+    ]
+    return [found[at] for at in _turns(rated)]
 
-    def by_fit(each: tuple[Scored, tuple[str, str]]) -> tuple[Any, ...]:
-        return (-each[0].score.total, -each[0].score.proven, *each[1])
 
-    turns: Counter[tuple[float, str]] = Counter()
-    sorted_: list[tuple[tuple[Any, ...], Scored]] = []
-    for each, age in sorted(zip(found, ages, strict=True), key=by_fit):
-        level = round(each.score.total, DIGITS)
-        division = each.candidate.ssic[0][:2] if each.candidate.ssic else ""
-        turns[level, division] += 1
-        sorted_.append(((-level, -each.score.proven, turns[level, division], *age), each))
-    return [each for _, each in sorted(sorted_, key=lambda pair: pair[0])]
+def _turns(rated: Sequence[tuple[tuple[float, ...], str, tuple[str, str]]]) -> list[int]:
+    """Return the order of companies, given their ratings (lowest first), codes and ages.
+
+    Of companies with equal ratings, divisions take turns, so that none fills the list alone.
+    """
+    turns: Counter[tuple[Any, ...]] = Counter()
+    keys: list[tuple[Any, ...]] = []
+    for at in sorted(range(len(rated)), key=lambda each: (rated[each][0], rated[each][2])):
+        ratings, code, age = rated[at]
+        level = tuple(round(each, DIGITS) for each in ratings)
+        turns[level, code[:2]] += 1
+        keys.append((level, turns[level, code[:2]], age, at))
+    return [key[-1] for key in sorted(keys)]
 
 
 def _kind(row: Row[Any]) -> tuple[str, ...]:
