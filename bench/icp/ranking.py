@@ -233,7 +233,7 @@ def ndcg(ranked: Sequence[int], best: Sequence[int]) -> float:
     """Return the discounted gain of the first ten grades, as a share of the best possible one."""
 
     def gain(of: Sequence[int]) -> float:
-        return sum((2**grade - 1) / math.log2(at + 2) for at, grade in enumerate(of[:FIRST]))
+        return sum((2.0**grade - 1) / math.log2(at + 2) for at, grade in enumerate(of[:FIRST]))
 
     share: float = gain(ranked) / gain(sorted(best, reverse=True))
     return share
