@@ -109,15 +109,15 @@ class ThreadPolicy:
         """Archive stale locked threads, also of contexts that nobody opens again."""
         if not self.thread_settings.auto_archive_stale_locked:
             return
-        now, locked = _now(), {"status": PolicyStatus.LOCKED}
-        for row in tx.find_threads(locked, limit=PAGE, oldest_first=True):
-            is_ours = rules.agent_of(row["metadata"]) in self.thread_settings.thread_policy_agents
-            if not is_ours or not rules.is_governed(row["metadata"]):
-                continue
-            if not rules.is_stale(row["updated_at"], now, self.thread_settings):
-                # The others are younger.
-                return
-            self._change(tx, row, rules.archiving(now))
+        now = _now()
+        for agent in self.thread_settings.thread_policy_agents:
+            locked = {"agent": agent, "status": PolicyStatus.LOCKED}
+            for row in tx.find_threads(locked, limit=PAGE, oldest_first=True):
+                if not rules.is_stale(row["updated_at"], now, self.thread_settings):
+                    # The others are younger.
+                    break
+                if rules.is_governed(row["metadata"]):
+                    self._change(tx, row, rules.archiving(now))
 
     def after_run_end(self, tx: Transaction, thread: Row | None, run: Row, status: str) -> None:
         if thread is None or not rules.is_governed(thread["metadata"]):

@@ -267,7 +267,7 @@ async def add_candidates(
         found: the candidates.
     """
     discovery_key = (tenant_id, rule_name, icp_hash)
-    stays = ("details", "found_at", "enriched_at")
+    stays = ("details", "found_at", "enriched_at", "tried_at")
     await run(
         lambda connection: _keep(connection, discovery_key, found, keep=stays),
         tenant_id,

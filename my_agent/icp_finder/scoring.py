@@ -77,13 +77,25 @@ def score(
         if fit.found
     ]
     proven = sum(WEIGHTS[each["part"]] for each in evidence) / weight
+    plain = Score(round(sum(parts.values()), 4), parts, tuple(evidence), round(proven, 4))
+    return with_feedback(plain, feedback)
+
+
+def with_feedback(found: Score, feedback: float) -> Score:
+    """Return a score with this feedback in place of the one that it may have.
+
+    Args:
+        found: the score.
+        feedback: what the users think of the candidate, from -1 (rejected) to 1 (wanted); 0: nothing.
+    """
+    parts = {name: part for name, part in found.parts.items() if name != "feedback"}
+    evidence = tuple(each for each in found.evidence if each["part"] != "feedback")
     total = sum(parts.values())
     if feedback:
         # Bounded, so that the total stays between 0 and 1.
-        wish = min(max(FEEDBACK * feedback, -total), 1 - total)
-        parts["feedback"] = round(wish, 4)
-        evidence.append(Evidence(part="feedback", found=_wish(feedback), source="feedback"))
-    return Score(round(sum(parts.values()), 4), parts, tuple(evidence), round(proven, 4))
+        parts["feedback"] = round(min(max(FEEDBACK * feedback, -total), 1 - total), 4)
+        evidence = (*evidence, Evidence(part="feedback", found=_wish(feedback), source="feedback"))
+    return Score(round(sum(parts.values()), 4), parts, evidence, found.proven)
 
 
 def _wish(feedback: float) -> str:

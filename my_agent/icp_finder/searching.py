@@ -13,8 +13,11 @@ from my_agent.icp_finder import likeness, records, register
 from my_agent.icp_finder.diffs import basis, icp_hash
 from my_agent.icp_finder.discovery import discover
 from my_agent.icp_finder.model import Candidate, Company, Icp, Scored, Sources, Version
-from my_agent.icp_finder.scoring import score, text_of
+from my_agent.icp_finder.scoring import score, text_of, with_feedback
 from my_agent.icp_finder.settings import IcpSettings
+
+# The most candidates that a discovery has; settings allow 1100.
+MOST = 2000
 
 
 @dataclass(frozen=True)
@@ -115,10 +118,31 @@ async def scored(
     return await asyncio.to_thread(rate)
 
 
+async def apply_feedback(
+    tenant_id: str, rule_name: str, icp_hash: str, feedback: Mapping[str, float]
+) -> None:
+    """Let feedback move the stored candidates of a discovery, without a search.
+
+    Args:
+        tenant_id: the tenant.
+        rule_name: the rule of the candidates.
+        icp_hash: hash of the ICP.
+        feedback: what the users think of companies, from -1 to 1, by key; those without an entry
+            lose the feedback that they had.
+    """
+    found = await records.best_candidates(tenant_id, rule_name, icp_hash, limit=MOST)
+    moved = [
+        Scored(each.candidate, with_feedback(each.score, feedback.get(each.candidate.key, 0.0)))
+        for each in found
+    ]
+    changed = [new for new, old in zip(moved, found, strict=True) if new.score != old.score]
+    await records.add_candidates(tenant_id, rule_name, icp_hash, changed)
+
+
 async def _known_of_register(
     tenant_id: str, rule_name: str, of: str
 ) -> Mapping[str, Mapping[str, Any]]:
     """Return what is known of the register's companies that an earlier search has found."""
-    best = await records.best_candidates(tenant_id, rule_name, of, limit=1000)
+    best = await records.best_candidates(tenant_id, rule_name, of, limit=MOST)
     keys = [each.candidate.key for each in best if each.candidate.source == "register"]
     return await records.known_details(tenant_id, keys)

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import inspect
 
 from my_agent import database
-from my_agent.icp_finder import background, export, jobs, made_up, records, register
+from my_agent.icp_finder import background, export, jobs, made_up, records, register, searching
 from my_agent.icp_finder.decisions import decide, signals
 from my_agent.icp_finder.diffs import basis, icp_hash
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site, Snapshot
@@ -185,6 +185,26 @@ async def test_versions_are_kept_up_to_a_number() -> None:
     assert [line["name"] for line in kept[0].changes["new"]] == [f"c{records.VERSIONS + 2}"]
     assert [line["name"] for line in kept[0].changes["gone"]] == [f"c{records.VERSIONS + 1}"]
     assert await records.versions("t2", RULE, of) == []
+
+
+async def test_feedback_moves_stored_candidates_and_can_be_taken_back() -> None:
+    of = await discover("t1", company(), icp("x"), found("a", 0.6), found("b", 0.5))
+    key = ("t1", RULE, of)
+    details = {"status": "unreadable"}
+    await run(
+        lambda c: records.save_details(c, key, "domain:a.com", details, enriched=False),
+        "t1",
+        write=True,
+    )
+    tried = await run(lambda c: records.find_candidates(c, key, ["domain:a.com"]), "t1")
+    await searching.apply_feedback("t1", RULE, of, {"domain:b.com": 1.0, "domain:a.com": -0.5})
+    best = await records.best_candidates("t1", RULE, of, limit=9)
+    assert [(each.candidate.name, each.score.total) for each in best] == [("b", 0.8), ("a", 0.45)]
+    assert await run(lambda c: records.find_candidates(c, key, ["domain:a.com"]), "t1") == tried
+    await searching.apply_feedback("t1", RULE, of, {})
+    assert await names("t1", of) == ["a", "b"]
+    best = await records.best_candidates("t1", RULE, of, limit=9)
+    assert [each.score.parts for each in best] == [{"industry": 0.6}, {"industry": 0.5}]
 
 
 async def test_more_evidence_comes_first_among_equal_scores() -> None:
