@@ -87,11 +87,15 @@ _TITLE: tuple[tuple[Kind, str, int], ...] = (
         "directory",
         (
             r"\b(?:top|best)\s+\d+\b|^\W*(?:the\s+)?\d+\+?\s+(?:best|top|leading|biggest|largest)"
-            r"|^\W*(?:the\s+)?(?:top|best|leading|largest|biggest|list)\b|\blist of\b"
+            # Of several, and not a name such as `Best Denki` or `Top Glove`.
+            r"|^\W*(?:the\s+)?(?:top|best|leading|largest|biggest)\b.*\w{3,}s\b.*\b(?:in|near|of|for|from|to|by)\b"
+            r"|^\W*(?:the\s+)?(?:top|best|leading|largest|biggest)\b.*(?:companies|suppliers"
+            r"|manufacturers|providers|firms|agencies|distributors|makers|startups|brands)\b"
+            r"|\blist of\b|^\W*list\b"
             r"|\bdirector(?:y|ies)\b|\b(?:companies|suppliers|manufacturers|providers|firms"
             r"|agencies|distributors|exporters|importers|wholesalers|startups) (?:in|near|of|from)\b"
             r"|\balternatives\b|\breviews? (?:of|and)\b|\bcompare\b|\bvs\.?\s"
-            r"|\byellow pages\b|^\W*\d+\s"
+            r"|\byellow pages\b|^\W*\d+\s+[\w ]*(?:companies|suppliers|manufacturers|firms|ways|tools)\b"
         ),
         2,
     ),
@@ -158,6 +162,8 @@ _OWN = re.compile(
     re.IGNORECASE,
 )
 _OWN_PAGE = re.compile(r"\b(?:about us|contact us|careers at|join our team|home)\b", re.IGNORECASE)
+# Characters of a title and of an excerpt that are looked at.
+LONGEST_TITLE, LONGEST_BODY = 300, 2000
 # Points from which a page is not a company's own.
 ENOUGH = 2
 
@@ -173,6 +179,8 @@ def kind(domain: str, url: str, title: str, body: str) -> Kind:
     """
     if domain in KNOWN:
         return KNOWN[domain]
+    # Some patterns look for two words in any distance.
+    title, body = title[:LONGEST_TITLE], body[:LONGEST_BODY]
     if domain.endswith((".gov", ".edu", ".mil")) or re.search(
         r"\.(?:gov|edu|ac|mil)\.\w{2}$", domain
     ):

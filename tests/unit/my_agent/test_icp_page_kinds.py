@@ -95,6 +95,14 @@ COMPANIES = (
         "Catering | Chef's Corner",
         "Buffets and bento for corporate events, from 20 people.",
     ),
+    ("https://bestdenki.com.sg", "Best Denki Singapore", "Electronics and home appliances."),
+    ("https://topglove.com", "Top Glove Corporation Bhd", "Gloves for hospitals in 195 countries."),
+    ("https://360logistics.sg", "360 Logistics Pte Ltd", "Warehousing and customs clearance."),
+    ("https://leadingedge.sg", "Leading Edge Engineering", "Tool makers since 1988."),
+    ("https://greenjobber.sg", "24 Hour Plumber", "Call us for leaks and chokes."),
+    ("https://kitchenlist.sg", "Central Kitchen for Caterers | Umami", "Meals cooked for schools."),
+    ("https://newsprint.com.my", "Newsprint Paper Mill", "Paper for printers."),
+    ("https://marketstreetcafe.sg", "Market Street Cafe", "Breakfast and lunch near the market."),
 )
 OTHERS: tuple[tuple[Kind, str, str, str], ...] = (
     ("job_board", "https://sg.indeed.com/q-Logistics-jobs.html", "Logistics Jobs in Singapore", ""),
