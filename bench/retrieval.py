@@ -17,13 +17,13 @@ from sqlalchemy import Connection
 from bench import factbook
 from bench.question import Question
 from bench.report import Line, table
-from my_agent import database
-from my_agent.chat.documents import embedding, index, keywords
-from my_agent.chat.documents.embedding import Vectors
+from my_agent import database, embedding
+from my_agent.chat.documents import index, keywords
 from my_agent.chat.documents.ingestion import ingest
 from my_agent.chat.documents.search import DEPTH, fuse
 from my_agent.chat.documents.vectors import VectorCache, nearest
 from my_agent.chat.tables import SHARED
+from my_agent.embedding import Vectors
 
 CORPUS = Path(__file__).parent / "corpus"
 FIRST = 5

@@ -100,6 +100,25 @@ class ThreadPolicy:
         if rules.is_governed(thread["metadata"]):
             self._gate(thread, "state")
 
+    def before_thread_prune(self, tx: Transaction, thread: Row) -> None:
+        # The history of a closed thread is kept whole.
+        if rules.is_governed(thread["metadata"]):
+            self._gate(thread, "prune")
+
+    def before_sweep(self, tx: Transaction) -> None:
+        """Archive stale locked threads, also of contexts that nobody opens again."""
+        if not self.thread_settings.auto_archive_stale_locked:
+            return
+        now = _now()
+        for agent in self.thread_settings.thread_policy_agents:
+            locked = {"agent": agent, "status": PolicyStatus.LOCKED}
+            for row in tx.find_threads(locked, limit=PAGE, oldest_first=True):
+                if not rules.is_stale(row["updated_at"], now, self.thread_settings):
+                    # The others are younger.
+                    break
+                if rules.is_governed(row["metadata"]):
+                    self._change(tx, row, rules.archiving(now))
+
     def after_run_end(self, tx: Transaction, thread: Row | None, run: Row, status: str) -> None:
         if thread is None or not rules.is_governed(thread["metadata"]):
             return
@@ -221,6 +240,9 @@ class ThreadPolicy:
         tx.patch_thread(row["thread_id"], changes)
         action = CLOSED[changes["status"]]
         agent = row["metadata"]["agent"]
+        # A cron of a closed thread could never run again.
+        if disabled := tx.disable_crons(row["thread_id"]):
+            fields = {**fields, "crons_disabled": disabled}
         tx.audit(action, row["thread_id"], agent=agent, **fields)
         tx.after_commit(partial(record_decision, action, agent, row["thread_id"], **fields))
 
@@ -240,7 +262,7 @@ class ThreadPolicy:
             record_decision(
                 "run_gated", str(metadata.get("agent")), thread_id, status=status, what=what
             )
-            raise Reject(409, rules.refusal(thread_id, status))
+            raise Reject(409, rules.refusal(thread_id, status), is_final=True)
 
 
 def _session_of(metadata: Row) -> Session | None:

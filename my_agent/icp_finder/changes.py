@@ -5,9 +5,9 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from contexts.websites import readable
-from my_agent.icp_finder.diffs import basis, changed
+from my_agent.icp_finder.diffs import basis, changed, icp_hash
 from my_agent.icp_finder.message_parser import ParsedMessage, merge_icp
-from my_agent.icp_finder.model import Site
+from my_agent.icp_finder.model import Site, Snapshot
 from my_agent.icp_finder.prompts import CUSTOMERS
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.state import State
@@ -92,3 +92,20 @@ def next_session(state: State, parsed: ParsedMessage) -> Session:
         "website": readable(domain(website)) if website else "",
         "request": {"method": "POST", "path": path, "body": body},
     }
+
+
+def changed_elsewhere(state: State, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return what another session has changed since the last message of a thread.
+
+    Only a thread whose own profile was searched for can tell: otherwise the change may be its own,
+    and not saved yet.
+    """
+    site, icp, last = state.get("site"), state.get("icp"), state.get("last")
+    if site is None or icp is None or last is None or not state.get("confirmed"):
+        return ()
+    if snapshot.profile is None or snapshot.rule is None:
+        return ()
+    known = basis({"site": site, "customers": state.get("customers", [])}, icp)
+    if last["icp_hash"] != icp_hash(known):
+        return ()
+    return changed(known, basis(snapshot.profile.company, snapshot.rule.icp))

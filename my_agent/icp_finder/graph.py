@@ -38,7 +38,6 @@ graph = (
     .add_node(finalize)
     .add_edge(START, "ingest")
     .add_edge("profile_builder", "journey_guard")
-    .add_edge("refresh_icp", "decide_strategy")
     .add_edge("ssic_fallback", "progress_report")
     .add_edge("enrich", "finalize")
     .add_edge("finalize", END)

@@ -20,6 +20,7 @@ Action = Literal[
     "rerun_declined",
     "icp_confirmed",
     "icp_refreshed",
+    "profile_reread",
     "strategy",
     "ssic_fallback",
     "enriched",

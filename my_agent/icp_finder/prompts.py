@@ -1,9 +1,24 @@
 """Texts for the user, and the prompt of the model."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from contexts.websites import readable
-from my_agent.icp_finder.model import SIZES, Candidate, Icp, Job, Scored, Site
+from my_agent.icp_finder.model import (
+    SIZES,
+    Candidate,
+    Changes,
+    Failure,
+    Icp,
+    Job,
+    Line,
+    Scored,
+    Site,
+)
+
+if TYPE_CHECKING:
+    from my_agent.icp_finder.rereading import Reread
+    from my_agent.icp_finder.searching import Outcome
 
 # A job with one of these states continues when it is requested again.
 ENDED = ("failed", "cancelled")
@@ -131,7 +146,9 @@ def report(best: Sequence[Scored], count: int) -> str:
 def _line(scored: Scored) -> str:
     candidate, score = scored.candidate, scored.score
     about = ", ".join(filter(None, (candidate.industry, candidate.region)))
-    strongest = sorted(score.parts, key=lambda part: -score.parts[part])[:2]
+    # Rows of the version before have no evidence.
+    proven = {each["part"] for each in score.evidence} or score.parts.keys()
+    strongest = sorted(proven & score.parts.keys(), key=lambda part: (-score.parts[part], part))[:2]
     why = listed([part.replace("_", " ") for part in strongest if score.parts[part] > 0])
     details = "; ".join(filter(None, (about, why and f"for its {why}")))
     return f"{candidate.name}: {score.total:.0%}" + (f" ({details})" if details else "")
@@ -149,10 +166,48 @@ def ask_enrichment(count: int, now: int, later: int) -> str:
 
 
 def enriched(done: Sequence[Candidate]) -> str:
-    """Report which candidates have been enriched."""
-    names = ", ".join(candidate.name for candidate in done).rstrip(".")
-    companies = "1 company" if len(done) == 1 else f"{len(done)} companies"
-    return f"I have enriched {companies}" + (f": {names}." if names else ".")
+    """Report what was found about each company, and why nothing was found about the others."""
+    read = [each for each in done if each.details.get("status") == "read"]
+    failed = [
+        Failure(each.key, each.name, str(each.details.get("note", "")))
+        for each in done
+        if each.details.get("status") != "read"
+    ]
+    if not read:
+        return f"I could enrich none of {counted(len(done))}. {unenriched(failed)}".strip()
+    number = counted(len(read)) if not failed else f"{len(read)} of {counted(len(done))}"
+    lines = [f"- {each.name}: {_found(each)}" for each in read]
+    return "\n".join(
+        [f"I have enriched {number}:", *lines, *([unenriched(failed)] if failed else [])]
+    )
+
+
+def _found(candidate: Candidate) -> str:
+    details = candidate.details
+    told = [", ".join([*details.get("emails", ()), *details.get("phones", ())])]
+    told.append(f"{details['size']} people" if details.get("size") else "")
+    found = "; ".join(filter(None, told))
+    return found or "its site was read, but names no contact and no size"
+
+
+def unenriched(failures: Sequence[Failure], *, is_over: bool = True) -> str:
+    """Report the companies that could not be enriched, grouped by the reason.
+
+    Args:
+        failures: the companies.
+        is_over: whether they can be tried again now.
+    """
+    if not failures:
+        return ""
+    reasons: dict[str, list[str]] = {}
+    for each in failures:
+        reasons.setdefault(each.why.rstrip("."), []).append(each.name)
+    told = []
+    for why, names in reasons.items():
+        more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
+        told.append(f"{listed([*names[:NAMED], *more])} ({why[:1].lower()}{why[1:]})")
+    again = " Write “run enrichment” to try again." if is_over else ""
+    return f"Not enriched: {'; '.join(told)}.{again}"
 
 
 def queued(job: Job) -> str:
@@ -177,7 +232,11 @@ def progress(job: Job) -> str:
         "failed": "has failed",
     }[job.status]
     again = " Write “run enrichment” to go on with it." if job.status in ENDED else ""
-    return f"The enrichment in the background {state}: {job.done} of {job.total} companies.{again}"
+    is_over = job.status not in ("queued", "running")
+    failed = f" {unenriched(job.failures, is_over=is_over)}" if job.failures else ""
+    read = job.done - len(job.failures)
+    done = f"{read} of {job.total} companies" + (" enriched" if job.failures else "")
+    return f"The enrichment in the background {state}: {done}.{failed or again}"
 
 
 def own_website(site: str) -> str:
@@ -224,3 +283,90 @@ def named(site: Site) -> str:
 def listed(words: Sequence[str]) -> str:
     """Join words as in a sentence."""
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+# --- searches -----------------------------------------------------------------
+
+WEB_FAILED = "The web could not be asked: no search engine has answered."
+REGISTER_EMPTY = "The register of companies is empty: nobody has ingested one."
+# Candidates that are named in a sentence about changes.
+NAMED = 5
+
+
+def searched(outcome: "Outcome") -> list[str]:
+    """Say what a search gave, what has changed, and which source gave no answer."""
+    sources, codes = outcome.sources, ", ".join(outcome.codes)
+    web = {
+        "failed": WEB_FAILED,
+        "nothing": "The web has named no company that fits.",
+    }.get(sources["web"], "")
+    register = {
+        "found": f"The register added {counted(outcome.added)} of SSIC {codes}.",
+        "nothing": f"The register has no active company of SSIC {codes}.",
+        "empty": REGISTER_EMPTY,
+        "no_codes": "The industries match no SSIC code, so the register could not be asked.",
+        "elsewhere": "The register has companies in Singapore only, and you want other regions.",
+    }.get(sources["register"], "")
+    told = [each for each in (web, register) if each]
+    if outcome.version is not None:
+        return [" ".join(told), *_changes(outcome)] if told else _changes(outcome)
+    again = " Write “re-run discovery” to try again." if sources["web"] == "failed" else ""
+    if outcome.kept:
+        kept = "candidate stays as it is" if outcome.kept == 1 else "candidates stay as they are"
+        return [
+            " ".join([*told, f"There is no new result, and your {outcome.kept} {kept}.{again}"])
+        ]
+    advice = again or " Try other industries, as in “industries: freight transport”."
+    return [" ".join([*told, f"So I have no candidates for this profile.{advice}"])]
+
+
+def _changes(outcome: "Outcome") -> list[str]:
+    """Say what a repeated search has changed."""
+    version = outcome.version
+    if version is None or version.number == 1:
+        return []
+    return [f"Since the last search, {difference(version.changes)}."]
+
+
+def difference(changes: Changes) -> str:
+    """Describe the difference between two versions of a discovery, as the end of a sentence."""
+    told = []
+    for name, lines in (("new", changes["new"]), ("gone", changes["gone"])):
+        if lines:
+            verb = "is" if len(lines) == 1 else "are"
+            told.append(f"{counted(len(lines))} {verb} {name}: {_names(lines)}")
+    if changed := changes["changed"]:
+        verb = "has" if len(changed) == 1 else "have"
+        moves = [f"{e['name']} {e['before']:.0%} → {e['total']:.0%}" for e in changed[:NAMED]]
+        more = [f"{len(changed) - NAMED} more"] if len(changed) > NAMED else []
+        told.append(f"{counted(len(changed))} {verb} another score: {listed([*moves, *more])}")
+    return "; ".join(told) or "nothing has changed"
+
+
+def _names(lines: Sequence[Line]) -> str:
+    more = [f"{len(lines) - NAMED} more"] if len(lines) > NAMED else []
+    return listed([*(each["name"] for each in lines[:NAMED]), *more])
+
+
+def counted(number: int) -> str:
+    """Return a number of companies in words."""
+    return "1 company" if number == 1 else f"{number} companies"
+
+
+def reread(again: "Reread") -> str:
+    """Say which websites of a profile were read again."""
+    if not again.read:
+        return "I could read none of your websites again, so the profile is as old as before."
+    done = "website" if len(again.read) == 1 else "websites"
+    left = f" I could not read {listed([readable(each) for each in again.unread])}."
+    return (
+        f"I have read {len(again.read)} {done} of your profile again.{left if again.unread else ''}"
+    )
+
+
+def changed_elsewhere(parts: Sequence[str], icp: Icp) -> str:
+    """Say what another session of the tenant has changed."""
+    return (
+        f"The {listed(parts)} of this company were changed in another session since your last "
+        f"message. The profile is now:\n\n{proposal(icp)}"
+    )

@@ -63,11 +63,13 @@ class Enrichment(TypedDict):
 
     Attributes:
         now: keys of the candidates that were enriched while the user waited.
+        failed: keys of the candidates that could not be enriched meanwhile.
         job: id of the background job, if there is one.
         queued: number of candidates of the job.
     """
 
     now: list[str]
+    failed: list[str]
     job: str | None
     queued: int
 

@@ -25,6 +25,8 @@ HEADERS = {
     "accept": "text/html,application/xhtml+xml;q=0.9,text/plain;q=0.5",
     "accept-encoding": "identity",
 }
+# Statuses of a server that is busy or restarts.
+PASSING = (408, 425, 429, 500, 502, 503, 504)
 READABLE = ("text/html", "application/xhtml+xml", "text/plain")
 
 
@@ -40,7 +42,19 @@ class SiteRefused(SiteError):
 
 
 class SiteUnreadable(SiteError):
-    """The website could not be reached, or has no text."""
+    """The website could not be reached, or has no text.
+
+    Args:
+        message: a sentence for the user.
+        passing: whether the next attempt may succeed.
+
+    Attributes:
+        passing: as above.
+    """
+
+    def __init__(self, message: str, *, passing: bool = False) -> None:
+        super().__init__(message)
+        self.passing = passing
 
 
 async def fetch(website: str, allowed: Sequence[Network]) -> bytes:
@@ -84,14 +98,17 @@ async def fetch(website: str, allowed: Sequence[Network]) -> bytes:
     except socket.gaierror as error:
         raise SiteUnreadable(f"{shown} is not known on the internet.") from error
     except (httpx.HTTPError, zlib.error) as error:
-        raise SiteUnreadable(f"{shown} could not be read.") from error
+        raise SiteUnreadable(f"{shown} could not be read.", passing=True) from error
 
 
 async def _get(client: httpx.AsyncClient, url: str) -> bytes:
     async with client.stream("GET", url) as answer:
         shown = shown_host(str(answer.url))
         if not answer.is_success:
-            raise SiteUnreadable(f"{shown} answered with an error ({answer.status_code}).")
+            raise SiteUnreadable(
+                f"{shown} answered with an error ({answer.status_code}).",
+                passing=answer.status_code in PASSING,
+            )
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in READABLE:
             raise SiteUnreadable(f"{shown} is not a page with text.")

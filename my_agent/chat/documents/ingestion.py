@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from my_agent.chat.documents import embedding, index, reading
+from my_agent import embedding
+from my_agent.chat.documents import index, reading
 from my_agent.chat.documents.chunking import chunk
-from my_agent.chat.documents.embedding import Vectors
 from my_agent.chat.documents.reading import Unreadable
 from my_agent.chat.settings import ChatSettings
 from my_agent.database import database
+from my_agent.embedding import Vectors
 
 # Part of every digest. Increase it when documents are read or cut differently: the next ingestion
 # then reads all files again.

@@ -6,7 +6,8 @@ from functools import lru_cache
 
 from sqlalchemy import Connection
 
-from my_agent.chat.documents import embedding, index, keywords, vectors
+from my_agent import embedding
+from my_agent.chat.documents import index, keywords, vectors
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.vectors import VectorCache
 from my_agent.chat.settings import ChatSettings

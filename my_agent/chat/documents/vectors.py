@@ -6,10 +6,11 @@ from threading import Lock
 
 from sqlalchemy import Connection
 
-from my_agent.chat.documents import embedding, index
-from my_agent.chat.documents.embedding import Vectors
+from my_agent import embedding
+from my_agent.chat.documents import index
 from my_agent.chat.documents.index import Block
 from my_agent.chat.tables import SHARED
+from my_agent.embedding import Vectors
 
 BYTES = embedding.DIMENSIONS * 4
 

@@ -1,5 +1,6 @@
 """Node `return_user_probe`: load the stored company, and detect changes to it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
@@ -9,7 +10,12 @@ from langgraph.types import Command
 
 from my_agent.icp_finder import prompts, records
 from my_agent.icp_finder.answers import question
-from my_agent.icp_finder.changes import changed_parts, new_website, next_session
+from my_agent.icp_finder.changes import (
+    changed_elsewhere,
+    changed_parts,
+    new_website,
+    next_session,
+)
 from my_agent.icp_finder.decisions import Decisions, Signals, decide, signals
 from my_agent.icp_finder.diffs import icp_hash
 from my_agent.icp_finder.log import log_action
@@ -81,6 +87,8 @@ def _named(parsed: ParsedMessage) -> str | None:
 def _apply_snapshot(snapshot: Snapshot, state: State) -> dict[str, Any]:
     """Return the state stored in a snapshot, and the decision for it. The decision is logged."""
     seen = signals(snapshot, state["rule_name"], IcpSettings.from_environment(), datetime.now(UTC))
+    if elsewhere := changed_elsewhere(state, snapshot):
+        seen = replace(seen, changed_elsewhere=elsewhere)
     update = {**_stored_state(snapshot, state, seen), "decisions": decide(seen)}
     returns, thread_id = update["is_return_user"], state.get("thread_id")
     log_action("return_user_probe", thread_id, is_return_user=returns, **update["decisions"])
@@ -104,6 +112,8 @@ def _stored_state(snapshot: Snapshot, state: State, seen: Signals) -> dict[str, 
     company = snapshot.profile.company
     if state.get("site") is None:
         known["notes"] = [prompts.welcome(company["site"], company["customers"])]
+    elif seen.changed_elsewhere and snapshot.rule is not None:
+        known["notes"] = [prompts.changed_elsewhere(seen.changed_elsewhere, snapshot.rule.icp)]
     known |= {"site": company["site"], "customers": company["customers"]}
     return known | ({"icp": snapshot.rule.icp} if snapshot.rule else {})
 

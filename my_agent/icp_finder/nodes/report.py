@@ -69,8 +69,11 @@ async def enrich(state: State, config: RunnableConfig) -> dict[str, object]:
     keys = [each["key"] for each in state.get("candidates", [])]
     now, later = keys[: settings.run_now_limit], keys[settings.run_now_limit :]
     done = await jobs.enrich_now(caller(config).tenant_id, **found, keys=now)
-    log_action("enriched", state.get("thread_id"), candidates=len(done), **found)
-    enrichment: Enrichment = {"now": now, "job": None, "queued": 0}
+    read = [each.key for each in done if each.details.get("status") == "read"]
+    failed = [each.key for each in done if each.key not in read]
+    counts = {"candidates": len(read), "failed": len(failed)}
+    log_action("enriched", state.get("thread_id"), **counts, **found)
+    enrichment: Enrichment = {"now": read, "failed": failed, "job": None, "queued": 0}
     notes = [*state.get("notes", []), prompts.enriched(done)]
     later = later[: settings.run_later_limit]
     if later:

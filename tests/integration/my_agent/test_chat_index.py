@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, func, select, text
 
-from my_agent.chat.documents import embedding, index, keywords
+from my_agent import embedding
+from my_agent.chat.documents import index, keywords
 from my_agent.chat.documents import search as search_module
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.ingestion import Report, ingest
