@@ -16,10 +16,11 @@ IssueType = Literal[
     "repetition",
     "spelling",
     "tense",
+    "verb_form",
     "word_choice",
     "word_order",
 ]
-Source = Literal["harper", "model"]
+Source = Literal["harper", "model", "rules"]
 
 
 @with_config(ConfigDict(extra="forbid"))

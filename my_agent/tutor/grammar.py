@@ -44,7 +44,7 @@ IRREGULAR = "RegularIrregulars"
 UNWANTED = re.compile(
     r"Redundant\w+|Expand\w+|\w*Dash(es)?|\w*Ellipsis\w*|CompoundNouns|DisjointPrefixes|"
     r"InMyHumbleOpinion|OkToOkay|OxfordComma|SplitWords|TheProperNounPossessive|ToDoHyphen|"
-    r"WrongNegative"
+    r"WrongNegative|ItsPossessive|WereWhere"
 )
 
 
@@ -86,8 +86,8 @@ PERFECT = re.compile(
 )
 
 
-def check(text: str) -> list[Issue]:
-    """Return the mistakes in an English text; none for other languages. Blocks for milliseconds.
+def check(text: str) -> list[Issue] | None:
+    """Return the mistakes in an English text; None for other languages. Blocks for milliseconds.
 
     The first call in a process loads a dictionary, which takes almost a second.
     """
@@ -95,7 +95,7 @@ def check(text: str) -> list[Issue]:
         american, british = _linters()
         lints = _lints(american, text)
         if _is_foreign(text, [lint.problem_text for lint in lints.values() if _is_unknown(lint)]):
-            return []
+            return None
         # Only what is wrong in both American and British English counts as a mistake.
         others = _lints(british, text) if lints else {}
         lints = {key: lint for key, lint in lints.items() if key in others}

@@ -1,0 +1,44 @@
+"""Checks without a model: the rules, and Harper where both leave names and quotes alone."""
+
+import re
+from collections.abc import Iterator
+
+from my_agent.tutor import grammar, rules
+from my_agent.tutor.corrections import Issue, merge
+
+# Quoted words are somebody else's.
+_QUOTED = re.compile(r"\"[^\"\n]{1,400}\"|“[^”\n]{1,400}”|«[^»\n]{1,400}»|‘[^’\n]{1,400}’")
+_ADDRESS = re.compile(r"\S+@\S+|(?:https?://|www\.)\S+")
+# Particles of names: Praça da Sé, Leonardo da Vinci, Ludwig van Beethoven.
+_PARTICLE = r"(?:d[aeo]s?|del|della|di|e|el|la|las|los|van|von|y)"
+_NAME = re.compile(rf"\b[A-ZÀ-Þ][\w'’-]*(?: {_PARTICLE})+(?: {_PARTICLE})* [\w'’-]+")
+_CHAIN = re.compile(r"\b[A-ZÀ-Þ][\w'’-]*[^\x00-\x7f][\w'’-]*(?: [a-z]{1,3})? [a-z]\w+")
+
+
+def check(text: str) -> list[Issue]:
+    """Return the mistakes in an English text; none for other languages. Blocks for milliseconds."""
+    harper = grammar.check(text)
+    if harper is None:
+        return []
+    kept = list(protected(text))
+    ruled = rules.check(text)
+    # A rule corrects the cause, Harper then sees the word beside it.
+    beside = [(each["start"] - 2, each["end"] + 2) for each in ruled]
+    harper = [issue for issue in harper if not _touches(issue, beside) or _is_same(issue, ruled)]
+    return [issue for issue in merge(ruled, harper) if not _touches(issue, kept)]
+
+
+def protected(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans that no check may change: quotes, addresses, names with particles."""
+    for pattern in (_QUOTED, _ADDRESS, _NAME, _CHAIN):
+        for found in pattern.finditer(text):
+            yield found.span()
+
+
+def _is_same(issue: Issue, others: list[Issue]) -> bool:
+    return any((o["start"], o["end"]) == (issue["start"], issue["end"]) for o in others)
+
+
+def _touches(issue: Issue, spans: list[tuple[int, int]]) -> bool:
+    start, end = issue["start"], max(issue["end"], issue["start"] + 1)
+    return any(start < last and first < end for first, last in spans)
