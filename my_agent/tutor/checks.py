@@ -22,8 +22,9 @@ def check(text: str) -> list[Issue]:
         return []
     kept = list(protected(text))
     ruled = rules.check(text)
-    # A rule corrects the cause, Harper then sees the word beside it.
-    beside = [(each["start"] - 2, each["end"] + 2) for each in ruled]
+    # A rule corrects a pronoun, Harper the word beside it: "He name" must not become "His names".
+    pronouns = [each for each in ruled if each["type"] == "grammar"]
+    beside = [(each["start"] - 2, each["end"] + 2) for each in pronouns]
     harper = [issue for issue in harper if not _touches(issue, beside) or _is_same(issue, ruled)]
     return [issue for issue in merge(ruled, harper) if not _touches(issue, kept)]
 

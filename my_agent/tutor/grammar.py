@@ -94,11 +94,11 @@ def check(text: str) -> list[Issue] | None:
     with _lock:
         american, british = _linters()
         lints = _lints(american, text)
-        if _is_foreign(text, [lint.problem_text for lint in lints.values() if _is_unknown(lint)]):
-            return None
         # Only what is wrong in both American and British English counts as a mistake.
         others = _lints(british, text) if lints else {}
         lints = {key: lint for key, lint in lints.items() if key in others}
+        if _is_foreign(text, [lint.problem_text for lint in lints.values() if _is_unknown(lint)]):
+            return None
         issues = [_issue(american, text, rule, lint) for (rule, *_), lint in lints.items()]
     return merge(issue for issue in issues if issue is not None)
 
