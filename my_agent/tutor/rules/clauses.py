@@ -105,7 +105,7 @@ def _clause(sentence: Sentence, index: int) -> Clause | None:
         return _with_verb(sentence, index, index + 1, "plural")
     word = sentence.at(index)
     if word.is_capital and word.text.isalpha() and low not in _NOT_NAMES:
-        if not lexicon.is_known(low) and not low.endswith("s"):
+        if not sentence.is_question and not lexicon.is_known(low) and not low.endswith("s"):
             return _with_verb(sentence, index, index + 1, "singular")
     return None
 
@@ -116,7 +116,7 @@ _NOT_NAMES = (
     | OPENERS
     | AUXILIARIES
     | PREPOSITIONS
-    | frozenset("and or here there let's please yes no hi hello both all most".split())
+    | frozenset("wanna gonna gotta lemme dunno yeah hmm and or here there let's please yes no hi hello both all most".split())
 )
 
 
