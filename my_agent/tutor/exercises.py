@@ -57,10 +57,14 @@ def grade(mistake: Mistake, answer: str) -> Verdict:
         return "right"
     if given == wrong:
         return "wrong"
+    difference = _difference(right, wrong)
+    if _contains(right, given) and _contains(given, difference) and not _contains(wrong, given):
+        # Only the corrected words.
+        return "right"
     # The words around the mistake, with it and without it.
     fixed, left = _surroundings(right, wrong), _surroundings(wrong, right)
     if _contains(given, fixed) and not _contains(given, left):
-        return "right" if given == fixed else "almost"
+        return "almost"
     return "wrong"
 
 
@@ -69,7 +73,8 @@ def is_answer(mistake: Mistake, text: str) -> bool:
     given, right = _normal(text, False), _normal(mistake["right"], False)
     if len(given) > 2 * len(right) + 3:
         return False
-    if given and _contains(right, given) and _contains(given, _difference(right, _normal(mistake["wrong"], False))):
+    difference = _difference(right, _normal(mistake["wrong"], False))
+    if _contains(right, given) and _contains(given, difference):
         return True
     likeness = SequenceMatcher(None, given, right, autojunk=False).ratio()
     return likeness >= ALIKE

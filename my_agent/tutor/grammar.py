@@ -212,5 +212,6 @@ def _is_foreign(text: str, unknown: list[str]) -> bool:
     """Return whether a text is in another language, by its words and those unknown to Harper."""
     # Capitalized words with non-ASCII letters may be names, which occur in any language.
     words = [word.lower() for word in WORD.findall(text) if word.isascii() or word.islower()]
+    unknown = [word for word in unknown if word.isascii() or word.islower()]
     foreign = sum(word in FOREIGN or not word.isascii() for word in words)
     return len(unknown) > max(2, len(words) / 2) or foreign > max(1, len(words) / 4)

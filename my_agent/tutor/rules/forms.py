@@ -230,6 +230,8 @@ def _verb(sentence: Sentence, index: int) -> Issue | None:
             return sentence.issue(
                 "verb_form", index + 1, index + 3, remedy, "We want somebody to do something."
             )
+    if third == "that" and second in lexicon.MIXED:
+        return None
     if low not in _WITH_TO or not lexicon.is_base(second) or second == low:
         return None
     if low == "like" and sentence.low(index - 1) not in _WOULD:

@@ -126,7 +126,7 @@ _PATTERNS: tuple[Pattern, ...] = (
     ),
     pattern(
         "word_order",
-        r"\b(?:know|tell me|ask|wonder|remember|understand|explain) (?:me )?"
+        r"\b(?:knows?|knew|tell me|ask|wonder|remembers?|understand|explain) (?:me )?"
         r"(?:where|why|how|when|what time|how old|how much|how far) "
         r"[[(?P<verb>is|are|was|were) (?P<noun>(?:the|my|your|his|her|our|their|this|that) \w+|"
         r"it|he|she|you|they|we)]](?P<rest>[^,;?.!]*)",

@@ -169,6 +169,7 @@ _WORDS: tuple[Pattern, ...] = (
           r"heavy|thin|fat|safe|healthy|lazy|noisy|new)]]\b(?! \w+s\b)", _comparative, "Short adjectives end in -er."),
     _word(r"\b[[most (?P<adj>good|bad)]]\b",
           lambda m: {"good": "best", "bad": "worst"}[m["adj"].lower()], "Good, better, best."),
+    _word(r"\bmore \w+ [[that]] (?=(?:me|you|him|her|us|them|my|your|his|the|last)\b)", "than", "Comparisons need “than”."),
     _word(r"\b[[(?:borrow|borrowed)]] (?=(?:me|him|us|them)\b)", _same_form({"borrow": "lend", "borrowed": "lent"}),
           "The owner lends, the other one borrows."),
     _word(r"\b[[(?:assisted|assist)]] (?:to )?(?=(?:the|a) (?:game|film|movie|match|show|concert|class)\b)",
