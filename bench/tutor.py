@@ -131,10 +131,16 @@ def main() -> int:
         found = [f"{part.found[kind]}/{part.marked[kind]}" for part in each]
         print(f"recall of {kind}: {found[0]}, of those held out {found[1]}")
     print(table(rows))
-    print(f"{len(wrong())} sentences with mistakes, {len(right())} correct; every third is held out")
+    print(
+        f"{len(wrong())} sentences with mistakes, {len(right())} correct; every third is held out"
+    )
     if options.show:
         shown = measured["in view"]
-        for title, texts in (("wrong", shown.bad), ("changed", shown.changed), ("missed", shown.missed)):
+        for title, texts in (
+            ("wrong", shown.bad),
+            ("changed", shown.changed),
+            ("missed", shown.missed),
+        ):
             print(*(f"{title}: {text}" for text in texts), sep="\n")
     return 0 if all(line.holds for line in rows) else 1
 

@@ -42,7 +42,7 @@ async def ask(model: BaseChatModel, messages: list[BaseMessage], seconds: float)
             from my_agent.endpoint import ModelCallError
 
             why = {
-                "content_filter": "A content filter stopped the model\'s answer.",
+                "content_filter": "A content filter stopped the model's answer.",
                 "length": "The model used its maximum length without an answer.",
             }.get(str(reason), "The model gave an empty answer.")
             raise ModelCallError(f"{why} Send the message again, or another one.")

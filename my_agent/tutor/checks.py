@@ -7,12 +7,14 @@ from my_agent.tutor import grammar, rules
 from my_agent.tutor.corrections import Issue, merge
 
 # Quoted words are somebody else's.
-_QUOTED = re.compile(r"\"[^\"\n]{1,400}\"|“[^”\n]{1,400}”|«[^»\n]{1,400}»|‘[^’\n]{1,400}’")
+_QUOTED = re.compile(
+    r"\"[^\"\n]{1,400}\"|“[^”\n]{1,400}”|«[^»\n]{1,400}»|\u2018[^\u2019\n]{1,400}\u2019"
+)
 _ADDRESS = re.compile(r"\S+@\S+|(?:https?://|www\.)\S+")
 # Particles of names: Praça da Sé, Leonardo da Vinci, Ludwig van Beethoven.
 _PARTICLE = r"(?:d[aeo]s?|del|della|di|e|el|la|las|los|van|von|y)"
-_NAME = re.compile(rf"\b[A-ZÀ-Þ][\w'’-]*(?: {_PARTICLE})+(?: {_PARTICLE})* [\w'’-]+")
-_CHAIN = re.compile(r"\b[A-ZÀ-Þ][\w'’-]*[^\x00-\x7f][\w'’-]*(?: [a-z]{1,3})? [a-z]\w+")
+_NAME = re.compile(rf"\b[A-ZÀ-Þ][\w'\u2019-]*(?: {_PARTICLE})+(?: {_PARTICLE})* [\w'\u2019-]+")
+_CHAIN = re.compile(r"\b[A-ZÀ-Þ][\w'\u2019-]*[^\x00-\x7f][\w'\u2019-]*(?: [a-z]{1,3})? [a-z]\w+")
 
 
 def check(text: str) -> list[Issue]:

@@ -1,10 +1,10 @@
 """Corrections: the mistakes in a message, their sources, and the corrected text."""
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NotRequired
 
 from pydantic import ConfigDict, Field, TypeAdapter, with_config
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 IssueType = Literal[
     "agreement",

@@ -25,7 +25,7 @@ Verdict = Literal["right", "almost", "wrong"]
 AGAIN = timedelta(minutes=10)
 # Below this likeness, from 0 to 1, a message is no answer to the exercise.
 ALIKE = 0.6
-_WORD = re.compile(r"\w+(?:['’]\w+)*")
+_WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 # Types whose mistakes are in signs and capital letters.
 _EXACT = frozenset({"capitalization", "punctuation"})
 
@@ -104,7 +104,9 @@ def answer(
     return Graded(verdict, True, due, found)
 
 
-def _scheduled(card: dict[str, Any] | None, verdict: Verdict, now: datetime) -> tuple[Any, datetime]:
+def _scheduled(
+    card: dict[str, Any] | None, verdict: Verdict, now: datetime
+) -> tuple[Any, datetime]:
     from fsrs import Card, Rating
 
     ratings = {"right": Rating.Good, "almost": Rating.Hard, "wrong": Rating.Again}
@@ -122,7 +124,7 @@ def _scheduler() -> "Scheduler":
 
 
 def _normal(text: str, exact: bool) -> list[str]:
-    text = text.replace("’", "'").strip().strip("\"“”")
+    text = text.replace("\u2019", "'").strip().strip('"“”')
     return text.split() if exact else _WORD.findall(text.lower())
 
 

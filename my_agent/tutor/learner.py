@@ -63,7 +63,9 @@ def change(connection: Connection, user: User, values: dict[str, str | None]) ->
     row = {**_key(user), **values, "updated_at": datetime.now(UTC)}
     statement = _insert(connection, learners).values(row)
     connection.execute(
-        _on_conflict(statement, ["tenant_id", "user_id"], {**values, "updated_at": row["updated_at"]})
+        _on_conflict(
+            statement, ["tenant_id", "user_id"], {**values, "updated_at": row["updated_at"]}
+        )
     )
 
 
@@ -176,7 +178,7 @@ def _row(user: User, found: Correction, issue: Issue, now: datetime) -> dict[str
     return {
         **_key(user),
         "mistake_id": mistake_id(issue),
-        **{name: issue[name] for name in ("type", "original", "replacement", "message")},  # type: ignore[literal-required]
+        **{name: issue[name] for name in ("type", "original", "replacement", "message")},
         "wrong": wrong,
         "right": right,
         "count": 1,
@@ -201,7 +203,7 @@ def sentence_pair(found: Correction, issue: Issue) -> tuple[str, str] | None:
     None: the sentence is too long for an exercise.
     """
     text = found["original"]
-    start = max((text.rfind(stop, 0, issue["start"]) for stop in _STOPS)) + 1
+    start = max(text.rfind(stop, 0, issue["start"]) for stop in _STOPS) + 1
     ends = [place for stop in _STOPS if (place := text.find(stop, issue["end"])) >= 0]
     end = min(ends, default=len(text) - 1) + 1
     if end - start > LONGEST_SENTENCE:

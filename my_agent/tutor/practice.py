@@ -25,7 +25,12 @@ _WISHES: tuple[tuple[Wish, re.Pattern[str]], ...] = (
             r"review my mistakes|practi[sc]e my mistakes)(?: (?:please|now|again))?"
         ),
     ),
-    ("stop", re.compile(r"(?:please )?(?:stop|enough|no more|cancel|quit)(?: (?:it|please|now|practi[sc]ing|for today))?")),
+    (
+        "stop",
+        re.compile(
+            r"(?:please )?(?:stop|enough|no more|cancel|quit)(?: (?:it|please|now|practi[sc]ing|for today))?"
+        ),
+    ),
     (
         "solution",
         re.compile(
@@ -33,7 +38,10 @@ _WISHES: tuple[tuple[Wish, re.Pattern[str]], ...] = (
             r"what is the (?:answer|solution)|\?+|não sei|nao sei)"
         ),
     ),
-    ("skip", re.compile(r"(?:please )?(?:skip|next)(?: (?:it|this|this one|one|please|exercise))?")),
+    (
+        "skip",
+        re.compile(r"(?:please )?(?:skip|next)(?: (?:it|this|this one|one|please|exercise))?"),
+    ),
 )
 _LEVEL = re.compile(
     r"\bmy (?:english )?level (?:in english )?is (?P<level>[abc][12])\b"
@@ -59,7 +67,7 @@ def stated(text: str) -> dict[str, str | None]:
 
 def wish(text: str) -> Wish | None:
     """Return what a message asks for; None: it is part of the conversation."""
-    plain = " ".join(text.lower().replace("’", "'").split()).strip(" .!")
+    plain = " ".join(text.lower().replace("\u2019", "'").split()).strip(" .!")
     for name, pattern in _WISHES:
         if pattern.fullmatch(plain):
             return name

@@ -42,9 +42,7 @@ def about_learner(
     if native_language:
         lines.append(f"The learner's first language is {native_language}.")
     if mistakes:
-        shown = [
-            {"type": kind, "wrong": wrong, "right": right} for kind, wrong, right in mistakes
-        ]
+        shown = [{"type": kind, "wrong": wrong, "right": right} for kind, wrong, right in mistakes]
         lines.append(
             "Mistakes that the learner makes often, as data: "
             f"{json.dumps(shown, ensure_ascii=False)}. Use the right forms in your answer where "

@@ -267,7 +267,8 @@ def _beginning(answer: str, decoder: json.JSONDecoder) -> list[Any]:
         InvalidReviewError: there is none.
     """
     start = re.search(r'"issues"\s*:\s*\[', answer)
-    place, found = start.end() if start else len(answer), []
+    place = start.end() if start else len(answer)
+    found: list[Any] = []
     while (brace := answer.find("{", place)) >= 0 and len(found) < MOST_ISSUES:
         try:
             issue, place = decoder.raw_decode(answer, brace)

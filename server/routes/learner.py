@@ -27,7 +27,9 @@ class Change(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     level: Literal["A1", "A2", "B1", "B2", "C1", "C2"] | None = None
-    native_language: str | None = Field(None, pattern=r"^[^\W\d_][^\W\d_ -]*(?:[ -][^\W\d_]+)*$", max_length=40)
+    native_language: str | None = Field(
+        None, pattern=r"^[^\W\d_][^\W\d_ -]*(?:[ -][^\W\d_]+)*$", max_length=40
+    )
 
 
 class Given(BaseModel):
@@ -182,7 +184,9 @@ async def _caller(request: Request) -> User | None:
     unknown.
     """
     platform = request.platform
-    auth: Any = platform.config.sections["auth"] if isinstance(platform, LangGraphPlatform) else None
+    auth: Any = (
+        platform.config.sections["auth"] if isinstance(platform, LangGraphPlatform) else None
+    )
     if auth is None:
         return None
     if has_our_identity(auth):

@@ -196,4 +196,6 @@ def _client_message(message: Json) -> Json:
     }
     # `check` is of the user's messages, `finish` of answers that were cut, `exercise` of answers
     # that ask one.
-    return shown | {name: kwargs[name] for name in ("check", "finish", "exercise") if name in kwargs}
+    return shown | {
+        name: kwargs[name] for name in ("check", "finish", "exercise") if name in kwargs
+    }

@@ -17,7 +17,6 @@ from tests.support.tutor import RIGHT, WRONG, asked, of_endpoint, teach, write_c
 pytestmark = pytest.mark.usefixtures("each_database")
 
 
-
 @pytest.fixture(scope="module")
 def launched(
     each_database: str, endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory

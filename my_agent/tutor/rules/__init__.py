@@ -24,8 +24,5 @@ _RULES: tuple[Callable[[Sentence], Iterator[Issue]], ...] = (
 def check(text: str) -> list[Issue]:
     """Return the mistakes in an English text that the rules know, in text order."""
     return merge(
-        issue
-        for sentence in sentences(text)
-        for rule in _RULES
-        for issue in rule(sentence)
+        issue for sentence in sentences(text) for rule in _RULES for issue in rule(sentence)
     )

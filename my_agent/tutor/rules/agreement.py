@@ -16,6 +16,7 @@ from my_agent.tutor.rules.clauses import (
     clauses,
 )
 from my_agent.tutor.rules.sentences import Sentence
+from my_agent.tutor.rules.wordlists import words
 
 AGREE = "The verb must agree with its subject."
 PAST = "The time is over: use the past."
@@ -33,20 +34,20 @@ _MARKER = re.compile(
     re.IGNORECASE,
 )
 # Verbs about the present of the one who tells: "I think we met last year".
-_THINKING = frozenset("think believe know guess hope suppose remember mean say wonder love".split())
-_NOW = frozenset("now today nowadays tomorrow still always usually every always".split())
-_SINGULAR_ONLY = frozenset("each every".split())
+_THINKING = words("think believe know guess hope suppose remember mean say wonder love")
+_NOW = words("now today nowadays tomorrow still always usually every always")
+_SINGULAR_ONLY = words("each every")
 
 
 def check(sentence: Sentence) -> Iterator[Issue]:
     """Yield verbs that do not agree with their subject, or with a time in the past."""
     past_from = _past(sentence)
     for clause in clauses(sentence):
-        if _is_past(sentence, clause, past_from):
-            if (issue := _to_past(sentence, clause)) is not None:
-                yield issue
-                yield from _coordinated(sentence, clause)
-                continue
+        is_past = _is_past(sentence, clause, past_from)
+        if is_past and (issue := _to_past(sentence, clause)) is not None:
+            yield issue
+            yield from _coordinated(sentence, clause)
+            continue
         if (issue := _agreed(sentence, clause)) is not None:
             yield issue
     yield from _of_one(sentence)
@@ -76,7 +77,7 @@ def _is_past(sentence: Sentence, clause: Clause, marker: re.Match[str] | None) -
     if subject.start < start:
         # "I have a friend who moved last year": the time belongs to another clause.
         others = OPENERS | {"and", ",", "which"}
-        if any(lexicon.of_past(w.low) or w.low in others for w in between ):
+        if any(lexicon.of_past(w.low) or w.low in others for w in between):
             return "when" in marker.group().lower() and not any(
                 lexicon.of_past(word.low) for word in between
             )
@@ -88,7 +89,7 @@ def _is_past(sentence: Sentence, clause: Clause, marker: re.Match[str] | None) -
 def _to_past(sentence: Sentence, clause: Clause) -> Issue | None:
     verb = sentence.low(clause.verb)
     if verb in {"am", "is", "are"}:
-        if lexicon.of_gerund(sentence.low(clause.verb + 1)) and not sentence.low(0) == "when":
+        if lexicon.of_gerund(sentence.low(clause.verb + 1)) and sentence.low(0) != "when":
             return None
         form = _WAS[clause.number]
     else:
@@ -172,7 +173,12 @@ def _main_verb(sentence: Sentence, clause: Clause) -> str | None:
         if before & WISHES or sentence.low(clause.verb - 1) in AUXILIARIES or "let" in before:
             return None
         if sentence.low(clause.subject) == "it" and sentence.low(clause.subject - 1) in {
-            "make", "makes", "made", "let", "see", "have"
+            "make",
+            "makes",
+            "made",
+            "let",
+            "see",
+            "have",
         }:
             return None
         if not clause.is_pronoun and not _is_verb(sentence, clause, verb):
@@ -202,7 +208,9 @@ def _is_verb(sentence: Sentence, clause: Clause, lemma: str) -> bool:
 # --- subjects with "one of", "there", questions
 
 
-_NO_PREPOSITION = "".join(f"(?<!{word} )" for word in "of for from in to by with on at".split())
+_NO_PREPOSITION = "".join(
+    f"(?<!{word} )" for word in ["of", "for", "from", "in", "to", "by", "with", "on", "at"]
+)
 _RULES: tuple[tuple[re.Pattern[str], int, str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), group, replacement)
     for pattern, group, replacement in (

@@ -6,6 +6,7 @@ from typing import Literal
 
 from my_agent.tutor.rules import lexicon
 from my_agent.tutor.rules.sentences import Sentence
+from my_agent.tutor.rules.wordlists import words
 
 Number = Literal["first", "you", "singular", "plural"]
 
@@ -18,52 +19,43 @@ PRONOUNS: dict[str, Number] = {
     "we": "plural",
     "they": "plural",
     **dict.fromkeys(
-        "everybody everyone somebody someone nobody everything something".split(), "singular"
+        ["everybody", "everyone", "somebody", "someone", "nobody", "everything", "something"],
+        "singular",
     ),
 }
-OWN = frozenset("my your his her our their".split())
-DETERMINERS = OWN | frozenset("the a an this that these those each every some".split())
-MODALS = frozenset("can could will would shall should may might must".split())
-MODALS_NOT = frozenset(
-    "can't couldn't won't wouldn't shouldn't mustn't cannot".split()
-)
-DO = frozenset("do does did don't doesn't didn't".split())
+OWN = words("my your his her our their")
+DETERMINERS = OWN | words("the a an this that these those each every some")
+MODALS = words("can could will would shall should may might must")
+MODALS_NOT = words("can't couldn't won't wouldn't shouldn't mustn't cannot")
+DO = words("do does did don't doesn't didn't")
 AUXILIARIES = MODALS | MODALS_NOT | DO
-ADVERBS = frozenset(
-    "always never usually often sometimes really also still just already only rarely ever".split()
+ADVERBS = words(
+    "always never usually often sometimes really also still just already only rarely ever"
 )
 # A clause begins after one of these.
-OPENERS = frozenset(
-    """
+OPENERS = words("""
     because when if that but so where while after before than think say says said know hope why
     since although until believe who how what
-    """.split()
-)
-SIGNS = frozenset(", ; : -".split())
+    """)
+SIGNS = words(", ; : -")
 # After these, "he go" is right: "I suggest that he go".
-WISHES = frozenset(
-    """
+WISHES = words("""
     suggest suggests suggested insist insists insisted recommend recommends recommended demand
     demands demanded propose proposed request requested essential important vital necessary
     crucial better wish wishes lest rather
-    """.split()
-)
-PREPOSITIONS = frozenset(
-    """
+    """)
+PREPOSITIONS = words("""
     in on at to for with from by about of near without after before until during into under over
     since between
-    """.split()
-)
+    """)
 # What may follow a verb, and rarely a noun that modifies another.
 FOLLOWERS = (
     PREPOSITIONS
     | DETERMINERS
-    | frozenset(
-        """
+    | words("""
         me him us them it you very a lot too many much late early there here home well every more
         english portuguese spanish french up out away not together three two four
-        """.split()
-    )
+        """)
 )
 
 
@@ -104,9 +96,9 @@ def _clause(sentence: Sentence, index: int) -> Clause | None:
     if low == "people" or (low.endswith("s") and index == 0 and lexicon.is_plural(low)):
         return _with_verb(sentence, index, index + 1, "plural")
     word = sentence.at(index)
-    if word.is_capital and word.text.isalpha() and low not in _NOT_NAMES:
-        if not sentence.is_question and not lexicon.is_known(low) and not low.endswith("s"):
-            return _with_verb(sentence, index, index + 1, "singular")
+    may_be_name = word.is_capital and word.text.isalpha() and low not in _NOT_NAMES
+    if may_be_name and not (sentence.is_question or lexicon.is_known(low) or low.endswith("s")):
+        return _with_verb(sentence, index, index + 1, "singular")
     return None
 
 
@@ -116,7 +108,9 @@ _NOT_NAMES = (
     | OPENERS
     | AUXILIARIES
     | PREPOSITIONS
-    | frozenset("wanna gonna gotta lemme dunno yeah hmm and or here there let's please yes no hi hello both all most".split())
+    | words(
+        "wanna gonna gotta lemme dunno yeah hmm and or here there let's please yes no hi hello both all most"
+    )
 )
 
 
@@ -141,8 +135,10 @@ def _is_before_noun(sentence: Sentence, place: int) -> bool:
     is_noun = lexicon.is_singular(after) or lexicon.is_plural(after)
     if not is_noun or lexicon.is_base(after) or lexicon.of_third(after):
         return False
-    return after not in ADVERBS and after not in {"is", "are", "was", "has", "have", "do"} and (
-        lexicon.is_adjective(low) or lexicon.is_singular(low)
+    return (
+        after not in ADVERBS
+        and after not in {"is", "are", "was", "has", "have", "do"}
+        and (lexicon.is_adjective(low) or lexicon.is_singular(low))
     )
 
 
@@ -165,10 +161,10 @@ def opens(sentence: Sentence, index: int) -> bool:
     return is_time(sentence, index - 1)
 
 
-_TIMES = frozenset("yesterday today tomorrow now ago usually".split())
-_UNITS = frozenset(
+_TIMES = words("yesterday today tomorrow now ago usually")
+_UNITS = words(
     "night week month year weekend summer winter monday tuesday wednesday thursday friday "
-    "saturday sunday morning afternoon evening day".split()
+    "saturday sunday morning afternoon evening day"
 )
 
 
@@ -185,12 +181,14 @@ def is_time(sentence: Sentence, index: int) -> bool:
 def _may_be_subject(sentence: Sentence, index: int) -> bool:
     """Return whether a pronoun is a subject, and no auxiliary stands before it."""
     low, before = sentence.low(index), sentence.low(index - 1)
-    if before in AUXILIARIES or before in {"and", "or", "nor"} and sentence.low(index - 2) in {
-        "you", "me", "him", "she", "he", "i", "friend", "wife", "husband", "brother", "sister"
-    }:
+    if before in AUXILIARIES or (
+        before in {"and", "or", "nor"}
+        and sentence.low(index - 2)
+        in {"you", "me", "him", "she", "he", "i", "friend", "wife", "husband", "brother", "sister"}
+    ):
         return False
     if low in {"he", "she", "i", "we", "they"}:
         return True
     if before in {"before", "after", "than", "like"}:
         return False
-    return opens(sentence, index) or before in {"and", "or"} and low != "it"
+    return opens(sentence, index) or (before in {"and", "or"} and low != "it")

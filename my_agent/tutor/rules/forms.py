@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from my_agent.tutor.corrections import Issue
+from my_agent.tutor.corrections import Issue, IssueType
 from my_agent.tutor.rules import lexicon
 from my_agent.tutor.rules.clauses import (
     ADVERBS,
@@ -14,26 +14,27 @@ from my_agent.tutor.rules.clauses import (
     PRONOUNS,
 )
 from my_agent.tutor.rules.sentences import Sentence
+from my_agent.tutor.rules.wordlists import words
 
-_DO = frozenset("do does did don't doesn't didn't".split())
-_OBJECTS = frozenset("me you him her us them it".split())
-_BE = frozenset("am is are was were i'm he's she's we're they're you're isn't aren't".split())
-_WITH_GERUND = frozenset(
+_DO = words("do does did don't doesn't didn't")
+_OBJECTS = words("me you him her us them it")
+_BE = words("am is are was were i'm he's she's we're they're you're isn't aren't")
+_WITH_GERUND = words(
     "enjoy enjoys enjoyed finish finishes finished avoid avoids avoided mind suggest suggests "
-    "suggested dislike miss".split()
+    "suggested dislike miss"
 )
-_WITH_TO = frozenset(
+_WITH_TO = words(
     "want wants wanted need needs decide decides decided hope hopes like plan plans planned "
-    "learn learned learnt refuse refused manage managed agreed forgot".split()
+    "learn learned learnt refuse refused manage managed agreed forgot"
 )
 # "like" takes "to" only after "would".
-_WOULD = frozenset("would i'd we'd he'd she'd they'd you'd".split())
-_BEFORE_GERUND = frozenset("of about before after without at in on by from instead".split())
-_SOME = DETERMINERS | _OBJECTS | frozenset("something anything more some any out up".split())
-_THANKS = frozenset(
-    "thank thanks you sorry good responsible famous used much lot known bad perfect".split()
+_WOULD = words("would i'd we'd he'd she'd they'd you'd")
+_BEFORE_GERUND = words("of about before after without at in on by from instead")
+_SOME = DETERMINERS | _OBJECTS | words("something anything more some any out up")
+_THANKS = words("thank thanks you sorry good responsible famous used much lot known bad perfect")
+_NOUN_PHRASES = frozenset(
+    ["at last", "in love", "in need", "on leave", "by hand", "in use", "of use"]
 )
-_NOUN_PHRASES = frozenset("at last,in love,in need,on leave,by hand,in use,of use".split(","))
 _BEFORE_BASE = "The base form follows {}."
 _PERFECT_ADVERBS = ADVERBS | {"not"}
 
@@ -69,9 +70,22 @@ def _modal(sentence: Sentence, index: int) -> Issue | None:
     if low not in MODALS | MODALS_NOT or sentence.low(index - 1) in DETERMINERS:
         return None
     place = _after(sentence, index)
-    if sentence.is_question and sentence.low(place) in {*PRONOUNS} and sentence.low(index - 1) in {
-        "", "how", "where", "when", "what", "why", ".", ",", "!",
-    }:
+    if (
+        sentence.is_question
+        and sentence.low(place) in {*PRONOUNS}
+        and sentence.low(index - 1)
+        in {
+            "",
+            "how",
+            "where",
+            "when",
+            "what",
+            "why",
+            ".",
+            ",",
+            "!",
+        }
+    ):
         place = _after(sentence, place)
     verb, message = sentence.low(place), _BEFORE_BASE.format(f"“{low}”")
     if low in {"will", "won't"} and verb == "can":
@@ -80,8 +94,10 @@ def _modal(sentence: Sentence, index: int) -> Issue | None:
         remedy = sentence.at(place + 1).text
         return sentence.issue("verb_form", place, place + 1, remedy, message)
     lemma = _base_of(verb) or lexicon.of_gerund(verb)
-    if lemma is None or verb in {"being", "being", "being"} or low in {"may", "might", "will"} and (
-        verb in {"is", "was"}
+    if (
+        lemma is None
+        or verb in {"being"}
+        or (low in {"may", "might", "will"} and (verb in {"is", "was"}))
     ):
         return None
     return sentence.issue("verb_form", place, place, lemma, message)
@@ -116,7 +132,7 @@ def _do(sentence: Sentence, index: int) -> Issue | None:
         return sentence.issue("verb_form", place, place + 1, remedy, _BEFORE_BASE.format(low))
     if lemma is None or verb == "lives" or lexicon.of_gerund(verb):
         return None
-    kind = "tense" if low.startswith("did") and lexicon.of_past(verb) else "verb_form"
+    kind: IssueType = "tense" if low.startswith("did") and lexicon.of_past(verb) else "verb_form"
     message = _BEFORE_BASE.format(f"“{low}”")
     return sentence.issue(kind, place, place, lemma, message)
 
@@ -162,13 +178,18 @@ def _have(sentence: Sentence, index: int) -> Issue | None:
     if low == "had" and not is_perfect:
         return None
     lemma = verb if lexicon.is_base(verb) else lexicon.of_past(verb)
-    if lemma and not lexicon.of_participle(verb) and (
-        is_perfect or lemma in lexicon.PURE and sentence.low(place + 1) in _SOME | PREPOSITIONS
+    if (
+        lemma
+        and not lexicon.of_participle(verb)
+        and (
+            is_perfect
+            or (lemma in lexicon.PURE and sentence.low(place + 1) in _SOME | PREPOSITIONS)
+        )
     ):
         if not is_perfect and lexicon.is_base(verb) and lemma in lexicon.MIXED:
             return None
         return sentence.issue("verb_form", place, place, lexicon.participle(lemma), _PERFECT)
-    if low == "has" and verb == "born" or low == "have" and verb == "born":
+    if (low == "has" and verb == "born") or (low == "have" and verb == "born"):
         return sentence.issue("tense", index, index, "was", "People “were born”.")
     working = {"working", "living", "studying", "waiting", "learning", "teaching", "playing"}
     if verb in working and low in {"has", "have"}:
@@ -185,8 +206,10 @@ def _preposition(sentence: Sentence, index: int) -> Issue | None:
     if not lexicon.is_base(verb) or f"{low} {verb}" in _NOUN_PHRASES:
         return None
     skilled = low == "at" and sentence.low(index - 1) in {"good", "bad", "better"}
-    if not skilled and verb in lexicon.MIXED and (
-        after not in _SOME or after in {"a", "the", "up", "out"}
+    if (
+        not skilled
+        and verb in lexicon.MIXED
+        and (after not in _SOME or after in {"a", "the", "up", "out"})
     ):
         return None
     if verb in {"travel", "study", "sleep", "rise", "set", "cook", "draw", "play", "fall"} and (
@@ -198,7 +221,16 @@ def _preposition(sentence: Sentence, index: int) -> Issue | None:
     if low in _BEFORE_GERUND and sentence.low(index - 1) not in {"not", "all"}:
         before = sentence.low(index - 1)
         if low in {"in", "at", "by", "on", "from"} and before not in {
-            "good", "bad", "better", "interested", "think", "thinking", "prevent", "prevented", "begin", "succeeded"
+            "good",
+            "bad",
+            "better",
+            "interested",
+            "think",
+            "thinking",
+            "prevent",
+            "prevented",
+            "begin",
+            "succeeded",
         }:
             return None
         return sentence.issue("verb_form", index + 1, index + 1, gerund, message)
@@ -218,7 +250,10 @@ def _verb(sentence: Sentence, index: int) -> Issue | None:
         if low in {"mind", "miss"} and sentence.low(index - 1) in DETERMINERS:
             return None
         return sentence.issue(
-            "verb_form", index + 1, index + 2, lexicon.gerund(third),
+            "verb_form",
+            index + 1,
+            index + 2,
+            lexicon.gerund(third),
             f"After “{low}” the verb ends in -ing.",
         )
     if low in {"want", "wants", "wanted"} and second == "that":
@@ -236,7 +271,7 @@ def _verb(sentence: Sentence, index: int) -> Issue | None:
         return None
     if low == "like" and sentence.low(index - 1) not in _WOULD:
         return None
-    if sentence.low(index - 1) in DETERMINERS or low.startswith("learn") and second != "speak":
+    if sentence.low(index - 1) in DETERMINERS or (low.startswith("learn") and second != "speak"):
         return None
     if second in lexicon.MIXED and third not in _SOME:
         return None
@@ -271,9 +306,7 @@ def _used(sentence: Sentence, index: int) -> Issue | None:
     )
 
 
-_HARD = frozenset(
-    "difficult easy hard important necessary possible impossible better good nice great".split()
-)
+_HARD = words("difficult easy hard important necessary possible impossible better good nice great")
 
 
 def _adjective(sentence: Sentence, index: int) -> Issue | None:
@@ -290,8 +323,8 @@ def _adjective(sentence: Sentence, index: int) -> Issue | None:
     )
 
 
-_SUBJECTS = frozenset(
-    "learn speak study travel read play live work eat drink drive cook swim run write listen".split()
+_SUBJECTS = words(
+    "learn speak study travel read play live work eat drink drive cook swim run write listen"
 )
 
 
@@ -304,7 +337,10 @@ def _first(sentence: Sentence) -> Iterator[Issue]:
             middle = [sentence.low(place) for place in range(1, index)]
             if not any(word in PRONOUNS or word in {",", "what", "how"} for word in middle):
                 yield sentence.issue(
-                    "verb_form", 0, 0, lexicon.gerund(sentence.low(0)),
+                    "verb_form",
+                    0,
+                    0,
+                    lexicon.gerund(sentence.low(0)),
                     "As a subject the verb ends in -ing.",
                 )
             return

@@ -5,9 +5,10 @@ The verbs are listed here, because the tables also know rare verbs: "to people",
 
 from functools import cache
 
+from my_agent.tutor.rules.wordlists import words
+
 # Verbs whose base form is rarely or never another kind of word.
-PURE = frozenset(
-    """
+PURE = words("""
     accept achieve admit agree allow appear apply arrange arrive ask attend avoid be become begin
     believe belong borrow bring build buy carry choose collect come compare complain
     complete consider contain continue create decide deliver depend describe develop die
@@ -18,11 +19,9 @@ PURE = frozenset(
     receive recommend remember repeat reply save say see seem sell send shout sing sit
     speak stay steal suffer suggest swim take teach tell thank think throw
     translate try understand wake wash wear write worry 
-    """.split()
-)
+    """)
 # Verbs whose base form is often a noun or an adjective.
-MIXED = frozenset(
-    """
+MIXED = words("""
     answer attack book call care change clean climb close control cost cry cut dance date dream dress
     drink end exercise fight fit fly graduate guess help hit hurry hurt increase jump kiss lack
     laugh let lie like look love matter mind miss move need offer open order park pass phone plan
@@ -30,31 +29,28 @@ MIXED = frozenset(
     shower snow sound start stop support taste text touch train trust turn use visit wait walk want
     watch welcome wish wonder
     work leave sleep travel study smoke cook fall break drive share draw rise hate repair win catch
-    """.split()
-)
+    """)
 VERBS = PURE | MIXED
 # Their past is their base form, so the tense of "she put" cannot be seen.
-SAME = frozenset("put cut let cost hit hurt quit read set shut spread bet".split())
+SAME = words("put cut let cost hit hurt quit read set shut spread bet")
 # Base forms that are also adjectives or participles: "is open".
-AFTER_BE = SAME | frozenset("open clean close welcome fit live come become run rest mind".split())
+AFTER_BE = SAME | words("open clean close welcome fit live come become run rest mind")
 # Nouns of a group, which take either number.
-GROUPS = frozenset("data family team staff class group band couple company government crew".split())
-PLURALS = frozenset("people police children men women teeth feet mice cattle wives lives".split())
+GROUPS = words("data family team staff class group band couple company government crew")
+PLURALS = words("people police children men women teeth feet mice cattle wives lives")
 # The tables call them nouns, which they are not in most sentences.
-NOT_NOUNS = frozenset(
+NOT_NOUNS = words(
     "you she they the and less more most least much one other another same all any few what who "
     "not will can may must has had was are were been very well then than but for now how way out "
-    "have has do does two three last first next own following".split()
+    "have has do does two three last first next own following"
 )
 # They end like plurals.
-SINGULARS = frozenset(
-    """
+SINGULARS = words("""
     news mathematics maths physics economics politics athletics gymnastics series species means
     states bus class glass boss address business princess address process success access dress mess
     kiss loss cross pass gas plus campus virus status bonus canvas christmas always this is was has
     its us
-    """.split()
-)
+    """)
 _PAST = {"be": "was", "have": "had", "do": "did", "learn": "learned", "dream": "dreamed"}
 _PARTICIPLE = {"be": "been", "get": "got", "do": "done", "learn": "learned", "dream": "dreamed"}
 

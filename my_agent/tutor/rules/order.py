@@ -8,6 +8,7 @@ from my_agent.tutor.rules import lexicon
 from my_agent.tutor.rules.clauses import MODALS, MODALS_NOT
 from my_agent.tutor.rules.patterns import Pattern, found, pattern
 from my_agent.tutor.rules.sentences import Sentence
+from my_agent.tutor.rules.wordlists import words
 
 _ASKS = "A question begins with its auxiliary verb."
 _TELLS = "A question inside of a sentence keeps the order of a statement."
@@ -23,9 +24,9 @@ _ADJECTIVES = (
     r"important|interesting|difficult|easy|new|nice|good|old|young|comfortable|modern|different|"
     r"special|famous|delicious|intelligent|tall|strong|rich|poor|happy)"
 )
-_NOT_NOUNS = frozenset(
+_NOT_NOUNS = words(
     "bit little lot year metre meter day week month hour minute as so too very quite more is was "
-    "something anything somebody times".split()
+    "something anything somebody times"
 )
 
 

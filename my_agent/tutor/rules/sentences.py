@@ -11,7 +11,7 @@ _SENTENCE = re.compile(r"[^.!?\n]*(?:\.(?=[\w@])[^.!?\n]*)*[.!?\n]*")
 _TOKEN = re.compile(r"\w*(?:_\w*|\d[^\W\d]\w*)+|[^\W\d_]+(?:['\u2019-][^\W\d_]+)*|\d+|[^\w\s]")
 
 
-_BEGINNING = re.compile(r"(?:^|[.!?:]\s+|\n\s*)[\"'“‘(¿¡]*$")
+_BEGINNING = re.compile(r"(?:^|[.!?:]\s+|\n\s*)[\"'“\u2018(¿¡]*$")
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,7 @@ class Sentence:
         return make(self.message, kind, start, end, replacement, message)
 
 
-def make(
-    text: str, kind: IssueType, start: int, end: int, replacement: str, message: str
-) -> Issue:
+def make(text: str, kind: IssueType, start: int, end: int, replacement: str, message: str) -> Issue:
     """Return an issue about characters of a message. The case of its first letter stays."""
     original = text[start:end]
     if original[:1].isupper() and replacement[:1].islower() and _BEGINNING.search(text[:start]):

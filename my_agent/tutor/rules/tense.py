@@ -136,7 +136,7 @@ _PATTERNS: tuple[Pattern, ...] = (
         _how_long,
         _SO_LONG,
     ),
-    pattern("tense", rf"\b(?:I|he|she) [[born]]\b", "was born", "People “were born”."),
+    pattern("tense", r"\b(?:I|he|she) [[born]]\b", "was born", "People “were born”."),
 )
 
 

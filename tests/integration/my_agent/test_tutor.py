@@ -87,7 +87,11 @@ async def corrections(client: Member, thread: str) -> list[Any]:
 
 
 async def test_answer_streams_before_its_correction(ada: Member, model: OpenAIServer) -> None:
-    teach(model, reply=say("What colour is it?"), review=found(HAS, ("article", "a", "an"), explanation="I have."))
+    teach(
+        model,
+        reply=say("What colour is it?"),
+        review=found(HAS, ("article", "a", "an"), explanation="I have."),
+    )
     events = await chat(ada, WRONG)
     names = [event.name for event in events]
     assert names == ["thread_id", *["token"] * 4, "correction", "end"]
@@ -178,7 +182,9 @@ async def test_model_reads_the_earlier_conversation(ada: Member, model: OpenAISe
     assert said[0] == ("assistant", "Well said.")
     offered = json.loads(said[1][1])
     assert (said[1][0], offered["message"]) == ("user", "What is my nam?")
-    assert [(each["text"], each["replacement"]) for each in offered["findings"]] == [("nam", "name")]
+    assert [(each["text"], each["replacement"]) for each in offered["findings"]] == [
+        ("nam", "name")
+    ]
     assert [role for role, _ in await talk(ada, thread)] == ["user", "assistant"] * 2
     assert [each["corrected"] for each in await corrections(ada, thread)] == ["What is my name?"]
 
@@ -240,7 +246,9 @@ async def test_local_checks_correct_without_valid_review(
     # A message without findings is not called right.
     thread = await lesson(ada, "All is well.")
     [check] = [
-        each["check"] for each in (await view(ada, thread, "messages"))["messages"] if "check" in each
+        each["check"]
+        for each in (await view(ada, thread, "messages"))["messages"]
+        if "check" in each
     ]
     assert check == {"checked_by": ["rules", "harper"], "degraded": degraded, "issues": 0}
     assert "eview" in online.log.read_text()

@@ -29,7 +29,9 @@ def user(product_database: str, request: pytest.FixtureRequest) -> User:
     return User("t1", request.node.name)
 
 
-def made(message_id: str, text: str, original: str, replacement: str, kind: Any = "agreement") -> Correction:
+def made(
+    message_id: str, text: str, original: str, replacement: str, kind: Any = "agreement"
+) -> Correction:
     start = text.index(original)
     issue = Issue(
         type=kind,
@@ -173,7 +175,7 @@ def test_statements_and_wishes_are_read() -> None:
 def online(
     each_database: str, endpoint: OpenAIServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    limits = {"TUTOR_REVIEW_SECONDS": "0.5", "TUTOR_REPLY_SECONDS": "1.5"}
+    limits = {"TUTOR_REVIEW_SECONDS": "2", "TUTOR_REPLY_SECONDS": "4"}
     with tutoring(tmp_path_factory.mktemp("learner"), **of_endpoint(endpoint), **limits) as server:
         yield server
 
@@ -287,7 +289,7 @@ async def test_exercises_in_the_conversation(ada: Member, model: OpenAIServer) -
         (say(""), "empty answer"),
         (say("", finish="content_filter"), "content filter"),
         (say("", finish="length"), "maximum length"),
-        (say("one two three four", delay=1.0), "within 1.5 seconds"),
+        (say("one two", delay=4.0), "within 4 seconds"),
     ],
 )
 async def test_failed_answer_is_a_clear_error(
@@ -311,7 +313,7 @@ async def test_cut_answer_says_so(ada: Member, model: OpenAIServer) -> None:
 
 async def test_slow_review_ends_in_time_and_says_so(ada: Member, model: OpenAIServer) -> None:
     model.fallback = lambda request: (
-        say("{ }", delay=5.0) if is_review(request) else say("Well said.")
+        say("{ }", delay=4.0) if is_review(request) else say("Well said.")
     )
     answer, thread = await say_to(ada, WRONG)
     assert answer == "Well said."
