@@ -18,7 +18,7 @@ from my_agent.database import database
 from my_agent.transactions import ProductDatabaseError
 from my_agent.tutor import learner, practice, prompts
 from my_agent.tutor.corrections import Correction
-from my_agent.tutor.practice import EXERCISE
+from my_agent.tutor.practice import EXERCISE, PRACTICE
 from my_agent.tutor.state import TIMESTAMP, now, unanswered
 from my_agent.user import NoTenantError, User, caller
 
@@ -63,7 +63,7 @@ async def practise(messages: list[AnyMessage]) -> AIMessage | None:
     if found is None:
         return None
     answer, exercise = found
-    kwargs = {TIMESTAMP: now(), **({EXERCISE: exercise} if exercise else {})}
+    kwargs = {TIMESTAMP: now(), PRACTICE: True, **({EXERCISE: exercise} if exercise else {})}
     return AIMessage(answer, additional_kwargs=kwargs)
 
 

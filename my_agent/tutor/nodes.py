@@ -17,7 +17,7 @@ from langgraph.types import Command, Send
 
 from my_agent.models import chat_model, requested_model
 from my_agent.offline import OfflineChatModel
-from my_agent.tutor import answers, memory, turns
+from my_agent.tutor import answers, memory, practice, turns
 from my_agent.tutor.context import Context
 from my_agent.tutor.corrections import Check, Correction, Issue, Source, correction, merge
 from my_agent.tutor.offline import OfflineTutor
@@ -110,6 +110,9 @@ async def correct(state: State, runtime: Runtime[Context]) -> State:
     until = asyncio.get_running_loop().time() + turns.SECONDS
 
     async def limited(message: HumanMessage) -> tuple[HumanMessage, Correction | None]:
+        if practice.wish(str(message.text)) is not None:
+            # A command such as "practise" is no English to correct.
+            return message, None
         async with slots:
             found, complete = await turns.check(tenant, str(message.text), until)
             return await _correct(message, model, before, found, complete)
@@ -123,6 +126,9 @@ async def correct(state: State, runtime: Runtime[Context]) -> State:
 
 async def remember(state: State) -> State:
     """Add the new mistakes, and what the learner said about level and language, to the profile."""
+    if state["messages"][-1].additional_kwargs.get(practice.PRACTICE):
+        # An answer to an exercise is graded there, and makes no new exercise.
+        return {"messages": []}
     answered = _last_turn(state["messages"])
     names = {str(message.id) for message in answered}
     new = [each for each in state.get("corrections", []) if each["message_id"] in names]

@@ -14,6 +14,9 @@ from my_agent.user import User
 EXERCISE = "exercise"
 """Key in an answer's `additional_kwargs`: the id of the exercise that the answer asks."""
 
+PRACTICE = "practice"
+"""Key in an answer's `additional_kwargs`: the answer was part of practice."""
+
 Wish = Literal["practise", "stop", "solution", "skip"]
 _WISHES: tuple[tuple[Wish, re.Pattern[str]], ...] = (
     (

@@ -222,7 +222,7 @@ _PATTERNS: tuple[Pattern, ...] = (
     ),
     pattern(
         "grammar",
-        r"^My (?:mother|father|brother|sister|wife|husband|friend|boss|teacher|son|daughter) [[(?:she|he) ]](?=is|was|has|works|lives|likes)",
+        r"^My (?:mother|father|brother|sister|wife|husband|friend|boss|teacher|son|daughter) [[(?:she|he) ]](?=\w)",
         "",
         "The sentence has its subject already.",
     ),

@@ -127,7 +127,7 @@ ROWS: dict[str, list[Ask]] = {
     ],
     **{f"GET /tutor/threads/{{thread_id}}/{what}": NOTHING for what in TUTORED},
     "GET /tutor/profile": NOTHING,
-    "PATCH /tutor/profile": [Ask({"level": "B1"}), Ask({"level": "B9"})],
+    "PATCH /tutor/profile": [Ask({"level": "B1"}, creates=True), Ask({"level": "B9"})],
     "DELETE /tutor/profile": NOTHING,
     "DELETE /tutor/profile/mistakes/{mistake_id}": NOTHING,
     "GET /tutor/exercises": NOTHING,

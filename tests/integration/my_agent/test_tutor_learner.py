@@ -278,6 +278,8 @@ async def test_exercises_in_the_conversation(ada: Member, model: OpenAIServer) -
     answer, _ = await say_to(ada, "practise", thread)
     answer, _ = await say_to(ada, "I don't know", thread)
     assert answer.startswith("Not right. The sentence is: “She doesn't like tea.”")
+    # Neither commands nor wrong answers become mistakes.
+    assert len((await ada.get("/tutor/profile"))["mistakes"]) == 2
 
 
 # --- failures of the model

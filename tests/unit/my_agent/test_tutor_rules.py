@@ -63,6 +63,8 @@ def test_measure_counts_bad_edits_and_changed_sentences() -> None:
         "I suggest that he go home.",
         "Let it work for a while.",
         "If I were rich, I would travel.",
+        "I suggest he go.",
+        "In Python `code they goes` runs.",
         "Do it now!",
         "I think we met last year.",
     ],
