@@ -3,7 +3,7 @@
 The verbs are listed here, because the tables also know rare verbs: "to people", "to sister".
 """
 
-from functools import cache
+from functools import cache, lru_cache
 
 from my_agent.tutor.rules.wordlists import words
 
@@ -51,11 +51,13 @@ SINGULARS = words("""
     kiss loss cross pass gas plus campus virus status bonus canvas christmas always this is was has
     its us
     """)
+# Words whose forms are kept in memory: learners write any word.
+_KEPT = 10_000
 _PAST = {"be": "was", "have": "had", "do": "did", "learn": "learned", "dream": "dreamed"}
 _PARTICIPLE = {"be": "been", "get": "got", "do": "done", "learn": "learned", "dream": "dreamed"}
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def _inflected(lemma: str, tag: str) -> str:
     from lemminflect import getInflection
 
@@ -122,7 +124,7 @@ def of_gerund(word: str) -> str | None:
     return _forms("gerund").get(word)
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def _lemmas(word: str, kind: str) -> tuple[str, ...]:
     from lemminflect import getAllLemmas
 

@@ -1,12 +1,15 @@
 """The tutor's checks without a model: their figures on the corpus, and what they leave alone."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bench import tutor as bench
 from bench.learners.corpus import Edit, parse, right, smallest, wrong
-from my_agent.tutor import checks
+from my_agent.tutor import checks, rules
 from my_agent.tutor.corrections import apply
 
 
@@ -86,6 +89,20 @@ def test_names_quotes_and_correct_english_are_left_alone(text: str) -> None:
 )
 def test_rules_correct_what_harper_does_not(text: str, corrected: str) -> None:
     assert apply(text, checks.check(text)) == corrected
+
+
+WORDS = sorted({word for each in (*wrong(), *right()) for word in each.text.split()})
+
+
+@given(
+    st.lists(st.sampled_from([*WORDS, "\n", "?", "“", '"', "`", "ſ", "İ", "_", "1st"]), max_size=30)
+)
+def test_any_words_get_issues_that_can_be_applied(words: list[str]) -> None:
+    text = " ".join(words)
+    issues = rules.check(text)
+    assert all(text[each["start"] : each["end"]] == each["original"] for each in issues)
+    assert all(one["end"] <= other["start"] for one, other in pairwise(issues))
+    apply(text, issues)
 
 
 def test_long_message_is_checked_quickly(benchmark_clock: SimpleNamespace) -> None:
