@@ -175,6 +175,9 @@ def _row(user: User, found: Correction, issue: Issue, now: datetime) -> dict[str
     if sentences is None:
         return None
     wrong, right = sentences
+    if issue["type"] == "capitalization" and wrong.startswith(issue["original"]):
+        # In a chat a small first letter is no mistake that needs practice.
+        return None
     return {
         **_key(user),
         "mistake_id": mistake_id(issue),

@@ -45,6 +45,14 @@ async def about_learner() -> str:
     return await _run(read) or ""
 
 
+def open_exercise(messages: list[AnyMessage]) -> str | None:
+    """Return the exercise that stays open beside a question: for one turn after it was asked."""
+    asked = [each for each in messages if isinstance(each, AIMessage)]
+    if not asked or not asked[-1].additional_kwargs.get(PRACTICE):
+        return None
+    return asked[-1].additional_kwargs.get(EXERCISE)
+
+
 async def practise(messages: list[AnyMessage]) -> AIMessage | None:
     """Return the answer to a message that asks for an exercise or answers one, else None."""
     waiting = unanswered(messages)

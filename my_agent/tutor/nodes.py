@@ -87,6 +87,8 @@ async def reply(state: State, runtime: Runtime[Context]) -> State:
     system = f"{context.system_prompt}\n\n{about}" if about else context.system_prompt
     answer = await answers.ask(model, [SystemMessage(system), *read], settings.reply_seconds)
     answer.additional_kwargs[TIMESTAMP] = now()
+    if (exercise_id := memory.open_exercise(state["messages"])) is not None:
+        answer.additional_kwargs[practice.EXERCISE] = exercise_id
     return {"messages": [answer]}
 
 

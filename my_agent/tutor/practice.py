@@ -22,7 +22,7 @@ _WISHES: tuple[tuple[Wish, re.Pattern[str]], ...] = (
     (
         "practise",
         re.compile(
-            r"(?:please |can we |let's |let us |i want to |i'd like to |can i |could we )*"
+            r"(?:please |ok,? |okay,? |yes,? |now |so |can we |let's |let us |i want to |i'd like to |can i |could we )*"
             r"(?:practi[sc]e|quiz me|test me|give me (?:an?|another|some|more) exercises?|"
             r"(?:do |start )?(?:an?|another|some|more|the|my)? ?exercises?|"
             r"review my mistakes|practi[sc]e my mistakes)(?: (?:please|now|again))?"

@@ -30,6 +30,13 @@ _NOT_NOUNS = words(
 )
 
 
+# What shows that the words after "where is" are more than a noun.
+_NO_NOUN = words(
+    "is are was were am be been do does did have has had will can now today tomorrow yesterday here "
+    "there from and but or so because when if that who going"
+)
+
+
 def _invert(match: re.Match[str]) -> str | None:
     return f"{match['verb']} {_inner(match['subject'])}"
 
@@ -58,7 +65,8 @@ def _means(match: re.Match[str]) -> str:
 
 
 def _moved(match: re.Match[str]) -> str | None:
-    if match["noun"].lower().split()[-1] in {"there", "that", "this"} and match["rest"].strip():
+    _, *inner = match["noun"].lower().split()
+    if any(word in _NO_NOUN or lexicon.of_gerund(word) for word in inner):
         return None
     return f"{match['noun']} {match['verb']}"
 
@@ -129,8 +137,8 @@ _PATTERNS: tuple[Pattern, ...] = (
         "word_order",
         r"\b(?:knows?|knew|tell me|ask|wonder|remembers?|understand|explain) (?:me )?"
         r"(?:where|why|how|when|what time|how old|how much|how far) "
-        r"[[(?P<verb>is|are|was|were) (?P<noun>(?:the|my|your|his|her|our|their|this|that) \w+|"
-        r"it|he|she|you|they|we)]](?P<rest>[^,;?.!]*)",
+        r"[[(?P<verb>is|are|was|were) (?P<noun>(?:the|my|your|his|her|our|their|this|that) "
+        r"[^,;?.!\n]{1,50}(?=\s*[,;?.!]|\s*$)|(?:it|he|she|you|they|we)\b)]]",
         _moved,
         _TELLS,
     ),

@@ -157,6 +157,13 @@ def test_capital_letters_count_where_they_are_the_mistake() -> None:
     assert exercises.grade(mistake, "I am French.") == "right"
 
 
+def test_small_first_letters_are_not_practised(user: User) -> None:
+    store(user, made("m1", "thank you. i am french.", "thank", "Thank", "capitalization"))
+    assert kept(user) == []
+    store(user, made("m2", "I am french.", "french", "French", "capitalization"))
+    assert [each["wrong"] for each in kept(user)] == ["I am french."]
+
+
 @pytest.mark.only("sqlite")  # Reading a message does not use the database.
 def test_statements_and_wishes_are_read() -> None:
     said = "My English level is b1 and my native language is portuguese."
@@ -275,7 +282,7 @@ async def test_exercises_in_the_conversation(ada: Member, model: OpenAIServer) -
     assert answer == "Well said."
     [_, tea] = sorted((await ada.get("/tutor/profile"))["mistakes"], key=lambda each: each["wrong"])
     assert tea["reviews"] == 0
-    answer, _ = await say_to(ada, "practise", thread)
+    # The exercise stays open for one turn.
     answer, _ = await say_to(ada, "I don't know", thread)
     assert answer.startswith("Not right. The sentence is: “She doesn't like tea.”")
     # Neither commands nor wrong answers become mistakes.
