@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 from uuid import uuid4
 
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from my_agent.icp_finder import vocabulary
 from my_agent.icp_finder.vocabulary import FILLERS, NO, UNSURE, YES, YES_PHRASES
@@ -55,7 +55,19 @@ _NAMING: dict[Kind, re.Pattern[str]] = {
     "enrich": re.compile(r"enrich(?:ment)?|run|start|begin"),
 }
 _BESIDE = frozenset(
-    "search discovery companies such candidates same session best new run a".split()
+    [
+        "search",
+        "discovery",
+        "companies",
+        "such",
+        "candidates",
+        "same",
+        "session",
+        "best",
+        "new",
+        "run",
+        "a",
+    ]
 )
 _WORDS: dict[Kind, dict[str, re.Pattern[str]]] = {
     "confirm_icp": {"change": re.compile(r"\b(?:change|edit|adjust)\b")},
@@ -199,11 +211,13 @@ def refuses(text: str) -> bool:
 
 def _interpret(kind: Kind, text: str) -> str | None:
     """Return the option that a short text means; None if it means none or several."""
-    if UNSURE.search(text) or text.endswith("?"):
+    is_refusal = refuses(text)
+    # `Not sure` begins like a refusal.
+    unsure = UNSURE.match(text) if is_refusal else UNSURE.search(text)
+    if unsure or text.endswith("?"):
         return None
     if kind in _CONSENT and agrees(text, kind):
         return _CONSENT[kind]
-    is_refusal = refuses(text)
     if len(text.split()) > MAX_WORDS and not is_refusal:
         return None
     matched = [value for value, words in _WORDS[kind].items() if words.search(text)]

@@ -20,26 +20,27 @@ EMPTY: Icp = {"industries": [], "sizes": [], "regions": [], "keywords": []}
 _CLAUSES = re.compile(
     r"[;\n.!]+(?=\s|$)|,?\s*\b(?:but|however|though|aber|pero|mais|mas|and then)\b,?\s*|,\s*(?=(?:and\s+)?"
     r"(?:drop|remove|delete|exclude|add|include|only|just|without|not|no|set|change|replace)\b)"
-    r"|\s+and\s+(?=(?:drop|remove|delete|exclude|add|include|set|change|replace)\b)|[,，]\s*但",
+    r"|\s+(?=(?:except|apart from|aside from|other than)\b)|\s+and\s+(?=(?:drop|remove|delete|exclude|add|include|set|change|replace)\b)|[,\uff0c]\s*但",
     re.IGNORECASE,
 )
 _REMOVE = re.compile(
     r"(?:drop|remove|delete|exclude|leave out|take out|get rid of|lose|entferne|streich(?:e)?|lass"
-    r"|retire[rz]?|enlève|supprime|quita|elimina|remova|remove|tira|retira|buang|hapus|去掉|删除)\s*(.+)",
+    r"|retire[rz]?|enlève|supprime|quita|elimina|remova|remove|tira|retira|buang|hapus)\b\s*(.+)|(?:去掉|删除)\s*(.+)",
     re.IGNORECASE,
 )
 _NOT = re.compile(
-    r"(?:no|not|without|except(?: for)?|skip|minus|ohne|kein(?:e|en)?|sans|sauf|sin|sem|tanpa|nicht"
-    r"|pas(?: de)?|不要)\s*(.+)",
+    r"(?:no|not|without|except(?: for)?|apart from|aside from|other than|skip|minus|ohne|kein(?:e|en)?|sans|sauf|sin|sem|tanpa|nicht"
+    r"|pas(?: de)?)\b\s*(.+)|不要\s*(.+)",
     re.IGNORECASE,
 )
 _ADD = re.compile(
     r"(?:add|include|plus|append|füge|nimm|ergänze|ajoute[rz]?|añade|agrega|incluye|adicion[ae]"
-    r"|inclu[ai]|tambah(?:kan)?|添加|加上)\s*(.+)",
+    r"|inclu[ai]|tambah(?:kan)?)\b\s*(.+)|(?:添加|加上)\s*(.+)",
     re.IGNORECASE,
 )
 _ONLY = re.compile(
-    r"(?:(?:only|just|nur|seulement|uniquement|solo|sólo|solamente|apenas|só|somente|hanya|只要)\s*"
+    r"(?:(?:(?:we|i)\s+)?(?:only|just)\s+(?:want|need|look for|search for|sell to|serve)\s+"
+    r"|(?:only|just|nur|seulement|uniquement|solo|sólo|solamente|apenas|só|somente|hanya)\b\s*|只要\s*"
     r"|(?:limit|restrict|narrow)(?:\s+(?:it|this|them|the search))?(?:\s+down)?\s+to\s+"
     r"|(?:focus|concentrate)\s+on\s+)(.+)"
     r"|(.+?)\s+(?:only|nur|seulement|solamente|apenas)",
@@ -169,21 +170,26 @@ def _clause(clause: str, icp: Icp, found: Edits) -> None:
     elif swap := _SWAP.fullmatch(asked):
         _swap(swap["old"] or swap["old2"], swap["new"] or swap["new2"], icp, found)
     elif removed := _REMOVE.fullmatch(asked):
-        _remove(removed[1], icp, found, strict=False)
+        _remove(_rest(removed), icp, found, strict=False)
     elif added := _ADD.fullmatch(asked) or re.fullmatch(r"also\s+(.+)", asked, re.IGNORECASE):
-        _add(added[1], icp, found)
+        _add(_rest(added), icp, found)
     elif re.match(r"\W*(?:[\w' ]+,\s*)?also\b", clause, re.IGNORECASE) and _is_value(asked):
         _add(asked, icp, found)
     elif only := _ONLY.fullmatch(asked) or re.match(
         r"(?:.*[\s,])?(?:only|just|nur)\s+((?:in|from)\s+.+)", clause, re.IGNORECASE
     ):
-        _only(next(filter(None, only.groups())), found)
+        _only(_rest(only), found)
     elif sold := _SOLD.fullmatch(asked):
         _only(sold[1], found)
     elif removed := _NOT.fullmatch(asked) or _NOT.fullmatch(clause.strip(" ,.!")):
-        _remove(removed[1], icp, found, strict=True)
+        _remove(_rest(removed), icp, found, strict=True)
     elif _STAFF.search(asked) and (sizes := _sizes(asked)):
         found.icp["sizes"] = sizes
+
+
+def _rest(found: re.Match[str]) -> str:
+    """Return the part of a clause after the word that says what to do."""
+    return next(filter(None, found.groups()))
 
 
 def _is_value(text: str) -> bool:

@@ -25,7 +25,9 @@ ALIKE = 0.25
 # Share of common words at which two companies count as fully alike.
 FULL_LIKENESS = 0.4
 # Words that almost every description has.
-_COMMON = frozenset("company companies limited private singapore services service business".split())
+_COMMON = frozenset(
+    ["company", "companies", "limited", "private", "singapore", "services", "service", "business"]
+)
 
 
 @dataclass(frozen=True)

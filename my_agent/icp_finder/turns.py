@@ -109,7 +109,7 @@ class Reading:
 def turn(kind: Class, topic: Topic = "", **values: Any) -> Turn:
     """Build a turn of the rules."""
     empty: Any = {"numbers": [], "name": "", "words": "", "first": 0, "by": "rules"}
-    return {"kind": kind, "topic": topic, **{**empty, **values}}
+    return {"kind": kind, "topic": topic, **empty, **values}
 
 
 _LIST = (
@@ -122,9 +122,10 @@ _SHOW = re.compile(
     r"|affiche[rz]?|muestra(?:me)?|muéstrame|enseña(?:me)?|mostre|mostra(?:r)?|lista|tunjukkan"
     r"|tampilkan|显示|给我看|列出)\b.*?"
     rf"(?:\b{_LIST}|\bthem\b|\bthe\s+(?:top|best|first|rest)\b|\btop\s+\d+|\bagain\b|{_LIST})"
+    r"|(?:who|what|which(?: ones| companies)?|whom) (?:did|have|do) you (?:find|found|get|got|have)\b"
     rf"|(?:what|which|who|where|welche|quel\w*|qué|cuáles|quais|apa|哪些).*?{_LIST}"
     rf"|(?:my |the )?(?:candidates|shortlist|list|results)(?: again| please)?$"
-    r"|only (?:those|the ones|companies)|(?:显示|给我看|列出))",
+    r"|only (?:those|the ones)|(?:显示|给我看|列出))",
     re.IGNORECASE,
 )
 _MORE = re.compile(
@@ -174,26 +175,26 @@ _META = re.compile(
     r"|would (?:that|this|it) (?:do|cost|mean)|happens)\b|\bwhat(?:'s| is) (?:the difference|enrich\w*"
     r"|(?:re-?run|a |an )?discovery|a session|that|this)\b|\bwhat for\b|^why(?: not)?\s*\?*$|^huh\b|^(?:what|sorry)\s*\?+$"
     r"|\bhow (?:much|many|long)\b.*\b(?:cost|take|run)\b|\bcost\b|\b(?:does|do) (?:that|it|this) cost\b"
-    r"|^wozu\b|^was (?:bedeutet|heißt)\b|^warum\s*\?*$|^pourquoi\s*\?*$|^¿?por qué\s*\?*$|^为什么[？?]*$",
+    r"|^wozu\b|^was (?:bedeutet|heißt)\b|^warum\s*\?*$|^pourquoi\s*\?*$|^¿?por qué\s*\?*$|^为什么[\uff1f?]*$",
     re.IGNORECASE,
 )
 _REJECT = re.compile(
-    r"(?:reject|dismiss|discard|hide|ignore|drop|remove|delete|exclude|kick out|cross out|throw out|skip"
+    r"(?:reject|get rid of|we already (?:work with|sell to|deal with)|dismiss|discard|hide|ignore|drop|remove|delete|exclude|kick out|cross out|throw out|skip"
     r"|not interested in|no interest in|don'?t (?:want|like|show)(?: me)?|lehne|verwirf|entferne|streiche?"
     r"|rejette[rz]?|enlève|supprime|rechaza(?:r)?|descarta(?:r)?|quita|elimina|rejeita(?:r)?|rejeite|descarte"
-    r"|remova|tolak|buang|拒绝|排除|删除)\s*(?P<target>.+)",
+    r"|remova|tolak|buang)\b\s*(?P<target>.+)|(?:拒绝|排除|删除)\s*(?P<chinese>.+)",
     re.IGNORECASE,
 )
 _UNFIT = re.compile(
-    r"(?P<target>.+?)\s+(?:is|are|looks?|seems?|was)\s+(?:(?:just|really|definitely|far|way|much|clearly)\s+)*"
+    r"(?P<target>.+?)\s+(?:is|are|looks?|seems?|was|went|has)\s+(?:(?:just|really|definitely|far|way|much|clearly)\s+)*"
     r"(?P<why>(?:too (?:small|big|large|far|old|new|expensive|niche)|not (?:a |an )?(?:good |great |real )?"
     r"(?:fit|match|candidate|relevant|interesting|interested|suitable|right|for us|our type)|no (?:good )?(?:fit|match)"
-    r"|irrelevant|a (?:bad|poor) (?:fit|match)|a competitor|unsuitable|wrong for us|out of business|closed|bankrupt).*)",
+    r"|irrelevant|a (?:bad|poor) (?:fit|match)|a competitor|unsuitable|wrong for us|out of business|closed|shut down|bankrupt|already (?:a|our) customer).*)",
     re.IGNORECASE,
 )
 _KEEP = re.compile(
     r"(?:keep|save|star|bookmark|pin|shortlist|favou?rite|i (?:really )?like|we (?:really )?like|love"
-    r"|behalte|merke?|garde[rz]?|guarda(?:r)?|conserva|mantém|mantenha|simpan|保留|收藏)\s*(?P<target>.+)",
+    r"|behalte|merke?|garde[rz]?|guarda(?:r)?|conserva|mantém|mantenha|simpan)\b\s*(?P<target>.+)|(?:保留|收藏)\s*(?P<chinese>.+)",
     re.IGNORECASE,
 )
 _FIT = re.compile(
@@ -203,9 +204,9 @@ _FIT = re.compile(
     re.IGNORECASE,
 )
 _LIKE = re.compile(
-    r"(?:(?:find|show|give|get|search|i want|we want|more)\b.*?)?\b(?:more(?: of them)? like|similar to|(?:companies |ones )like"
+    r"(?:(?:find|show|give|get|search|i want|we want|more)\b.*?)?\b(?:more(?: of them)? like|similar(?:\s+\w+)? to|(?:companies |ones )like"
     r"|mehr wie|ähnlich wie|plus comme|comme|más como|parecid[ao]s? a|mais como|parecid[ao]s? com"
-    r"|lebih seperti|seperti)\s+(?P<target>.+)|(?P<chinese>更多像.+)",
+    r"|lebih seperti|seperti)\s+(?P<target>.+)|更多像(?P<chinese>.+)",
     re.IGNORECASE,
 )
 _RESTORE = re.compile(
@@ -236,7 +237,7 @@ _LIMIT = re.compile(
 )
 _ENRICH = re.compile(r"\benrich\w*|\banreicher\w*|\breicher\w*|\benriqu\w*", re.IGNORECASE)
 _FILTER = re.compile(
-    r"\b(?:in|from|with|without|that|who|which|near|under|above|aus|mit|dans|avec|en|con|em|com|di)\b\s+(?P<words>.+)",
+    r".*\b(?:in|from|with|near|aus|mit|dans|avec|en|con|em|com|di)\b\s+(?P<words>.+)",
     re.IGNORECASE,
 )
 _ELSEWHERE = re.compile(
@@ -267,7 +268,9 @@ def read(text: str, situation: Situation) -> Reading:
     if not plain:
         return Reading(turn("unclear"), nothing)
     if situation.asking and (choice := answers.parse(situation.asking, text)) is not None:
-        if not (choice == answers.refusal(situation.asking) and _edits(text, situation).icp):
+        is_refusal = choice == answers.refusal(situation.asking)
+        # `No, we sell to hospitals` refuses, but it also says what to change.
+        if not (is_refusal and _edits(text, situation).icp):
             return Reading(turn("answer"), nothing, choice=choice)
     if (talk := _talk(plain)) is not None:
         return Reading(turn("talk", talk), nothing)
@@ -314,7 +317,7 @@ def _limited(plain: str, text: str, situation: Situation) -> Reading | None:
     names_it = _ENRICH.search(plain) is not None
     if not names_it and situation.asking != "enrich":
         return None
-    if "?" in plain and not vocabulary.requested(plain) or vocabulary.is_question(plain):
+    if ("?" in plain and not vocabulary.requested(plain)) or vocabulary.is_question(plain):
         return None
     if vocabulary.UNSURE.search(plain):
         return None
@@ -331,7 +334,8 @@ def _limited(plain: str, text: str, situation: Situation) -> Reading | None:
             return Reading(turn("change", first=count), wish)
         if limit["only"] is None or not names_it:
             return None
-    left = _ENRICH.sub(" ", rest)
+    left = _ENRICH.sub(" ", rest).strip()
+    left = re.sub(r"^(?:(?:but|only|just|nur|aber|the|solo|apenas)\s+)+", "", left)
     numbers = _numbers(left)
     if numbers and _TARGET.fullmatch(left.strip(" ,.!") + " "):
         return Reading(turn("change", numbers=numbers), wish)
@@ -344,30 +348,14 @@ def _limited(plain: str, text: str, situation: Situation) -> Reading | None:
 def _is_only(left: str) -> bool:
     """Return whether nothing but consent, the word enrich and fillers is left."""
     words = vocabulary.tokens(_ENRICH.sub(" ", answers.YES_PHRASES.sub(" ", left)))
-    beside = {
-        "only",
-        "just",
-        "nur",
-        "seulement",
-        "solo",
-        "sólo",
-        "apenas",
-        "só",
-        "of",
-        "candidates",
-    }
-    beside |= {
-        "companies",
-        "run",
-        "start",
-        "begin",
-        "do",
-        "with",
-        "not",
-        "ones",
-        "hanya",
-        "enrichment",
-    }
+    # Words that may stand beside a limit.
+    beside = frozenset(
+        (
+            *("only", "just", "nur", "seulement", "solo", "sólo", "apenas", "só", "hanya", "but"),
+            *("aber", "pero", "mais", "mas", "tapi", "companies", "candidates", "ones"),
+            *("run", "start", "begin", "do", "with", "enrichment"),
+        )
+    )
     return all(w in vocabulary.YES or w in vocabulary.FILLERS or w in beside for w in words)
 
 
@@ -390,11 +378,8 @@ def _feedback(plain: str, text: str, situation: Situation) -> Turn | None:
         found = words.fullmatch(asked)
         if found is None:
             continue
-        if topic == "like" and found["chinese"]:
-            target = found["chinese"].removeprefix("更多像")
-        else:
-            target = found["target"]
-        why = found.groupdict().get("why") or ""
+        parts = found.groupdict()
+        target, why = parts.get("chinese") or parts["target"], parts.get("why") or ""
         if not why and (reason := _REASON.search(target)):
             head = target[: reason.start()]
             if _target(head, situation) is not None:
@@ -448,16 +433,20 @@ def _question(plain: str, text: str, situation: Situation) -> Turn | None:
     """Read a question, or a request to show something."""
     asked = vocabulary.POLITE.sub("", plain, count=1).strip(" .!")
     requested = vocabulary.requested(plain)
-    asks = vocabulary.is_question(plain) or plain.rstrip(" !.").endswith(("?", "\uff1f"))
+    name = _name(asked, situation)
+    # A path such as `/company` is not a word of the question.
+    for each in reversed(list(mentions(asked))):
+        asked = f"{asked[: each.start]} {asked[each.end :]}"
+    numbers = _numbers(asked)
+    asks = vocabulary.is_question(plain)
     shows = _SHOW.match(asked) is not None
     asks = asks or shows or _MORE.match(asked) is not None or _EXPLAIN.match(asked) is not None
     asks = asks or _HELP.match(asked) is not None or _STATUS.match(asked) is not None
     asks = asks or re.match(r"(?:tell|explain|describe|zeig|show)\b", asked) is not None
     if not asks:
         return None
-    if requested and parse_text(text[len(requested) :])["wish"]:
+    if requested and parse_text(text)["wish"]:
         return None
-    numbers, name = _numbers(asked), _name(asked, situation)
     if _META.search(asked) and not numbers and not name:
         return turn("question", "question")
     if _REJECTED.search(asked):
@@ -469,7 +458,7 @@ def _question(plain: str, text: str, situation: Situation) -> Turn | None:
     if _PROFILE.search(asked) and not re.search(r"\bcandidates?\b|\bshortlist\b", asked):
         return turn("question", "profile")
     if shows:
-        words = found["words"] if (found := _FILTER.search(asked)) else ""
+        words = found["words"] if (found := _FILTER.match(asked)) else ""
         words = re.sub(rf"\b(?:the|my|our|{_LIST})\b|[?]", "", words).strip() if words else ""
         return turn("question", "show", words=words)
     if _STATUS.search(asked):

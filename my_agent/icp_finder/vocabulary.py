@@ -5,14 +5,20 @@ English, with the common words of German, French, Spanish, Portuguese, Italian, 
 
 import re
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # fmt: off
-YES = frozenset("""
-y yes yeah yep yup sure ok okay k right correct confirm confirmed agree agreed approved absolutely
-definitely certainly perfect great fine good cool alright exactly
-ja jawohl klar gerne genau passt einverstanden natürlich los oui ouais parfait volontiers sí si claro
-vale dale adelante perfecto correcto sim pode perfeito certo sì certo perfetto ya boleh baik setuju
-betul lanjutkan 是 是的 好 好的 对 可以 行 确认 はい
-""".split())
+YES = _words(
+    "y yes yeah yep yup sure ok okay k right correct confirm confirmed agree agreed "
+    "approved absolutely definitely certainly perfect great fine good cool alright "
+    "exactly ja jawohl klar gerne genau passt einverstanden natürlich los oui ouais "
+    "parfait volontiers sí si claro vale dale adelante perfecto correcto sim pode "
+    "perfeito certo sì certo perfetto ya boleh baik setuju betul lanjutkan 是 是的 好 好的 对 可以 "
+    "行 确认 はい "
+)
 """Words that agree."""
 
 YES_PHRASES = re.compile(
@@ -27,16 +33,17 @@ YES_PHRASES = re.compile(
 )
 """Phrases that agree, also those with a word of refusal in them."""
 
-FILLERS = frozenset("""
-please thanks thank you very much now then and so that this these those it its it's is all the them
-they with me for to i'd i we like think that's will well um hm hmm great lovely nice yes everything
-bitte danke sehr alles mal jetzt merci beaucoup s'il te vous plaît por favor gracias obrigado
-obrigada grazie terima kasih tolong 请 谢谢
-""".split())
+FILLERS = _words(
+    "please thanks thank you very much now then and so that this these those it its it's "
+    "is all the them they with me for to i'd i we like think that's will well um hm hmm "
+    "great lovely nice yes everything bitte danke sehr alles mal jetzt merci beaucoup "
+    "s'il te vous plaît por favor gracias obrigado obrigada grazie terima kasih tolong 请 "
+    "谢谢 of "
+)
 """Words that change nothing about an answer."""
 
 NO = re.compile(
-    r"(?:n|no|nope|nah|not|don'?t|do not|never|wrong|incorrect|cancel|stop|wait|hold on|later|skip"
+    r"(?:(?:that|this|it)(?:'?s| is)\s+(?:not|wrong)|n|no|nope|nah|not|don'?t|do not|never|wrong|incorrect|cancel|stop|wait|hold on|later|skip"
     r"|nein|nicht|nee|später|non|pas|plus tard|todavía no|aún no|ahora no|não|nao|ainda não|tidak"
     r"|jangan|nanti|belum)\b|^[不别別]|^いいえ|^まだ",
     re.IGNORECASE,
@@ -83,7 +90,7 @@ GREETING = re.compile(
 )
 THANKS = re.compile(
     r"(?:(?:ok(?:ay)?|great|perfect|super|cool|nice|good|no|wow|ah|oh|many|alright)\W+)*"
-    r"(?:thanks?|thank you|thx|ty|cheers|much appreciated|appreciate it|danke(?:schön)?|vielen dank"
+    r"(?:thanks?|thank you|thx|ty|cheers|much appreciated|appreciate it|danke(?:\s?schön)?|vielen dank"
     r"|merci|gracias|muchas gracias|obrigad[oa]|grazie|terima kasih|谢谢|多谢|ありがとう)"
     r"(?:\W+(?:you|a lot|so much|very much|again|for (?:the |your |this |that )?[\w ]{0,20}|sehr|beaucoup"
     r"|bien|mucho|muito|mate|man|everyone|all|now|that's all|bye))*\W*$",
@@ -96,11 +103,12 @@ BYE = re.compile(
     re.IGNORECASE,
 )
 CHATTER = re.compile(
-    r"(?:how are you(?: (?:today|doing))?|how'?s it going|what'?s up|(?:very |really )?(?:nice|cool"
+    r"(?:(?:how are you(?: (?:today|doing))?|how'?s it going|what'?s up|(?:very |really )?(?:nice|cool"
     r"|great|awesome|interesting|impressive|wow|lol|haha\w*|hmm*|amazing|well done|good job|good work|i see"
-    r"|got it|understood|aha|oh|never ?mind|forget it|sorry|oops|test|testing|you there|anyone there"
+    r"|got it|understood|aha|oh|never ?mind|forget it|sorry|oops|test|testing|ok|okay|k|alright"
+    r"|you(?:'re| are) (?:awesome|great|amazing|the best|good|funny)|you there|anyone there"
     r"|are you (?:a bot|human|there|real|an ai)|wie geht'?s(?: dir)?|super|toll|gut gemacht|ça va"
-    r"|qué tal|tudo bem|come va|apa kabar|你好吗))"
+    r"|qué tal|tudo bem|come va|apa kabar|你好吗))[\s,.!]*)+"
     r"(?:[,\s]+(?:today|work|job|there|man|thanks|that'?s (?:nice|great|cool|interesting)|one))*\W*$",
     re.IGNORECASE,
 )
@@ -190,7 +198,7 @@ def is_question(text: str) -> bool:
 def requested(text: str) -> str:
     """Return the polite question that begins a request, such as `can you please`; else nothing."""
     found = re.match(
-        r"\W*(?:(?:ok|okay|yes|hi|hello|hey|and|then|now|please)\W+)*(?:can|could|would|will) you"
+        r"\W*(?:(?:ok|okay|yes|hi|hello|hey|and|then|now|please|actually|well|so|but|great|thanks)\W+)*(?:can|could|would|will) you"
         r"(?: please| now| also)*\s+"
         r"(?=(?:re-?run|search|refresh|enrich|run|start|show|list|drop|remove|add|reject|keep|change"
         r"|set|include|exclude|explain|tell|replace|begin)\b)",
