@@ -10,6 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import LangGraphError
 
+from contexts.keys import WAITING_QUESTIONS
 from contexts.policy_status import PolicyStatus
 from my_agent.icp_finder.answers import Question
 
@@ -17,8 +18,6 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # If no server is loaded, the SDK's client would start to import one.
 _SERVER = "langgraph_api.server"
-QUESTIONS_KEY = "waiting_questions"
-"""Key of a run's configuration: ids of the questions that waited when the run was created."""
 READ_ONLY = (PolicyStatus.LOCKED, PolicyStatus.ARCHIVED)
 
 
@@ -34,7 +33,7 @@ def is_early(config: RunnableConfig, asking: Question | None) -> bool:
     The second of two clicks at one question must not answer the next question. The thread policy
     writes the questions that waited; without the policy, this is unknown and counts as no.
     """
-    waited = (config.get("configurable") or {}).get(QUESTIONS_KEY)
+    waited = (config.get("configurable") or {}).get(WAITING_QUESTIONS)
     return asking is not None and isinstance(waited, list) and asking.get("id") not in waited
 
 
