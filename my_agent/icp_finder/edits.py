@@ -13,13 +13,14 @@ from my_agent.icp_finder import ssic, vocabulary
 from my_agent.icp_finder.message_parser import clean, fields, merge_icp, parse_values
 from my_agent.icp_finder.model import Icp
 from my_agent.icp_finder.places import is_place
+from my_agent.icp_finder.sites import mentions
 
 FIELDS = ("industries", "sizes", "regions", "keywords")
 EMPTY: Icp = {"industries": [], "sizes": [], "regions": [], "keywords": []}
 
 _CLAUSES = re.compile(
     r"[;\n.!]+(?=\s|$)|,?\s*\b(?:but|however|though|aber|pero|mais|mas|and then)\b,?\s*|,\s*(?=(?:and\s+)?"
-    r"(?:drop|remove|delete|exclude|add|include|only|just|without|not|no|set|change|replace)\b)"
+    r"(?:drop|remove|delete|exclude|add|include|only|just|without|not|no|set|change|replace|our|my|we)\b)"
     r"|\s+(?=(?:except|apart from|aside from|other than)\b)|\s+and\s+(?=(?:drop|remove|delete|exclude|add|include|set|change|replace)\b)|[,\uff0c]\s*但",
     re.IGNORECASE,
 )
@@ -132,7 +133,10 @@ def read(text: str, icp: Icp | None) -> Edits:
     known = icp or EMPTY
     for clause in _clauses(text):
         labelled = fields(clause)
-        if labelled:
+        if any(True for _ in mentions(clause)):
+            # The words around a website are about the website.
+            found.icp |= labelled
+        elif labelled:
             found.icp |= labelled
         elif not vocabulary.is_question(clause):
             _clause(clause, merge_icp(known, found.icp), found)

@@ -27,7 +27,7 @@ _OWN = re.compile(
 _OWN_AFTER = re.compile(r"\s*(?:is|=|\()\s*(?:now\s+)?(?:our|my|us|ours|mine)\b", re.IGNORECASE)
 _CUSTOMERS = re.compile(r"\b(?:customers?|clients?|buyers?)\b", re.IGNORECASE)
 _CUSTOMERS_AFTER = re.compile(
-    r"\s*(?:is|are)\s+(?:\w+\s+){0,2}?(?:customers?|clients?|buyers?)\b", re.IGNORECASE
+    r"\s*(?:is|are|as|to)\s+(?:\w+\s+){0,3}?(?:customers?|clients?|buyers?)\b", re.IGNORECASE
 )
 _REPLACE = re.compile(r"\b(?:replace|swap|exchange)\s*$", re.IGNORECASE)
 _BY = re.compile(r"\s*(?:with|by|for)\s*$", re.IGNORECASE)

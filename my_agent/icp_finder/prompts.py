@@ -273,6 +273,7 @@ NO_MORE = "These were all. Write “show my candidates” to start again."
 NOT_NUMBERED = "Which one do you mean? Write its number or its name, as in “why is 3 first?”."
 NO_REJECTED = "You have rejected none."
 MENTIONED = "All right, I have changed nothing."
+NOT_SAID = "I have no feedback of yours on that company, so there is nothing to restore."
 NO_JOB = "No enrichment is running."
 SHORT: dict[str, str] = {
     "confirm_icp": "Is the profile right, and shall I search with it?",

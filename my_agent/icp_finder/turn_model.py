@@ -64,7 +64,9 @@ class UnusableError(RuntimeError):
     """The model gave no usable answer. The cause is the reason."""
 
 
-async def read(text: str, situation: Situation, by_rules: Reading, model: str | None) -> Reading:
+async def read(
+    text: str, situation: Situation, by_rules: Reading, *, model: str | None, thread_id: str | None
+) -> Reading:
     """Read a message by the configured model.
 
     Args:
@@ -72,6 +74,7 @@ async def read(text: str, situation: Situation, by_rules: Reading, model: str | 
         situation: what it is read against.
         by_rules: the reading of the rules, which stays if no model is configured or usable.
         model: name of the model; None: the configured one.
+        thread_id: the thread, for the log.
 
     Raises:
         ModelNotAllowedError: the settings do not allow the model.
@@ -83,7 +86,7 @@ async def read(text: str, situation: Situation, by_rules: Reading, model: str | 
         found = await _ask(chosen, text, situation)
     except UnusableError as error:
         problem = type(error.__cause__ or error).__name__
-        log_action("model_fallback", None, problem=problem, what="turn")
+        log_action("model_fallback", thread_id, problem=problem, what="turn")
         return by_rules
     return _checked(found, text, situation, by_rules)
 

@@ -251,6 +251,13 @@ _CANDIDATE = re.compile(
     r"|is (?:a |an )(?:good |new |possible )?(?:candidate|prospect|lead))\b",
     re.IGNORECASE,
 )
+_BESIDE_NAMES = frozenset(
+    (
+        *("the", "company", "candidate", "it", "and", "from", "in", "my", "our", "list", "again"),
+        *("too", "please", "ltd", "pte", "inc", "also", "der", "die", "la", "el", "le", "bitte"),
+        *("they", "them", "to", "shortlist"),
+    )
+)
 # Most words of a message that may contain websites without a role, apart from them.
 _LISTED = 8
 
@@ -286,9 +293,6 @@ def read(text: str, situation: Situation) -> Reading:
 def _data(plain: str, text: str, parsed: ParsedMessage, situation: Situation) -> Reading:
     """Read websites, changes of the ICP and requested actions."""
     changed = _edits(text, situation)
-    if any(True for _ in mentions(text)) and not parsed["icp"]:
-        # The words around websites are about the websites.
-        changed = edits.Edits()
     parsed = {**parsed, "icp": changed.icp or parsed["icp"] if not changed.missing else changed.icp}
     if has_content(parsed) or changed.missing:
         return Reading(turn("change"), parsed, missing=tuple(changed.missing))
@@ -385,6 +389,9 @@ def _feedback(plain: str, text: str, situation: Situation) -> Turn | None:
             if _target(head, situation) is not None:
                 target, why = head, reason["why"].strip(" )")
         aimed = _target(target, situation)
+        if topic == "restore" and aimed is None:
+            # A rejected candidate is not among those that were shown.
+            aimed = {"name": target.strip(" .,!")}
         if aimed is not None:
             return turn("feedback", topic, words=why.strip(" )."), **aimed)
     return None
@@ -397,7 +404,12 @@ def _target(words: str, situation: Situation) -> dict[str, Any] | None:
     if numbers and _TARGET.fullmatch(words + " "):
         return {"numbers": numbers}
     name = _name(words, situation)
-    return {"name": name} if name else None
+    # The rest must not name something else: `drop steel, and our website is now acme.org`.
+    known = {*vocabulary.tokens(name.casefold()), *_BESIDE_NAMES}
+    site = [each for each in mentions(words) if domain(each.website) == name]
+    rest = words.replace(words[site[0].start : site[0].end], " ") if site else words
+    foreign = [word for word in vocabulary.tokens(rest.casefold()) if word not in known]
+    return {"name": name} if name and not foreign else None
 
 
 def _numbers(words: str) -> list[int]:

@@ -91,7 +91,9 @@ def chosen(candidates: Sequence[Mapping[str, Any]], text: str) -> str | None:
         named = [at for at, label in enumerate(labels) if words == label]
         # `The one for acme.com, please` and, for a label with a time, `acme.com`.
         named = named or [at for at, label in enumerate(labels) if label and _has(words, label)]
-        named = named or [at for at, label in enumerate(labels) if words == label.partition(" (")[0]]
+        named = named or [
+            at for at, label in enumerate(labels) if words == label.partition(" (")[0]
+        ]
     return str(candidates[named[0]]["thread_id"]) if len(named) == 1 else None
 
 

@@ -215,8 +215,11 @@ async def _feedback(state: State, table: Table, read: Turn) -> None:
         await _add(state, table, read["name"])
         return
     named = _named(table, read)
+    if topic == "restore":
+        named = [each for each in named if each.candidate.key in table.said]
     if not named:
-        table.replies.append(_unknown(state, table, read))
+        unknown = prompts.NOT_SAID if topic == "restore" else _unknown(state, table, read)
+        table.replies.append(unknown)
         return
     names = [each.candidate.name for each in named]
     keys = [each.candidate.key for each in named]

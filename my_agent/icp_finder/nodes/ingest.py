@@ -53,8 +53,9 @@ async def ingest(
     # Run in a thread: the first call reads the public suffix list.
     reading = await asyncio.to_thread(_by_rules, state, about)
     if not reading.certain:
+        text, situation = _new_text(state["messages"]), _situation(state)
         reading = await turn_model.read(
-            _new_text(state["messages"]), _situation(state), reading, context.model
+            text, situation, reading, model=context.model, thread_id=thread_id
         )
     is_early = thread.is_early(config, state.get("asking"))
     update = {
