@@ -18,7 +18,7 @@ import asyncio
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -35,6 +35,7 @@ from sqlalchemy import select, update
 from bench.report import Line
 from my_agent import database
 from my_agent.icp_finder import records
+from my_agent.icp_finder.answers import OPTIONS, Kind
 from my_agent.icp_finder.diffs import basis, icp_hash
 from my_agent.icp_finder.feedback import feedback_of
 from my_agent.icp_finder.graph import graph
@@ -44,8 +45,11 @@ from my_agent.icp_finder.nodes import converse, profile
 from my_agent.icp_finder.sites import domain
 from my_agent.icp_finder.statements import run
 from my_agent.icp_finder.tables import discoveries, rules
+from tests.support.openai_replies import Answer, call
+from tests.support.openai_server import OpenAIServer
 
 FILE = Path(__file__).with_name("utterances.txt")
+UNSEEN = Path(__file__).with_name("utterances_unseen.txt")
 OWED = 0.85
 RULE = "Default ICP"
 OWN = "acme.com"
@@ -100,7 +104,7 @@ class World:
     asks: str
     said: str
     searched: Any
-    feedback: dict[int, str]
+    feedback: Mapping[int, str]
     stored: Any
 
 
@@ -116,12 +120,25 @@ def utterances(path: Path = FILE) -> list[Utterance]:
 
 
 def measure() -> Sequence[Line]:
-    """Play all lines offline, print the accuracy of each class, and return the figures."""
-    return judged("offline", play(utterances()))
+    """Play all lines, print the accuracy of each class, and return the figures."""
+    lines = utterances()
+    return [
+        *judged("offline", play(lines)),
+        *judged("with a scripted model", play(lines, model=True)),
+        *judged("offline, unseen lines", play(utterances(UNSEEN)), owed=None),
+    ]
 
 
-def judged(name: str, results: Sequence[tuple[Utterance, Outcome]]) -> Sequence[Line]:
-    """Print the accuracy of each class and each failure, and return the lines of the table."""
+def judged(
+    name: str, results: Sequence[tuple[Utterance, Outcome]], owed: float | None = OWED
+) -> Sequence[Line]:
+    """Print the accuracy of each class and each failure, and return the lines of the table.
+
+    Args:
+        name: how the lines were played.
+        results: the lines with what they did.
+        owed: required share of lines that were understood; None: no bound.
+    """
     total, right = Counter[str](), Counter[str]()
     for each, outcome in results:
         total[each.kind] += 1
@@ -133,19 +150,68 @@ def judged(name: str, results: Sequence[tuple[Utterance, Outcome]]) -> Sequence[
     destroyed = sum(bool(outcome.destructive) for _, outcome in results)
     share = right.total() / total.total()
     return [
-        Line(f"utterances understood, {name}", share, "", limit=OWED, better="higher"),
+        Line(f"utterances understood, {name}", share, "", limit=owed, better="higher"),
         Line(f"destructive misreadings, {name}", destroyed, "", limit=0),
     ]
 
 
-def play(lines: Sequence[Utterance]) -> list[tuple[Utterance, Outcome]]:
-    """Play each line with a tenant of its own."""
-    with _offline(), structlog.testing.capture_logs():
-        return asyncio.run(_play(lines))
+def play(lines: Sequence[Utterance], *, model: bool = False) -> list[tuple[Utterance, Outcome]]:
+    """Play each line with a tenant of its own.
+
+    Args:
+        lines: the lines.
+        model: whether a scripted model answers for messages that the rules are not sure about.
+    """
+    with structlog.testing.capture_logs(), _offline():
+        if not model:
+            return asyncio.run(_play(lines))
+        with OpenAIServer() as server:
+            os.environ |= {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": server.api_key}
+            try:
+                return asyncio.run(_play(lines, server))
+            finally:
+                del os.environ["OPENAI_BASE_URL"], os.environ["OPENAI_API_KEY"]
 
 
-async def _play(lines: Sequence[Utterance]) -> list[tuple[Utterance, Outcome]]:
-    return [(each, await _outcome(each, f"tenant-{at}")) for at, each in enumerate(lines)]
+async def _play(
+    lines: Sequence[Utterance], server: OpenAIServer | None = None
+) -> list[tuple[Utterance, Outcome]]:
+    found = []
+    for at, each in enumerate(lines):
+        if server is not None:
+            server.fallback = _scripted(each)
+        found.append((each, await _outcome(each, f"tenant-{at}")))
+    return found
+
+
+def _scripted(each: Utterance) -> Answer:
+    """Return what a model that knows the expectation would answer, as a tool call."""
+    effects = {name: value for name, _, value in (it.partition(":") for it in each.effects)}
+    reading: dict[str, Any] = {"kind": each.kind}
+    consents = bool(effects.keys() & {"searched", "enriched"})
+    if each.kind == "answer":
+        options = list(OPTIONS[_ASKS[each.situation]])
+        # A line after which the same question waits chooses nothing.
+        if "asks" not in effects:
+            reading["choice"] = options[0 if consents else -1]
+    elif each.kind == "feedback":
+        number, _, verdict = effects.get("feedback", "1=kept").partition(",")[0].partition("=")
+        topics = {"rejected": "reject", "kept": "keep", "liked": "like"}
+        reading |= {"topic": topics[verdict], "numbers": [int(number)]}
+    elif each.kind in ("question", "talk"):
+        reading["topic"] = {"question": "other", "talk": "chatter"}[each.kind]
+    elif each.kind == "change" and "icp" in effects:
+        name, _, values = effects["icp"].partition("=")
+        reading[name] = [value for value in values.split(",") if value]
+    return call("TurnReading", **reading)
+
+
+_ASKS: dict[str, Kind] = {
+    "confirm": "confirm_icp",
+    "enrich": "enrich",
+    "rerun": "rerun",
+    "change": "context_change",
+}
 
 
 async def _outcome(each: Utterance, tenant: str) -> Outcome:

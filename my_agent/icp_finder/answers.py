@@ -49,7 +49,7 @@ _REFUSAL: dict[Kind, str] = {
 }
 # Words that name the option of consent, and words that may stand next to them.
 _NAMING: dict[Kind, re.Pattern[str]] = {
-    "confirm_icp": re.compile(r"search|find"),
+    "confirm_icp": re.compile(r"search|find|start|begin|run"),
     "context_change": re.compile(r"continue|here|apply|stay|hier|aquí|ici"),
     "rerun": re.compile(r"re-?run|refresh|again|search|repeat|renew"),
     "enrich": re.compile(r"enrich(?:ment)?|run|start|begin"),
@@ -201,7 +201,32 @@ def agrees(text: str, kind: Kind | None = None) -> bool:
     named = [word for word in words if naming and naming.fullmatch(word)]
     beside = _BESIDE if naming else frozenset()
     known = all(word in YES or word in FILLERS or word in beside or word in named for word in words)
+    if not vocabulary.THANKED.isdisjoint(words) and not set(words) & YES - vocabulary.WEAK:
+        # `Ok, thanks` takes note of an answer rather than agrees.
+        return False
     return known and any(word in YES or word in named for word in words)
+
+
+_WISHED: dict[str, re.Pattern[str]] = {
+    "enrich": re.compile(
+        r"enrich(?:ment)?|run|start|do|begin|continue|resume|retry|repeat|bereichere|reichere|an"
+        r"|anreichern|enrichis(?:sez)?|enriquece[rn]?|enriqueça|can|could|you|want|need|let's"
+    ),
+    "rerun": re.compile(
+        r"re-?run|run|re|refresh|search|discover|look|again|discovery|repeat|start|web|can|could|you"
+        r"|want|need|let's|list|my|our|suche?|nochmal|erneut|busca|de|nuevo|busque|novo|relance|cari"
+        r"|lagi|another|noch|die"
+    ),
+}
+
+
+def names_only(text: str, wish: str) -> bool:
+    """Return whether a plain text asks for an action with no other word that could limit it."""
+    known = _WISHED[wish]
+    words = vocabulary.tokens(YES_PHRASES.sub(" yes ", text.strip(" ?")))
+    return all(
+        word in YES or word in FILLERS or word in _BESIDE or known.fullmatch(word) for word in words
+    )
 
 
 def refuses(text: str) -> bool:

@@ -30,7 +30,7 @@ _REMOVE = re.compile(
     re.IGNORECASE,
 )
 _NOT = re.compile(
-    r"(?:no|not|without|except(?: for)?|apart from|aside from|other than|skip|minus|ohne|kein(?:e|en)?|sans|sauf|sin|sem|tanpa|nicht"
+    r"(?:(?:we|i) (?:no longer|don't) (?:want|need|sell to|serve)|no|not|without|except(?: for)?|apart from|aside from|other than|skip|minus|ohne|kein(?:e|en)?|sans|sauf|sin|sem|tanpa|nicht"
     r"|pas(?: de)?)\b\s*(.+)|不要\s*(.+)",
     re.IGNORECASE,
 )
@@ -43,7 +43,7 @@ _ONLY = re.compile(
     r"(?:(?:(?:we|i)\s+)?(?:only|just)\s+(?:want|need|look for|search for|sell to|serve)\s+"
     r"|(?:only|just|nur|seulement|uniquement|solo|sólo|solamente|apenas|só|somente|hanya)\b\s*|只要\s*"
     r"|(?:limit|restrict|narrow)(?:\s+(?:it|this|them|the search))?(?:\s+down)?\s+to\s+"
-    r"|(?:focus|concentrate)\s+on\s+)(.+)"
+    r"|(?:focus|concentrate)\s+on\s+|go\s+for\s+)(.+)"
     r"|(.+?)\s+(?:only|nur|seulement|solamente|apenas)",
     re.IGNORECASE,
 )
@@ -61,6 +61,10 @@ _SET = re.compile(
 )
 _SHOULD = re.compile(
     rf"(?:the\s+|our\s+)?(?:{_NAMES})\s+(?:should|must|has to|have to)\s+be\s+(?P<values>.+)",
+    re.IGNORECASE,
+)
+_USE = re.compile(
+    rf"(?:use|take|put)\s+(?P<values>.+?)\s+(?:as|for)\s+(?:the\s+|our\s+|an?\s+)?(?:{_NAMES})",
     re.IGNORECASE,
 )
 _SWAP = re.compile(
@@ -166,7 +170,7 @@ def _clause(clause: str, icp: Icp, found: Edits) -> None:
     tail = None
     while asked != tail:
         tail, asked = asked, _TAIL.sub("", asked)
-    if named := _SET.fullmatch(asked) or _SHOULD.fullmatch(asked):
+    if named := _SET.fullmatch(asked) or _SHOULD.fullmatch(asked) or _USE.fullmatch(asked):
         name = next(each for each in FIELDS if named[each])
         values = parse_values(name, named["values"])
         if values or named["values"].strip().lower() in ("any", "all"):
@@ -193,7 +197,7 @@ def _clause(clause: str, icp: Icp, found: Edits) -> None:
 
 def _rest(found: re.Match[str]) -> str:
     """Return the part of a clause after the word that says what to do."""
-    return next(filter(None, found.groups()))
+    return next(str(part) for part in found.groups() if part)
 
 
 def _is_value(text: str) -> bool:

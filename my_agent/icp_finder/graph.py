@@ -26,9 +26,9 @@ from my_agent.icp_finder.state import Input, State
 graph = (
     StateGraph(State, context_schema=Context, input_schema=Input)
     # langgraph accepts a node with both config and runtime, but its types do not.
-    .add_node(ingest)  # type: ignore[arg-type]
+    .add_node(ingest)  # type: ignore[call-overload]
     .add_node(return_user_probe)
-    .add_node(profile_builder)  # type: ignore[arg-type]
+    .add_node(profile_builder)
     .add_node(journey_guard)
     .add_node(choose)
     .add_node(normalize)

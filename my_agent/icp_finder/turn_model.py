@@ -162,6 +162,8 @@ def _checked(found: TurnReading, text: str, situation: Situation, by_rules: Read
         name=found.name or "",
         words=found.words or "",
         by="model",
+        # A model may have misread a wish, so the user is asked.
+        sure=False,
     )
     if found.kind == "answer":
         return _answer(found, turn, text, situation, by_rules)

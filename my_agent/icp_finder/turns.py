@@ -55,6 +55,7 @@ class Turn(TypedDict):
         words: a filter, or the reason of feedback.
         first: the number of the best candidates that an enrichment is limited to; 0: no limit.
         by: `rules` or `model`.
+        sure: whether an action that the message asks for may start without a question.
     """
 
     kind: Class
@@ -64,6 +65,7 @@ class Turn(TypedDict):
     words: str
     first: int
     by: Literal["rules", "model"]
+    sure: bool
 
 
 @dataclass(frozen=True)
@@ -106,10 +108,28 @@ class Reading:
     certain: bool = True
 
 
-def turn(kind: Class, topic: Topic = "", **values: Any) -> Turn:
-    """Build a turn of the rules."""
-    empty: Any = {"numbers": [], "name": "", "words": "", "first": 0, "by": "rules"}
-    return {"kind": kind, "topic": topic, **empty, **values}
+def turn(
+    kind: Class,
+    topic: Topic = "",
+    *,
+    numbers: Sequence[int] = (),
+    name: str = "",
+    words: str = "",
+    first: int = 0,
+    by: Literal["rules", "model"] = "rules",
+    sure: bool = True,
+) -> Turn:
+    """Build a turn; the arguments are its fields."""
+    return {
+        "kind": kind,
+        "topic": topic,
+        "numbers": list(numbers),
+        "name": name,
+        "words": words,
+        "first": first,
+        "by": by,
+        "sure": sure,
+    }
 
 
 _LIST = (
@@ -121,10 +141,11 @@ _SHOW = re.compile(
     r"(?:(?:please\s+)?(?:show|list|display|print|see|view|give|repeat|bring up|zeig(?:e)?|montre[rz]?"
     r"|affiche[rz]?|muestra(?:me)?|muéstrame|enseña(?:me)?|mostre|mostra(?:r)?|lista|tunjukkan"
     r"|tampilkan|显示|给我看|列出)\b.*?"
-    rf"(?:\b{_LIST}|\bthem\b|\bthe\s+(?:top|best|first|rest)\b|\btop\s+\d+|\bagain\b|{_LIST})"
+    rf"(?:\b{_LIST}|\bthem\b|\bwhat you(?:'ve| have)? (?:have|found|got)\b|\beverything\b|\bthe\s+(?:top|best|first|rest)\b|\btop\s+\d+|\bagain\b|{_LIST})"
     r"|(?:who|what|which(?: ones| companies)?|whom) (?:did|have|do) you (?:find|found|get|got|have)\b"
     rf"|(?:what|which|who|where|welche|quel\w*|qué|cuáles|quais|apa|哪些).*?{_LIST}"
     rf"|(?:my |the )?(?:candidates|shortlist|list|results)(?: again| please)?$"
+    rf"|{_LIST} (?:anzeigen|zeigen|bitte)"
     r"|only (?:those|the ones)|(?:显示|给我看|列出))",
     re.IGNORECASE,
 )
@@ -136,7 +157,7 @@ _MORE = re.compile(
     re.IGNORECASE,
 )
 _EXPLAIN = re.compile(
-    r"\bwhy\b|\bexplain\b|\bdetails?\b|\btell me (?:more )?about\b|\bmore about\b|\bhow (?:did|do|was|is|come)\b"
+    r"\bwhy\b|\bexplain\b|\binfo(?:rmation)? (?:on|about)\b|\bdetails?\b|\btell me (?:more )?about\b|\bmore about\b|\bhow (?:did|do|was|is|come)\b"
     r".*\b(?:scor|rank|rat|first|second|third|found|find|know)|\bevidence\b|\breason\b|\bwhat (?:is|does|do|are)\b"
     r"|\bwho (?:is|are)\b|\bwhere (?:did|do|does|is)\b|\bphone\b|\bemails?\b|\bcontacts?\b|\bwebsite of\b"
     r"|\bscore\b|\bwarum\b|\bwieso\b|\berklär\w*|\bpourquoi\b|\bexplique\w*|\bpor qu[eê]\b|\bporqu[eê]\b"
@@ -144,7 +165,7 @@ _EXPLAIN = re.compile(
     re.IGNORECASE,
 )
 _PROFILE = re.compile(
-    r"\b(?:what|which|who|where|show|welche\w*|quel\w*|qué|cuáles|quais|apa|wie|how)\b.*?"
+    r"\b(?:what|which|who|where|show|list|tell|give|welche\w*|quel\w*|qué|cuáles|quais|apa|wie|how)\b.*?"
     r"\b(?:profile|icp|regions?|industr(?:y|ies)|sectors?|sizes?|keywords?|customers?|clients?"
     r"|(?:know|remember|have|stored?|store) (?:about|of) (?:us|me|our)|our (?:website|company|domain|data)"
     r"|my (?:website|company|data|settings)|searching (?:for|with|in)|looking for|regionen|branchen|profil"
@@ -179,7 +200,7 @@ _META = re.compile(
     re.IGNORECASE,
 )
 _REJECT = re.compile(
-    r"(?:reject|get rid of|we already (?:work with|sell to|deal with)|dismiss|discard|hide|ignore|drop|remove|delete|exclude|kick out|cross out|throw out|skip"
+    r"(?:reject|no to|get rid of|we already (?:work with|sell to|deal with)|dismiss|discard|hide|ignore|drop|remove|delete|exclude|kick out|cross out|throw out|skip"
     r"|not interested in|no interest in|don'?t (?:want|like|show)(?: me)?|lehne|verwirf|entferne|streiche?"
     r"|rejette[rz]?|enlève|supprime|rechaza(?:r)?|descarta(?:r)?|quita|elimina|rejeita(?:r)?|rejeite|descarte"
     r"|remova|tolak|buang)\b\s*(?P<target>.+)|(?:拒绝|排除|删除)\s*(?P<chinese>.+)",
@@ -188,7 +209,7 @@ _REJECT = re.compile(
 _UNFIT = re.compile(
     r"(?P<target>.+?)\s+(?:is|are|looks?|seems?|was|went|has)\s+(?:(?:just|really|definitely|far|way|much|clearly)\s+)*"
     r"(?P<why>(?:too (?:small|big|large|far|old|new|expensive|niche)|not (?:a |an )?(?:good |great |real )?"
-    r"(?:fit|match|candidate|relevant|interesting|interested|suitable|right|for us|our type)|no (?:good )?(?:fit|match)"
+    r"(?:fit|match|candidate|relevant|interesting|interested|suitable|right|for us|our type)|no (?:good )?(?:fit|match)|not what (?:we|i) (?:need|want|look for|are looking for)"
     r"|irrelevant|a (?:bad|poor) (?:fit|match)|a competitor|unsuitable|wrong for us|out of business|closed|shut down|bankrupt|already (?:a|our) customer).*)",
     re.IGNORECASE,
 )
@@ -222,7 +243,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _TARGET = re.compile(
-    r"(?:(?:the|die|den|la|le|el|o|a|os|as|les|los|numbers?|candidates?|company|companies|no\.?|nummer|n°|nº"
+    r"(?:(?:the|die|den|la|le|el|o|a|os|as|les|los|nos\.?|numbers?|candidates?|company|companies|no\.?|nummer|n°|nº"
     r"|número|numéro|nomor|kandidat(?:en)?|candidat[oe]?|and|und|et|y|e|dan|one|ones|#|&|,|第|个|號|号|家)\s*"
     r"|#?\d{1,3}(?:st|nd|rd|th|\.)?\s*|(?:" + "|".join(ORDINALS) + r")\s*)+"
     r"(?:(?:from|of|in|off)\s+(?:the|my)\s+list|ab|again|please|bitte|too|only)?\W*$",
@@ -232,6 +253,8 @@ _LIMIT = re.compile(
     r"\b(?:(?:only|just|nur|seulement|solo|sólo|apenas|só|hanya)\s+)?(?:the\s+|die\s+|les\s+|los\s+|as\s+|os\s+)?"
     r"(?P<which>first|top|best|ersten|premiers?|primer[oa]s?|primeir[oa]s)\s+(?P<count>\w+)\b"
     r"|\b(?:only|just|nur|seulement|solo|sólo|apenas|só|hanya)\s+(?P<only>\w+)(?:\s+of them)?\s*$"
+    r"|\b(?:the\s+|die\s+)?(?P<before>two|three|four|five|six|seven|eight|nine|ten|zwei|drei|\d+)\s+"
+    r"(?:best|first|top|besten)\b"
     r"|\bles\s+(?P<french>\w+)\s+premiers\b",
     re.IGNORECASE,
 )
@@ -255,7 +278,7 @@ _BESIDE_NAMES = frozenset(
     (
         *("the", "company", "candidate", "it", "and", "from", "in", "my", "our", "list", "again"),
         *("too", "please", "ltd", "pte", "inc", "also", "der", "die", "la", "el", "le", "bitte"),
-        *("they", "them", "to", "shortlist"),
+        *("they", "them", "to", "shortlist", "for", "later", "now"),
     )
 )
 # Most words of a message that may contain websites without a role, apart from them.
@@ -295,7 +318,9 @@ def _data(plain: str, text: str, parsed: ParsedMessage, situation: Situation) ->
     changed = _edits(text, situation)
     parsed = {**parsed, "icp": changed.icp or parsed["icp"] if not changed.missing else changed.icp}
     if has_content(parsed) or changed.missing:
-        return Reading(turn("change"), parsed, missing=tuple(changed.missing))
+        # `Enrichment sounds expensive` begins like a request.
+        sure = parsed["wish"] is None or answers.names_only(plain, parsed["wish"])
+        return Reading(turn("change", sure=sure), parsed, missing=tuple(changed.missing))
     if situation.asked in ("website", "customers", "industries", "icp") and not situation.asking:
         # Free text is what was asked for; the node that asked reads it.
         return Reading(turn("answer"), parsed, certain=situation.asked in ("website", "customers"))
@@ -326,13 +351,15 @@ def _limited(plain: str, text: str, situation: Situation) -> Reading | None:
     if vocabulary.UNSURE.search(plain):
         return None
     rest = re.sub(r"^no[,.]?\s+(?=(?:only|just|enrich)\b)|^not all\W+", "", plain)
-    if vocabulary.NEGATION.search(answers.YES_PHRASES.sub(" ", rest)):
+    if vocabulary.NEGATION.search(vocabulary.YES_PHRASES.sub(" ", rest)):
         return None
     rest = vocabulary.POLITE.sub("", _REASON.sub("", rest) if "because" in rest else rest, count=1)
     parsed = {**parse_text(""), "text": text}
     wish: Any = {**parsed, "wish": "enrich"}
     if limit := _LIMIT.search(rest):
-        count = NUMBERS.get(limit["count"] or limit["only"] or limit["french"] or "", 0)
+        count = NUMBERS.get(
+            limit["count"] or limit["only"] or limit["before"] or limit["french"] or "", 0
+        )
         left = _LIMIT.sub(" ", rest)
         if count and _is_only(left):
             return Reading(turn("change", first=count), wish)
@@ -343,15 +370,17 @@ def _limited(plain: str, text: str, situation: Situation) -> Reading | None:
     numbers = _numbers(left)
     if numbers and _TARGET.fullmatch(left.strip(" ,.!") + " "):
         return Reading(turn("change", numbers=numbers), wish)
-    name = _name(left, situation) if names_it else ""
-    if name:
+    # `Only Harbour` answers the question; `Harbour` alone may mean anything.
+    is_limit = re.match(r"\W*(?:but |yes,? )*(?:only|just|nur)\b", rest) is not None
+    name = _name(left, situation) if names_it or is_limit else ""
+    if name and (names_it or _target(left, situation)):
         return Reading(turn("change", name=name), wish)
     return None
 
 
 def _is_only(left: str) -> bool:
     """Return whether nothing but consent, the word enrich and fillers is left."""
-    words = vocabulary.tokens(_ENRICH.sub(" ", answers.YES_PHRASES.sub(" ", left)))
+    words = vocabulary.tokens(_ENRICH.sub(" ", vocabulary.YES_PHRASES.sub(" ", left)))
     # Words that may stand beside a limit.
     beside = frozenset(
         (

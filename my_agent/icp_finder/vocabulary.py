@@ -12,6 +12,8 @@ def _words(text: str) -> frozenset[str]:
 
 # fmt: off
 YES = _words(
+    "très go perfekt super prima bien bueno bom buono d'accordo oke siap absolument exactement "
+    "exacto exato esatto stimmt richtig korrekt "
     "y yes yeah yep yup sure ok okay k right correct confirm confirmed agree agreed "
     "approved absolutely definitely certainly perfect great fine good cool alright "
     "exactly ja jawohl klar gerne genau passt einverstanden natürlich los oui ouais "
@@ -20,6 +22,11 @@ YES = _words(
     "行 确认 はい "
 )
 """Words that agree."""
+
+WEAK = _words("ok okay k great fine good cool alright go los pode super")
+"""Words of `YES` that also just take note of something."""
+
+THANKED = _words("thanks thank danke merci gracias obrigado obrigada grazie terima 谢谢")
 
 YES_PHRASES = re.compile(
     r"\bno (?:problem|worries|objections?)\b|\bgo (?:ahead|on|for it)\b|\b(?:please )?do (?:it|so|that)\b"
@@ -34,6 +41,7 @@ YES_PHRASES = re.compile(
 """Phrases that agree, also those with a word of refusal in them."""
 
 FILLERS = _words(
+    "us our there am are be c'est est es das ist é já ya so again today "
     "please thanks thank you very much now then and so that this these those it its it's "
     "is all the them they with me for to i'd i we like think that's will well um hm hmm "
     "great lovely nice yes everything bitte danke sehr alles mal jetzt merci beaucoup "
@@ -43,7 +51,10 @@ FILLERS = _words(
 """Words that change nothing about an answer."""
 
 NO = re.compile(
-    r"(?:(?:that|this|it)(?:'?s| is)\s+(?:not|wrong)|n|no|nope|nah|not|don'?t|do not|never|wrong|incorrect|cancel|stop|wait|hold on|later|skip"
+    r"(?:(?:hm+|oh|well|sorry|actually|um+|ah)\W+)*"
+    r"(?:(?:that|this|it)(?:'?s| is)\s+(?:not|wrong)|(?:that|this|it) (?:isn'?t|wasn'?t)"
+    r"|i'?(?:ll| will) pass|i(?:'d| would) rather not|rather not|leave (?:it|them|that|this)"
+    r"|forget (?:it|that|about it)|no need|never ?mind|pass|n|no|nope|nah|not(?! bad)|don'?t|do not|never|wrong|incorrect|cancel|stop|wait|hold on|later|skip"
     r"|nein|nicht|nee|später|non|pas|plus tard|todavía no|aún no|ahora no|não|nao|ainda não|tidak"
     r"|jangan|nanti|belum)\b|^[不别別]|^いいえ|^まだ",
     re.IGNORECASE,
@@ -71,7 +82,7 @@ QUALIFIER = re.compile(
 
 QUESTION = re.compile(
     r"\s*(?:(?:and|so|but|ok(?:ay)?|hm+|well|und|et|y|e)[,\s]+)*"
-    r"(?:what|how|why|when|which|who|whose|where|is|are|was|were|did|does|do|has|have|am|should|would"
+    r"(?:what|how|why|when|which|who|whose|where|is|are|was|were|did|does|do (?=you|we|i|they|the|these|those|any|my|our)|has|have|am|should|would"
     r"|could|can|will|wie|warum|wieso|weshalb|wann|welche[rsmn]?|wer|wo|ist|sind|hast|habt"
     r"|kannst|könnt|quoi|comment|pourquoi|quand|quel(?:le)?s?|qui|où|est-ce|combien|qué|cómo|por qué"
     r"|cuándo|cuáles?|quiénes?|dónde|cuántos|o que|como|por que|porque|quando|qual|quais|quem|onde"
@@ -97,14 +108,14 @@ THANKS = re.compile(
     re.IGNORECASE,
 )
 BYE = re.compile(
-    r"(?:ok(?:ay)?\W+)?(?:bye(?:[ -]bye)?|goodbye|see you(?: (?:later|soon|tomorrow))?|that'?s all"
+    r"(?:(?:ok(?:ay)?|perfect|great|good|thanks|fine)\W+)*(?:bye(?:[ -]bye)?|goodbye|see you(?: (?:later|soon|tomorrow))?|that'?s all"
     r"(?: for (?:now|today))?|talk (?:later|soon)|good night|tschüss|au revoir|adiós|tchau|arrivederci"
     r"|sampai jumpa|再见)\W*$",
     re.IGNORECASE,
 )
 CHATTER = re.compile(
     r"(?:(?:how are you(?: (?:today|doing))?|how'?s it going|what'?s up|(?:very |really )?(?:nice|cool"
-    r"|great|awesome|interesting|impressive|wow|lol|haha\w*|hmm*|amazing|well done|good job|good work|i see"
+    r"|great|awesome|interesting|impressive|wow|lol|ha(?:ha)*\w?|not bad|hmm*|amazing|well done|good job|good work|i see"
     r"|got it|understood|aha|oh|never ?mind|forget it|sorry|oops|test|testing|ok|okay|k|alright"
     r"|you(?:'re| are) (?:awesome|great|amazing|the best|good|funny)|you there|anyone there"
     r"|are you (?:a bot|human|there|real|an ai)|wie geht'?s(?: dir)?|super|toll|gut gemacht|ça va"
@@ -168,7 +179,7 @@ POLITE = re.compile(
     r"^(?:\s|,)*(?:(?:ok(?:ay)?|yes|yeah|sure|well|so|and|then|now|please|also|hm+|hey|actually|no"
     r"|sorry|great|perfect|good|thanks|just|kindly|oh|ja|bitte|oui|sí|sim|por favor|s'il (?:te|vous) plaît"
     r"|ya|tolong|请|(?:that )?looks good|sounds good|fine)\b[\s,.!:;-]*"
-    r"|(?:can|could|would|will) you(?: please)?\s+|let'?s\s+|(?:i|we)(?:'d| would) like (?:you )?to\s+"
+    r"|(?:can|could|would|will) (?:you|we)(?: please| also| just)*\s+|make it\s+|let'?s\s+|(?:i|we)(?:'d| would) like (?:you )?to\s+"
     r"|(?:i|we) (?:want|need) (?:you )?to\s+|you (?:can|should|may)\s+|(?:we|i) should\s+"
     r"|kannst du(?: bitte)?\s+|könnten sie(?: bitte)?\s+|peux-tu\s+|puedes\s+|podes\s+|você pode\s+)*",
     re.IGNORECASE,
@@ -198,10 +209,11 @@ def is_question(text: str) -> bool:
 def requested(text: str) -> str:
     """Return the polite question that begins a request, such as `can you please`; else nothing."""
     found = re.match(
-        r"\W*(?:(?:ok|okay|yes|hi|hello|hey|and|then|now|please|actually|well|so|but|great|thanks)\W+)*(?:can|could|would|will) you"
-        r"(?: please| now| also)*\s+"
+        r"\W*(?:(?:ok|okay|yes|hi|hello|hey|and|then|now|please|actually|well|so|but|great|thanks)\W+)*(?:can|could|would|will) (?:you|we)"
+        r"(?: please| now| also| just)*\s+"
         r"(?=(?:re-?run|search|refresh|enrich|run|start|show|list|drop|remove|add|reject|keep|change"
-        r"|set|include|exclude|explain|tell|replace|begin)\b)",
+        r"|set|include|exclude|explain|tell|replace|begin|find|give|get|hide|restore|dismiss|repeat"
+        r"|use|make|limit|save|discard)\b)",
         text,
         re.IGNORECASE,
     )

@@ -98,8 +98,9 @@ class State:
             ]
             if not config["configurable"]["checkpoint_ns"]:
                 for each in (each for superstep in updates for each in superstep):
-                    command = isinstance(each.values, LangGraphCommand)
-                    _refuse_foreign(graph, each.values.update if command else each.values)
+                    values: Any = each.values
+                    command = isinstance(values, LangGraphCommand)
+                    _refuse_foreign(graph, values.update if command else values)
             return await graph.abulk_update_state(config, updates)
 
         return {"checkpoint": await _write(row, config, ctx, supersteps, update)}
@@ -151,7 +152,7 @@ def _refuse_foreign(graph: Any, values: Any) -> None:
     Raises:
         HTTPException: (422) the values have other keys.
     """
-    builder = getattr(graph, "builder", None)
+    builder: Any = getattr(graph, "builder", None)
     schemas = getattr(builder, "schemas", None)
     if not schemas:
         return

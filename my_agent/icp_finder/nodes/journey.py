@@ -39,9 +39,8 @@ async def journey_guard(state: State) -> Command[Exit]:
     if _chosen(state, "rerun") == "rerun" and not decisions["rerun_icp"]:
         return _search(state, wanted)
     if wish == "rerun" and not state.get("consent"):
-        # A model may have misread the wish, so the user is asked.
-        by_model = turn is not None and turn["by"] == "model"
-        return _rerun(state, wanted) if by_model else _search(state, wanted)
+        is_sure = turn is None or turn["sure"]
+        return _search(state, wanted) if is_sure else _rerun(state, wanted)
     if decisions["rerun_icp"]:
         return _rerun(state, decisions)
     if decisions["use_cached"]:

@@ -34,8 +34,7 @@ async def progress_report(
     answer = state.get("answer")
     chosen = answer["value"] if answer and answer["kind"] == "enrich" else None
     wishes = state.get("heard", NO_CONTENT)["wish"] == "enrich"
-    # A model may have misread a wish, so the user is asked.
-    is_sure = turn is None or turn["by"] == "rules"
+    is_sure = turn is None or turn["sure"]
     if chosen == "enrich" or (wishes and is_sure):
         return Command(goto="enrich", update={**update, "answer": None})
     job = await jobs.find(tenant_id, **found)
