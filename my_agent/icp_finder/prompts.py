@@ -268,6 +268,14 @@ HELP = (
     "two”, “re-run discovery”, “what is my profile?”, or a change, as in “add Malaysia” or “drop food "
     "distribution”."
 )
+HELP_START = (
+    "I find companies like your best customers. I need your website and those of five customers, read "
+    "them, and propose a profile. I search only after you have said yes to it."
+)
+LAST_INDUSTRY = (
+    "A profile needs an industry, so I kept what it has. Write the new one, as in “industries: freight "
+    "transport”."
+)
 NOTHING_YET = "There are no candidates yet: I have not searched."
 NO_MORE = "These were all. Write “show my candidates” to start again."
 NOT_NUMBERED = "Which one do you mean? Write its number or its name, as in “why is 3 first?”."

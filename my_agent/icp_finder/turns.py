@@ -146,7 +146,7 @@ _SHOW = re.compile(
     rf"|(?:what|which|who|where|welche|quel\w*|qué|cuáles|quais|apa|哪些).*?{_LIST}"
     rf"|(?:my |the )?(?:candidates|shortlist|list|results)(?: again| please)?$"
     rf"|{_LIST} (?:anzeigen|zeigen|bitte)"
-    r"|only (?:those|the ones)|(?:显示|给我看|列出))",
+    r"|show(?: me)?(?: please)?$|only (?:those|the ones)|(?:显示|给我看|列出))",
     re.IGNORECASE,
 )
 _MORE = re.compile(
@@ -163,6 +163,9 @@ _EXPLAIN = re.compile(
     r"|\bscore\b|\bwarum\b|\bwieso\b|\berklär\w*|\bpourquoi\b|\bexplique\w*|\bpor qu[eê]\b|\bporqu[eê]\b"
     r"|\bperché\b|\bmengapa\b|\bkenapa\b|\bjelaskan\b|为什么|解释",
     re.IGNORECASE,
+)
+_OF_ONE = re.compile(
+    r"\b(?:phone|telephone|e-?mails?|contacts?|address|score|evidence)\b", re.IGNORECASE
 )
 _PROFILE = re.compile(
     r"\b(?:what|which|who|where|show|list|tell|give|welche\w*|quel\w*|qué|cuáles|quais|apa|wie|how)\b.*?"
@@ -504,6 +507,9 @@ def _question(plain: str, text: str, situation: Situation) -> Turn | None:
         return turn("question", "show", words=words)
     if _STATUS.search(asked):
         return turn("question", "status")
+    if _OF_ONE.search(asked):
+        # It asks about a candidate without naming it; the answer asks which one.
+        return turn("question", "explain", words=asked)
     if _HELP.search(asked):
         return turn("question", "help")
     return turn("question", "other", words=asked)

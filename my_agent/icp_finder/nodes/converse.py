@@ -114,9 +114,10 @@ async def _table(state: State, tenant_id: str) -> Table:
 async def _question(state: State, table: Table, read: Turn) -> None:
     topic, site, icp = read["topic"], state.get("site"), state.get("icp")
     waiting = state.get("waiting")
+    help_ = prompts.HELP if state.get("confirmed") else prompts.HELP_START
     if topic == "question":
         kind = waiting["kind"] if waiting else None
-        table.replies.append(prompts.ABOUT_QUESTION[kind] if kind else prompts.HELP)
+        table.replies.append(prompts.ABOUT_QUESTION[kind] if kind else help_)
     elif topic == "profile" and site is not None:
         table.replies.append(prompts.about_profile(site, state.get("customers", []), icp))
     elif topic == "status":
@@ -133,9 +134,9 @@ async def _question(state: State, table: Table, read: Turn) -> None:
     elif topic == "explain":
         _explain(state, table, read)
     elif topic == "other":
-        table.replies += [prompts.CANNOT, prompts.HELP]
+        table.replies += [prompts.CANNOT, help_]
     else:
-        table.replies.append(prompts.HELP)
+        table.replies.append(help_)
 
 
 async def _status(state: State, table: Table) -> None:

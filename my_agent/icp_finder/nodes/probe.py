@@ -45,6 +45,13 @@ async def return_user_probe(state: State, config: RunnableConfig) -> Command[Exi
     tenant_id = caller(config).tenant_id
     update = _apply_snapshot(await _snapshot(tenant_id, state), state)
     known = cast("State", {**state, **update})
+    if known.get("confirmed") and _removes_industries(known):
+        # A confirmed profile stays searchable.
+        heard = known["heard"]
+        rest = {name: given for name, given in heard["icp"].items() if name != "industries"}
+        notes = [*update.get("notes", state.get("notes", [])), prompts.LAST_INDUSTRY]
+        update |= {"heard": {**heard, "icp": rest}, "notes": notes}
+        known = cast("State", {**state, **update})
     if (website := _without_role(known, update)) is not None:
         return _ask_role(known, update, website)
     known = cast("State", {**state, **update})
@@ -87,6 +94,10 @@ async def _snapshot(tenant_id: str, state: State) -> Snapshot:
     # A new thread names a company that is not the one saved last; it may also be stored.
     other = await records.load_snapshot(tenant_id, domain=named, rule_name=rule_name)
     return other if other.profile is not None or not snapshot.profile.confirmed else snapshot
+
+
+def _removes_industries(state: State) -> bool:
+    return state.get("heard", NO_CONTENT)["icp"].get("industries") == []
 
 
 def is_side(state: State) -> bool:
