@@ -145,13 +145,15 @@ def _applying() -> Iterator[None]:
 
 
 def _refuse_foreign(graph: Any, values: Any) -> None:
-    """Refuse values that the graph does not take from outside.
+    """Refuse values that the graph does not take from outside, if the project says so.
 
     A graph whose input schema has fewer keys than its state says which ones clients may write.
 
     Raises:
         HTTPException: (422) the values have other keys.
     """
+    if runtime.current().options.state_keys == "all":
+        return
     builder: Any = getattr(graph, "builder", None)
     schemas = getattr(builder, "schemas", None)
     if not schemas:
