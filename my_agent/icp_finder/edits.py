@@ -43,7 +43,8 @@ _ONLY = re.compile(
     r"(?:(?:(?:we|i)\s+)?(?:only|just)\s+(?:want|need|look for|search for|sell to|serve)\s+"
     r"|(?:only|just|nur|seulement|uniquement|solo|sólo|solamente|apenas|só|somente|hanya)\b\s*|只要\s*"
     r"|(?:limit|restrict|narrow)(?:\s+(?:it|this|them|the search))?(?:\s+down)?\s+to\s+"
-    r"|(?:focus|concentrate)\s+on\s+|go\s+for\s+)(.+)"
+    r"|(?:focus|concentrate)\s+on\s+|go\s+for\s+"
+    r"|(?:search|look|hunt)(?:\s+again)?\s+(?:for|in)\s+)(.+)"
     r"|(.+?)\s+(?:only|nur|seulement|solamente|apenas)",
     re.IGNORECASE,
 )
