@@ -112,6 +112,11 @@ async def forget(tenant_id: str, rule_name: str, keys: Sequence[str]) -> None:
     await run(lambda connection: connection.execute(gone), tenant_id, write=True)
 
 
+def weights(said: Mapping[str, Feedback]) -> dict[str, float]:
+    """Return feedback as numbers, for scores: -1 for a rejected company, 1 for a kept one. Pure."""
+    return {key: -1.0 if each.verdict == "rejected" else 1.0 for key, each in said.items()}
+
+
 def ranked(found: Sequence[Scored], said: Mapping[str, Feedback]) -> list[Scored]:
     """Return candidates without the rejected ones, in the order that the feedback gives. Pure.
 

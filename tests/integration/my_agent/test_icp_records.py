@@ -245,6 +245,7 @@ async def test_feedback_is_kept_for_tenant_rule_and_company() -> None:
         "Ice": ("rejected", "too small"),
         "Box": ("kept", ""),
     }
+    assert feedback.weights(found) == {"domain:Ice": -1.0, "domain:Box": 1.0}
     assert await feedback.feedback_of("acme", "Other rule") == {}
     assert await feedback.feedback_of("other", RULE) == {}
     await feedback.save("acme", RULE, "kept", [ice])
