@@ -190,7 +190,8 @@ class Hooks(Protocol):
     """All hooks; a host implements those that it needs.
 
     The dicts are the rows to be written. A hook may change in place: the `metadata` of a new
-    thread or run, the `metadata` to be merged into a thread, and `without` of a search.
+    thread or run, the `kwargs` of a new run, the `metadata` to be merged into a thread, and `without`
+    of a search.
     """
 
     def before_thread_create(self, tx: Transaction, thread: Row) -> None:

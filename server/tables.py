@@ -18,7 +18,8 @@ PRODUCT_RULES: tuple[Rule, ...] = (
         Rule(table, _TENANT)
         for table in (
             *("tenant_company_profiles", "icp_rules", "icp_discoveries", "icp_candidates"),
-            *("icp_scores", "icp_discovery_versions", "enrichment_jobs", "companies"),
+            *("icp_scores", "icp_discovery_versions", "icp_feedback", "enrichment_jobs"),
+            "companies",
         )
     ),
     Rule("tutor_learners", _TENANT),

@@ -1,4 +1,4 @@
-"""`python -m bench.icp.industries`: measure how well phrases are mapped to industries.
+"""`python -m bench.icp industries`: measure how well phrases are mapped to industries.
 
 `industries.csv` has phrases as people write them, each with the codes that a person accepts. A phrase
 is right if the best code is an accepted one, a part of it, or its division. The words of the table
@@ -7,10 +7,10 @@ that and not used for it.
 """
 
 import csv
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.report import Line
 from my_agent.icp_finder import ssic
 
 PHRASES = Path(__file__).parent / "industries.csv"
@@ -61,19 +61,15 @@ def share(found: list[Answer]) -> float:
     return sum(each.is_right for each in found) / len(found)
 
 
-def main() -> int:
-    """Print the wrong phrases and the shares of right ones. Return 1 if a share is too low."""
-    shares = []
+def lines() -> list[Line]:
+    """Print the wrong phrases, and return the shares of right ones."""
+    found = []
     for path in (PHRASES, UNSEEN):
-        found = answers(path)
-        for each in found:
+        all_ = answers(path)
+        for each in all_:
             if not each.is_right:
                 title = ssic.title(each.code) if each.code else "nothing"
                 print(f"{each.phrase}: {each.code} {title}, not {' or '.join(each.accepted)}")
-        shares.append(share(found))
-        print(f"{path.name}: {len(found)} phrases, {shares[-1]:.0%} right; required: {OWED:.0%}\n")
-    return int(min(shares) < OWED)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        name = f"industries of {len(all_)} phrases of {path.name}"
+        found.append(Line(name, share(all_), "", limit=OWED, better="higher"))
+    return found

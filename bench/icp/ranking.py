@@ -1,22 +1,21 @@
-"""`python -m bench.icp.ranking`: measure how well the register is ranked.
+"""`python -m bench.icp ranking`: measure how well the register is ranked.
 
 A made-up register of 50,000 companies has, for each profile, some companies that fit well (grade 3),
 fit (2) or fit a little (1). Others only seem to: their names come first in the alphabet, have the right
 words, or they were struck off. nDCG@10 compares the first ten with the best possible ten.
 """
 
-import argparse
 import asyncio
 import csv
 import math
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.report import Line
 from my_agent import database
 from my_agent.icp_finder import made_up, register
 from my_agent.icp_finder.model import Company, Icp, Site
@@ -259,29 +258,25 @@ async def measure(profile: Profile, known: dict[str, int]) -> tuple[float, int, 
     return ndcg(ranked, list(known.values())), given.matching, taken
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print nDCG@10 of each profile. Return 1 if the mean is too low."""
-    parser = argparse.ArgumentParser(prog="bench.icp.ranking", description=__doc__)
-    parser.add_argument("--companies", type=int, default=COMPANIES, help="size of the register")
-    count = parser.parse_args(argv).companies
+def lines(count: int = COMPANIES) -> list[Line]:
+    """Print nDCG@10 of each profile, and return the mean.
+
+    Args:
+        count: size of the register.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "register.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([HEADER, *rows(count)])
         database.use(f"sqlite:///{folder}/data.db")
         try:
-            done = register.ingest(path, report=print)
+            register.ingest(path, report=print)
             found = [asyncio.run(measure(each, grades(each, count))) for each in PROFILES]
         finally:
             database.close()
             database.use(None)
-    print(f"{done.kept:,} companies\n")
     for profile, (score, matching, taken) in zip(PROFILES, found, strict=True):
         print(f"{profile.name:30} nDCG@10 {score:.3f}  {matching:6,} matching  {taken:5.2f} s")
     mean = sum(score for score, _, _ in found) / len(found)
-    print(f"\nmean nDCG@10 {mean:.3f}; required: {OWED}")
-    return int(mean < OWED)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    name = f"ranking of {count:,} companies, mean nDCG@10 of {len(PROFILES)} profiles"
+    return [Line(name, mean, "", limit=OWED, better="higher")]

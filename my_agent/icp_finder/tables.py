@@ -137,6 +137,20 @@ scores = Table(
     Index("ix_icp_scores_best", "tenant_id", "rule_name", "icp_hash", "total"),
 )
 
+feedback = Table(
+    "icp_feedback",
+    metadata,
+    _text("tenant_id", key=True),
+    _text("rule_name", key=True),
+    # Key of the candidate, without the search: feedback outlives searches.
+    _text("key", key=True),
+    _text("verdict"),
+    _text("name"),
+    _text("reason"),
+    _text("about"),
+    Column("updated_at", UtcDateTime, nullable=False),
+)
+
 jobs = Table(
     "enrichment_jobs",
     metadata,

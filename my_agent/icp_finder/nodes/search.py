@@ -5,7 +5,7 @@ from typing import Literal
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from my_agent.icp_finder import prompts, records, register, searching
+from my_agent.icp_finder import feedback, prompts, records, register, searching
 from my_agent.icp_finder.decisions import is_older
 from my_agent.icp_finder.diffs import basis, icp_hash
 from my_agent.icp_finder.log import log_action
@@ -76,7 +76,9 @@ async def refresh_icp(
     """
     company, icp = _asked(state)
     tenant_id, discovery_key = caller(config).tenant_id, _discovery_key(state)
-    outcome = await searching.search(tenant_id, discovery_key["rule_name"], company, icp)
+    rule_name = discovery_key["rule_name"]
+    said = feedback.weights(await feedback.feedback_of(tenant_id, rule_name))
+    outcome = await searching.search(tenant_id, rule_name, company, icp, feedback=said)
     version = outcome.version
     log_action(
         "icp_refreshed",
@@ -125,12 +127,14 @@ async def ssic_fallback(state: State, config: RunnableConfig) -> dict[str, objec
     (company, icp), discovery_key = _asked(state), _discovery_key(state)
     tenant_id, settings = caller(config).tenant_id, IcpSettings.from_environment()
     known = await records.best_candidates(tenant_id, **discovery_key, limit=settings.wanted)
+    said = await feedback.feedback_of(tenant_id, discovery_key["rule_name"])
     given = await register.rank(
         tenant_id,
         company,
         icp,
         limit=settings.wanted - len(known),
         without=[each.candidate.key for each in known],
+        feedback=feedback.weights(said),
     )
     count, notes = len(given.found), list(state.get("notes", []))
     log_action("ssic_fallback", state.get("thread_id"), codes=given.codes, candidates=count)

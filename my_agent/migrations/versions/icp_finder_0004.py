@@ -6,7 +6,7 @@ from alembic import op
 from my_agent.row_security import secure
 
 revision = "icp_finder_0004"
-down_revision = "icp_finder_0002"
+down_revision = "icp_finder_0003"
 
 
 def upgrade() -> None:

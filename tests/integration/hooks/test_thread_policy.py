@@ -315,7 +315,8 @@ async def test_locked_thread_rejects_protocol_commands(ana: Member) -> None:
     command = {"id": 1, "method": "run.start", "params": params}
     answer = await ana.http.post(f"/threads/{thread}/commands", json=command)
     assert answer.status_code < 500
-    assert "thread_locked" in answer.text
+    refused = answer.json()
+    assert (refused["id"], refused["error"], refused["hint"]) == (1, "thread_locked", "create_new")
     assert await _everything(ana, thread) == before
 
 
@@ -329,7 +330,8 @@ async def test_locked_thread_rejects_runs_over_a_web_socket(server: Running, ana
         async with asyncio.timeout(PATIENCE):
             while (answer := json.loads(await socket.recv())).get("id") != 1:
                 pass
-    assert answer["type"] == "error"
+    assert (answer["type"], answer["error"]) == ("error", "thread_locked")
+    assert (answer["hint"], answer["thread_id"]) == ("create_new", thread)
     assert "thread_locked" in answer["message"]
     assert await _everything(ana, thread) == before
 

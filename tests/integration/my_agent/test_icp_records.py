@@ -8,7 +8,16 @@ import pytest
 from sqlalchemy import inspect
 
 from my_agent import database
-from my_agent.icp_finder import background, export, jobs, made_up, records, register, searching
+from my_agent.icp_finder import (
+    background,
+    export,
+    feedback,
+    jobs,
+    made_up,
+    records,
+    register,
+    searching,
+)
 from my_agent.icp_finder.decisions import decide, signals
 from my_agent.icp_finder.diffs import basis, icp_hash
 from my_agent.icp_finder.model import Candidate, Company, Icp, Score, Scored, Site, Snapshot
@@ -365,3 +374,51 @@ async def test_scores_are_exported() -> None:
     await discover("t1", company(), icp("x"), found("a", 0.5), found("b", 0.6))
     text = "".join([piece async for piece in export.latest_scores("t1")])
     assert [line.split(",")[2:4] for line in text.splitlines()[1:]] == [["1", "b"], ["2", "a"]]
+
+
+# --- feedback ------------------------------------------------------------------
+
+
+async def test_feedback_is_kept_for_tenant_rule_and_company() -> None:
+    ice, box = scored_of("Ice", "frozen goods"), scored_of("Box", "steel parts")
+    await feedback.save("acme", RULE, "rejected", [ice], "too small")
+    await feedback.save("acme", RULE, "kept", [box])
+    found = await feedback.feedback_of("acme", RULE)
+    assert {each.name: (each.verdict, each.reason) for each in found.values()} == {
+        "Ice": ("rejected", "too small"),
+        "Box": ("kept", ""),
+    }
+    assert feedback.weights(found) == {"domain:Ice": -1.0, "domain:Box": 1.0}
+    assert await feedback.feedback_of("acme", "Other rule") == {}
+    assert await feedback.feedback_of("other", RULE) == {}
+    await feedback.save("acme", RULE, "kept", [ice])
+    assert (await feedback.feedback_of("acme", RULE))["domain:Ice"].verdict == "kept"
+    await feedback.forget("acme", RULE, ["domain:Ice"])
+    assert (await feedback.feedback_of("acme", RULE)).keys() == {"domain:Box"}
+
+
+async def test_feedback_moves_the_ranking() -> None:
+    names = {
+        "Ice": "frozen goods cold storage",
+        "Box": "steel parts",
+        "Cold": "cold storage frozen",
+    }
+    found = [
+        scored_of(name, about, 0.9 - at / 10) for at, (name, about) in enumerate(names.items())
+    ]
+    ice, box, _ = found
+    assert feedback.ranked(found, {}) == found
+    await feedback.save("acme", RULE, "rejected", [ice])
+    said = await feedback.feedback_of("acme", RULE)
+    assert [each.candidate.name for each in feedback.ranked(found, said)] == ["Box", "Cold"]
+    # A company like the liked one rises above the next.
+    await feedback.save("acme", RULE, "liked", [ice])
+    said = await feedback.feedback_of("acme", RULE)
+    assert [each.candidate.name for each in feedback.ranked(found, said)] == ["Ice", "Cold", "Box"]
+    await feedback.save("acme", RULE, "kept", [box])
+    said = await feedback.feedback_of("acme", RULE)
+    assert [each.candidate.name for each in feedback.ranked(found, said)][:2] == ["Ice", "Box"]
+
+
+def scored_of(name: str, about: str, total: float = 0.5) -> Scored:
+    return Scored(Candidate(f"domain:{name}", name, "web", about=about), Score(total, {}))

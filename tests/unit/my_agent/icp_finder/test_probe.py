@@ -137,7 +137,7 @@ async def test_change_of_confirmed_company_asks_the_user(logged: list[Any]) -> N
             "body": {"website": "https://acme.org"},
         },
     }
-    assert "continue here" in said(command)
+    assert "- website: acme.com → acme.org" in said(command)
     assert [line["parts"] for line in logged if line["action"] == "context_change"] == [
         ("website",)
     ]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from my_agent.icp_finder import jobs, prompts, records
+from my_agent.icp_finder.answers import question
 from my_agent.icp_finder.graph import graph
 from my_agent.icp_finder.jobs import JobError
 from my_agent.icp_finder.model import Candidate, Failure, Job
@@ -84,7 +85,10 @@ async def test_candidates_are_shown_and_asked_about_once(job: dict[str, Any]) ->
     assert (command.goto, updates(command)["notes"]) == ("finalize", [prompts.NOT_ENRICHED])
     command = await progress_report(confirmed(found=WHICH, reported=WHICH), config())
     assert (command.goto, updates(command)["notes"]) == ("finalize", [])
-    again = await progress_report(confirmed(found=WHICH, reported=WHICH, unclear=True), config())
+    waiting = question("enrich", "?", candidates=3)
+    unclear = confirmed(found=WHICH, reported=WHICH, unclear=True, waiting=waiting)
+    again = await progress_report(unclear, config())
+    assert updates(again)["asking"]["id"] == waiting["id"]
     assert (again.goto, said(again).startswith(prompts.UNCLEAR)) == ("choose", True)
     assert "1. " not in said(again)
 
@@ -188,7 +192,7 @@ async def test_finalize_sends_notes_once() -> None:
     assert found["messages"][0].text == "One.\n\nTwo."
     assert found["notes"] == []
     nothing = await finalize(confirmed(notes=[]))
-    assert nothing["messages"][0].text == prompts.UNCHANGED
+    assert nothing["messages"][0].text == f"{prompts.UNCHANGED}\n\n{prompts.HELP}"
 
 
 def test_graph_has_its_nodes_in_order() -> None:
@@ -206,13 +210,18 @@ def test_graph_has_its_nodes_in_order() -> None:
         "progress_report",
         "enrich",
         "finalize",
+        "converse",
     ]
     edges = {(edge.source, edge.target) for edge in graph.get_graph().edges}
-    order = [name for name in graph.nodes if name not in ("choose", "enrich")]
+    order = [name for name in graph.nodes if name not in ("choose", "enrich", "converse")]
     assert set(pairwise(order)) <= edges
-    assert {target for source, target in edges if source == "choose"} == {"ingest"}
+    assert {target for source, target in edges if source == "choose"} == {
+        "ingest",
+        "choose",
+    }
     assert {target for source, target in edges if source == "return_user_probe"} == {
         "profile_builder",
+        "converse",
         "choose",
         "__end__",
     }
