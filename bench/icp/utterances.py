@@ -18,7 +18,7 @@ import asyncio
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -66,6 +66,9 @@ NAMES = (
 )
 
 
+Logged = MutableMapping[str, Any]
+
+
 @dataclass(frozen=True)
 class Utterance:
     """A line of the file.
@@ -103,7 +106,7 @@ class World:
     values: dict[str, Any]
     asks: str
     said: str
-    searched: Any
+    searched: int
     feedback: Mapping[int, str]
     stored: Any
 
@@ -162,25 +165,25 @@ def play(lines: Sequence[Utterance], *, model: bool = False) -> list[tuple[Utter
         lines: the lines.
         model: whether a scripted model answers for messages that the rules are not sure about.
     """
-    with structlog.testing.capture_logs(), _offline():
+    with structlog.testing.capture_logs() as logs, _offline():
         if not model:
-            return asyncio.run(_play(lines))
+            return asyncio.run(_play(lines, logs))
         with OpenAIServer() as server:
             os.environ |= {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": server.api_key}
             try:
-                return asyncio.run(_play(lines, server))
+                return asyncio.run(_play(lines, logs, server))
             finally:
                 del os.environ["OPENAI_BASE_URL"], os.environ["OPENAI_API_KEY"]
 
 
 async def _play(
-    lines: Sequence[Utterance], server: OpenAIServer | None = None
+    lines: Sequence[Utterance], logs: Sequence[Logged], server: OpenAIServer | None = None
 ) -> list[tuple[Utterance, Outcome]]:
     found = []
     for at, each in enumerate(lines):
         if server is not None:
             server.fallback = _scripted(each)
-        found.append((each, await _outcome(each, f"tenant-{at}")))
+        found.append((each, await _outcome(each, f"tenant-{at}", logs)))
     return found
 
 
@@ -214,8 +217,8 @@ _ASKS: dict[str, Kind] = {
 }
 
 
-async def _outcome(each: Utterance, tenant: str) -> Outcome:
-    talk = Talk(tenant)
+async def _outcome(each: Utterance, tenant: str, logs: Sequence[Logged]) -> Outcome:
+    talk = Talk(tenant, logs)
     await SITUATIONS[each.situation](talk)
     before = await talk.world()
     await talk.say(each.text)
@@ -239,8 +242,9 @@ def _equivalent(each: Utterance, kind: Any) -> bool:
 class Talk:
     """A conversation of a tenant with the graph."""
 
-    def __init__(self, tenant: str) -> None:
+    def __init__(self, tenant: str, logs: Sequence[Logged]) -> None:
         self.tenant = tenant
+        self._logs = logs
         self._graph: Any = graph.copy(update={"checkpointer": InMemorySaver()})
         user = {"identity": "ann", "tenant_id": tenant}
         self._config: RunnableConfig = {
@@ -262,9 +266,12 @@ class Talk:
         state = await self._graph.aget_state(self._config)
         asks = state.interrupts[0].value["kind"] if state.interrupts else "none"
         said = "\n".join(str(each.text) for each in state.values.get("messages", [])[self._seen :])
-        latest = select(discoveries.c.discovered_at).where(discoveries.c.tenant_id == self.tenant)
         stored = select(rules.c.icp, rules.c.confirmed).where(rules.c.tenant_id == self.tenant)
-        searched = await run(lambda c: [row[0] for row in c.execute(latest)], self.tenant)
+        # A search that finds nothing changes no row.
+        searched = sum(
+            each.get("action") == "icp_refreshed" and each.get("thread_id") == self.tenant
+            for each in self._logs
+        )
         icps = await run(lambda c: [tuple(row) for row in c.execute(stored)], self.tenant)
         verdicts = await feedback_of(self.tenant, RULE)
         numbers = {NAMES.index(each.name) + 1: each.verdict for each in verdicts.values()}
@@ -386,7 +393,9 @@ def _enriched(before: World, after: World) -> list[int]:
     if done is None or done == before.values.get("enrichment"):
         return []
     keys = [f"domain:{at}.example" for at in range(len(NAMES))]
-    return [keys.index(key) + 1 for key in done["now"]]
+    # Without a network, no website can be read.
+    tried = [*done["now"], *done.get("failed", [])]
+    return sorted(keys.index(key) + 1 for key in tried)
 
 
 def _changes(before: World, after: World) -> list[str]:

@@ -282,7 +282,7 @@ async def candidates(ann: Person) -> AsyncIterator[None]:
     assert await ann.answer("thanks") == "You are welcome.\n\nSo: shall I enrich your candidates?"
     assert ann.values.get("enrichment") is None
     said = await ann.answer("Just the first two, please")
-    assert "I have enriched 2 companies" in said
+    assert "I could enrich none of 2 companies" in said
     assert len(ann.values["enrichment"]["now"]) == 2
     assert ann.values["enrichment"]["job"] is None
     # A new session knows the feedback.
