@@ -57,6 +57,11 @@ passages = Table(
     Column("title", Text, nullable=False),
     Column("section", Text, nullable=False),
     Column("text", Text, nullable=False),
+    # Page of the file, from 1; empty if the file has no pages.
+    Column("page", Integer),
+    # Offsets in the document's text, in characters.
+    Column("start_offset", Integer, nullable=False, server_default="0"),
+    Column("end_offset", Integer, nullable=False, server_default="0"),
     # 32-bit little-endian floats, normalized to length 1.
     Column("vector", LargeBinary, nullable=False),
     UniqueConstraint("document_id", "number"),

@@ -59,10 +59,29 @@ def blocks(connection: Connection, tenant: str) -> Iterator[Block]:
 def fetch(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, Passage]:
     """Return the passages with these ids that the tenant may read."""
     columns = passages.c
+    path = (
+        select(func.min(files.c.path))
+        .where(files.c.document_id == columns.document_id)
+        .scalar_subquery()
+    )
     wanted = select(
-        columns.passage_id, columns.number, columns.title, columns.section, columns.text
+        *(columns.passage_id, columns.number, columns.title, columns.section, columns.text),
+        *(columns.document_id, path, columns.page, columns.start_offset, columns.end_offset),
     ).where(columns.passage_id.in_(ids), columns.tenant_id.in_({tenant, SHARED}))
-    return {row[0]: Passage(*row[1:]) for row in connection.execute(wanted)}
+    return {
+        number: Passage(*found, document_id, path or "", *place)
+        for number, *found, document_id, path, page, start, end in connection.execute(wanted)
+        for place in [(page, start, end)]
+    }
+
+
+def vectors_of(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, Vectors]:
+    """Return the vectors of the passages with these ids that the tenant may read."""
+    columns = passages.c
+    wanted = select(columns.passage_id, columns.vector).where(
+        columns.passage_id.in_(ids), columns.tenant_id.in_({tenant, SHARED})
+    )
+    return {row.passage_id: from_bytes([row.vector])[0] for row in connection.execute(wanted)}
 
 
 def known_files(connection: Connection, tenant: str, root: str) -> dict[str, str]:
@@ -114,6 +133,9 @@ def add(
             "title": passage.title,
             "section": passage.section,
             "text": passage.text,
+            "page": passage.page,
+            "start_offset": passage.start,
+            "end_offset": passage.end,
             "vector": to_bytes(vector),
         }
         for passage, vector in content.items()

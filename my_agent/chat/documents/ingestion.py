@@ -19,7 +19,7 @@ from my_agent.database import database
 
 # Part of every digest. Increase it when documents are read or cut differently: the next ingestion
 # then reads all files again.
-READER = "1"
+READER = "2"
 
 Progress = Callable[[int, int], None]
 """Called with the bytes done so far and the bytes in total."""

@@ -9,6 +9,7 @@ from configparser import ConfigParser
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 from my_agent.chat.documents import pdf
 
@@ -36,18 +37,28 @@ class Section:
         heading: the heading and those above it, without the document's title; empty before the
             first heading.
         text: the text below the heading.
+        page: page of the file, from 1; None if the file has no pages.
     """
 
     heading: str
     text: str
+    page: int | None = None
 
 
 @dataclass(frozen=True)
 class Document:
     """A parsed file."""
 
+    JOINT: ClassVar[str] = "\n\n"
+    """Stands between the texts of two sections in `text`."""
+
     title: str
     sections: tuple[Section, ...]
+
+    @property
+    def text(self) -> str:
+        """Return the text of all sections, in which the offsets of passages count."""
+        return self.JOINT.join(section.text for section in self.sections)
 
 
 def suffixes() -> frozenset[str]:
@@ -190,7 +201,7 @@ def _pdf(content: bytes, name: str) -> Document:
         found = pdf.read(content)
     except pdf.PdfError as error:
         raise Unreadable(str(error)) from error
-    sections = (Section(f"p. {number}", _clean(page)) for number, page in enumerate(found.pages, 1))
+    sections = (Section(f"p. {number}", _clean(page), number) for number, page in enumerate(found.pages, 1))
     return Document(found.title or name, tuple(sections))
 
 

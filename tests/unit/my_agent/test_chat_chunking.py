@@ -29,7 +29,7 @@ def test_each_passage_has_title_and_section() -> None:
 
 
 def test_short_paragraphs_share_a_passage() -> None:
-    assert passages("one\n\ntwo\n \nthree") == ["one\n\ntwo\n\nthree"]
+    assert passages("one\n\ntwo\n \nthree") == ["one\n\ntwo\n \nthree"]
 
 
 def test_fitting_paragraphs_stay_whole() -> None:
