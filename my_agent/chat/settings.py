@@ -12,9 +12,20 @@ class ChatSettings(EnvironmentSettings):
 
     PREFIX: ClassVar[str] = "CHAT_"
 
-    rewrite_model: str = Field(
-        default="gpt-4o-mini",
-        description="Model that rewrites a follow-up question to a complete one before the search",
+    rewrite: bool = Field(
+        default=True,
+        description="Whether a model completes follow-up questions before the search; else a word "
+        "list does",
+    )
+    rewrite_model: str | None = Field(
+        default=None,
+        description="Model that completes follow-up questions; none: `OPENAI_MODEL`",
+    )
+    rewrite_seconds: float = Field(
+        default=8.0, gt=0, description="Seconds for the completion of a question, with all attempts"
+    )
+    answer_seconds: float = Field(
+        default=300.0, gt=0, description="Seconds for an answer, until its last token"
     )
     question_max_length: int = Field(
         default=4000, gt=0, description="Maximum length of a question of `/api/ask`, in characters"

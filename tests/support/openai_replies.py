@@ -56,6 +56,7 @@ class Answer:
             `whole` is a 500.
         delay: seconds before each token.
         gate: each token waits until this gate releases it.
+        reason: the finish reason; by default that of a whole answer.
     """
 
     tokens: Sequence[str] = ()
@@ -63,10 +64,11 @@ class Answer:
     ending: Ending = "whole"
     delay: float = 0.0
     gate: Gate | None = None
+    reason: str = ""
 
     @property
     def finish_reason(self) -> str:
-        return "tool_calls" if self.tool_calls else "stop"
+        return self.reason or ("tool_calls" if self.tool_calls else "stop")
 
     async def paced(self) -> None:
         if self.delay:
