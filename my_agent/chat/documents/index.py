@@ -46,11 +46,23 @@ def size(connection: Connection, tenant: str) -> int:
     )
 
 
-def blocks(connection: Connection, tenant: str) -> Iterator[Block]:
-    """Yield ids and vectors of the tenant's own passages, `BLOCK` at a time."""
+def exact(connection: Connection, tenant: str, ids: Sequence[int]) -> list[Block]:
+    """Return ids and vectors of those of the tenant's own passages that still exist."""
+    columns = passages.c
+    wanted = select(columns.passage_id, columns.vector).where(
+        columns.passage_id.in_(ids), columns.tenant_id == tenant
+    )
+    rows = connection.execute(wanted).all() if ids else []
+    if not rows:
+        return []
+    return [([row.passage_id for row in rows], from_bytes([row.vector for row in rows]))]
+
+
+def blocks(connection: Connection, tenant: str, after: int = 0) -> Iterator[Block]:
+    """Yield ids and vectors of the tenant's own passages behind an id, `BLOCK` at a time."""
     wanted = select(passages.c.passage_id, passages.c.vector).order_by(passages.c.passage_id)
     wanted = wanted.where(passages.c.tenant_id == tenant).limit(BLOCK)
-    last = 0
+    last = after
     while rows := connection.execute(wanted.where(passages.c.passage_id > last)).all():
         last = rows[-1].passage_id
         yield [row.passage_id for row in rows], from_bytes([row.vector for row in rows])

@@ -19,8 +19,9 @@ DEPTH = 30
 SECONDS = 20.0
 
 logger = logging.getLogger(__name__)
-# The model computes one question at a time.
-_turns = Turns("embedding")
+# The model computes one question at a time. Short questions do not wait for a row of long ones.
+SHORT = 150
+_short, _long = Turns("embedding-short"), Turns("embedding-long")
 
 
 def has_documents(tenant: str) -> bool:
@@ -49,7 +50,8 @@ def search(question: str, tenant: str) -> list[Passage]:
 
 def _embedded(question: str, tenant: str) -> "embedding.Vectors | None":
     """Return the vector of a question; None if it was not the tenant's turn within `SECONDS`."""
-    future = _turns.submit(tenant, lambda: embedding.of_question(question))
+    turns = _short if len(question) <= SHORT else _long
+    future = turns.submit(tenant, lambda: embedding.of_question(question))
     try:
         return future.result(SECONDS)
     except TimeoutError:
