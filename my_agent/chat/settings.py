@@ -41,9 +41,12 @@ class ChatSettings(EnvironmentSettings):
         gt=0,
         description="Maximum size of a document, in bytes; ingestion skips larger ones",
     )
+    tenant_documents: int = Field(
+        default=5_000, ge=0, description="Maximum number of documents that a tenant may upload"
+    )
     vector_cache_bytes: int = Field(
         default=256 * 2**20,
         ge=0,
-        description="Memory for the vectors of passages, in bytes; vectors that do not fit are "
-        "read from the database for each question",
+        description="Memory for the bits of passages (56 bytes each), in bytes; vectors of a tenant "
+        "whose bits do not fit are read from the database for each question",
     )

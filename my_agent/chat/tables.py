@@ -70,6 +70,17 @@ passages = Table(
     sqlite_autoincrement=True,
 )
 
+staged = Table(
+    "chat_staged",
+    metadata,
+    # Vectors of a document whose ingestion was interrupted: the next one continues behind them.
+    Column("tenant_id", Text, primary_key=True),
+    Column("digest", Text, primary_key=True),
+    # Position in the document, from 1.
+    Column("number", Integer, primary_key=True),
+    Column("vector", LargeBinary, nullable=False),
+)
+
 versions = Table(
     "chat_index",
     metadata,

@@ -5,13 +5,15 @@ These are plain functions of a connection. Each statement filters by tenant.
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import PurePath
+from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, or_, select, update
 
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.embedding import Vectors, from_bytes, to_bytes
-from my_agent.chat.tables import SHARED, documents, files, passages, versions
+from my_agent.chat.tables import SHARED, documents, files, passages, staged, versions
 from my_agent.transactions import lock
 
 # Vectors per read: 6 MB.
@@ -81,7 +83,8 @@ def fetch(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, 
         *(columns.document_id, path, columns.page, columns.start_offset, columns.end_offset),
     ).where(columns.passage_id.in_(ids), columns.tenant_id.in_({tenant, SHARED}))
     return {
-        number: Passage(*found, document_id, path or "", *place)
+        # Only the name: the folders of the server are no business of a client.
+        number: Passage(*found, document_id, PurePath(path or "").name, *place)
         for number, *found, document_id, path, page, start, end in connection.execute(wanted)
         for place in [(page, start, end)]
     }
@@ -154,7 +157,70 @@ def add(
     )
     while batch := list(islice(rows, 100)):
         connection.execute(insert(passages), batch)
+    connection.execute(
+        delete(staged).where(staged.c.tenant_id == tenant, staged.c.digest == digest)
+    )
     _assign(connection, tenant, path, document_id)
+
+
+def stage(
+    connection: Connection, tenant: str, digest: str, first: int, vectors: Sequence[Vectors]
+) -> None:
+    """Keep vectors of an incomplete document. `first` is the position of the first one, from 1."""
+    _hold(connection, tenant)
+    numbers = range(first, first + len(vectors))
+    place = (staged.c.tenant_id == tenant, staged.c.digest == digest)
+    # Another process may embed the same document.
+    connection.execute(delete(staged).where(*place, staged.c.number.in_(list(numbers))))
+    rows = [
+        {"tenant_id": tenant, "digest": digest, "number": number, "vector": to_bytes(vector)}
+        for number, vector in zip(numbers, vectors, strict=True)
+    ]
+    connection.execute(insert(staged), rows)
+
+
+def staged_vectors(connection: Connection, tenant: str, digest: str) -> list[Vectors]:
+    """Return the kept vectors of an incomplete document, from the first one on without a gap."""
+    wanted = select(staged.c.number, staged.c.vector).order_by(staged.c.number)
+    wanted = wanted.where(staged.c.tenant_id == tenant, staged.c.digest == digest)
+    rows = connection.execute(wanted).all()
+    found = [row for place, row in enumerate(rows, 1) if row.number == place]
+    return list(from_bytes([row.vector for row in found])) if found else []
+
+
+def listed(
+    connection: Connection, tenant: str, folder: str, after: str = "", most: int | None = None
+) -> list[Row[Any]]:
+    """Return path, document id, number of passages and title of the tenant's own files.
+
+    Args:
+        connection: in any transaction of the tenant.
+        tenant: the owner.
+        folder: only files below this folder, or this file.
+        after: only paths behind this one, in the database's order.
+        most: maximum number of files.
+    """
+    columns = passages.c
+    wanted = (
+        select(files.c.path, files.c.document_id, func.count(), func.min(columns.title))
+        .join(passages, columns.document_id == files.c.document_id)
+        .where(files.c.tenant_id == tenant, _below(folder), files.c.path > after)
+        .group_by(files.c.path, files.c.document_id)
+        .order_by(files.c.path)
+        .limit(most)
+    )
+    return list(connection.execute(wanted).all())
+
+
+def number_of_files(connection: Connection, tenant: str) -> int:
+    """Return the number of the tenant's own files."""
+    wanted = select(func.count()).select_from(files).where(files.c.tenant_id == tenant)
+    return connection.scalar(wanted) or 0
+
+
+def has_file(connection: Connection, tenant: str, path: str) -> bool:
+    """Return whether the tenant has a file of its own with this path."""
+    return _held(connection, tenant, path) is not None
 
 
 def forget(connection: Connection, tenant: str, paths: Sequence[str]) -> None:

@@ -1,5 +1,6 @@
 """Reading: parse a file into a title and sections of text."""
 
+import csv
 import os
 import re
 import stat
@@ -9,9 +10,10 @@ from configparser import ConfigParser
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import ClassVar
+from io import StringIO
+from typing import Any, ClassVar
 
-from my_agent.chat.documents import pdf
+from my_agent.chat.documents import office, pdf
 
 # Maximum length of a document's text, in characters. Longer files are data rather than documents.
 LONGEST_TEXT = 20_000_000
@@ -205,6 +207,31 @@ def _pdf(content: bytes, name: str) -> Document:
     return Document(found.title or name, tuple(sections))
 
 
+def _office(kind: str) -> Callable[[bytes, str], Document]:
+    def parsed(content: bytes, name: str) -> Document:
+        try:
+            title, parts = office.read(content, kind)
+        except office.OfficeError as error:
+            raise Unreadable(str(error)) from error
+        sections = (Section(_line(heading), _clean(text), page) for heading, text, page in parts)
+        return Document(_clean(title) or name, tuple(sections))
+
+    return parsed
+
+
+def _csv(content: bytes, name: str) -> Document:
+    text = decode(content)
+    try:
+        dialect: Any = csv.Sniffer().sniff(text[:10_000], ",;\t|")
+    except csv.Error:
+        dialect = csv.excel
+    rows = ([" ".join(cell.split()) for cell in row] for row in csv.reader(StringIO(text), dialect))
+    try:
+        return Document(name, (Section("", "\n".join(office.records(rows))),))
+    except csv.Error as error:
+        raise Unreadable(f"it is no CSV ({error})") from error
+
+
 def _clean(text: str) -> str:
     return unicodedata.normalize("NFC", _CONTROL.sub(" ", text))
 
@@ -224,4 +251,8 @@ _PARSERS: dict[str, Callable[[bytes, str], Document]] = {
     ".htm": _html,
     ".xhtml": _html,
     ".pdf": _pdf,
+    ".docx": _office("docx"),
+    ".xlsx": _office("xlsx"),
+    ".pptx": _office("pptx"),
+    ".csv": _csv,
 }

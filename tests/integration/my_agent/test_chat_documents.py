@@ -82,7 +82,7 @@ async def test_answer_cites_its_passages(model_endpoint: OpenAIServer) -> None:
     state = await talk.ask(STANDING)
     [citation] = state["citations"]
     document, path = citation["document_id"], citation["path"]
-    assert document and path.endswith("/skarra.md")
+    assert document and path == "skarra.md"
     assert citation == {
         "number": 1,
         "title": "Skarra Light",

@@ -15,10 +15,10 @@ from my_agent.chat.documents import embedding, index, keywords
 from my_agent.chat.documents import search as search_module
 from my_agent.chat.documents import vectors as vectors_module
 from my_agent.chat.documents.chunking import Passage
-from my_agent.chat.documents.ingestion import Report, ingest
+from my_agent.chat.documents.ingestion import EmptiedFolderError, Report, ingest
 from my_agent.chat.documents.search import has_documents, search
 from my_agent.chat.documents.vectors import BYTES, VectorCache, nearest
-from my_agent.chat.tables import SHARED, documents, files, passages, versions
+from my_agent.chat.tables import SHARED, documents, files, passages, staged, versions
 from my_agent.database import database
 from my_agent.turns import Turns
 
@@ -106,7 +106,11 @@ def test_deleted_files_are_removed(folder: Path) -> None:
     assert texts() == ["O farol tem quatro níveis."]
     assert words("paraffin") == []
     (folder / "pt" / "velho.md").unlink()
-    assert counts(ingest(folder, SHARED)) == (0, 0, 0, 1, 0)
+    # An emptied folder is more often a mistake, such as a disk that is not mounted.
+    with pytest.raises(EmptiedFolderError, match="kept"):
+        ingest(folder, SHARED)
+    assert texts() == ["O farol tem quatro níveis."]
+    assert counts(ingest(folder, SHARED, emptied=True)) == (0, 0, 0, 1, 0)
     assert not has_documents("acme")
     assert found("níveis") == []
 
@@ -157,7 +161,7 @@ def test_unreadable_files_are_reported_and_skipped(
     report = ingest(folder, SHARED)
     assert counts(report) == (2, 0, 0, 0, 3)
     reasons = {name.removeprefix("documents/"): why for name, why in report.skipped}
-    assert reasons.pop("picture.png").startswith("documents are .htm, .html")
+    assert reasons.pop("picture.png").startswith("documents are .csv, .docx")
     assert reasons == {
         "big.txt": "it is larger than 1,000 bytes (CHAT_DOCUMENT_MAX_BYTES)",
         "binary.md": "it is binary",
@@ -232,6 +236,37 @@ def test_interrupted_ingestion_continues(folder: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(embedding, "of_passages", of_passages)
     assert len(texts()) == 2
     assert counts(ingest(folder, SHARED)) == (1, 0, 1, 0, 1)
+
+
+def test_ingestion_continues_within_a_document(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "BATCH", 4)
+    monkeypatch.setattr("my_agent.chat.documents.ingestion.STAGED", 4)
+    sections = [f"## Part {number}\n\nText {number}.\n" for number in range(10)]
+    (folder / "long.md").write_text("# Long\n\n" + "\n".join(sections))
+    of_passages, embedded = embedding.of_passages, list[str]()
+
+    def dies(given: list[str]) -> Iterator[embedding.Vectors]:
+        for number, batch in enumerate(of_passages(given)):
+            if number == 2:
+                raise KeyboardInterrupt
+            yield batch
+
+    monkeypatch.setattr(embedding, "of_passages", dies)
+    with pytest.raises(KeyboardInterrupt):
+        ingest(folder / "long.md", SHARED)
+    assert texts() == []
+
+    def noted(given: list[str]) -> Iterator[embedding.Vectors]:
+        embedded.extend(given)
+        return of_passages(given)
+
+    monkeypatch.setattr(embedding, "of_passages", noted)
+    assert ingest(folder / "long.md", SHARED).added == 1
+    assert len(embedded) == 2 and len(texts()) == 10
+    with database().read(SHARED) as connection:
+        assert connection.scalar(select(func.count()).select_from(staged)) == 0
 
 
 def test_tenants_cannot_read_each_others_documents(folder: Path, tmp_path: Path) -> None:
