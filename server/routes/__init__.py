@@ -12,7 +12,17 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.project import is_our_graph
-from server.routes import ask, closed, description, documents, export, revocations, runs, threads, tutor
+from server.routes import (
+    ask,
+    closed,
+    description,
+    documents,
+    export,
+    revocations,
+    runs,
+    threads,
+    tutor,
+)
 from server.routes.forwarding import Request
 from threadhold import hooks
 from threadhold.host import OPENAPI_PATHS, ErrorBoundary, Limits, find_problem, too_large

@@ -63,7 +63,7 @@ async def _read(request: Request) -> Question | None:
     """Parse the body, which is JSON or a URL-encoded form. None: the request has been refused."""
     kind = request.header(b"content-type").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
-        detail = "Send JSON or a URL-encoded form: {\"question\": ..., \"thread_id\": ...}"
+        detail = 'Send JSON or a URL-encoded form: {"question": ..., "thread_id": ...}'
         await request.refuse(415, {"detail": detail})
         return None
     if kind != "application/x-www-form-urlencoded":

@@ -9,7 +9,18 @@ from pathlib import PurePath
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from my_agent.chat.documents.chunking import Passage
 from my_agent.chat.documents.embedding import Vectors, from_bytes, to_bytes

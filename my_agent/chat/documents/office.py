@@ -87,7 +87,9 @@ def _docx(file: BytesIO) -> tuple[str, list[Part]]:
 
     for block in document.iter_inner_content():
         if isinstance(block, Table):
-            rows = [[cell.text.replace("\n", " ").strip() for cell in row.cells] for row in block.rows]
+            rows = [
+                [cell.text.replace("\n", " ").strip() for cell in row.cells] for row in block.rows
+            ]
             lines.append("\n".join(_table(rows)))
             continue
         style, text = str(block.style.name if block.style else ""), block.text.strip()

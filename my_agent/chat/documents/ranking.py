@@ -129,7 +129,9 @@ def _may_answer(question: str, held: Mapping[int, frozenset[str]]) -> bool:
             wanted |= _stems(word)
         elif word.istitle() and not word.isdigit() and fold(word) not in FUNCTION_WORDS:
             # The first word of a sentence may be a name. It has a capital letter in any case.
-            first, wanted = (first | _stems(word), wanted) if begins else (first, wanted | _stems(word))
+            first, wanted = (
+                (first | _stems(word), wanted) if begins else (first, wanted | _stems(word))
+            )
     return not wanted or any((wanted | first) & each for each in held.values())
 
 
@@ -173,9 +175,7 @@ def _weights(asked: Terms, held: Mapping[int, frozenset[str]]) -> dict[str, floa
     count = len(held)
 
     def weight(term: str) -> float:
-        kind = (
-            _IDENTIFIER if term in asked.identifiers else _NAME if term in asked.names else 1.0
-        )
+        kind = _IDENTIFIER if term in asked.identifiers else _NAME if term in asked.names else 1.0
         having = sum(term in each for each in held.values())
         # A word that no candidate has is probably said in other words.
         rarity = math.log1p(count / having) if having else 1.0
@@ -195,4 +195,6 @@ def _begins_sentence(text: str, at: int) -> bool:
 
 
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(stem(fold(word)) for word in re.findall(r"\w+", unicodedata.normalize("NFC", text)))
+    return frozenset(
+        stem(fold(word)) for word in re.findall(r"\w+", unicodedata.normalize("NFC", text))
+    )

@@ -203,7 +203,9 @@ def _pdf(content: bytes, name: str) -> Document:
         found = pdf.read(content)
     except pdf.PdfError as error:
         raise Unreadable(str(error)) from error
-    sections = (Section(f"p. {number}", _clean(page), number) for number, page in enumerate(found.pages, 1))
+    sections = (
+        Section(f"p. {number}", _clean(page), number) for number, page in enumerate(found.pages, 1)
+    )
     return Document(found.title or name, tuple(sections))
 
 

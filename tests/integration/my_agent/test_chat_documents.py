@@ -73,7 +73,9 @@ async def test_first_question_is_searched_unchanged(model_endpoint: OpenAIServer
     assert body["messages"][0]["content"].startswith(prompts.SYSTEM)
     [(role, asked)] = conversation_of(body)
     assert role == "user" and asked.endswith(f"\n\nQuestion: {STANDING}")
-    assert re.search(r"<passage 1 (\w{16})>\nSkarra Light > Tower\nIt has six levels.\n</passage 1 \1>", asked)
+    assert re.search(
+        r"<passage 1 (\w{16})>\nSkarra Light > Tower\nIt has six levels.\n</passage 1 \1>", asked
+    )
 
 
 async def test_answer_cites_its_passages(model_endpoint: OpenAIServer) -> None:

@@ -8,7 +8,9 @@ from my_agent.chat.small_talk import is_small_talk
 
 ROWS = {
     number: Passage(1, f"Bridge {number}", "", f"Number A24{number:02} at {name}.", f"d{number}")
-    for number, name in enumerate(["Tolv", "Skarra", "Brennick", "Varn", "Holm", "Lund", "Vik", "Ness"])
+    for number, name in enumerate(
+        ["Tolv", "Skarra", "Brennick", "Varn", "Holm", "Lund", "Vik", "Ness"]
+    )
 }
 ALIKE = dict.fromkeys(ROWS, 0.86)
 
@@ -37,7 +39,10 @@ def test_far_passages_without_a_word_are_irrelevant() -> None:
 
 
 def test_equal_sentences_of_two_documents_both_stay() -> None:
-    same = {1: Passage(1, "Plan A", "", "It is insured.", "a"), 2: Passage(1, "Plan B", "", "It is insured.", "b")}
+    same = {
+        1: Passage(1, "Plan A", "", "It is insured.", "a"),
+        2: Passage(1, "Plan B", "", "It is insured.", "b"),
+    }
     assert set(rank("Is Plan A or Plan B insured?", same, {1: 0.9, 2: 0.9}, 6)) == {1, 2}
 
 
@@ -63,6 +68,8 @@ def test_small_talk_is_recognized(text: str) -> None:
     assert is_small_talk(text)
 
 
-@pytest.mark.parametrize("text", ["Thanks, and the budget?", "hello world program", "", "good harbour"])
+@pytest.mark.parametrize(
+    "text", ["Thanks, and the budget?", "hello world program", "", "good harbour"]
+)
 def test_questions_are_no_small_talk(text: str) -> None:
     assert not is_small_talk(text)
