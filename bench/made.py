@@ -13,10 +13,33 @@ SEED = 20_240
 RECORDS = 300
 KINDS = ("literal", "paraphrase", "comparison", "identifier", "no answer")
 
-_SYLLABLES = (
-    "ba ca do fe ga hi jo ka lu me no pa qui ro sa ti vu za bre cle dra fro gri pla".split()
-)
-_ENDS = "n r l s nd rk lm th ss x".split()
+_SYLLABLES = [
+    "ba",
+    "ca",
+    "do",
+    "fe",
+    "ga",
+    "hi",
+    "jo",
+    "ka",
+    "lu",
+    "me",
+    "no",
+    "pa",
+    "qui",
+    "ro",
+    "sa",
+    "ti",
+    "vu",
+    "za",
+    "bre",
+    "cle",
+    "dra",
+    "fro",
+    "gri",
+    "pla",
+]
+_ENDS = ["n", "r", "l", "s", "nd", "rk", "lm", "th", "ss", "x"]
 _MATERIALS = {
     "en": ("granite", "timber", "steel", "brick", "concrete"),
     "pt": ("granito", "madeira", "aço", "tijolo", "concreto"),

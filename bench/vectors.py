@@ -46,7 +46,8 @@ class Maker:
     def vector(self) -> Vectors:
         """Return a vector near a random topic."""
         made = self._topics[self._rng.integers(_TOPICS)] + self._rng.normal(size=DIMENSIONS) / 2
-        return (made / np.linalg.norm(made)).astype("f4")
+        vector: Vectors = (made / np.linalg.norm(made)).astype("f4")
+        return vector
 
     def text(self, count: int) -> str:
         """Return words, of which low numbers are common and high ones rare."""

@@ -26,9 +26,9 @@ from threadhold.serving.logs import AccessLog
 from threadhold.settings import Settings
 
 __all__ = [
+    "OPENAPI_PATHS",
     "AuthenticationMissing",
     # For a host's own routes.
-    "OPENAPI_PATHS",
     "ErrorBoundary",
     "Limits",
     "create_app",

@@ -14,7 +14,7 @@ _SPACED = re.compile(rf"[ \t]*(?:{_MARK.pattern})")
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _SENTENCE = re.compile(
-    r"[^.!?…\n](?:[^.!?…\n]|[.!?…](?=\S))*(?:[.!?…]+[\"')”’]*)?(?:[ \t]*\[[\d,; ]+\])*"
+    r"[^.!?…\n](?:[^.!?…\n]|[.!?…](?=\S))*(?:[.!?…]+[\"')”\u2019]*)?(?:[ \t]*\[[\d,; ]+\])*"
 )
 # A shorter sentence says too little to need a source, for example "Yes."
 _WORDS = 4

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.constants import TAG_NOSTREAM
 
 from my_agent import token_budget
@@ -28,10 +28,10 @@ _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IG
 _OPEN_THOUGHT = re.compile(r"</?(?:think|thinking|reasoning)>", re.IGNORECASE)
 _PREFIX = re.compile(
     r"(?:(?:the |a )?(?:(?:rewritten|standalone|complete[d]?|final|last)\s+)*(?:question|query)"
-    r"|(?:a )?(?:pergunta|consulta)(?:\s+(?:reescrita|completa|final))*)(?:\s+is)?\s*[:：]\s*",
+    r"|(?:a )?(?:pergunta|consulta)(?:\s+(?:reescrita|completa|final))*)(?:\s+is)?\s*[:\uff1a]\s*",
     re.IGNORECASE,
 )
-_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "`": "`", "*": "*"}
+_QUOTES = {'"': '"', "'": "'", "“": "”", "\u2018": "\u2019", "«": "»", "`": "`", "*": "*"}
 
 
 class Unusable(Exception):
@@ -94,7 +94,7 @@ async def _by_model(name: str, asked: str, earlier: Sequence[AnyMessage]) -> str
     messages = token_budget.fit(messages, token_budget.budget(name, endpoint.context_tokens))
     # Without this tag the rewrite would be streamed to the client as if it were the answer.
     answer = await model.bind(**options).ainvoke(messages, {"tags": [TAG_NOSTREAM]})
-    if not isinstance(answer, AIMessage) or answer.additional_kwargs.get("refusal"):
+    if answer.additional_kwargs.get("refusal"):
         raise Unusable("refused")
     if answer.response_metadata.get("finish_reason") in ("length", "content_filter"):
         raise Unusable(str(answer.response_metadata["finish_reason"]))

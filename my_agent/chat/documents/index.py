@@ -94,10 +94,19 @@ def fetch(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, 
         *(columns.document_id, path, columns.page, columns.start_offset, columns.end_offset),
     ).where(columns.passage_id.in_(ids), columns.tenant_id.in_({tenant, SHARED}))
     return {
-        # Only the name: the folders of the server are no business of a client.
-        number: Passage(*found, document_id, PurePath(path or "").name, *place)
-        for number, *found, document_id, path, page, start, end in connection.execute(wanted)
-        for place in [(page, start, end)]
+        row[0]: Passage(
+            number=row[1],
+            title=row[2],
+            section=row[3],
+            text=row[4],
+            document_id=row[5],
+            # Only the name: the folders of the server are no business of a client.
+            path=PurePath(row[6] or "").name,
+            page=row[7],
+            start=row[8],
+            end=row[9],
+        )
+        for row in connection.execute(wanted)
     }
 
 

@@ -13,7 +13,7 @@ from my_agent.chat.documents.words import content_words, words
 MOST_WORDS = 32
 # A word in more passages than this is common: to rank all of them takes too long, and says little.
 # Postgres computes the words of each ranked passage again.
-COMMON = {"sqlite": 3_000, "postgresql": 400}
+COMMON = {"sqlite": 1_000, "postgresql": 400}
 
 _SQLITE = (
     # The index stores only words; titles and texts stay in the table. The stemmer is the English

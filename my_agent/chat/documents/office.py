@@ -106,7 +106,7 @@ def _docx(file: BytesIO) -> tuple[str, list[Part]]:
 
 
 def _xlsx(file: BytesIO) -> tuple[str, list[Part]]:
-    import openpyxl
+    import openpyxl  # type: ignore[import-untyped]
 
     book = openpyxl.load_workbook(file, read_only=True, data_only=True)
     parts: list[Part] = []

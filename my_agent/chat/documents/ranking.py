@@ -190,7 +190,7 @@ def _share(weights: Mapping[str, float], held: frozenset[str]) -> float:
 
 
 def _begins_sentence(text: str, at: int) -> bool:
-    before = text[:at].rstrip(" \t\"'“‘(¿¡")
+    before = text[:at].rstrip(" \t\"'“\u2018(¿¡")
     return not before or before[-1] in ".?!:\n"
 
 

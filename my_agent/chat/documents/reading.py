@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from configparser import ConfigParser
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from io import StringIO
+from pathlib import Path
 from typing import Any, ClassVar
 
 from my_agent.chat.documents import office, pdf

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Row
 
 from my_agent.chat.documents import index, reading
 from my_agent.chat.documents.chunking import chunk
@@ -42,7 +45,7 @@ def find_problem(name: str) -> str | None:
     """Return what is wrong with the name of an upload, or None."""
     if not name or len(name) > LONGEST_NAME or "/" in name or not name.isprintable():
         return f"The name must have 1 to {LONGEST_NAME} printable characters, without a slash"
-    if PurePosixPath(name).suffix.lower() not in reading.suffixes():
+    if Path(name).suffix.lower() not in reading.suffixes():
         return f"The name must end with one of {', '.join(sorted(reading.suffixes()))}"
     return None
 
@@ -71,7 +74,7 @@ def store(tenant: str, name: str, content: bytes) -> Iterator[float]:
             raise TooManyDocuments(f"You have {settings.tenant_documents} documents: delete some")
         known = index.point(connection, tenant, path, digest)
     if not known:
-        passages = chunk(reading.parse(PurePosixPath(name), content))
+        passages = chunk(reading.parse(Path(name), content))
         yield from embed_and_add(tenant, path, digest, passages)
     yield 1.0
 
@@ -80,14 +83,14 @@ def find(tenant: str, name: str) -> Stored | None:
     """Return an upload of a tenant, or None."""
     with database().read(tenant) as connection:
         rows = index.listed(connection, tenant, PREFIX + name)
-    return next((_shown(*row) for row in rows), None)
+    return next(map(_shown, rows), None)
 
 
 def listed(tenant: str, after: str, most: int) -> list[Stored]:
     """Return a tenant's uploads in the order of their names, behind `after`."""
     with database().read(tenant) as connection:
         rows = index.listed(connection, tenant, FOLDER, PREFIX + after, most)
-    return [_shown(*row) for row in rows]
+    return [_shown(row) for row in rows]
 
 
 def delete(tenant: str, name: str) -> bool:
@@ -99,5 +102,7 @@ def delete(tenant: str, name: str) -> bool:
     return found
 
 
-def _shown(path: str, document_id: str, count: int, title: str) -> Stored:
-    return Stored(path.removeprefix(PREFIX), document_id, title, count)
+def _shown(row: Row[Any]) -> Stored:
+    return Stored(
+        name=row[0].removeprefix(PREFIX), document_id=row[1], title=row[3], passages=row[2]
+    )

@@ -6,7 +6,7 @@ bits are read once, and then only those of new passages.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from my_agent.chat.documents import embedding, index
 from my_agent.chat.documents.embedding import Vectors
+from my_agent.chat.documents.index import Block
 from my_agent.chat.tables import SHARED
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ Bits: TypeAlias = "NDArray[np.uint64]"
 _LANES = embedding.DIMENSIONS // 64
 BYTES = _LANES * 8 + 8
 """Memory of a passage: its bits and its id."""
-RESCORED = 1_000
+RESCORED = 500
 """Number of passages whose exact vectors are compared."""
 # Share of deleted passages among those in memory after which all are read again.
 _STALE = 0.1
@@ -136,6 +137,7 @@ def nearest(
     best: list[tuple[float, int]] = []
     for each in dict.fromkeys((tenant, SHARED)):
         held = cache.find(connection, each)
+        blocks: Iterable[Block]
         if held is None:
             blocks = index.blocks(connection, each)
         else:
