@@ -11,6 +11,7 @@ PRODUCT_RULES: tuple[Rule, ...] = (
     # Dependent tables first.
     Rule("chat_passage", _TENANT),
     # The files themselves are the operator's; an export copies them, and an erase names them.
+    Rule("chat_staged", _TENANT),
     Rule("chat_file", _TENANT, files="path"),
     Rule("chat_document", _TENANT),
     Rule("chat_index", _TENANT, export=False),

@@ -44,6 +44,7 @@ PUBLIC = {"/", "/ok", "/health", "/info", "/openapi.json"}
 
 # Routes that other users of the tenant may use: the tenant's assistants and scores.
 SHARED = {
+    "GET /api/documents",
     "GET /export/latest_scores.csv",
     "GET /assistants/{assistant_id}",
     "GET /assistants/{assistant_id}/graph",
@@ -117,9 +118,12 @@ TUTORED = ("messages", "corrections", "summary")
 ROWS: dict[str, list[Ask]] = {
     "POST /api/ask": [
         Ask({"question": "Who are you?"}, creates=True),
-        Ask({"question": "Who are you?", "thread_id": "{thread_id}"}),
+        Ask({"question": "Who are you?", "thread_id": "{thread_id}"}, creates=True),
         Ask({"question": ""}),
     ],
+    "GET /api/documents": NOTHING,
+    "PUT /api/documents/{name}": NOTHING,
+    "DELETE /api/documents/{name}": NOTHING,
     "POST /tutor/chat": [
         Ask({"message": "Hello there."}, creates=True),
         Ask({"message": "Hello there.", "thread_id": "{thread_id}"}),
@@ -363,6 +367,7 @@ def furnish(url: str) -> dict[str, str]:
         make(f"/threads/{lesson}/runs/wait", {"assistant_id": "tutor", "input": said})
         cron = make(f"/threads/{thread}/runs/crons", {**CRON, **mark})
         make("/runs/crons", {**CRON, **mark})
+        make("/api/documents/notes.md", {"mark": MARK}, "PUT")
         item = {"namespace": ["notes"], "key": "note", "value": {"mark": MARK}}
         make("/store/items", item, "PUT")
     return {
