@@ -103,6 +103,7 @@ def delete(tenant: str, name: str) -> bool:
 
 
 def _shown(row: Row[Any]) -> Stored:
+    path, document_id, passages, title = row
     return Stored(
-        name=row[0].removeprefix(PREFIX), document_id=row[1], title=row[3], passages=row[2]
+        name=path.removeprefix(PREFIX), document_id=document_id, title=title, passages=passages
     )

@@ -283,7 +283,7 @@ async def candidates(ann: Person) -> AsyncIterator[None]:
     assert ann.values.get("enrichment") is None
     said = await ann.answer("Just the first two, please")
     assert "I could enrich none of 2 companies" in said
-    assert len(ann.values["enrichment"]["now"]) == 2
+    assert len(ann.values["enrichment"]["failed"]) == 2
     assert ann.values["enrichment"]["job"] is None
     # A new session knows the feedback.
     await ann.open(website=ann.website)
