@@ -21,6 +21,8 @@ PRODUCT_RULES: tuple[Rule, ...] = (
             *("icp_scores", "enrichment_jobs", "companies"),
         )
     ),
+    Rule("research_pages", _TENANT),
+    Rule("research_projects", _TENANT),
     Rule("product_version", ""),
     # SQLite's index of words, which triggers update.
     Rule(
@@ -38,6 +40,7 @@ def product_schema() -> Schema:
     # Each import registers the tables of a graph.
     from my_agent.chat import tables as _chat  # noqa: F401
     from my_agent.icp_finder import tables as _icp_finder  # noqa: F401
+    from my_agent.research import tables as _research  # noqa: F401
 
     return Schema(
         versions=migrations.VERSIONS,

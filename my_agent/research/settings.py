@@ -1,7 +1,8 @@
 """Settings of the graph `research`."""
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from contexts.addresses import Network
 from my_agent.settings import EnvironmentSettings
 
 
@@ -39,7 +40,7 @@ class ResearchSettings(EnvironmentSettings):
         default=6, ge=1, le=50, description="Maximum number of queries of a plan"
     )
     research_pages: int = Field(
-        default=40, ge=1, le=1000, description="Maximum number of pages that a project reads"
+        default=24, ge=1, le=1000, description="Maximum number of pages that a project reads"
     )
     research_max_tokens: int = Field(
         default=200_000, ge=0, description="Budget of a project: tokens of the model"
@@ -77,3 +78,28 @@ class ResearchSettings(EnvironmentSettings):
         le=600,
         description="Time after which a cancelled project that has not stopped is failed",
     )
+    research_data_folder: str = Field(
+        default="", description="Folder of the state files and backups; empty: none are written"
+    )
+    research_backups_kept: int = Field(
+        default=10, ge=1, le=1000, description="Number of backups of a project that are kept"
+    )
+    research_web_search: bool = Field(default=True, description="Search the web")
+    research_feeds: tuple[str, ...] = Field(
+        default=(), description="Addresses of RSS or Atom feeds to search, separated by commas"
+    )
+    research_private_networks: tuple[Network, ...] = Field(
+        default=(),
+        description="Private networks whose pages may be read, such as `10.1.0.0/16`, "
+        "separated by commas",
+    )
+    research_host_delay_seconds: float = Field(
+        default=1.0, ge=0, le=60, description="Time between two requests to one host, in seconds"
+    )
+
+    @field_validator("research_feeds", "research_private_networks", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(each.strip() for each in value.split(",") if each.strip())
+        return value

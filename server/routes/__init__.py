@@ -12,7 +12,7 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.project import is_our_graph
-from server.routes import ask, closed, export, revocations, runs, threads, tutor
+from server.routes import ask, closed, export, research, revocations, runs, threads, tutor
 from server.routes.forwarding import Request
 from threadhold import hooks
 from threadhold.host import ErrorBoundary, Limits, find_problem, too_large
@@ -39,6 +39,7 @@ POLICY: dict[str, PolicyHandler] = {
 PRODUCTS: dict[str, dict[str, Handler]] = {
     ask.GRAPH: ask.ROUTES,
     export.GRAPH: export.ROUTES,
+    research.GRAPH: research.ROUTES,
     tutor.GRAPH: tutor.ROUTES,
 }
 """The routes of each graph of ours, by graph id. A project has them if it serves that graph."""

@@ -111,8 +111,10 @@ PAGE = [Ask(), Ask({"limit": 1000, "metadata": {}}), Ask({"metadata": {"mark": M
 START = {"assistant_id": "echo", "input": {"value": 1}}
 
 # The product's graphs that have their own routes.
-OURS = ("chat", "icp_finder", "tutor")
+OURS = ("chat", "icp_finder", "research", "tutor")
 TUTORED = ("messages", "corrections", "summary")
+RESEARCHED = ("progress", "report", "state")
+CONTROLLED = ("cancel", "finish", "pause", "resume")
 
 ROWS: dict[str, list[Ask]] = {
     "POST /api/ask": [
@@ -126,6 +128,16 @@ ROWS: dict[str, list[Ask]] = {
         Ask({"message": ""}),
     ],
     **{f"GET /tutor/threads/{{thread_id}}/{what}": NOTHING for what in TUTORED},
+    "POST /research": [
+        Ask({"question": "What does Skarra cost?", "limits": {"fetches": 0}}, creates=True),
+        Ask(
+            {"question": "What is it?", "project_id": "{project_id}", "limits": {"fetches": 0}},
+            creates=True,
+        ),
+        Ask({"question": ""}),
+    ],
+    **{f"GET /research/{{project_id}}/{what}": NOTHING for what in RESEARCHED},
+    **{f"POST /research/{{project_id}}/{what}": NOTHING for what in CONTROLLED},
     "GET /export/latest_scores.csv": NOTHING,
     "GET /metrics": NOTHING,
     "GET /revocations": NOTHING,
@@ -355,6 +367,10 @@ def furnish(url: str) -> dict[str, str]:
         lesson = make("/threads", {})["thread_id"]
         said = {"messages": [{"role": "user", "content": f"I has a {MARK}."}]}
         make(f"/threads/{lesson}/runs/wait", {"assistant_id": "tutor", "input": said})
+        project = make("/threads", {})["thread_id"]
+        # Without fetches it ends at once, with a report that found nothing.
+        asked = {"question": f"What does {MARK} cost?", "limits": {"fetches": 0}}
+        make(f"/threads/{project}/runs/wait", {"assistant_id": "research", "input": asked})
         cron = make(f"/threads/{thread}/runs/crons", {**CRON, **mark})
         make("/runs/crons", {**CRON, **mark})
         item = {"namespace": ["notes"], "key": "note", "value": {"mark": MARK}}
@@ -362,6 +378,7 @@ def furnish(url: str) -> dict[str, str]:
     return {
         "thread_id": thread,
         "lesson_id": lesson,
+        "project_id": project,
         "run_id": done["run_id"],
         "assistant_id": assistant["assistant_id"],
         "cron_id": cron["cron_id"],
@@ -380,7 +397,8 @@ def score(database_url: str) -> None:
 
 def nothing() -> dict[str, str]:
     """Return ids of objects that do not exist."""
-    names = ("thread_id", "lesson_id", "run_id", "assistant_id", "cron_id", "checkpoint_id")
+    names = ("thread_id", "lesson_id", "project_id", "run_id", "assistant_id", "cron_id")
+    names += ("checkpoint_id",)
     return {**{name: str(uuid4()) for name in names}, "namespace": "echo"}
 
 
