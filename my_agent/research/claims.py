@@ -8,6 +8,7 @@ Therefore the checker refuses many true paraphrases; the prompts ask for shorten
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from urllib.parse import urlsplit
 
 from my_agent.research.ledger import Ledger
@@ -196,7 +197,7 @@ def _joins(quote: Sequence[Token], places: Sequence[int]) -> bool:
 
     That is a name or a number, or words together with a conjunction.
     """
-    for before, after in zip(places, places[1:], strict=False):
+    for before, after in pairwise(places):
         gap = quote[before + 1 : after]
         if any(each.kind in ("name", "number") and not _is_date(each) for each in gap):
             return True
