@@ -83,8 +83,7 @@ async def supervisor(
     update = {**update, **decision.update, "stage": decision.stage, "tick": moment}
     update["usage"] = work.budget.spent
     whole = {**whole, **update, "usage": work.budget.usage}
-    if decision.worker != "stop" or decision.stage == "completed":
-        await work.publish(lambda found: _shown(found, decision, whole, work))
+    await work.publish(lambda found: _shown(found, decision, whole, work))
     if decision.stage != before:
         await _saved(work, whole)
     sends = [Send("searcher", each) for each in decision.searches]
@@ -328,7 +327,8 @@ def _with(decision: Decision, state: State, *names: str) -> Decision:
 
 def _shown(found: Json, decision: Decision, state: State, work: Work) -> Json:
     ended = "pending" if decision.sent_back else "completed"
-    found = progress.begin(found, decision.stage, decision.total, ended=ended)
+    if decision.worker != "stop" or decision.stage == "completed":
+        found = progress.begin(found, decision.stage, decision.total, ended=ended)
     return {
         **found,
         "usage": totals(work.budget.usage),

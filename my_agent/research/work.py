@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 # Seconds between two looks at the flag; a new operation looks at a flag that is at most this old.
 TICK = 0.25
 # Seconds that a running operation has after a cancellation. What it brings is kept.
-GRACE = 2.0
+GRACE = 1.0
 _GATHERING = ("planning", "searching", "extracting")
 
 
