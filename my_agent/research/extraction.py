@@ -168,7 +168,7 @@ def _statement(
 
 def _is_whole(text: str) -> bool:
     """Return whether a text is a sentence, or a line of a list that names what it is about."""
-    return text[-1] in ".!。！" or ":" in text or any(each.isdigit() for each in text)
+    return text[-1] in ".!。\uff01" or ":" in text or any(each.isdigit() for each in text)
 
 
 def _rarity(pages: Sequence[CrawledPage]) -> dict[str, float]:

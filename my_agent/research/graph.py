@@ -13,7 +13,7 @@ from my_agent.research.nodes.planner import planner
 from my_agent.research.nodes.reporter import reporter
 from my_agent.research.nodes.searcher import searcher
 from my_agent.research.nodes.stop import stop
-from my_agent.research.state import Input, State
+from my_agent.research.state import CrawlTask, Input, SearchTask, State
 from my_agent.research.supervisor import supervisor
 
 # More steps than any budget allows: two for each batch of pages.
@@ -24,8 +24,8 @@ graph = (
     .add_node(begin)
     .add_node(supervisor)
     .add_node(planner)
-    .add_node(searcher)
-    .add_node(extractor)
+    .add_node(searcher, input_schema=SearchTask)
+    .add_node(extractor, input_schema=CrawlTask)
     .add_node(analyzer)
     .add_node(reporter)
     .add_node(stop)

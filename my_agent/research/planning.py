@@ -3,22 +3,24 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from my_agent.research.text import STOPWORDS, cut, stem, tokens
+from my_agent.research.text import STOPWORDS, cut, listed, stem, tokens
 
 MAX_QUERY = 200
 SOURCES = ("corpus", "rss", "web")
 _ASPECTS = ("features", "competitors alternatives", "pricing", "review problems", "market plans")
 # Words of a question that do not name what it is about.
 # fmt: off
-_GENERIC = frozenset(stem(word) for word in (
-    "what which how why when where who much many does should please tell about research product "
-    "products market analysis analyse analyze report compare comparison versus vs feature features "
-    "price prices pricing cost costs competitor competitors alternative alternatives strength "
-    "strengths weakness weaknesses opportunity opportunities threat threats swot review reviews "
-    "best good better find give show me us know want need overview summary summarize company "
-    "difference differences between main key latest new current make makes use used"
-).split())
+_GENERIC = frozenset(stem(word) for word in listed(
+    "what which how why when where who much many does should please tell about research "
+    "product products market analysis analyse analyze report compare comparison versus vs "
+    "feature features price prices pricing cost costs competitor competitors alternative "
+    "alternatives strength strengths weakness weaknesses opportunity opportunities threat "
+    "threats swot review reviews best good better find give show me us know want need "
+    "overview summary summarize company difference differences between main key latest new "
+    "current make makes use used"
+))
 # fmt: on
 
 
@@ -78,7 +80,7 @@ def wider(question: str, tried: Iterable[str], most: int) -> tuple[str, ...]:
         most: maximum number of queries.
     """
     named = [each for each in subject(question) if each.lower() not in STOPWORDS]
-    pairs = [f"{one} {two}" for one, two in zip(named, named[1:], strict=False)]
+    pairs = [f"{one} {two}" for one, two in pairwise(named)]
     before = {each.lower() for each in tried}
     options = cleaned([" ".join(named), *pairs, *named], most + len(before))
     return tuple(each for each in options if each.lower() not in before)[:most]

@@ -135,4 +135,4 @@ def _estimate(progress: Json, percentage: int) -> float | None:
     gained = percentage - progress.get("run_began_with", 0)
     if started is None or gained < _FIRST_ESTIMATE:
         return None
-    return round(age(started) * (100 - percentage) / gained, 1)
+    return round(float(age(started) * (100 - percentage) / gained), 1)

@@ -85,6 +85,9 @@ class ResearchSettings(EnvironmentSettings):
         default=10, ge=1, le=1000, description="Number of backups of a project that are kept"
     )
     research_web_search: bool = Field(default=True, description="Search the web")
+    research_corpus: bool = Field(
+        default=True, description="Search the bundled corpus about invented products"
+    )
     research_feeds: tuple[str, ...] = Field(
         default=(), description="Addresses of RSS or Atom feeds to search, separated by commas"
     )

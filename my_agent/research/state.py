@@ -1,8 +1,8 @@
 """Input and state of the graph `research`. All values are JSON: the checkpoint holds them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from my_agent.research import budgets
 
@@ -31,10 +31,12 @@ def append(old: list[Any] | None, new: list[Any] | None) -> list[Any]:
     return [] if new is None else [*(old or []), *new]
 
 
-class State(Input, total=False):
+class State(TypedDict, total=False):
     """The stored state of a thread: `ResearchState`, which all workers share.
 
     Attributes:
+        question: the input.
+        limits: the input, merged with that of earlier runs.
         asked: the question that the state is about.
         created_at: ISO time of the first run.
         stage: planning, searching, extracting, analyzing, reporting or completed.
@@ -59,6 +61,8 @@ class State(Input, total=False):
         error: why a worker gave up.
     """
 
+    question: str
+    limits: Annotated[dict[str, float], merge]
     asked: str
     created_at: str
     stage: str

@@ -58,7 +58,7 @@ class Decision:
     worker: Worker
     stage: str
     total: int = 1
-    update: State = field(default_factory=State)
+    update: State = field(default_factory=lambda: State())
     searches: list[SearchTask] = field(default_factory=list)
     crawls: list[CrawlTask] = field(default_factory=list)
     sent_back: bool = False
@@ -88,8 +88,7 @@ async def supervisor(
         await _saved(work, whole)
     sends = [Send("searcher", each) for each in decision.searches]
     sends += [Send("extractor", each) for each in decision.crawls]
-    # mypy: a list of Send is a destination.
-    return Command(goto=sends or decision.worker, update=update)  # type: ignore[arg-type]
+    return Command(goto=sends or decision.worker, update=update)
 
 
 def decide(state: State, flag: Flag, work: Work) -> Decision:
@@ -280,7 +279,7 @@ def _batch(pending: list[str], work: Work, stage: str) -> tuple[list[str], int, 
 
 def _too_few(state: State) -> bool:
     plan = state.get("plan") or {}
-    return len(state.get("results", [])) < plan.get("min_results", 0)
+    return len(state.get("results", [])) < int(plan.get("min_results", 0))
 
 
 def _gave_up(state: State) -> bool:

@@ -4,33 +4,48 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+
+def listed(words: str) -> list[str]:
+    """Return the words of a text that only lists words."""
+    return words.split()
+
+
 # fmt: off
-NEGATIONS = frozenset(
-    "no not never none without neither nor cannot n't nothing nobody nowhere lacks lack lacking "
-    "fails fail failed hardly barely".split()
+NEGATIONS = frozenset(listed(
+    "no not never none without neither nor cannot n't nothing nobody nowhere lacks lack "
+    "lacking fails fail failed hardly barely"
 )
-HEDGES = frozenset(
-    "may might could would should possibly probably perhaps reportedly allegedly rumoured rumored "
-    "expected expects planned plans plan intends hopes if unless claims claim claimed alleges "
-    "supposedly formerly previously former until once unlikely potentially proposed "
-    "considering considers denied denies false wrong hypothetically some few many most several "
-    "sometimes rarely often usually only expect expects believe believes predict predicts".split()
 )
-QUALIFIERS = frozenset(
-    "about around approximately roughly nearly almost over under above below least most more less "
-    "fewer up to exceeding exceeds maximum minimum".split()
+HEDGES = frozenset(listed(
+    "may might could would should possibly probably perhaps reportedly allegedly rumoured "
+    "rumored expected expects planned plans plan intends hopes if unless claims claim claimed "
+    "alleges supposedly formerly previously former until once unlikely potentially proposed "
+    "considering considers denied denies false wrong hypothetically some few many most "
+    "several sometimes rarely often usually only expect expects believe believes predict "
+    "predicts"
 )
-CONJUNCTIONS = frozenset("and or but while whereas although though than versus vs ; :".split())
-STOPWORDS = frozenset(
-    "a an the of in on at to for from by with as is are was were be been being has have had do does "
-    "did it its this that these those which who whom whose will shall can also both there their "
-    "they them he she his her we our you your i into onto per each very just so such then thus "
-    "too own same other another any all".split()
+)
+QUALIFIERS = frozenset(listed(
+    "about around approximately roughly nearly almost over under above below least most more "
+    "less fewer up to exceeding exceeds maximum minimum"
+)
+)
+CONJUNCTIONS = frozenset(listed(
+    "and or but while whereas although though than versus vs ; :"
+))
+STOPWORDS = frozenset(listed(
+    "a an the of in on at to for from by with as is are was were be been being has have had "
+    "do does did it its this that these those which who whom whose will shall can also both "
+    "there their they them he she his her we our you your i into onto per each very just so "
+    "such then thus too own same other another any all"
+)
 )
 _NUMBER_WORDS = {
     word: str(number) for number, word in enumerate(
-        "zero - two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-        "sixteen seventeen eighteen nineteen twenty".split()
+        listed(
+    "zero - two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen twenty"
+)
     ) if word != "-"
 }
 _SCALES = {
@@ -48,20 +63,26 @@ _SYNONYMS = {
     "nov": "november", "dec": "december",
 }
 MONTHS = (
-    "january february march april may june july august september october november december".split()
+    listed(
+    "january february march april may june july august september october november december"
+)
 )
 # fmt: on
 _MONTH = "|".join(MONTHS)
 _ISO_DATE = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
 _US_DATE = re.compile(rf"\b({_MONTH})\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}})\b", re.IGNORECASE)
-_ORDINAL_DAY = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)(?=\s+(?:of\s+)?(?:{_MONTH})\b)", re.I)
+_ORDINAL_DAY = re.compile(
+    rf"\b(\d{{1,2}})(?:st|nd|rd|th)(?=\s+(?:of\s+)?(?:{_MONTH})\b)", re.IGNORECASE
+)
 _TOKEN = re.compile(
     r"(?P<number>\d+(?:[.,]\d+)*)(?P<scale>\s?(?:k|m|bn|b|mn)\b)?"
     r"|(?P<symbol>[$€£¥%;:])"
-    r"|(?P<word>[^\W\d_](?:[\w]|['’.\-&+/](?=\w))*[+#]*)",
+    r"|(?P<word>[^\W\d_](?:[\w]|['\u2019.\-&+/](?=\w))*[+#]*)",
     re.IGNORECASE,
 )
-_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[\w*#-])|(?<=[。！？])|\s*\n\s*")
+_END = re.compile(
+    r"(?<=[.!?])[\"'”\u2019)\]]*\s+(?=[\"'“\u2018(\[]*[\w*#-])|(?<=[。\uff01\uff1f])|\s*\n\s*"
+)
 # A full stop after these does not end a sentence.
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|mr|mrs|ms|dr|inc|ltd|co|corp|no|approx|est|st|u\.s|u\.k)|\b[A-Z])\.$",
@@ -118,7 +139,7 @@ def _add(found: list[Sentence], text: str, start: int, end: int) -> None:
 @lru_cache(maxsize=8192)
 def tokens(text: str) -> tuple[Token, ...]:
     """Return the tokens of a text; dates and numbers are in one form."""
-    text = text.replace("’", "'").replace("\u00a0", " ")
+    text = text.replace("\u2019", "'").replace("\u00a0", " ")
     text = _ISO_DATE.sub(_spelled, text)
     text = _US_DATE.sub(r"\2 \1 \3", text)
     text = _ORDINAL_DAY.sub(r"\1", text)

@@ -385,7 +385,7 @@ def _accepted(request: Request) -> str:
     for each in headers.get(b"accept", b"").decode("latin-1").split(","):
         kind = each.partition(";")[0].strip().lower()
         if kind in ("application/json", "text/markdown", "text/html"):
-            return kind
+            return str(kind)
     return "application/json"
 
 

@@ -25,26 +25,34 @@ ARTICLES = {
     "review": (
         "Skarra review",
         "2025-05-01",
-        "Skarra costs 20 euros a month for each user. Skarra supports single sign-on and SCIM. "
-        "Reviewers praised the fast search of Skarra in every comparison of this year.",
+        (
+            "Skarra costs 20 euros a month for each user. Skarra supports single sign-on and SCIM. "
+            "Reviewers praised the fast search of Skarra in every comparison of this year."
+        ),
     ),
     "old-prices": (
         "Prices of Skarra",
         "2023-04-01",
-        "Skarra costs 15 euros a month for each user. The old price list was printed on paper and "
-        "was kept in the archive of the harbour town.",
+        (
+            "Skarra costs 15 euros a month for each user. The old price list was printed on paper and "
+            "was kept in the archive of the harbour town."
+        ),
     ),
     "market": (
         "The market of Skarra",
         "2025-03-01",
-        "The competitor Heron undercuts Skarra by 20 percent. Skarra lacks a mobile app. "
-        "Skarra plans to expand to Portugal next year, where demand is growing.",
+        (
+            "The competitor Heron undercuts Skarra by 20 percent. Skarra lacks a mobile app. "
+            "Skarra plans to expand to Portugal next year, where demand is growing."
+        ),
     ),
     "cooking": (
         "How to boil eggs",
         "2025-01-01",
-        "Boil the eggs for 5 minutes until they are firm, and serve them with bread and butter. "
-        "This page is about breakfast and about nothing else.",
+        (
+            "Boil the eggs for 5 minutes until they are firm, and serve them with bread and butter. "
+            "This page is about breakfast and about nothing else."
+        ),
     ),
 }
 
@@ -75,7 +83,9 @@ def publish(web: Websites, folder: str, articles: dict[str, tuple[str, str, str]
 
 def _pub_date(date: str) -> str:
     year, month, day = date.split("-")
-    name = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()[int(month) - 1]
+    name = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"][
+        int(month) - 1
+    ]
     return f"{day} {name} {year} 00:00:00 GMT"
 
 

@@ -1,7 +1,6 @@
 """Forty quotes, each with a supported, a negated, a swapped claim and one with another number."""
 
 # fmt: off
-# ruff: noqa: E501
 CASES: tuple[tuple[str, str, str, str, str], ...] = (
     ("The Brennick lamp, installed in 1962, weighs 340 kg and runs on mains power.",
      "The Brennick lamp weighs 340 kg.", "The Brennick lamp does not weigh 340 kg.",

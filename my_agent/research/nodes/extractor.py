@@ -16,9 +16,10 @@ from my_agent.research.work import Work
 _MARGIN = 1.0
 
 
-async def extractor(task: CrawlTask, config: RunnableConfig) -> State:
+async def extractor(state: CrawlTask, config: RunnableConfig) -> State:
     """Read one page and store it at once. A page that was read before is not fetched again."""
     work = Work.of(config, {}, "extracting")
+    task = state
     url, timeouts = task["task_url"], list[dict[str, Any]]()
 
     async def once() -> State:

@@ -14,9 +14,10 @@ from my_agent.research.work import Work
 _MARGIN = 1.0
 
 
-async def searcher(task: SearchTask, config: RunnableConfig) -> State:
+async def searcher(state: SearchTask, config: RunnableConfig) -> State:
     """Search for one query. A source that fails does not fail the others."""
     work = Work.of(config, {}, "searching")
+    task = state
     query, timeouts = task["task_query"], list[dict[str, Any]]()
 
     async def once() -> State:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from typing import Any, Literal
+from typing import Literal
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
@@ -66,7 +66,7 @@ async def stop(state: State, config: RunnableConfig) -> Command[Literal["supervi
     return Command(goto="__end__", update=update)
 
 
-def _partial(state: State, work: Work, read: dict[str, CrawledPage]) -> dict[str, Any]:
+def _partial(state: State, work: Work, read: dict[str, CrawledPage]) -> State:
     """Return the report of what was read before the cancellation."""
     update: State = {}
     if state.get("findings"):

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
