@@ -152,12 +152,16 @@ def _statement(
         return None
     found = tokens(text)
     forms = {each.form for each in found if each.kind in ("name", "word", "number")}
-    if len(forms) < _FEWEST_WORDS or not _is_whole(text):
+    if len(forms) < _FEWEST_WORDS or not _is_whole(text) or text == page.title:
         return None
     here = forms & named
-    if not here and about == 0:
-        return None
     kind = kind_of(text)
+    # A page about the subject that does not name it in its title may name its competitors.
+    if not here and about == 0 and kind != "competitors":
+        return None
+    says = kind != "facts" or any(each.kind == "number" for each in found)
+    if not (here or says or forms & (wanted - named)):
+        return None
     # A page that names the subject in its title speaks about it in most of its sentences.
     score = 3.0 * len(here) / max(1, len(named)) + 1.5 * about
     score += sum(rarity.get(each, 0.0) for each in forms & wanted) / 3

@@ -6,33 +6,19 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from my_agent.research.extraction import Statement
-from my_agent.research.text import Token, cut, stem, tokens
+from my_agent.research.model import CrawledPage
+from my_agent.research.text import Token, cut, listed, stem, tokens, words
 
 # Share of equal words from which two statements speak about the same thing.
 _SAME = 0.7
+# Share of an older page's words that its newer edition has.
+_EDITION_SHARE = 0.6
 # Relations that have one answer at a time; names may differ there only by mistake or by age.
 _SINGLE = frozenset(
     stem(word)
-    for word in [
-        "based",
-        "headquartered",
-        "headquarters",
-        "ceo",
-        "chief",
-        "owner",
-        "owned",
-        "capital",
-        "located",
-        "licence",
-        "license",
-        "licensed",
-        "written",
-        "chairman",
-        "director",
-        "president",
-        "headquarter",
-        "successor",
-    ]
+    for word in listed(
+        "based headquartered headquarters ceo chief owner owned capital located licence license licensed written chairman director president headquarter successor"
+    )
 )
 _EDITION = re.compile(r"(?:19|20)\d\d|\bedition\b|\b(?:v|version)\s?\d[\d.]*|\d+", re.IGNORECASE)
 
@@ -56,7 +42,7 @@ def resolve(statements: Sequence[Statement]) -> tuple[list[Statement], list[Conf
     """Return the statements that hold, and the conflicts between them.
 
     The newest statement of a conflict holds. If the dates do not tell which one that is, none does.
-    A statement of an older edition of a page also does not hold where the newer edition is silent.
+    Nothing of an older edition of a page holds: what the newer one leaves out may have changed.
 
     Args:
         statements: statements of all pages.
@@ -75,8 +61,7 @@ def resolve(statements: Sequence[Statement]) -> tuple[list[Statement], list[Conf
             if each not in group or (settled and tuple(sorted(_values(each))) == current)
         ]
     old = _older_editions(statements)
-    # What an older edition says, and no other page, may have changed since.
-    kept = [each for each in kept if each.page.url not in old or not _values(each)]
+    kept = [each for each in kept if each.page.url not in old]
     return kept, conflicts
 
 
@@ -152,17 +137,28 @@ def _subject(statement: Statement) -> str:
 
 
 def _older_editions(statements: Sequence[Statement]) -> set[str]:
-    """Return the addresses of pages of which there is a newer edition: same title and site."""
-    newest: dict[tuple[str, str], str] = {}
+    """Return the addresses of pages of which there is a newer edition.
+
+    That is a page of the same site with the same title, but for numbers, which has most of the
+    older one's words.
+    """
     dated = {each.page.url: each.page for each in statements if each.page.published}
+    series: dict[tuple[str, str], list[CrawledPage]] = {}
     for page in dated.values():
-        key = _series(page.title, page.url)
-        newest[key] = max(newest.get(key, ""), page.published or "")
+        series.setdefault(_series(page.title, page.url), []).append(page)
     return {
-        url
-        for url, page in dated.items()
-        if (page.published or "") < newest[_series(page.title, page.url)]
+        old.url
+        for pages in series.values()
+        for old in pages
+        if any(_replaces(new, old) for new in pages)
     }
+
+
+def _replaces(new: CrawledPage, old: CrawledPage) -> bool:
+    if (new.published or "") <= (old.published or ""):
+        return False
+    before = words(old.text)
+    return len(before & words(new.text)) >= _EDITION_SHARE * len(before)
 
 
 def _series(title: str, url: str) -> tuple[str, str]:

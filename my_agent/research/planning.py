@@ -54,10 +54,12 @@ def subject(question: str) -> list[str]:
 
 
 def subject_forms(question: str) -> set[str]:
-    """Return the forms of `subject`, or of all words if only generic ones are left."""
+    """Return the forms of the names of a question; without names, of `subject`; or of all words."""
     every = [token for token in tokens(question) if token.kind in ("name", "word", "number")]
-    found = {token.form for token in every if token.form not in _GENERIC}
-    return found or {token.form for token in every}
+    found = [token for token in every if token.form not in _GENERIC]
+    # A question that names a product is about the product, whatever else it asks.
+    chosen = [token for token in found if token.kind == "name"] or found or every
+    return {token.form for token in chosen}
 
 
 def by_words(question: str, most: int) -> Plan:
