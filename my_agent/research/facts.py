@@ -13,10 +13,26 @@ _SAME = 0.7
 # Relations that have one answer at a time; names may differ there only by mistake or by age.
 _SINGLE = frozenset(
     stem(word)
-    for word in (
-        "based headquartered headquarters ceo chief owner owned capital located licence license "
-        "licensed written chairman director president headquarter successor"
-    ).split()
+    for word in [
+        "based",
+        "headquartered",
+        "headquarters",
+        "ceo",
+        "chief",
+        "owner",
+        "owned",
+        "capital",
+        "located",
+        "licence",
+        "license",
+        "licensed",
+        "written",
+        "chairman",
+        "director",
+        "president",
+        "headquarter",
+        "successor",
+    ]
 )
 _EDITION = re.compile(r"(?:19|20)\d\d|\bedition\b|\b(?:v|version)\s?\d[\d.]*|\d+", re.IGNORECASE)
 

@@ -11,14 +11,7 @@ SOURCES = ("corpus", "rss", "web")
 _ASPECTS = ("features", "competitors alternatives", "pricing", "review problems", "market plans")
 # Words of a question that do not name what it is about.
 # fmt: off
-_GENERIC = frozenset(stem(word) for word in (
-    "what which how why when where who much many does should please tell about research product "
-    "products market analysis analyse analyze report compare comparison versus vs feature features "
-    "price prices pricing cost costs competitor competitors alternative alternatives strength "
-    "strengths weakness weaknesses opportunity opportunities threat threats swot review reviews "
-    "best good better find give show me us know want need overview summary summarize company "
-    "difference differences between main key latest new current make makes use used"
-).split())
+_GENERIC = frozenset(stem(word) for word in ["what", "which", "how", "why", "when", "where", "who", "much", "many", "does", "should", "please", "tell", "about", "research", "product", "products", "market", "analysis", "analyse", "analyze", "report", "compare", "comparison", "versus", "vs", "feature", "features", "price", "prices", "pricing", "cost", "costs", "competitor", "competitors", "alternative", "alternatives", "strength", "strengths", "weakness", "weaknesses", "opportunity", "opportunities", "threat", "threats", "swot", "review", "reviews", "best", "good", "better", "find", "give", "show", "me", "us", "know", "want", "need", "overview", "summary", "summarize", "company", "difference", "differences", "between", "main", "key", "latest", "new", "current", "make", "makes", "use", "used"])
 # fmt: on
 
 

@@ -1,8 +1,8 @@
 """Input and state of the graph `research`. All values are JSON: the checkpoint holds them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from my_agent.research import budgets
 

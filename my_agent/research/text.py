@@ -6,31 +6,21 @@ from functools import lru_cache
 
 # fmt: off
 NEGATIONS = frozenset(
-    "no not never none without neither nor cannot n't nothing nobody nowhere lacks lack lacking "
-    "fails fail failed hardly barely".split()
+    ["no", "not", "never", "none", "without", "neither", "nor", "cannot", "n't", "nothing", "nobody", "nowhere", "lacks", "lack", "lacking", "fails", "fail", "failed", "hardly", "barely"]
 )
 HEDGES = frozenset(
-    "may might could would should possibly probably perhaps reportedly allegedly rumoured rumored "
-    "expected expects planned plans plan intends hopes if unless claims claim claimed alleges "
-    "supposedly formerly previously former until once unlikely potentially proposed "
-    "considering considers denied denies false wrong hypothetically some few many most several "
-    "sometimes rarely often usually only expect expects believe believes predict predicts".split()
+    ["may", "might", "could", "would", "should", "possibly", "probably", "perhaps", "reportedly", "allegedly", "rumoured", "rumored", "expected", "expects", "planned", "plans", "plan", "intends", "hopes", "if", "unless", "claims", "claim", "claimed", "alleges", "supposedly", "formerly", "previously", "former", "until", "once", "unlikely", "potentially", "proposed", "considering", "considers", "denied", "denies", "false", "wrong", "hypothetically", "some", "few", "many", "most", "several", "sometimes", "rarely", "often", "usually", "only", "expect", "expects", "believe", "believes", "predict", "predicts"]
 )
 QUALIFIERS = frozenset(
-    "about around approximately roughly nearly almost over under above below least most more less "
-    "fewer up to exceeding exceeds maximum minimum".split()
+    ["about", "around", "approximately", "roughly", "nearly", "almost", "over", "under", "above", "below", "least", "most", "more", "less", "fewer", "up", "to", "exceeding", "exceeds", "maximum", "minimum"]
 )
-CONJUNCTIONS = frozenset("and or but while whereas although though than versus vs ; :".split())
+CONJUNCTIONS = frozenset(["and", "or", "but", "while", "whereas", "although", "though", "than", "versus", "vs", ";", ":"])
 STOPWORDS = frozenset(
-    "a an the of in on at to for from by with as is are was were be been being has have had do does "
-    "did it its this that these those which who whom whose will shall can also both there their "
-    "they them he she his her we our you your i into onto per each very just so such then thus "
-    "too own same other another any all".split()
+    ["a", "an", "the", "of", "in", "on", "at", "to", "for", "from", "by", "with", "as", "is", "are", "was", "were", "be", "been", "being", "has", "have", "had", "do", "does", "did", "it", "its", "this", "that", "these", "those", "which", "who", "whom", "whose", "will", "shall", "can", "also", "both", "there", "their", "they", "them", "he", "she", "his", "her", "we", "our", "you", "your", "i", "into", "onto", "per", "each", "very", "just", "so", "such", "then", "thus", "too", "own", "same", "other", "another", "any", "all"]
 )
 _NUMBER_WORDS = {
     word: str(number) for number, word in enumerate(
-        "zero - two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-        "sixteen seventeen eighteen nineteen twenty".split()
+        ["zero", "-", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"]
     ) if word != "-"
 }
 _SCALES = {
@@ -48,13 +38,15 @@ _SYNONYMS = {
     "nov": "november", "dec": "december",
 }
 MONTHS = (
-    "january february march april may june july august september october november december".split()
+    ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]
 )
 # fmt: on
 _MONTH = "|".join(MONTHS)
 _ISO_DATE = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
 _US_DATE = re.compile(rf"\b({_MONTH})\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}})\b", re.IGNORECASE)
-_ORDINAL_DAY = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)(?=\s+(?:of\s+)?(?:{_MONTH})\b)", re.I)
+_ORDINAL_DAY = re.compile(
+    rf"\b(\d{{1,2}})(?:st|nd|rd|th)(?=\s+(?:of\s+)?(?:{_MONTH})\b)", re.IGNORECASE
+)
 _TOKEN = re.compile(
     r"(?P<number>\d+(?:[.,]\d+)*)(?P<scale>\s?(?:k|m|bn|b|mn)\b)?"
     r"|(?P<symbol>[$€£¥%;:])"

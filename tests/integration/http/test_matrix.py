@@ -506,10 +506,13 @@ def settled(world: World) -> set[tuple[str, ...]]:
     """Return every row when no research project is active any more."""
     rows = world.dump()
     until = time.monotonic() + 60
-    while any(
-        row[0] == "research_projects" and not {"'queued'", "'running'"}.isdisjoint(row)
-        for row in rows
-    ) or rows != world.dump():
+    while (
+        any(
+            row[0] == "research_projects" and not {"'queued'", "'running'"}.isdisjoint(row)
+            for row in rows
+        )
+        or rows != world.dump()
+    ):
         assert time.monotonic() < until
         time.sleep(0.2)
         rows = world.dump()

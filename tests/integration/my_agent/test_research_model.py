@@ -75,8 +75,10 @@ async def ada(world: World, endpoint: OpenAIServer) -> AsyncIterator[Member]:
 async def test_model_plans_analyzes_and_chooses(ada: Member, endpoint: OpenAIServer) -> None:
     teach(
         endpoint,
-        analyzer=analyzed(statement(PRICE, "Skarra costs 20 euros a month."), statement(
-            "Skarra lacks a mobile app.", kind="weaknesses")),
+        analyzer=analyzed(
+            statement(PRICE, "Skarra costs 20 euros a month."),
+            statement("Skarra lacks a mobile app.", kind="weaknesses"),
+        ),
         reporter=chosen((2, "Skarra lacks a mobile app."), (1, "Skarra costs 20 euros a month.")),
     )
     project = await started(ada)

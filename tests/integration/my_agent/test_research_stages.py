@@ -134,7 +134,9 @@ async def test_cancelled_in_a_stage(
     assert done["stage"] == stage
     found = await report(ada, project)
     assert found["status"] == "cancelled"
-    assert (PRICE in claims(found)) == (stage in ("analyzing", "reporting")) or stage == "extracting"
+    assert (PRICE in claims(found)) == (
+        stage in ("analyzing", "reporting")
+    ) or stage == "extracting"
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -204,5 +206,3 @@ async def _until_complete(client: Member, project: str) -> None:
         while (found := await progress(client, project))["status"] != "completed":
             assert found["status"] != "failed", found
             await asyncio.sleep(0.05)
-
-

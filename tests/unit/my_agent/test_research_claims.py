@@ -1,12 +1,6 @@
 """The checker of claims: what it lets pass and what it refuses."""
 
-import hashlib
-
-import pytest
-
-from my_agent.research.claims import check, judge
-from my_agent.research.ledger import Ledger
-from my_agent.research.model import CrawledPage
+from my_agent.research.claims import check
 from tests.support.research_contrast import CASES
 
 
