@@ -43,7 +43,7 @@ def _settings(web: PlantedWeb) -> dict[str, str]:
         "RESEARCH_WEB_SEARCH": "false",
         "RESEARCH_CORPUS": "false",
         "RESEARCH_HOST_DELAY_SECONDS": "0",
-        "RESEARCH_DATA_FOLDER": "",
+        "RESEARCH_DATA_FOLDER": "off",
         # The measurement is without a model.
         "OPENAI_API_KEY": "",
         "OPENAI_BASE_URL": "",

@@ -1,82 +1,121 @@
-"""Compression: many results to their essentials, and long pages to the sentences that matter."""
+"""Compression: what is too long for a model, made short by rules."""
 
+import hashlib
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from hashlib import sha256
 
-from my_agent.research.extraction import kind_of
 from my_agent.research.model import CrawledPage, SearchResult
-from my_agent.research.text import cut, sentences, tokens
+from my_agent.research.text import cut, sentences
 
-MAX_RESULTS, SUMMARY, KEY_POINTS = 50, 199, 4
-MAX_PAGE, ESSENTIALS = 100_000, 40_000
-_MOST = 20
-_TECHNOLOGY = re.compile(
-    r"\b(?:Python|Rust|Go|Java|JavaScript|TypeScript|Ruby|PHP|C\+\+|C#|Kotlin|Swift|PostgreSQL|"
-    r"MySQL|SQLite|Redis|MongoDB|Kafka|Docker|Kubernetes|React|Vue|Angular|Django|Rails|Node\.js|"
-    r"GraphQL|REST|OAuth|SAML|SCIM|AES-\d+|TLS|AWS|Azure|Linux|Windows|macOS|Android|iOS)\b"
+MAX_RESULTS = 50
+SUMMARY = 199
+KEY_POINTS = 4
+KEY_POINT = 100
+MAX_PAGE_BYTES = 100_000
+ESSENTIAL_BYTES = 40_000
+_ENTITIES = 30
+# The first sentences of a page say what it is about.
+_LEAD = 8
+_FIGURE = re.compile(r"\d|[$€£¥%]")
+_SAYS_MUCH = re.compile(
+    r"\b(?:supports?|features?|offers?|includes?|integrates?|launched|released|founded|acquired|"
+    r"costs?|pric(?:es?|ing)|compet\w+|rival|versus|vs|market|users?|customers?|lacks?|limit\w*|"
+    r"security|privacy|built|powered|runs)\b",
+    re.IGNORECASE,
 )
+# fmt: off
+_TECHNOLOGIES = ["Python", "JavaScript", "TypeScript", "Java", "Kotlin", "Swift", "Rust", "Go", "Ruby", "PHP", "Scala", "Elixir", "C++", "C#", ".NET", "React", "Angular", "Vue", "Svelte", "Node.js", "Django", "Flask", "FastAPI", "Rails", "Laravel", "Spring", "PostgreSQL", "Postgres", "MySQL", "SQLite", "MongoDB", "Redis", "Valkey", "Kafka", "RabbitMQ", "Elasticsearch", "OpenSearch", "Cassandra", "Snowflake", "BigQuery", "Spark", "Kubernetes", "Docker", "Terraform", "AWS", "Azure", "GraphQL", "gRPC", "WebAssembly", "Electron", "Flutter", "TensorFlow", "PyTorch", "LangChain", "LangGraph", "Linux", "Nginx"]
+# fmt: on
+_TECHNOLOGY = re.compile(
+    r"(?<![\w.])(?:" + "|".join(map(re.escape, _TECHNOLOGIES)) + r")(?![\w+#])"
+)
+_NAME = r"[A-Z][\w&-]*(?:\.\w[\w&-]*)*(?: [A-Z][\w&-]*(?:\.\w[\w&-]*)*){0,2}"
+_COMPETITOR = re.compile(
+    rf"\b(?i:competitors?(?: (?:is|are|include|such as|like))?|rivals?|alternatives? (?:to|such as|"
+    rf"like)|versus|vs\.?|competes with|compared (?:to|with))[ :]+((?:{_NAME}(?:, | and | or )?)+)"
+)
+_FEATURE = re.compile(
+    r"\b(?:supports?|features?|offers?|includes?|provides?)\s+([^.;:\n]{3,80})", re.IGNORECASE
+)
+_LIST = re.compile(r", and |, or |, | and | or ")
 
 
 def compress_results(results: Sequence[SearchResult]) -> list[SearchResult]:
-    """Return results with a short summary and at most four key points each, the best first."""
-    short = [
-        replace(each, snippet=cut(each.snippet, SUMMARY), key_points=_points(each.snippet))
-        for each in results
-    ]
-    return sorted(short, key=lambda each: -each.quality)
+    """Return results, best first. Of more than `MAX_RESULTS` only a short summary is kept."""
+    ranked = sorted(results, key=lambda each: -each.quality)
+    if len(ranked) <= MAX_RESULTS:
+        return ranked
+    return [replace(each, snippet=cut(_line(each.snippet), SUMMARY)) for each in ranked]
+
+
+def key_points(text: str) -> list[str]:
+    """Return the most telling sentences of a text, at most `KEY_POINTS`, in their order."""
+    found = [_line(text[each.start : each.end]) for each in sentences(text)]
+    telling = sorted(range(len(found)), key=lambda n: (-_weight(found[n]), n))[:KEY_POINTS]
+    return [cut(found[n], KEY_POINT) for n in sorted(telling) if found[n]]
+
+
+def table(results: Iterable[SearchResult]) -> str:
+    """Return results as a Markdown table: URL, title, summary, key points, quality."""
+    rows = ["| URL | Title | Summary | Key points | Quality |", "|---|---|---|---|---|"]
+    for each in results:
+        points = "; ".join(key_points(each.snippet))
+        cells = (each.url, each.title, cut(_line(each.snippet), SUMMARY), points)
+        shown = " | ".join(_line(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in cells)
+        rows.append(f"| {shown} | {each.quality:.2f} |")
+    return "\n".join(rows)
 
 
 def compress_page(page: CrawledPage) -> CrawledPage:
-    """Return a page with its entities; a text of more than 100 KB is cut to its essentials.
+    """Return a page. Of more than `MAX_PAGE_BYTES`, the essential sentences and the entities."""
+    if len(page.text.encode()) <= MAX_PAGE_BYTES:
+        return page
+    text = essentials(page.text)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return replace(page, text=text, sha256=digest, entities=entities(page.text), compressed=True)
 
-    The essentials are whole sentences in their order: those with numbers, names and words of the
-    analysis. Quotes refer to this text.
-    """
-    text, is_long = page.text, len(page.text.encode()) > MAX_PAGE
-    found = replace(page, entities=entities(text))
-    if not is_long:
-        return found
-    essential = _essentials(text)
-    digest = sha256(essential.encode()).hexdigest()
-    return replace(found, text=essential, sha256=digest, compressed=True)
+
+def essentials(text: str) -> str:
+    """Return the sentences of a text that say most, in their order, within `ESSENTIAL_BYTES`."""
+    found = [_line(text[each.start : each.end]) for each in sentences(text)]
+    weights = [_weight(each) + (2 if n < _LEAD else 0) for n, each in enumerate(found)]
+    kept: set[int] = set()
+    seen: set[str] = set()
+    size = 0
+    for n in sorted(range(len(found)), key=lambda n: (-weights[n], n)):
+        length = len(found[n].encode()) + 1
+        if not found[n] or found[n] in seen or size + length > ESSENTIAL_BYTES:
+            continue
+        seen.add(found[n])
+        kept.add(n)
+        size += length
+    return "\n".join(found[n] for n in sorted(kept))
 
 
 def entities(text: str) -> dict[str, list[str]]:
-    """Return the features, competitors and technologies that a text names, by kind."""
-    found: dict[str, Counter[str]] = {"features": Counter(), "competitors": Counter()}
-    for sentence in sentences(text[:MAX_PAGE]):
-        kind = kind_of(sentence.text)
-        if kind == "features":
-            found["features"][cut(sentence.text, 120)] += 1
-        elif kind == "competitors":
-            names = [each.raw for each in tokens(sentence.text) if each.kind == "name"]
-            found["competitors"].update(names)
-    listed = {kind: [name for name, _ in each.most_common(_MOST)] for kind, each in found.items()}
-    stack = Counter(_TECHNOLOGY.findall(text))
-    return {**listed, "tech_stack": [name for name, _ in stack.most_common(_MOST)]}
+    """Return features, competitors and technologies that a text names, each once, in their order."""
+    others = _COMPETITOR.sub("", text)
+    features = (part for found in _FEATURE.findall(others) for part in _LIST.split(found))
+    competitors = (part for found in _COMPETITOR.findall(text) for part in _LIST.split(found))
+    return {
+        "features": _once(features),
+        "competitors": _once(competitors),
+        "technologies": _once(_TECHNOLOGY.findall(text)),
+    }
 
 
-def _points(snippet: str) -> tuple[str, ...]:
-    return tuple(cut(each.text, 80) for each in sentences(snippet)[:KEY_POINTS])
+def _once(found: Iterable[str]) -> list[str]:
+    cleaned = (_line(each).strip(" .,:;") for each in found)
+    return list(dict.fromkeys(each for each in cleaned if len(each) > 1))[:_ENTITIES]
 
 
-def _essentials(text: str) -> str:
-    parts = sentences(text)
+def _weight(sentence: str) -> int:
+    """Return how much a sentence says. A text without a full stop for long is no sentence."""
+    if not 20 <= len(sentence) <= 600:
+        return 0
+    return 2 * bool(_FIGURE.search(sentence)) + bool(_SAYS_MUCH.search(sentence)) + 1
 
-    def worth(number: int) -> float:
-        found = tokens(parts[number].text[:500])
-        kinds = Counter(each.kind for each in found)
-        said = kind_of(parts[number].text[:500]) != "facts"
-        # The beginning of a page says what the page is about.
-        return min(kinds["number"], 3) + min(kinds["name"], 3) + 2 * said + 5 / (1 + number)
 
-    kept, size = set[int](), 0
-    for number in sorted(range(len(parts)), key=worth, reverse=True):
-        length = len(parts[number].text.encode()) + 1
-        if size + length <= ESSENTIALS:
-            kept.add(number)
-            size += length
-    return "\n".join(parts[number].text for number in sorted(kept))
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,43 +1,35 @@
-"""Crawling: one page, over checked addresses, as its robots.txt and its size allow."""
+"""Crawling: read one page, within bounds of time and size and by the rules of its website."""
 
 import asyncio
+import hashlib
 import re
-import time
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import sha256
-from typing import Any
-from urllib.parse import urljoin, urlsplit
 
 import httpx
-from protego import Protego
 
-from my_agent.research.dedupe import canonical
+from my_agent.research import dedupe
 from my_agent.research.model import CrawledPage, CrawlFailure
 from my_agent.research.settings import ResearchSettings
 from my_agent.research.sources import corpus
-from my_agent.web.fetch import HEADERS, READABLE, SiteError, shown_host
-from my_agent.web.polite import answer_of
+from my_agent.web import politeness
+from my_agent.web.fetch import Answer, SiteRefused, SiteUnreadable, get, shown_host
 
-AGENT = "Threadhold"
-MAX_PAGE = 4 * 2**20
-MAX_REDIRECTS = 5
-# Seconds that a robots.txt is kept, and the longest delay that it may ask for.
-_ROBOTS_SECONDS, _LONGEST_DELAY = 600.0, 10.0
-_RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504})
-
-
-@dataclass
-class _Host:
-    """What is known about a host: its rules, and when it was asked last."""
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    robots: Protego | None = None
-    robots_at: float = -_ROBOTS_SECONDS
-    asked_at: float = -_LONGEST_DELAY
+MAX_BYTES = 4 * 2**20
+MAX_TEXT = 1_000_000
+TITLE = 300
+# Parsing is slow, and other parts of the server need the event loop's own threads.
+_PARSERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="research-parser")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-_hosts: dict[tuple[int, str], _Host] = {}
+@dataclass(frozen=True)
+class _Content:
+    title: str
+    text: str
+    published: str | None
+    site_name: str
 
 
 async def crawl(
@@ -46,120 +38,107 @@ async def crawl(
     """Read a page.
 
     Args:
-        url: the address; one of the bundled corpus needs no network.
-        settings: networks, times and delays.
-        bytes_left: size of the answer that the budget allows.
+        url: its address.
+        settings: times and private networks.
+        bytes_left: the content is cut here.
     """
-    if url.startswith(corpus.SCHEME):
-        return corpus.read(url)
+    known = corpus.page(url) if settings.research_corpus else None
+    if known is not None:
+        return known
+    if bytes_left <= 0:
+        return CrawlFailure(url, "The budget of bytes is spent.")
     try:
         async with asyncio.timeout(settings.research_crawl_seconds):
-            return await _crawl(url, settings, min(bytes_left, MAX_PAGE))
+            return await _crawl(url, settings, min(bytes_left, MAX_BYTES))
     except TimeoutError:
         seconds = settings.research_crawl_seconds
-        return CrawlFailure(url, f"No answer within {seconds:g} seconds.", retryable=True)
-    except SiteError as error:
-        return CrawlFailure(url, str(error), retryable=bool(error.__cause__ and _may_pass(error)))
+        return CrawlFailure(url, f"{shown_host(url)} took more than {seconds:g} seconds.", True)
+    except SiteRefused as error:
+        return CrawlFailure(url, str(error))
+    except SiteUnreadable as error:
+        return CrawlFailure(url, str(error), error.may_pass)
 
 
-def _may_pass(error: SiteError) -> bool:
-    return isinstance(error.__cause__, httpx.TransportError) and not isinstance(
-        error.__cause__, httpx.UnsupportedProtocol
-    )
-
-
-async def _crawl(url: str, settings: ResearchSettings, limit: int) -> CrawledPage | CrawlFailure:
-    at = url
-    for _ in range(1 + MAX_REDIRECTS):
-        if not await _may_read(at, settings):
-            return CrawlFailure(url, f"{shown_host(at)} does not allow robots to read this page.")
-        await _wait(at, settings)
-        answer = await answer_of(at, settings.research_private_networks, limit, HEADERS)
-        if answer.location is not None:
-            target = urljoin(at, answer.location)
-            if urlsplit(at).scheme == "https" and urlsplit(target).scheme == "http":
-                return CrawlFailure(url, f"{shown_host(at)} redirects to an unencrypted page.")
-            at = target
-            continue
-        if answer.status >= 300:
-            reason = f"{shown_host(at)} answered with an error ({answer.status})."
-            return CrawlFailure(url, reason, retryable=answer.status in _RETRYABLE)
-        if answer.kind not in READABLE:
-            return CrawlFailure(url, f"{shown_host(at)} is not a page with text.")
-        if answer.is_cut and limit < MAX_PAGE:
-            return CrawlFailure(url, "The budget did not allow to read the whole page.")
-        return await asyncio.to_thread(_page, url, at, answer.content, answer.charset)
-    return CrawlFailure(url, f"{shown_host(url)} redirects again and again.")
-
-
-def _page(url: str, at: str, content: bytes, charset: str | None) -> CrawledPage | CrawlFailure:
-    # Imported late: it takes a third of a second.
-    import trafilatura
-
-    html: Any = content
-    if charset is not None:
-        try:
-            html = content.decode(charset, "replace")
-        except LookupError:
-            html = content
-    found: Any = trafilatura.bare_extraction(
-        html, url=at, with_metadata=True, include_comments=False, include_tables=True
-    )
-    text = _clean(found.text or "") if found is not None else ""
-    if found is None or not text:
-        return CrawlFailure(url, f"{shown_host(at)} has no text.")
+async def _crawl(
+    url: str, settings: ResearchSettings, max_bytes: int
+) -> CrawledPage | CrawlFailure:
+    allowed = settings.research_private_networks
+    if not _is_web(url):
+        raise SiteRefused(f"{shown_host(url)} is not an http or https address.")
+    rules = await politeness.rules(url, allowed)
+    if refusal := _refusal(url, url, rules):
+        return refusal
+    await politeness.wait_turn(url, max(settings.research_host_delay_seconds, rules.delay))
+    answer = await get(url, allowed, max_bytes=max_bytes)
+    if politeness.origin(answer.url) != politeness.origin(url):
+        rules = await politeness.rules(answer.url, allowed)
+    if refusal := _refusal(url, answer.url, rules):
+        return refusal
+    content = await asyncio.get_running_loop().run_in_executor(_PARSERS, _read, answer)
+    if not content.text:
+        return CrawlFailure(url, f"{shown_host(url)} has no text that can be read.")
     return CrawledPage(
-        url=canonical(at),
+        url=dedupe.canonical(answer.url),
         requested_url=url,
-        title=_clean(found.title or "").replace("\n", " ")[:300],
-        text=text,
-        sha256=sha256(text.encode()).hexdigest(),
-        published=found.date if re.fullmatch(r"\d{4}-\d\d-\d\d", found.date or "") else None,
-        site_name=_clean(found.sitename or "")[:100] or shown_host(at),
+        title=content.title or shown_host(answer.url),
+        text=content.text,
+        sha256=hashlib.sha256(content.text.encode()).hexdigest(),
+        published=content.published,
+        site_name=content.site_name or shown_host(answer.url),
         fetched_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        bytes=len(content),
+        bytes=answer.size,
+    )
+
+
+def _is_web(url: str) -> bool:
+    try:
+        return httpx.URL(url).scheme in ("http", "https") and bool(httpx.URL(url).host)
+    except httpx.InvalidURL:
+        return False
+
+
+def _refusal(asked: str, url: str, rules: politeness.Rules) -> CrawlFailure | None:
+    if rules.allow(url):
+        return None
+    host = shown_host(url)
+    if not rules.is_reachable:
+        return CrawlFailure(asked, f"{host} could not be reached.", retryable=True)
+    return CrawlFailure(asked, f"The robots.txt of {host} does not allow to read this page.")
+
+
+def _read(answer: Answer) -> _Content:
+    """Extract the main text of a page. Blocks."""
+    if answer.kind == "text/plain":
+        return _Content("", _clean(answer.body.decode("utf-8", "replace")), None, "")
+    # Imported late: the import is slow and would delay every start.
+    from trafilatura import bare_extraction, load_html
+
+    # Parsed here: a page without a document is no error of the extraction.
+    tree = load_html(answer.body)
+    if tree is None or not len(tree):
+        return _Content("", "", None, "")
+    found = bare_extraction(
+        tree, url=answer.url, with_metadata=True, include_comments=False, favor_recall=True
+    )
+    if found is None or isinstance(found, dict):
+        return _Content("", "", None, "")
+    return _Content(
+        title=_clean(found.title or "")[:TITLE],
+        text=_clean(found.text or ""),
+        published=_date(found.date),
+        site_name=_clean(found.sitename or "")[:TITLE],
     )
 
 
 def _clean(text: str) -> str:
-    """Return a text without control characters, which neither a report nor Postgres can hold."""
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", "", text).strip()
+    # Postgres cannot store NUL, and no database a lone surrogate.
+    return _UNSTORABLE.sub("", text)[:MAX_TEXT].strip()
 
 
-async def _may_read(url: str, settings: ResearchSettings) -> bool:
-    host = _host(url)
-    async with host.lock:
-        if time.monotonic() - host.robots_at >= _ROBOTS_SECONDS:
-            rules = urljoin(url, "/robots.txt")
-            try:
-                answer = await answer_of(rules, settings.research_private_networks, 2**19, HEADERS)
-            except SiteError:
-                # A host without rules, or one that the page itself cannot be read from either.
-                host.robots = None
-            else:
-                is_there = answer.status == 200
-                host.robots = (
-                    Protego.parse(answer.content.decode("utf-8", "replace")) if is_there else None
-                )
-            host.robots_at = time.monotonic()
-        return host.robots is None or bool(host.robots.can_fetch(url, AGENT))
-
-
-async def _wait(url: str, settings: ResearchSettings) -> None:
-    """Wait until the host may be asked again."""
-    host = _host(url)
-    async with host.lock:
-        asked = host.robots.crawl_delay(AGENT) if host.robots is not None else None
-        delay = max(settings.research_host_delay_seconds, min(asked or 0.0, _LONGEST_DELAY))
-        left = host.asked_at + delay - time.monotonic()
-        if left > 0:
-            await asyncio.sleep(left)
-        host.asked_at = time.monotonic()
-
-
-def _host(url: str) -> _Host:
-    # A lock belongs to an event loop.
-    key = (id(asyncio.get_running_loop()), urlsplit(url).netloc)
-    if len(_hosts) > 1000:
-        _hosts.clear()
-    return _hosts.setdefault(key, _Host())
+def _date(text: str | None) -> str | None:
+    """Return an ISO date that is not in the future, or None."""
+    try:
+        found = datetime.fromisoformat(text or "").date()
+    except ValueError:
+        return None
+    return found.isoformat() if found <= datetime.now(UTC).date() else None

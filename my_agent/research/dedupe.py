@@ -1,85 +1,108 @@
-"""Duplicates: one address for each page, and groups of pages that say the same words."""
+"""Duplicates: addresses, results and pages that say the same count once."""
 
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from hashlib import blake2b, sha256
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from dataclasses import dataclass, replace
+from urllib.parse import urldefrag
+
+from courlan import normalize_url
 
 from my_agent.research.model import CrawledPage, SearchResult
 
-_TRACKING = re.compile(
-    r"^(?:utm_\w+|gclid|fbclid|msclkid|mc_[ce]id|igshid|ref|ref_src)$", re.IGNORECASE
-)
-_PORTS = {"http": 80, "https": 443}
-# Words of a shingle, and the share of equal shingles from which two pages are one.
-_SHINGLE, _SAME = 5, 0.7
+SHINGLE_WORDS = 5
+# Share of the shorter page's shingles from which two pages have one origin.
+SAME = 0.8
+# About this many shingles of a page are compared.
+_SAMPLE = 1024
+_WORD = re.compile(r"\w+")
 
 
 def canonical(url: str) -> str:
-    """Return the address of a page without what does not change the page.
-
-    That is the fragment, parameters that count visitors, the order of parameters, the default port,
-    and a slash at the end.
-    """
-    parts = urlsplit(url.strip())
-    if parts.scheme.lower() not in _PORTS:
-        return url.strip()
-    scheme, host = parts.scheme.lower(), (parts.hostname or "").lower()
+    """Return an address without what does not choose the page: fragment, trackers, default port."""
+    bare = urldefrag(url.strip()).url
     try:
-        port = parts.port
+        found: str = normalize_url(bare)
     except ValueError:
-        return url.strip()
-    shown = f"[{host}]" if ":" in host else host
-    netloc = shown if port in (None, _PORTS[scheme]) else f"{shown}:{port}"
-    query = sorted(
-        pair
-        for pair in parse_qsl(parts.query, keep_blank_values=True)
-        if not _TRACKING.match(pair[0])
-    )
-    path = parts.path.rstrip("/") or "/"
-    return urlunsplit((scheme, netloc, path, urlencode(query), ""))
+        return bare
+    head, mark, query = found.partition("?")
+    if head.count("/") == 2 and "://" in head:
+        head += "/"
+    # Only the root needs the slash at its end.
+    return (head.rstrip("/") if head.count("/") > 3 else head) + mark + query
 
 
 def unique(results: Iterable[SearchResult]) -> list[SearchResult]:
-    """Return the first result of each address and of each content."""
-    found: dict[str, SearchResult] = {}
-    seen: set[str] = set()
+    """Return results without those whose address or content came before."""
+    addresses: set[str] = set()
+    contents: set[str] = set()
+    kept = []
     for each in results:
-        words = " ".join(f"{each.title}\n{each.snippet}".split())
-        content = sha256(f"{urlsplit(each.url).netloc}\n{words}".encode()).hexdigest()
-        address = canonical(each.url)
-        if address in found or (each.snippet and content in seen):
+        address, digest = canonical(each.url), content_hash(each)
+        if address in addresses or digest in contents:
             continue
-        seen.add(content)
-        found[address] = each
-    return list(found.values())
+        addresses.add(address)
+        if digest:
+            contents.add(digest)
+        kept.append(each)
+    return kept
+
+
+def content_hash(result: SearchResult) -> str:
+    """Return the SHA-256 of what a result says; empty if it says nothing beside its title."""
+    if not result.snippet.strip():
+        return ""
+    words = " ".join(_WORD.findall(f"{result.title} {result.snippet}".lower()))
+    return hashlib.sha256(words.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Sketch:
+    """A sample of a page's shingles: the hashes whose bits of `mask` are zero."""
+
+    hashes: frozenset[int]
+    mask: int
+
+    @classmethod
+    def of(cls, text: str) -> "_Sketch":
+        words = _WORD.findall(text.lower())
+        count = max(1, len(words) - SHINGLE_WORDS + 1)
+        all_ = {_hash(" ".join(words[start : start + SHINGLE_WORDS])) for start in range(count)}
+        mask = (1 << max(0, (len(all_) // _SAMPLE).bit_length())) - 1
+        return cls(frozenset(each for each in all_ if not each & mask), mask)
+
+    def shares(self, other: "_Sketch") -> float:
+        """Return the share of the shorter text's shingles that the other has, from 0 to 1."""
+        mask = max(self.mask, other.mask)
+        mine = {each for each in self.hashes if not each & mask}
+        theirs = {each for each in other.hashes if not each & mask}
+        if not mine or not theirs:
+            return 0.0
+        return len(mine & theirs) / min(len(mine), len(theirs))
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
 def group(pages: Sequence[CrawledPage]) -> list[CrawledPage]:
-    """Return the pages with the origin of each: near-duplicates have the same one."""
-    origins: list[tuple[str, frozenset[bytes]]] = []
+    """Return pages with their origins. The first page of an origin names it.
+
+    Pages have one origin if their text is the same, or nearly: a press release that several sites
+    print is one source. Of a page that quotes another one in full, both have one origin too.
+    """
+    origins: list[tuple[str, _Sketch, str]] = []
     found = []
     for page in pages:
-        shingles = _shingles(page.text)
-        origin = next((name for name, other in origins if _alike(shingles, other)), "")
-        if not origin:
-            origin = page.sha256[:12]
-            origins.append((origin, shingles))
+        sketch = _Sketch.of(page.text)
+        origin = next(
+            (
+                name
+                for digest, known, name in origins
+                if digest == page.sha256 or sketch.shares(known) >= SAME
+            ),
+            f"o{len({name for _, _, name in origins}) + 1}",
+        )
+        origins.append((page.sha256, sketch, origin))
         found.append(replace(page, origin=origin))
     return found
-
-
-def _shingles(text: str) -> frozenset[bytes]:
-    words = re.findall(r"\w+", text.lower())
-    count = max(1, len(words) - _SHINGLE + 1)
-    return frozenset(
-        blake2b(" ".join(words[n : n + _SHINGLE]).encode(), digest_size=8).digest()
-        for n in range(count)
-    )
-
-
-def _alike(one: frozenset[bytes], other: frozenset[bytes]) -> bool:
-    return len(one & other) >= _SAME * min(len(one), len(other)) and (
-        len(one & other) >= 0.5 * max(len(one), len(other))
-    )

@@ -21,7 +21,7 @@ BACKUP_SECONDS = 30.0
 def folder(settings: ResearchSettings, key: Key) -> Path | None:
     """Return the folder of the tenant's files; None if the settings name none."""
     base = settings.research_data_folder
-    if not base:
+    if base == "off":
         return None
     # A tenant's name may hold anything; its folder must not leave the base.
     name = quote(key.tenant_id, safe="").replace(".", "%2E")

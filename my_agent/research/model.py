@@ -21,7 +21,6 @@ class SearchResult:
         published: ISO date of publication; None if unknown.
         quality: from 0 (worst) to 1 (best).
         query: the query that found it.
-        key_points: the most telling words of the snippet, of a compressed result.
     """
 
     url: str
@@ -31,7 +30,6 @@ class SearchResult:
     published: str | None = None
     quality: float = 0.5
     query: str = ""
-    key_points: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -79,14 +79,21 @@ class ResearchSettings(EnvironmentSettings):
         description="Time after which a cancelled project that has not stopped is failed",
     )
     research_data_folder: str = Field(
-        default="", description="Folder of the state files and backups; empty: none are written"
+        default="task-data",
+        description="Folder of the state files and backups; `off`: none are written",
     )
     research_backups_kept: int = Field(
         default=10, ge=1, le=1000, description="Number of backups of a project that are kept"
     )
     research_web_search: bool = Field(default=True, description="Search the web")
+    research_searxng_url: str = Field(
+        default="",
+        description="Address of a SearXNG server that searches the web and answers in JSON; "
+        "empty: public engines",
+    )
     research_corpus: bool = Field(
-        default=True, description="Search the bundled corpus about invented products"
+        default=True,
+        description="Without other results, search the bundled pages about a made-up market",
     )
     research_feeds: tuple[str, ...] = Field(
         default=(), description="Addresses of RSS or Atom feeds to search, separated by commas"

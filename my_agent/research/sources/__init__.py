@@ -1,60 +1,50 @@
-"""Sources of search results behind one function. Each has its own time; a failure is a result."""
+"""Sources: where a query is asked, each within its own time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable
 
 from my_agent.research.model import SearchOutcome, SearchResult, SourceFailure
 from my_agent.research.settings import ResearchSettings
 from my_agent.research.sources import corpus, feeds, web
-from my_agent.web.fetch import SiteError
 
-Search = Callable[[str, ResearchSettings], Awaitable[Sequence[SearchResult]]]
-
-
-class SourceError(RuntimeError):
-    """A source cannot be searched. The message is the reason, as a sentence."""
-
-
-def configured(settings: ResearchSettings) -> dict[str, Search]:
-    """Return the sources that the settings allow, by kind."""
-    found: dict[str, Search] = {}
-    if settings.research_corpus:
-        found["corpus"] = corpus.search
-    if settings.research_feeds:
-        found["rss"] = feeds.search
-    if settings.research_web_search:
-        found["web"] = web.search
-    return found
+logger = logging.getLogger(__name__)
 
 
 async def search(query: str, settings: ResearchSettings) -> SearchOutcome:
-    """Search all configured sources at the same time.
+    """Ask all sources at once. A source that fails does not fail the others.
+
+    The bundled pages describe a market that does not exist. So they are asked only if no other
+    source has a result.
 
     Args:
-        query: the query.
-        settings: which sources there are, and how long each may take.
+        query: words to search for.
+        settings: which sources to ask, and their time.
     """
-    sources = configured(settings)
-    if not sources:
-        return SearchOutcome((), (SourceFailure("none", "The settings allow no source."),))
-    answers = await asyncio.gather(
-        *(_bounded(kind, each, query, settings) for kind, each in sources.items())
-    )
+    asked = [
+        _asked("rss", feeds.search(query, feed, settings), settings)
+        for feed in settings.research_feeds
+    ]
+    asked += [_asked("web", engine.search(query), settings) for engine in web.engines(settings)]
+    found = await asyncio.gather(*asked)
+    results = [each for outcome in found for each in outcome.results]
+    if not results and settings.research_corpus:
+        results = await asyncio.to_thread(corpus.search, query)
     return SearchOutcome(
-        tuple(result for answer in answers for result in answer.results),
-        tuple(failure for answer in answers for failure in answer.failures),
+        tuple(results), tuple(each for outcome in found for each in outcome.failures)
     )
 
 
-async def _bounded(
-    kind: str, source: Search, query: str, settings: ResearchSettings
+async def _asked(
+    source: str, results: Awaitable[list[SearchResult]], settings: ResearchSettings
 ) -> SearchOutcome:
     seconds = settings.research_search_seconds
     try:
         async with asyncio.timeout(seconds):
-            return SearchOutcome(tuple(await source(query, settings)))
+            return SearchOutcome(tuple(await results))
     except TimeoutError:
         reason = f"No answer within {seconds:g} seconds."
-    except (SourceError, SiteError) as error:
+    except web.SearchFailed as error:
         reason = str(error)
-    return SearchOutcome((), (SourceFailure(kind, reason),))
+    logger.warning("The source %s failed: %s", source, reason)
+    return SearchOutcome((), (SourceFailure(source, reason),))

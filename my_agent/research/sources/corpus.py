@@ -1,62 +1,68 @@
-"""The bundled corpus: a few pages about invented products, readable without a network."""
+"""A few pages that come with the project: a whole report without a network.
 
+They describe products that do not exist, at addresses that cannot exist (RFC 2606).
+"""
+
+import hashlib
 from datetime import UTC, datetime
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 
-from my_agent.research.model import CrawledPage, CrawlFailure, SearchResult
-from my_agent.research.settings import ResearchSettings
+import yaml
+
+from my_agent.research.dedupe import canonical
+from my_agent.research.model import CrawledPage, SearchResult
 from my_agent.research.text import content, cut
 
-SCHEME = "corpus:"
-_FOLDER = Path(__file__).parents[1] / "reference" / "corpus"
+FOLDER = Path(__file__).parent.parent / "corpus"
+RESULTS = 8
+SNIPPET = 300
+# A page about something else shares a word with most questions.
+MIN_SHARED = 2
 
 
-async def search(query: str, settings: ResearchSettings) -> list[SearchResult]:
-    """Return the pages of the corpus that have words of the query, the best first."""
+def search(query: str) -> list[SearchResult]:
+    """Return the pages that have words of a query, the best first."""
     wanted = set(content(query))
     found = []
-    for page in pages().values():
-        here = set(content(f"{page.title} {page.text}"))
-        share = len(wanted & here) / max(1, len(wanted))
-        if share > 0:
+    for page in _pages().values():
+        words = set(content(f"{page.title} {page.text}"))
+        shared = len(wanted & words)
+        names = wanted & set(content(page.title))
+        if shared >= min(MIN_SHARED, len(wanted)) and (names or shared >= MIN_SHARED):
+            quality = round(0.4 + 0.4 * shared / len(wanted) + 0.1 * bool(names), 2)
+            snippet = cut(page.text, SNIPPET)
             found.append(
                 SearchResult(
-                    url=page.url,
-                    title=page.title,
-                    source="corpus",
-                    snippet=cut(page.text, 200),
-                    published=page.published,
-                    quality=round(0.3 + 0.6 * share, 2),
-                    query=query,
+                    page.url, page.title, "corpus", snippet, page.published, quality, query
                 )
             )
-    return sorted(found, key=lambda each: -each.quality)
+    return sorted(found, key=lambda each: -each.quality)[:RESULTS]
 
 
-def read(url: str) -> CrawledPage | CrawlFailure:
-    """Return a page of the corpus."""
-    page = pages().get(url)
-    return page or CrawlFailure(url, "The corpus has no such page.")
+def page(url: str) -> CrawledPage | None:
+    """Return the bundled page of an address, or None."""
+    return _pages().get(canonical(url))
 
 
 @cache
-def pages() -> dict[str, CrawledPage]:
-    """Return all pages, by address. A file begins with its title and its date."""
-    found = {}
-    for file in sorted(_FOLDER.glob("*.md")):
-        title, published, _, text = file.read_text("utf-8").split("\n", 3)
-        url, text = f"{SCHEME}{file.stem}", text.strip()
-        found[url] = CrawledPage(
-            url=url,
-            requested_url=url,
-            title=title.removeprefix("# "),
-            text=text,
-            sha256=sha256(text.encode()).hexdigest(),
-            published=published.strip(),
-            site_name="The bundled corpus",
-            fetched_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            bytes=len(text.encode()),
-        )
-    return found
+def _pages() -> dict[str, CrawledPage]:
+    pages = (_read(file) for file in sorted(FOLDER.glob("*.md")))
+    return {each.url: each for each in pages}
+
+
+def _read(file: Path) -> CrawledPage:
+    _, head, text = file.read_text(encoding="utf-8").split("---\n", 2)
+    fields = yaml.safe_load(head)
+    text = text.strip()
+    return CrawledPage(
+        url=canonical(fields["url"]),
+        requested_url=fields["url"],
+        title=fields["title"],
+        text=text,
+        sha256=hashlib.sha256(text.encode()).hexdigest(),
+        published=str(fields["published"]),
+        site_name=fields["site"],
+        fetched_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        bytes=len(text.encode()),
+    )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from my_agent.research import backups, dedupe, state_file
+from my_agent.research import backups, state_file
 from my_agent.research.model import (
     Analysis,
     Claim,
@@ -30,7 +30,7 @@ pages = st.builds(
 )  # fmt: skip
 results = st.builds(
     SearchResult, url=words, title=words, source=words, snippet=words,
-    published=st.none() | words, quality=st.floats(0, 1), key_points=st.tuples(words),
+    published=st.none() | words, quality=st.floats(0, 1),
 )  # fmt: skip
 claims = st.builds(Claim, text=words, entries=st.tuples(words), reason=words)
 snapshots = st.builds(
@@ -91,20 +91,6 @@ def test_old_backups_are_pruned_and_the_latest_kept(tmp_path: Path) -> None:
         backups.save(tmp_path, "p1", snapshot(str(number)), latest=number == 0, keep=3)
     kept = sorted(each.name for each in (tmp_path / "backups" / "p1").glob("*.md"))
     assert kept == ["000001.md", "000004.md", "000005.md", "000006.md"]
-
-
-def test_addresses_of_one_page_are_one() -> None:
-    one = "https://Example.com:443/a/?b=2&utm_source=x&a=1#top"
-    assert dedupe.canonical(one) == "https://example.com/a?a=1&b=2"
-    assert dedupe.canonical(dedupe.canonical(one)) == dedupe.canonical(one)
-    assert dedupe.canonical("http://example.com/a") != dedupe.canonical("https://example.com/a")
-
-
-def test_near_duplicates_are_one_origin() -> None:
-    text = " ".join(f"word{number}" for number in range(100))
-    texts = (text, f"{text} and a new end", "something else entirely, with its own words")
-    found = dedupe.group([CrawledPage(str(n), str(n), "", t, t) for n, t in enumerate(texts)])
-    assert found[0].origin == found[1].origin != found[2].origin
 
 
 def test_hostile_words_stay_words_in_every_report() -> None:
