@@ -31,8 +31,8 @@ _CUES = {kind: frozenset(stem(word) for word in words.split()) for kind, words i
         "threat threats lawsuit regulation regulations ban decline declining shrinking risk risks "
         "recall breach fine fined shortage sanction tariff tariffs bankruptcy",
     "opportunities":
-        "opportunity opportunities growing growth grow grows expand expands expansion plans "
-        "planned demand upcoming roadmap forecast expected subsidy subsidies emerging",
+        "opportunity opportunities growing growth grow grows expand expands expansion announced "
+        "demand upcoming roadmap forecast expected subsidy subsidies emerging",
     "strengths":
         "award awards awarded leading leader fast fastest reliable easy popular largest praised "
         "praise best strong strength strengths secure durable excellent won wins certified loved "
@@ -40,7 +40,7 @@ _CUES = {kind: frozenset(stem(word) for word in words.split()) for kind, words i
     "features":
         "feature features supports support includes include offers offer provides provide "
         "integrates integrate allows allow enables enable works syncs sync exports imports "
-        "encrypts stores runs version battery storage api app apps plugin plugins weighs has",
+        "encrypts stores version battery storage api app apps plugin plugins weighs",
 }.items()}
 _ORDERS = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:previous|prior|above|earlier|all|your|"

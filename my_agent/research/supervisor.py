@@ -334,8 +334,16 @@ def _shown(found: Json, decision: Decision, state: State, work: Work) -> Json:
         "limits_hit": state.get("limits_hit", []),
         "retries": state.get("retries", {}),
         "timeouts": len(state.get("timeouts") or []),
-        "notes": state.get("notes") or [],
+        "notes": [*(state.get("notes") or []), *_failed_sources(state)],
     }
+
+
+def _failed_sources(state: State) -> list[str]:
+    """Return a sentence for each source that failed, once for each reason."""
+    searched = state.get("searched") or {}
+    failures = [failure for each in searched.values() for failure in each["failures"]]
+    said = [f"The source {each['source']} failed: {each['reason']}" for each in failures]
+    return list(dict.fromkeys(said))
 
 
 async def _saved(work: Work, state: State) -> None:

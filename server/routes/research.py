@@ -331,6 +331,9 @@ async def _change(
     problem = refuse(before)
     if allowed and before.status not in allowed:
         problem = f"The project is {before.status}"
+    is_stopping = before.status in projects.ACTIVE and before.flag == "cancel"
+    if is_stopping and not request.path.endswith("/cancel"):
+        problem = "The project is being cancelled: wait until it has stopped"
     if problem is not None:
         await request.answer({"error": before.status, "detail": problem}, probe, status=409)
         return None

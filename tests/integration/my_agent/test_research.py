@@ -1,8 +1,10 @@
 """The graph `research` through its routes, offline, against a web on loopback."""
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -35,7 +37,11 @@ def world(each_database: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
         made = World(
             tmp_path_factory.mktemp("research"),
             web,
-            {"RESEARCH_FEEDS": feed, "RESEARCH_PARALLEL": "2"},
+            {
+                "RESEARCH_FEEDS": feed,
+                "RESEARCH_PARALLEL": "2",
+                "RESEARCH_HEARTBEAT_SECONDS": "0.2",
+            },
         )
         made.start()
         yield made
@@ -249,3 +255,60 @@ async def test_other_users_see_no_project(ada: Member, world: World) -> None:
             )
             assert answer.status_code in (404, 409)
     assert (await progress(ada, project))["status"] == "completed"
+
+
+# --- progress and force
+
+
+async def test_stream_has_every_stage_and_heartbeats(ada: Member, world: World) -> None:
+    held = _hold(world, "/news/old-prices")
+    thread = await ada.thread()
+    body = {
+        "assistant_id": "research",
+        "input": {"question": QUESTION},
+        "stream_mode": ["custom"],
+    }
+    stages, beats = list[str](), 0
+    async with (
+        asyncio.timeout(60),
+        ada.stream("POST", f"/threads/{thread}/runs/stream", body) as all,
+    ):
+        async for event in all:
+            if event.name != "custom":
+                continue
+            shown = json.loads(event.data)
+            stages.append(shown["stage"])
+            is_held = held.reached.is_set() and shown["stage"] == "extracting"
+            beats += is_held
+            # Two items begin in this stage; whatever else comes is a heartbeat.
+            if beats > 4:
+                held.release()
+    assert list(dict.fromkeys(stages)) == [
+        *("planning", "searching", "extracting", "analyzing", "reporting", "completed")
+    ]
+
+
+async def test_project_that_does_not_stop_in_time_is_failed(
+    each_database: str, tmp_path: Path
+) -> None:
+    """A running operation has a second after a cancellation; here the whole stop has less."""
+    with websites() as web:
+        env = {"RESEARCH_FEEDS": publish(web, "news", ARTICLES), "RESEARCH_STOP_SECONDS": "0.3"}
+        made = World(tmp_path, web, env)
+        server = made.start()
+        try:
+            async with member(server, "ada", f"tenant-{uuid4().hex[:8]}") as client:
+                held = _hold(made, "/news/old-prices")
+                project = await started(client)
+                assert await asyncio.to_thread(held.reached.wait, 60)
+                await control(client, project, "cancel")
+                done = await until(client, project, "failed")
+                asked = len(web.asked)
+                held.release()
+                assert done["error"] == "The project did not stop within 0.3 seconds"
+                [run] = await client.get(f"/threads/{project}/runs")
+                await client.ended(project, run["run_id"])
+                assert len(web.asked) == asked
+                assert (await progress(client, project))["status"] == "failed"
+        finally:
+            made.stop()
