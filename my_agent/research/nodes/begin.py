@@ -9,8 +9,10 @@ from my_agent.research import files, pages, progress, projects
 from my_agent.research.budgets import totals
 from my_agent.research.model import ProjectSnapshot, as_dict
 from my_agent.research.pages import Reading
+from my_agent.research.snapshots import TITLE
 from my_agent.research.state import EMPTY, Input, State
 from my_agent.research.supervisor import page_row
+from my_agent.research.text import cut
 from my_agent.research.work import Work
 
 MAX_QUESTION = 2000
@@ -38,8 +40,9 @@ async def begin(state: State, config: RunnableConfig) -> State:
     if is_new:
         update = {**EMPTY, **update, "asked": question, "created_at": row.created_at}
         update["stage"] = "planning"
-        found = await files.restore(work.settings, work.key)
-        if found is not None:
+        # After another question on the same thread, its backups are about that one.
+        found = None if state.get("asked") else await files.restore(work.settings, work.key)
+        if found is not None and found.title == cut(question, TITLE):
             update = {**update, **await _restored(work, found)}
     elif state.get("stage") == "completed" and state.get("limits_hit"):
         # Higher limits: gather more, then analyze and report again.
