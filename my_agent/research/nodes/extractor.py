@@ -1,6 +1,7 @@
 """An extractor: one page, its text and what it is about."""
 
 import asyncio
+import time
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -42,6 +43,7 @@ async def _read(work: Work, task: CrawlTask, timeouts: list[dict[str, Any]]) -> 
     for number in range(1, allowed + 1):
         await work.check()
         work.budget.spend("extracting", fetches=1)
+        began = time.monotonic()
         try:
             found = await work.guarded(
                 lambda left=bytes_left: crawling.crawl(url, settings, bytes_left=left),  # type: ignore[misc]
@@ -56,6 +58,9 @@ async def _read(work: Work, task: CrawlTask, timeouts: list[dict[str, Any]]) -> 
             short = await asyncio.to_thread(compression.compress_page, found)
             return Reading(url, short, None, number)
         failure = found
+        if time.monotonic() - began >= settings.research_crawl_seconds:
+            # The crawler's own time limit has ended it.
+            timeouts.append({"stage": "extracting", "what": url, "seconds": seconds})
         if not found.retryable:
             break
     return Reading(url, None, failure, allowed)

@@ -1,5 +1,6 @@
 """A searcher: one query in all sources."""
 
+import time
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -27,11 +28,15 @@ async def searcher(state: SearchTask, config: RunnableConfig) -> State:
         for _ in range(min(1 + work.settings.research_fetch_retries, task["fetches"])):
             await work.check()
             work.budget.spend("searching", fetches=1)
+            began = time.monotonic()
             try:
                 outcome = await work.guarded(lambda: sources.search(query, work.settings), seconds)
             except TimeoutError:
                 timeouts.append({"stage": "searching", "what": query, "seconds": seconds})
                 continue
+            if time.monotonic() - began >= work.settings.research_search_seconds:
+                # The time limit of a single source has ended it.
+                timeouts.append({"stage": "searching", "what": query, "seconds": seconds})
             if outcome.results or not outcome.failures:
                 break
         await work.ended(query)
