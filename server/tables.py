@@ -25,6 +25,8 @@ PRODUCT_RULES: tuple[Rule, ...] = (
     ),
     Rule("tutor_learners", _TENANT),
     Rule("tutor_mistakes", _TENANT),
+    Rule("research_pages", _TENANT),
+    Rule("research_projects", _TENANT),
     Rule("product_version", ""),
     # SQLite's index of words, which triggers update.
     Rule(
@@ -42,6 +44,7 @@ def product_schema() -> Schema:
     # Each import registers the tables of a graph.
     from my_agent.chat import tables as _chat  # noqa: F401
     from my_agent.icp_finder import tables as _icp_finder  # noqa: F401
+    from my_agent.research import tables as _research  # noqa: F401
     from my_agent.tutor import tables as _tutor  # noqa: F401
 
     return Schema(

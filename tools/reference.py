@@ -56,6 +56,11 @@ SETTINGS = (
         "my_agent.icp_finder.settings:IcpSettings",
     ),
     ("Tutor", "The graph `tutor` reads these.", "my_agent.tutor.settings:TutorSettings"),
+    (
+        "Research",
+        "The graph `research` reads these.",
+        "my_agent.research.settings:ResearchSettings",
+    ),
 )
 # Modules that register metrics at import, and functions that register metrics when called.
 METRICS = (

@@ -19,6 +19,7 @@ from server.routes import (
     documents,
     export,
     learner,
+    research,
     revocations,
     runs,
     threads,
@@ -50,6 +51,7 @@ POLICY: dict[str, PolicyHandler] = {
 PRODUCTS: dict[str, dict[str, Handler]] = {
     ask.GRAPH: {**ask.ROUTES, **documents.ROUTES},
     export.GRAPH: export.ROUTES,
+    research.GRAPH: research.ROUTES,
     tutor.GRAPH: {**tutor.ROUTES, **learner.ROUTES},
 }
 """The routes of each graph of ours, by graph id. A project has them if it serves that graph."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Row
 
@@ -102,7 +101,7 @@ def delete(tenant: str, name: str) -> bool:
     return found
 
 
-def _shown(row: Row[Any]) -> Stored:
+def _shown(row: Row[tuple[str, str, int, str]]) -> Stored:
     path, document_id, passages, title = row
     return Stored(
         name=path.removeprefix(PREFIX), document_id=document_id, title=title, passages=passages

@@ -112,8 +112,10 @@ PAGE = [Ask(), Ask({"limit": 1000, "metadata": {}}), Ask({"metadata": {"mark": M
 START = {"assistant_id": "echo", "input": {"value": 1}}
 
 # The product's graphs that have their own routes.
-OURS = ("chat", "icp_finder", "tutor")
+OURS = ("chat", "icp_finder", "research", "tutor")
 TUTORED = ("messages", "corrections", "summary")
+RESEARCHED = ("progress", "report", "state")
+CONTROLLED = ("cancel", "finish", "pause", "resume")
 
 ROWS: dict[str, list[Ask]] = {
     "POST /api/ask": [
@@ -136,6 +138,8 @@ ROWS: dict[str, list[Ask]] = {
     "DELETE /tutor/profile/mistakes/{mistake_id}": NOTHING,
     "GET /tutor/exercises": NOTHING,
     "POST /tutor/exercises/{mistake_id}": [Ask({"answer": "I have an apple."}), Ask()],
+    **{f"GET /research/{{project_id}}/{what}": NOTHING for what in RESEARCHED},
+    **{f"POST /research/{{project_id}}/{what}": NOTHING for what in CONTROLLED},
     "GET /export/latest_scores.csv": NOTHING,
     "GET /metrics": NOTHING,
     "GET /revocations": NOTHING,
@@ -267,6 +271,15 @@ ROWS: dict[str, list[Ask]] = {
         Ask({"id": 1, "method": "agent.getTree", "params": {}}),
         Ask({"id": 1, "method": "state.get", "params": {}}),
     ],
+    # Last: its runs work in the background.
+    "POST /research": [
+        Ask({"question": "What does Skarra cost?", "limits": {"fetches": 0}}, creates=True),
+        Ask(
+            {"question": "What is it?", "project_id": "{project_id}", "limits": {"fetches": 0}},
+            creates=True,
+        ),
+        Ask({"question": ""}),
+    ],
 }
 
 # Requests without a valid token: a prefix of the path, and headers.
@@ -365,6 +378,10 @@ def furnish(url: str) -> dict[str, str]:
         lesson = make("/threads", {})["thread_id"]
         said = {"messages": [{"role": "user", "content": f"I has a {MARK}."}]}
         make(f"/threads/{lesson}/runs/wait", {"assistant_id": "tutor", "input": said})
+        project = make("/threads", {})["thread_id"]
+        # Without fetches it ends at once, with a report that found nothing.
+        asked = {"question": f"What does {MARK} cost?", "limits": {"fetches": 0}}
+        make(f"/threads/{project}/runs/wait", {"assistant_id": "research", "input": asked})
         cron = make(f"/threads/{thread}/runs/crons", {**CRON, **mark})
         make("/runs/crons", {**CRON, **mark})
         make("/api/documents/notes.md", {"mark": MARK}, "PUT")
@@ -373,6 +390,7 @@ def furnish(url: str) -> dict[str, str]:
     return {
         "thread_id": thread,
         "lesson_id": lesson,
+        "project_id": project,
         "run_id": done["run_id"],
         "assistant_id": assistant["assistant_id"],
         "cron_id": cron["cron_id"],
@@ -391,7 +409,8 @@ def score(database_url: str) -> None:
 
 def nothing() -> dict[str, str]:
     """Return ids of objects that do not exist."""
-    names = ("thread_id", "lesson_id", "run_id", "assistant_id", "cron_id", "checkpoint_id")
+    names = ("thread_id", "lesson_id", "project_id", "run_id", "assistant_id", "cron_id")
+    names += ("checkpoint_id",)
     return {**{name: str(uuid4()) for name in names}, "namespace": "echo"}
 
 
@@ -490,7 +509,25 @@ def test_foreign_object_is_answered_like_a_missing_one(world: World, row: str, n
         assert world.first <= after, f"{who}: something of Ada's was changed or deleted"
         if not ask.creates and not shared:
             assert before == after, f"{who}: something was made"
-        before = after
+        # Runs of projects work in the background.
+        before = settled(world) if row == "POST /research" else after
+
+
+def settled(world: World) -> set[tuple[str, ...]]:
+    """Return every row when no research project is active any more."""
+    rows = world.dump()
+    until = time.monotonic() + 60
+    while (
+        any(
+            row[0] == "research_projects" and not {"'queued'", "'running'"}.isdisjoint(row)
+            for row in rows
+        )
+        or rows != world.dump()
+    ):
+        assert time.monotonic() < until
+        time.sleep(0.2)
+        rows = world.dump()
+    return rows
 
 
 def _answered_as_if_absent(world: World, row: str, ask: Ask, who: str, shared: bool) -> str | None:
