@@ -1,10 +1,9 @@
 """Uploads: store, list and delete documents of a tenant that have a name instead of a path."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from sqlalchemy import Row
+from typing import Any
 
 from my_agent.chat.documents import index, reading
 from my_agent.chat.documents.chunking import chunk
@@ -101,7 +100,7 @@ def delete(tenant: str, name: str) -> bool:
     return found
 
 
-def _shown(row: Row[tuple[str, str, int, str]]) -> Stored:
+def _shown(row: Sequence[Any]) -> Stored:
     path, document_id, passages, title = row
     return Stored(
         name=path.removeprefix(PREFIX), document_id=document_id, title=title, passages=passages
