@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from my_agent.research.model import CrawledPage, SearchResult
+from my_agent.research.report.escaping import cell
 from my_agent.research.text import cut, sentences
 
 MAX_RESULTS = 50
@@ -24,11 +25,15 @@ _SAYS_MUCH = re.compile(
     r"security|privacy|built|powered|runs)\b",
     re.IGNORECASE,
 )
-# fmt: off
-_TECHNOLOGIES = ["Python", "JavaScript", "TypeScript", "Java", "Kotlin", "Swift", "Rust", "Go", "Ruby", "PHP", "Scala", "Elixir", "C++", "C#", ".NET", "React", "Angular", "Vue", "Svelte", "Node.js", "Django", "Flask", "FastAPI", "Rails", "Laravel", "Spring", "PostgreSQL", "Postgres", "MySQL", "SQLite", "MongoDB", "Redis", "Valkey", "Kafka", "RabbitMQ", "Elasticsearch", "OpenSearch", "Cassandra", "Snowflake", "BigQuery", "Spark", "Kubernetes", "Docker", "Terraform", "AWS", "Azure", "GraphQL", "gRPC", "WebAssembly", "Electron", "Flutter", "TensorFlow", "PyTorch", "LangChain", "LangGraph", "Linux", "Nginx"]
-# fmt: on
 _TECHNOLOGY = re.compile(
-    r"(?<![\w.])(?:" + "|".join(map(re.escape, _TECHNOLOGIES)) + r")(?![\w+#])"
+    r"(?<![\w.])(?:"
+    r"Python|JavaScript|TypeScript|Java|Kotlin|Swift|Rust|Go|Ruby|PHP|Scala|Elixir|C\+\+|"
+    r"C#|\.NET|React|Angular|Vue|Svelte|Node\.js|Django|Flask|FastAPI|Rails|Laravel|"
+    r"Spring|PostgreSQL|Postgres|MySQL|SQLite|MongoDB|Redis|Valkey|Kafka|RabbitMQ|"
+    r"Elasticsearch|OpenSearch|Cassandra|Snowflake|BigQuery|Spark|Kubernetes|Docker|"
+    r"Terraform|AWS|Azure|GraphQL|gRPC|WebAssembly|Electron|Flutter|TensorFlow|PyTorch|"
+    r"LangChain|LangGraph|Linux|Nginx"
+    r")(?![\w+#])"
 )
 _NAME = r"[A-Z][\w&-]*(?:\.\w[\w&-]*)*(?: [A-Z][\w&-]*(?:\.\w[\w&-]*)*){0,2}"
 _COMPETITOR = re.compile(
@@ -58,12 +63,11 @@ def key_points(text: str) -> list[str]:
 
 def table(results: Iterable[SearchResult]) -> str:
     """Return results as a Markdown table: URL, title, summary, key points, quality."""
-    rows = ["| URL | Title | Summary | Key points | Quality |", "|---|---|---|---|---|"]
+    rows = ["| URL | Title | Summary | Key points | Quality |", "| --- | --- | --- | --- | --- |"]
     for each in results:
         points = "; ".join(key_points(each.snippet))
         cells = (each.url, each.title, cut(_line(each.snippet), SUMMARY), points)
-        shown = " | ".join(_line(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in cells)
-        rows.append(f"| {shown} | {each.quality:.2f} |")
+        rows.append(f"| {' | '.join(map(cell, cells))} | {each.quality:.2f} |")
     return "\n".join(rows)
 
 

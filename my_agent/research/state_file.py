@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from my_agent.research.compression import MAX_RESULTS, table
 from my_agent.research.model import ProjectSnapshot, as_dict, from_dict
 from my_agent.research.report.escaping import cell, inline, quoted
 
@@ -88,10 +89,15 @@ def render(snapshot: ProjectSnapshot) -> str:
         f"{'yes' if each.url in read else 'no'} |"
         for each in snapshot.results
     ]
+    if len(snapshot.results) > MAX_RESULTS:
+        lines += ["", "## Compressed results", "", table(snapshot.results)]
     lines += ["", "## Pages", ""]
     for page in snapshot.pages:
         lines += [f"### {inline(page.title or page.url)}", "", inline(page.url), ""]
         lines += [quoted(page.text), ""]
+        for kind, names in page.entities.items():
+            lines += [f"- {inline(kind)}: {inline(', '.join(names))}"] if names else []
+        lines += [""] if page.entities else []
     lines += ["## Analysis", ""]
     if snapshot.analysis is None:
         lines += ["There is no analysis yet.", ""]

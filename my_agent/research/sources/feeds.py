@@ -10,7 +10,7 @@ import feedparser
 
 from my_agent.research.model import SearchResult
 from my_agent.research.settings import ResearchSettings
-from my_agent.research.sources.web import SearchFailed
+from my_agent.research.sources.web import SearchFailed, clean
 from my_agent.research.text import content
 from my_agent.web.fetch import SiteError, get
 
@@ -87,7 +87,7 @@ def parse(body: bytes) -> list[SearchResult]:
     return [
         SearchResult(
             url=each.link,
-            title=" ".join(each.get("title", each.link).split()),
+            title=clean(each.get("title", each.link)),
             source="rss",
             snippet=_text(each.get("summary", ""))[:SNIPPET],
             # Without the class's own `get`, which replaces one date by the other and warns.
@@ -101,10 +101,10 @@ def parse(body: bytes) -> list[SearchResult]:
 def _text(html: str) -> str:
     """Return the text of a summary, which may be HTML."""
     if "<" not in html:
-        return " ".join(html.split())
+        return clean(html)
     from lxml.html import fromstring
 
-    return " ".join(fromstring(f"<div>{html}</div>").text_content().split())
+    return clean(fromstring(f"<div>{html}</div>").text_content())
 
 
 def _date(parsed: time.struct_time | None) -> str | None:

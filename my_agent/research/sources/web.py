@@ -114,9 +114,9 @@ def ranked(
     return [
         SearchResult(
             url=url,
-            title=" ".join((title or url).split()),
+            title=clean(title or url),
             source="web",
-            snippet=" ".join((text or "").split()),
+            snippet=clean(text or ""),
             published=(published or "")[:10] or None,
             quality=round(_BEST - step * number, 2),
             query=query,
@@ -124,3 +124,8 @@ def ranked(
         for number, (url, title, text, published) in enumerate(rows)
         if url.startswith(("http://", "https://"))
     ]
+
+
+def clean(text: str) -> str:
+    """Return a text on one line. Postgres cannot store NUL."""
+    return " ".join(text.replace("\0", "").split())
