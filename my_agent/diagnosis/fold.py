@@ -1,7 +1,7 @@
 """Fold: compute the state of a session from its events. Pure: no clock, no database, no model.
 
 The state is plain JSON, so that a snapshot is equal to what it was made of. Its size is bounded:
-old messages, observations and times of the timeline leave it, and stay in the events.
+old messages, notes and times of the timeline leave it, and stay in the events.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,10 +17,10 @@ FOLD = 1
 State = dict[str, Any]
 Data = dict[str, Any]
 
-MESSAGES, TIMELINE, NOTES, OBSERVATIONS = 30, 80, 20, 120
-"""The newest of each that a state holds."""
-SOURCES, HYPOTHESES, EVIDENCE = 60, 12, 12
-"""The most of each that a session, a session and a test of a hypothesis can have."""
+MESSAGES, TIMELINE, NOTES, EVIDENCE = 30, 80, 20, 12
+"""The newest of each that a state, and a test of a hypothesis, holds."""
+SOURCES, OBSERVATIONS, HYPOTHESES = 60, 200, 12
+"""The most of each that a session can have."""
 GIST = 400
 
 
@@ -127,9 +127,10 @@ def _observation(state: State, data: Data, event: Event) -> State:
         raise EventRefused(f"The source {data['source']!r} has no text at these offsets")
     if data["id"] in state["observations"]:
         raise EventRefused(f"There is an observation {data['id']!r} already")
-    kept = list(state["observations"].items())[-OBSERVATIONS + 1 :]
+    if len(state["observations"]) >= OBSERVATIONS:
+        raise EventRefused(f"A session has at most {OBSERVATIONS} observations")
     body = {key: value for key, value in data.items() if key != "id"}
-    return {"observations": {**dict(kept), data["id"]: {**body, "seq": event.seq}}}
+    return {"observations": {**state["observations"], data["id"]: {**body, "seq": event.seq}}}
 
 
 def _hypothesis(state: State, data: Data, event: Event) -> State:

@@ -15,13 +15,19 @@ MAX_LINES = 50_000
 
 
 class Source(NamedTuple):
-    """A stored source."""
+    """A stored source.
+
+    Attributes:
+        given: when it was given. It decides the year of dates without one, so that the same source
+            is always read in the same way.
+    """
 
     id: str
     kind: str
     format: str
     name: str
     text: str
+    given: datetime
 
 
 @dataclass
@@ -38,13 +44,8 @@ class Reading:
     unread: int = 0
 
 
-def read(sources: Iterable[Source], now: datetime) -> Reading:
-    """Read sources.
-
-    Args:
-        sources: the sources.
-        now: the time of reading, for dates without a year.
-    """
+def read(sources: Iterable[Source]) -> Reading:
+    """Read sources. Those of a kind without data, such as words, are skipped."""
     reading = Reading()
     left = MAX_LINES
     for source in sources:
@@ -53,11 +54,11 @@ def read(sources: Iterable[Source], now: datetime) -> Reading:
         lines = lines[:left]
         left -= len(lines)
         if source.kind == "metrics":
-            reading.points += _points(source, lines, now)
+            reading.points += _points(source, lines)
         elif source.kind == "trace":
-            reading.spans += _spans(source, lines, now)
+            reading.spans += _spans(source, lines)
         elif source.kind in ("log", "probe"):
-            reading.records += _records(source, lines, now)
+            reading.records += _records(source, lines)
     return reading
 
 
@@ -68,18 +69,18 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         start += len(line)
 
 
-def _records(source: Source, lines: list[tuple[int, str]], now: datetime) -> Iterator[Record]:
+def _records(source: Source, lines: list[tuple[int, str]]) -> Iterator[Record]:
     for start, line in lines:
         found = formats.parse(line)
         if found is None:
             continue
         said = found[1]
         service = (said.service or source.name).rpartition("/")[2]
-        when = parse_time(said.time, now) if said.time else None
+        when = parse_time(said.time, source.given) if said.time else None
         yield Record(source.id, start, start + len(line), when, service, said.level, said.text)
 
 
-def _points(source: Source, lines: list[tuple[int, str]], now: datetime) -> Iterator[Point]:
+def _points(source: Source, lines: list[tuple[int, str]]) -> Iterator[Point]:
     """Read CSV: `timestamp,service,metric,value`, or a column for each `service.metric`."""
     if not lines:
         return
@@ -88,7 +89,7 @@ def _points(source: Source, lines: list[tuple[int, str]], now: datetime) -> Iter
     places = {name: place for place, name in enumerate(header)}
     for start, line in lines[1:]:
         row = next(csv.reader([line], delimiter=mark), [])
-        when = parse_time(row[0], now) if row else None
+        when = parse_time(row[0], source.given) if row else None
         if when is None or len(row) != len(header):
             continue
         if {"metric", "value"} <= places.keys():
@@ -106,7 +107,7 @@ def _points(source: Source, lines: list[tuple[int, str]], now: datetime) -> Iter
                 yield Point(source.id, start, end, when, service.strip(), metric, number)
 
 
-def _spans(source: Source, lines: list[tuple[int, str]], now: datetime) -> Iterator[Span]:
+def _spans(source: Source, lines: list[tuple[int, str]]) -> Iterator[Span]:
     found: list[tuple[int, int, dict[str, Any]]] = []
     for start, line in lines:
         try:
@@ -123,7 +124,7 @@ def _spans(source: Source, lines: list[tuple[int, str]], now: datetime) -> Itera
             source.id,
             start,
             end,
-            parse_time(_of(span, "start", "start_time", "timestamp", "startTime"), now),
+            parse_time(_of(span, "start", "start_time", "timestamp", "startTime"), source.given),
             _service(span),
             services.get(_of(span, "parent_id", "parent_span_id", "parentSpanId"), ""),
             status in ("error", "status_code_error", "true", "2") or status.startswith("5"),

@@ -16,7 +16,6 @@ _CONTINUED = re.compile(
 )
 _HEADER = re.compile(r"\s*\"?(?:timestamp|time|ts|date)\"?\s*[,;\t]", re.IGNORECASE)
 _ROW = re.compile(r"\s*\"?\d[\d:TZ. +/-]{7,}\"?\s*[,;\t]")
-# With fewer columns a line is a sentence that begins with a date.
 _SUFFIX = re.compile(r"(?:\.(?:log|txt|csv|json|jsonl|out|err))+$", re.IGNORECASE)
 
 
@@ -71,29 +70,37 @@ def _parts(text: str) -> Iterator[Given | str]:
         lines = "\n".join(json.dumps(each) for each in document)
         yield Given(kind, "spans" if kind == "trace" else "json", "", len(document), lines)
         return
-    lines_, form, name = [], "", ""
+    lines: list[str] = []
+    forms: list[str] = []
+    name = ""
     for line in text.splitlines():
         header = _FILE.fullmatch(line.strip())
-        found = _format(line, form)
-        if header is None and found == form and form:
-            lines_.append(line)
+        form = "" if header is not None else _format(line, forms[-1] if forms else "")
+        if forms and form and _kind(form) == _kind(forms[-1]):
+            lines.append(line)
+            forms.append(form)
             continue
-        if lines_:
-            yield _given(lines_, form, name)
-        lines_, form = [], ""
+        if lines:
+            yield _given(lines, forms, name)
+            # The name of a file ends with its data.
+            name = ""
+        lines, forms = ([line], [form]) if form else ([], [])
         if header is not None:
             name = _SUFFIX.sub("", header["name"].rpartition("/")[2])
-        elif found:
-            lines_, form = [line], found
-        elif line.strip():
+        elif not form and line.strip():
             yield line
-    if lines_:
-        yield _given(lines_, form, name)
+    if lines:
+        yield _given(lines, forms, name)
 
 
-def _given(lines: list[str], form: str, name: str) -> Given:
-    kind: Kind = {"csv": "metrics", "spans": "trace"}.get(form, "log")  # type: ignore[assignment]
-    return Given(kind, form, name, len(lines), "\n".join(lines))
+def _kind(form: str) -> Kind:
+    return "metrics" if form == "csv" else "trace" if form == "spans" else "log"
+
+
+def _given(lines: list[str], forms: list[str], name: str) -> Given:
+    """Return a source. Its format is the most common one of its lines."""
+    form = max(sorted(set(forms)), key=forms.count)
+    return Given(_kind(form), form, name, len(lines), "\n".join(lines))
 
 
 def _format(line: str, before: str) -> str:
