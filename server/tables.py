@@ -21,6 +21,9 @@ PRODUCT_RULES: tuple[Rule, ...] = (
             *("icp_scores", "enrichment_jobs", "companies"),
         )
     ),
+    # A trigger keeps events; this setting lets it accept the deletion.
+    Rule("diagnosis_events", _TENANT, guard="diagnosis_erase_tenant"),
+    Rule("diagnosis_sessions", _TENANT, export=False),
     Rule("product_version", ""),
     # SQLite's index of words, which triggers update.
     Rule(
@@ -37,6 +40,7 @@ def product_schema() -> Schema:
     """Return the schema of all tables of the graphs."""
     # Each import registers the tables of a graph.
     from my_agent.chat import tables as _chat  # noqa: F401
+    from my_agent.diagnosis import tables as _diagnosis  # noqa: F401
     from my_agent.icp_finder import tables as _icp_finder  # noqa: F401
 
     return Schema(

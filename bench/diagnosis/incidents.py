@@ -187,7 +187,7 @@ class _World:
 
 def generate(seed: int) -> Incident:
     """Return the incident of a seed."""
-    rng = random.Random(seed)  # noqa: S311  # no secret
+    rng = random.Random(seed)
     world = _World(rng)
     names = rng.sample(NAMES, rng.randrange(3, 6))
     store = rng.choice(STORES)
@@ -309,8 +309,15 @@ def _render(
     parts.append("timestamp,service,metric,value")
     for minute, name, metric, value in sorted(world.metrics):
         parts.append(f"{_time(minute).isoformat()},{name},{metric},{value:.2f}")
-    truth = (None, None) if hidden else (failed, fault)
-    return Incident(seed, *truth, decoys, "\n".join(parts), words, formats)
+    return Incident(
+        seed,
+        service=None if hidden else failed,
+        fault=None if hidden else fault,
+        decoys=decoys,
+        message="\n".join(parts),
+        words=words,
+        formats=formats,
+    )
 
 
 def _request(rng: random.Random, line: tuple[float, str, str]) -> tuple[float, str, str, str]:
@@ -331,7 +338,9 @@ def _line(form: str, minute: float, service: str, level: str, text: str) -> str:
         quoted = text.replace('"', '\\"')
         return f'time={iso} level={level} service={service} msg="{quoted}"'
     if form == "syslog":
-        return f"<{11 if level == 'error' else 14}>{at:%b %e %H:%M:%S} node-1 {service}[812]: {text}"
+        return (
+            f"<{11 if level == 'error' else 14}>{at:%b %e %H:%M:%S} node-1 {service}[812]: {text}"
+        )
     if form == "klog":
         return f"{level[0].upper()}{at:%m%d %H:%M:%S.%f}       1 main.go:88] {text}"
     if form == "access":

@@ -164,7 +164,7 @@ def _evidence(state: State, data: Data, event: Event) -> State:
     test = hypothesis["tests"].get(data["test"], _UNTESTED)
     keys = ("direction", "observation", "source", "start", "end", "quote")
     others = [each for each in test["evidence"] if each["observation"] != data["observation"]]
-    evidence = (others + [{key: data[key] for key in keys}])[-EVIDENCE:]
+    evidence = [*others, {key: data[key] for key in keys}][-EVIDENCE:]
     tests = {**hypothesis["tests"], data["test"]: {**test, "evidence": evidence}}
     return _with(state, data["hypothesis"], {"tests": tests})
 

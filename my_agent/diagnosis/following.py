@@ -7,7 +7,7 @@ the database every `POLL_SECONDS`, which each follower does in turn with the rea
 import asyncio
 import threading
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 
 from my_agent.database import ProductDatabase
@@ -46,7 +46,7 @@ def wake(tenant: str, session: str) -> None:
 
 async def follow(
     database: ProductDatabase, tenant: str, session: str, after: int
-) -> AsyncIterator[list[Event]]:
+) -> AsyncGenerator[list[Event], None]:
     """Yield the events after `after`, page by page, for ever; an empty list now and then.
 
     A page holds whole events in their order. The database gives each number only after the number

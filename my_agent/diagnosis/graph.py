@@ -25,15 +25,15 @@ from my_agent.diagnosis.state import Input, State
 # langgraph accepts nodes with both config and runtime, but its types do not.
 graph = (
     StateGraph(State, context_schema=Context, input_schema=Input)
-    .add_node(intake)  # type: ignore[arg-type]
-    .add_node(gather)  # type: ignore[arg-type]
-    .add_node(propose)  # type: ignore[arg-type]
-    .add_node(investigate)  # type: ignore[arg-type]
-    .add_node(ask)  # type: ignore[arg-type]
-    .add_node(ask_first)  # type: ignore[arg-type]
+    .add_node(intake)  # type: ignore[call-overload]
+    .add_node(gather)
+    .add_node(propose)
+    .add_node(investigate)
+    .add_node(ask)
+    .add_node(ask_first)
     .add_node(wait)
-    .add_node(conclude)  # type: ignore[arg-type]
-    .add_node(answer)  # type: ignore[arg-type]
+    .add_node(conclude)
+    .add_node(answer)
     .add_edge(START, "intake")
     .add_conditional_edges("intake", after_intake)
     .add_edge("gather", "propose")

@@ -183,7 +183,7 @@ def page(
     """Return at most `count` events after the event `after`, until the event `to`."""
     values = {"tenant_id": tenant, "session_id": session, "after": after, "to": to, "count": count}
     rows = connection.execute(statements.RANGE, values).all()
-    return [Event(*row[:3], json.loads(row[3]), *row[4:]) for row in rows]
+    return [_event(row) for row in rows]
 
 
 def last_seq(connection: Connection, tenant: str, session: str) -> int:
@@ -203,6 +203,11 @@ def _follow(
     version = CONTENTS[each.type].VERSION
     event = Event(seq, each.type, version, each.data, at, command, previous, "")
     return event._replace(hash=event_hash(session, event))
+
+
+def _event(row: Any) -> Event:
+    seq, kind, version, data, at, command, previous, made = row
+    return Event(seq, kind, version, json.loads(data), at, command, previous, made)
 
 
 def _row(event: Event) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from my_agent.turns import Turns
 # Questions for missing evidence in one session. Later rounds end with what there is.
 QUESTIONS = 3
 WORDS = 3900
+_NAMED = "{}\n{}"
 # A probe has no dates, and so needs no year.
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 # Reading takes the processor for up to seconds: tenants take turns.
@@ -66,7 +67,9 @@ async def intake(state: State, config: RunnableConfig, runtime: Runtime[Context]
     opening = " ".join(said.split())[:120] or "An incident"
     first = [] if before["seq"] else [new(SessionOpened(title=opening))]
     for message, (text, more) in zip(waiting, split, strict=False):
-        shown = "\n".join([text, *(f"[{each.kind} {each.name}, {each.lines} lines]" for each in more)])
+        shown = "\n".join(
+            [text, *(f"[{each.kind} {each.name}, {each.lines} lines]" for each in more)]
+        )
         first.append(_message(str(message.id), "user", shown))
     if before["question"] is not None:
         answer = said[:WORDS] or "[data]"
@@ -78,7 +81,7 @@ async def intake(state: State, config: RunnableConfig, runtime: Runtime[Context]
     return {
         "messages": [],
         "diagnosis": after,
-        "wish": wish,  # type: ignore[typeddict-item]
+        "wish": wish,
         "problems": problems,
         "probes": asked,
     }
@@ -110,7 +113,9 @@ async def gather(state: State, config: RunnableConfig, runtime: Runtime[Context]
     added, problems = _added(before, made, settings)
     read = await session.sources(before)
     probed = [
-        reader.Source(each.data["id"], "probe", "json", each.data["name"], each.data["text"], _NEVER)
+        reader.Source(
+            each.data["id"], "probe", "json", each.data["name"], each.data["text"], _NEVER
+        )
         for each in added
     ]
     picture, texts = await _look(session, [*read, *probed])
@@ -233,7 +238,7 @@ def _added(
     used = sum(each["chars"] for each in state["sources"].values())
     for each in given:
         # The same text under the same name is the same source, however often it is pasted.
-        digest = hashlib.sha256("\n".join((each.name, each.text)).encode()).hexdigest()
+        digest = hashlib.sha256(_NAMED.format(each.name, each.text).encode()).hexdigest()
         name = f"s{digest[:16]}"
         shown = f"The {each.kind} {each.name}".strip()
         if name in state["sources"] or name in events:

@@ -96,7 +96,9 @@ def _certificate(host: str, answer: httpx.Response) -> list[str]:
     until = datetime.fromtimestamp(ssl.cert_time_to_seconds(found["notAfter"]), UTC)
     days = (until - datetime.now(UTC)).days
     level = "warning" if days < WARN_DAYS else "info"
-    return [_line(host, level, f"TLS: the certificate is valid until {until:%Y-%m-%d}, {days} days")]
+    return [
+        _line(host, level, f"TLS: the certificate is valid until {until:%Y-%m-%d}, {days} days")
+    ]
 
 
 def _reason(error: Exception) -> str:

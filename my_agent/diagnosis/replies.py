@@ -32,9 +32,7 @@ def question(missing: list[str], state: State) -> str:
         if leading is not None
         else "I find no sign of a cause yet. "
     )
-    return (
-        f"{guess}Can you give me {wanted}? If not, say “no”, and I end with what there is."
-    )
+    return f"{guess}Can you give me {wanted}? If not, say “no”, and I end with what there is."
 
 
 def ended(session: str, state: State, *, offline: bool) -> str:

@@ -1,10 +1,11 @@
 """Statements on the tables of the diagnosis, made once."""
 
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import BindParameter, bindparam, delete, insert, select
 
 from my_agent.diagnosis.tables import events, sessions
 
-_TENANT, _SESSION = bindparam("tenant_id"), bindparam("session_id")
+_TENANT: BindParameter[str] = bindparam("tenant_id")
+_SESSION: BindParameter[str] = bindparam("session_id")
 _OF_EVENTS = (events.c.tenant_id == _TENANT) & (events.c.session_id == _SESSION)
 _OF_SESSION = (sessions.c.tenant_id == _TENANT) & (sessions.c.session_id == _SESSION)
 _EVENT = select(
@@ -32,9 +33,7 @@ LAST_AT = (
     .order_by(events.c.at.desc(), events.c.seq.desc())
     .limit(1)
 )
-WRITTEN = (
-    select(events.c.seq).where(_OF_EVENTS, events.c.command == bindparam("command")).limit(1)
-)
+WRITTEN = select(events.c.seq).where(_OF_EVENTS, events.c.command == bindparam("command")).limit(1)
 SNAPSHOT = (
     select(
         sessions.c.seq,

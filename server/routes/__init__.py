@@ -12,7 +12,7 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.project import is_our_graph
-from server.routes import ask, closed, export, revocations, runs, threads, tutor
+from server.routes import ask, closed, diagnosis, export, revocations, runs, threads, tutor
 from server.routes.forwarding import Request
 from threadhold import hooks
 from threadhold.host import ErrorBoundary, Limits, find_problem, too_large
@@ -38,6 +38,7 @@ POLICY: dict[str, PolicyHandler] = {
 
 PRODUCTS: dict[str, dict[str, Handler]] = {
     ask.GRAPH: ask.ROUTES,
+    diagnosis.GRAPH: diagnosis.ROUTES,
     export.GRAPH: export.ROUTES,
     tutor.GRAPH: tutor.ROUTES,
 }

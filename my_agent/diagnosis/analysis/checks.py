@@ -55,9 +55,7 @@ def _fault_signs(picture: Picture, candidate: Candidate, kind: str) -> list[Sign
     return [
         each
         for each in picture.signs
-        if each.kind == kind
-        and each.service == candidate.service
-        and each.fault == candidate.fault
+        if each.kind == kind and each.service == candidate.service and each.fault == candidate.fault
     ]
 
 
@@ -140,7 +138,9 @@ def _troubled(picture: Picture, candidate: Candidate) -> list[Sign]:
 def _propagation(picture: Picture, candidate: Candidate) -> Result:
     calls = [each for each in picture.signs if each.kind == "call" and not each.chronic]
     # A caller may report the fault instead of the call.
-    calls += [each for each in picture.new(candidate.service) if each.other and each.kind == "fault"]
+    calls += [
+        each for each in picture.new(candidate.service) if each.other and each.kind == "fault"
+    ]
     towards = [
         each
         for each in calls
@@ -159,7 +159,8 @@ def _novelty(picture: Picture, candidate: Candidate) -> Result:
     of_fault = [
         each
         for each in picture.signs
-        if each.service == candidate.service and each.kind in ("fault", "metric")
+        if each.service == candidate.service
+        and each.kind in ("fault", "metric")
         and each.fault == candidate.fault
     ]
     chronic = [each for each in of_fault if each.chronic]

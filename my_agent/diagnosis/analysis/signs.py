@@ -107,10 +107,12 @@ def find(reading: Reading) -> Picture:
     """Return the signs of a reading."""
     picture = Picture()
     records = [each for each in reading.records if each.service]
-    for each in (*records, *reading.points, *reading.spans):
-        picture.services.add(each.service)
+    picture.services.update(each.service for each in records)
+    picture.services.update(each.service for each in reading.points)
+    picture.services.update(each.service for each in reading.spans)
     picture.services.discard("")
-    times = [each.when for each in (*records, *reading.points) if each.when is not None]
+    times = [each.when for each in records if each.when is not None]
+    times += [each.when for each in reading.points]
     first, last = (min(times), max(times)) if times else (0, 0)
     until = first + int((last - first) * BASELINE)
     named = _named(picture.services, records)
@@ -124,8 +126,9 @@ def find(reading: Reading) -> Picture:
     picture.calls |= {(e.service, e.other) for e in picture.signs if e.kind == "call"}
     picture.calls = {(one, other) for one, other in picture.calls if one and other}
     normal = sum(each.when is not None and each.when <= until for each in records)
-    errors = sum(each.when is not None and each.when <= until for each in records
-                 if each.level == "error")
+    errors = sum(
+        each.when is not None and each.when <= until for each in records if each.level == "error"
+    )
     picture.has_baseline = last - first > 2 * MINUTE and (
         normal - errors >= CHRONIC or bool(reading.points)
     )
@@ -155,8 +158,26 @@ _CALLED = re.compile(
     r"(?:calling|call to|upstream|connect(?:ing)? to|connection to|reach|request to|response from"
     r"|from upstream|dependency|from)\s+[\"']?(?:https?://)?(?P<name>[a-z][a-z0-9]*(?:-[a-z0-9]+)*)\b"
 )
-_NO_NAMES = {"the", "a", "an", "host", "server", "service", "upstream", "database", "localhost",
-             "client", "peer", "backend", "any", "all", "port", "socket", "address", "remote"}
+_NO_NAMES = {
+    "the",
+    "a",
+    "an",
+    "host",
+    "server",
+    "service",
+    "upstream",
+    "database",
+    "localhost",
+    "client",
+    "peer",
+    "backend",
+    "any",
+    "all",
+    "port",
+    "socket",
+    "address",
+    "remote",
+}
 
 
 def _called(records: Iterable[Record]) -> set[str]:

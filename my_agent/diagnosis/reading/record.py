@@ -78,7 +78,7 @@ def parse_time(text: str, now: datetime) -> int | None:
         scale = 10 ** (len(whole) - _SECONDS_DIGITS)
         return int(int(whole) * 1_000_000 / scale) + int(float(f"0.{part or 0}") * 1_000_000)
     try:
-        found = datetime.fromisoformat(text.replace(",", ".").replace("Z", "+00:00"))
+        found = datetime.fromisoformat(text.replace(",", "."))
     except ValueError:
         return _with_year(text, now)
     return micros(found if found.tzinfo else found.replace(tzinfo=UTC))

@@ -67,8 +67,8 @@ def _parts(text: str) -> Iterator[Given | str]:
         document = None
     if isinstance(document, list) and document and all(isinstance(e, dict) for e in document):
         kind: Kind = "trace" if "span_id" in document[0] or "spanId" in document[0] else "log"
-        lines = "\n".join(json.dumps(each) for each in document)
-        yield Given(kind, "spans" if kind == "trace" else "json", "", len(document), lines)
+        whole = "\n".join(json.dumps(each) for each in document)
+        yield Given(kind, "spans" if kind == "trace" else "json", "", len(document), whole)
         return
     lines: list[str] = []
     forms: list[str] = []
@@ -114,6 +114,8 @@ def _format(line: str, before: str) -> str:
     if found is not None:
         return found[0]
     # Lines of a stack trace, and empty lines, belong to the line before them.
-    return before if before not in ("", "csv", "spans") and (
-        not text or _CONTINUED.match(line)
-    ) else ""
+    return (
+        before
+        if before not in ("", "csv", "spans") and (not text or _CONTINUED.match(line))
+        else ""
+    )
