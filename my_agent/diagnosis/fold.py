@@ -98,7 +98,7 @@ _TOLD: dict[str, Callable[[Data], str]] = {
 
 
 def _opened(state: State, data: Data, event: Event) -> State:
-    if event.seq != 1:
+    if "session_opened" in state["counts"]:
         raise EventRefused("A session opens once")
     return {"title": data["title"]}
 

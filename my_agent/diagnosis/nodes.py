@@ -65,7 +65,8 @@ async def intake(state: State, config: RunnableConfig, runtime: Runtime[Context]
     given = [each for _, more in split for each in more]
     events, problems = _added(before, given, settings)
     opening = " ".join(said.split())[:120] or "An incident"
-    first = [] if before["seq"] else [new(SessionOpened(title=opening))]
+    is_open = "session_opened" in before["counts"]
+    first = [] if is_open else [new(SessionOpened(title=opening))]
     for message, (text, more) in zip(waiting, split, strict=False):
         shown = "\n".join(
             [text, *(f"[{each.kind} {each.name}, {each.lines} lines]" for each in more)]
