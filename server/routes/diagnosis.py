@@ -1,8 +1,8 @@
 """The diagnosis: read a session as it is or was, follow it, add notes, and verify it.
 
-`{id}` is the id of the session's thread. `GET /diagnosis/{id}/state`, `/events`, `/timeline` and
-`/report` read the session, `POST /diagnosis/{id}/events` adds notes of people, and
-`POST /diagnosis/{id}/replay` rebuilds the state and verifies the chain of hashes.
+`GET /diagnosis/{thread_id}/state`, `/events`, `/timeline` and
+`/report` read the session, `POST /diagnosis/{thread_id}/events` adds notes of people, and
+`POST /diagnosis/{thread_id}/replay` rebuilds the state and verifies the chain of hashes.
 """
 
 import asyncio
@@ -244,7 +244,7 @@ def _authorized(handler: _Handler) -> Callable[[Request], Awaitable[None]]:
     """Return a handler that first lets the platform check that the caller may read the thread."""
 
     async def handle(request: Request) -> None:
-        thread = await find_thread(request, request.names["id"], GRAPH)
+        thread = await find_thread(request, request.names["thread_id"], GRAPH)
         if thread is None:
             return
         like = await request.call("GET", f"/threads/{thread}")
@@ -263,12 +263,12 @@ def _authorized(handler: _Handler) -> Callable[[Request], Awaitable[None]]:
 
 
 ROUTES: dict[str, Callable[[Request], Awaitable[None]]] = {
-    "GET /diagnosis/{id}/state": _authorized(state),
-    "GET /diagnosis/{id}/events": _authorized(events),
-    "GET /diagnosis/{id}/timeline": _authorized(timeline),
-    "GET /diagnosis/{id}/report": _authorized(report),
-    "POST /diagnosis/{id}/events": _authorized(add_notes),
-    "POST /diagnosis/{id}/replay": _authorized(replay),
+    "GET /diagnosis/{thread_id}/state": _authorized(state),
+    "GET /diagnosis/{thread_id}/events": _authorized(events),
+    "GET /diagnosis/{thread_id}/timeline": _authorized(timeline),
+    "GET /diagnosis/{thread_id}/report": _authorized(report),
+    "POST /diagnosis/{thread_id}/events": _authorized(add_notes),
+    "POST /diagnosis/{thread_id}/replay": _authorized(replay),
 }
 
 

@@ -67,8 +67,12 @@ def _json(line: str) -> Line | None:
 def _logfmt(line: str) -> Line | None:
     if "=" not in line:
         return None
-    pairs = {key: value.strip('"').replace('\\"', '"') for key, value in _PAIR.findall(line)}
+    pairs = {key: _unquoted(value) for key, value in _PAIR.findall(line)}
     return _fields(pairs) if any(key in pairs for key in (*_TIMES, *_LEVEL_KEYS)) else None
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1].replace('\\"', '"') if value.startswith('"') else value
 
 
 def _fields(found: Mapping[str, Any]) -> Line | None:
