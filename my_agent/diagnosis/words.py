@@ -10,6 +10,9 @@ SHORT = 12
 _PATTERNS: tuple[tuple[Wish, re.Pattern[str]], ...] = (
     ("thanks", re.compile(r"^(?:thanks?|thank you|thx|great|perfect|nice|cool|ok(?:ay)?|got it)\b"
                           r"(?!.*\b(?:but|now|what|why|how|please|can)\b)")),
+    # An order is no question about the confidence, and changes nothing.
+    ("remark", re.compile(r"\b(?:set|raise|increase|ignore|change|make|mark)\b"
+                          r".*\b(?:confiden\w+|rules?|cause)\b")),
     ("report", re.compile(r"\b(?:report|post-?mortem|write-?up)\b")),
     ("conclude", re.compile(
         r"^(?:no|nope|none|nothing|n)[.!]*$|\bthat'?s (?:all|it|everything)\b|\bnothing (?:else|more)\b"
@@ -45,7 +48,7 @@ def wish(words: str, *, has_sources: bool) -> Wish:
     for name, pattern in _PATTERNS:
         if short and pattern.search(text):
             # There is nothing to conclude from, and nothing to tell about, before the first source.
-            early = not has_sources and name in ("status", "report", "conclude")
+            early = not has_sources and name in ("status", "report", "conclude", "remark")
             return "ask" if early else name
     return "remark" if has_sources else "ask"
 

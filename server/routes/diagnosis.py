@@ -28,7 +28,7 @@ Query = TypeVar("Query", bound=BaseModel)
 
 GRAPH = "diagnosis"
 # Seconds between checks of a follower's rights, and between heartbeats.
-RECHECK_SECONDS, HEARTBEAT_SECONDS = 5.0, 15.0
+RECHECK_SECONDS, HEARTBEAT_SECONDS = 2.0, 15.0
 REFUSALS = (401, 403, 404)
 _PAGE, _LARGEST_PAGE = 200, 1000
 _LARGEST_SEQ = 2**53

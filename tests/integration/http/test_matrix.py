@@ -111,8 +111,9 @@ PAGE = [Ask(), Ask({"limit": 1000, "metadata": {}}), Ask({"metadata": {"mark": M
 START = {"assistant_id": "echo", "input": {"value": 1}}
 
 # The product's graphs that have their own routes.
-OURS = ("chat", "icp_finder", "tutor")
+OURS = ("chat", "diagnosis", "icp_finder", "tutor")
 TUTORED = ("messages", "corrections", "summary")
+DIAGNOSED = ("state", "events", "timeline", "report")
 
 ROWS: dict[str, list[Ask]] = {
     "POST /api/ask": [
@@ -126,6 +127,10 @@ ROWS: dict[str, list[Ask]] = {
         Ask({"message": ""}),
     ],
     **{f"GET /tutor/threads/{{thread_id}}/{what}": NOTHING for what in TUTORED},
+    **{f"GET /diagnosis/{{thread_id}}/{what}": NOTHING for what in DIAGNOSED},
+    "GET /diagnosis/{thread_id}/state": [Ask(), Ask(query="at_seq=2"), Ask(query="at=x")],
+    "POST /diagnosis/{thread_id}/replay": NOTHING,
+    "POST /diagnosis/{thread_id}/events": [Ask({"events": [{"text": "x"}]}), Ask()],
     "GET /export/latest_scores.csv": NOTHING,
     "GET /metrics": NOTHING,
     "GET /revocations": NOTHING,
@@ -355,6 +360,10 @@ def furnish(url: str) -> dict[str, str]:
         lesson = make("/threads", {})["thread_id"]
         said = {"messages": [{"role": "user", "content": f"I has a {MARK}."}]}
         make(f"/threads/{lesson}/runs/wait", {"assistant_id": "tutor", "input": said})
+        incident = make("/threads", {})["thread_id"]
+        seen = f"2026-03-02 09:40:00 ERROR [pay] no space left on device: {MARK}"
+        said = {"messages": [{"role": "user", "content": seen}]}
+        make(f"/threads/{incident}/runs/wait", {"assistant_id": "diagnosis", "input": said})
         cron = make(f"/threads/{thread}/runs/crons", {**CRON, **mark})
         make("/runs/crons", {**CRON, **mark})
         item = {"namespace": ["notes"], "key": "note", "value": {"mark": MARK}}
@@ -362,6 +371,7 @@ def furnish(url: str) -> dict[str, str]:
     return {
         "thread_id": thread,
         "lesson_id": lesson,
+        "incident_id": incident,
         "run_id": done["run_id"],
         "assistant_id": assistant["assistant_id"],
         "cron_id": cron["cron_id"],
@@ -380,7 +390,8 @@ def score(database_url: str) -> None:
 
 def nothing() -> dict[str, str]:
     """Return ids of objects that do not exist."""
-    names = ("thread_id", "lesson_id", "run_id", "assistant_id", "cron_id", "checkpoint_id")
+    names: tuple[str, ...] = ("thread_id", "lesson_id", "incident_id", "run_id")
+    names += ("assistant_id", "cron_id", "checkpoint_id")
     return {**{name: str(uuid4()) for name in names}, "namespace": "echo"}
 
 
@@ -400,6 +411,8 @@ def send(
     if path.startswith("/tutor/"):
         # The tutor's routes serve its own threads only.
         ids = {**ids, "thread_id": ids["lesson_id"]}
+    if path.startswith("/diagnosis/"):
+        ids = {**ids, "thread_id": ids["incident_id"]}
     url = before + filled(path, ids) + (f"?{filled(ask.query, ids)}" if ask.query else "")
     body = None if method in ("GET", "HEAD") else filled(ask.body, ids)
     answer = client.request(method, url, json=body)
