@@ -46,7 +46,6 @@ class Score:
 class Insisting(FakeListChatModel):
     """A scripted model that proposes the decoys of the incident at hand, whatever it is shown."""
 
-    responses: list[str] = [""]
     incident: Incident
 
     def with_structured_output(self, schema: Any, **options: Any) -> Runnable[Any, Any]:
@@ -66,17 +65,15 @@ async def measure(seeds: Iterable[int], *, scripted: bool) -> Score:
     with _fresh():
         for seed in seeds:
             incident = generate(seed)
-            model = (
-                patch(
-                    "my_agent.diagnosis.model.requested_model",
-                    lambda _, model=Insisting(incident=incident): model,
-                )
-                if scripted
-                else nullcontext()
-            )
-            with model:
+            with _insisting(incident) if scripted else nullcontext():
                 _judge(score, incident, await _work(incident))
     return score
+
+
+def _insisting(incident: Incident) -> Any:
+    """Let the graph use a model that insists on the decoys of an incident."""
+    model = Insisting(responses=[""], incident=incident)
+    return patch("my_agent.diagnosis.model.requested_model", lambda _: model)
 
 
 async def _work(incident: Incident) -> dict[str, Any]:

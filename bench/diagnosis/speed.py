@@ -13,14 +13,11 @@ from pathlib import Path
 from bench.backends import postgres
 from bench.diagnosis.incidents import generate
 from bench.report import Line
-from my_agent import database
 from my_agent.database import ProductDatabase
 from my_agent.diagnosis import following, investigation, log
 from my_agent.diagnosis.analysis import signs
 from my_agent.diagnosis.events import New, NoteAdded, SourceAdded, new
 from my_agent.diagnosis.reading import reader, sources
-from my_agent.diagnosis.reading.record import micros
-
 
 EVENTS, BATCH, SAMPLES = 100_000, 250, 400
 CURRENT_MS, PAST_MS, READ, APPENDED, LAG_MS = 5.0, 10.0, 250, 2_000.0, 50.0
@@ -39,7 +36,9 @@ def lines(events: int = EVENTS, *, quick: bool = False) -> list[Line]:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-"))
         kinds: dict[str, Callable[[], str]] = {"SQLite": lambda: f"sqlite:///{folder}/data.db"}
         if not quick:
-            kinds["Postgres"] = lambda: stack.enter_context(postgres(Path(folder))).create("diagnosis")
+            kinds["Postgres"] = lambda: stack.enter_context(postgres(Path(folder))).create(
+                "diagnosis"
+            )
         for name, url in kinds.items():
             store = ProductDatabase(url())
             stack.callback(store.close)
@@ -58,8 +57,13 @@ def _measured(store: ProductDatabase, name: str, events: int) -> list[Line]:
     rate = events / (time.perf_counter() - begun)
     with store.read(TENANT) as connection:
         last = log.last_seq(connection, TENANT, SESSION)
-        ends = [each.at for each in (log.page(connection, TENANT, SESSION, after=0, count=1)[0],
-                                     log.page(connection, TENANT, SESSION, after=last - 1, count=1)[0])]
+        ends = [
+            each.at
+            for each in (
+                log.page(connection, TENANT, SESSION, after=0, count=1)[0],
+                log.page(connection, TENANT, SESSION, after=last - 1, count=1)[0],
+            )
+        ]
     now, _ = _p95(lambda: _state(store, None, None))
     past, read = _p95(lambda: _state(store, rng.randrange(1, last), None))
     when, read_at = _p95(lambda: _state(store, None, rng.randrange(*ends)))

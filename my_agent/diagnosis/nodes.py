@@ -54,24 +54,25 @@ async def intake(state: State, config: RunnableConfig, runtime: Runtime[Context]
         NoThreadError: the run has no thread.
     """
     waiting = unanswered(state["messages"])
-    texts = [str(each.text) for each in waiting if str(each.text).strip()]
-    if not texts:
+    told = [(str(each.id), _clean(str(each.text))) for each in waiting]
+    told = [(identifier, text) for identifier, text in told if text.strip()]
+    if not told:
         raise ValueError("The run has no user message with text: send at least one")
     session = Session(config, runtime.execution_info)
     before = (await session.now()).state
     settings = DiagnosisSettings.from_environment()
-    split = [await asyncio.to_thread(sources.split, each) for each in texts]
+    split = [await asyncio.to_thread(sources.split, text) for _, text in told]
     said = "\n".join(filter(None, (each for each, _ in split)))
     given = [each for _, more in split for each in more]
     events, problems = _added(before, given, settings)
     opening = " ".join(said.split())[:120] or "An incident"
     is_open = "session_opened" in before["counts"]
     first = [] if is_open else [new(SessionOpened(title=opening))]
-    for message, (text, more) in zip(waiting, split, strict=False):
+    for (identifier, _), (text, more) in zip(told, split, strict=True):
         shown = "\n".join(
             [text, *(f"[{each.kind} {each.name}, {each.lines} lines]" for each in more)]
         )
-        first.append(_message(str(message.id), "user", shown))
+        first.append(_message(identifier, "user", shown))
     if before["question"] is not None:
         answer = said[:WORDS] or "[data]"
         first.append(new(QuestionAnswered(id=before["question"]["id"], text=answer)))
@@ -269,6 +270,11 @@ async def _look(session: Session, read: list[reader.Source]) -> tuple[Picture, d
 
 def _message(identifier: str, role: Literal["user", "assistant"], text: str) -> New:
     return new(MessageAdded(id=identifier[:80], role=role, text=text.strip()[:WORDS] or "[empty]"))
+
+
+def _clean(text: str) -> str:
+    """Return a text without halves of characters, which no database can hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _text_of(reply: Any) -> str:

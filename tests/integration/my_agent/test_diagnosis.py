@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -295,24 +296,20 @@ async def test_stream_ends_when_its_thread_is_deleted_and_streams_are_bounded(
         thread = await eve.thread()
         sent = {"accept": "text/event-stream"}
 
-        async def listen() -> list[Event]:
-            return await eve.events("GET", f"/diagnosis/{thread}/events", headers=sent)
-
-        streams = [asyncio.create_task(listen()) for _ in range(3)]
-        async with asyncio.timeout(30):
-            while True:
-                async with eve.http.stream(
-                    "GET", f"/diagnosis/{thread}/events", headers=sent
-                ) as fourth:
-                    if fourth.status_code == 429:
-                        break
-                await asyncio.sleep(0.05)
-        # Another tenant is not concerned.
-        other = await ada.thread()
-        await add_note(ada, other, "x")
-        assert len(await follow(ada, other, 1)) == 1
-        assert (await eve.http.delete(f"/threads/{thread}")).is_success
-        assert await asyncio.gather(*streams) == [[], [], []]
+        path = f"/diagnosis/{thread}/events"
+        async with AsyncExitStack() as stack, asyncio.timeout(30):
+            streams = [
+                await stack.enter_async_context(eve.stream("GET", path, headers=sent))
+                for _ in range(3)
+            ]
+            assert (await eve.http.get(path, headers=sent)).status_code == 429
+            # Another tenant is not concerned.
+            other = await ada.thread()
+            await add_note(ada, other, "x")
+            assert len(await follow(ada, other, 1)) == 1
+            assert (await eve.http.delete(f"/threads/{thread}")).is_success
+            for stream in streams:
+                assert [event async for event in stream] == []
 
 
 async def test_other_tenants_and_users_find_no_session(server: Running, ada: Member) -> None:

@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from my_agent import database as product
 from my_agent.database import ProductDatabase
 from my_agent.diagnosis import following, log, snapshots
-from my_agent.diagnosis.events import Event, EventRefused, New
+from my_agent.diagnosis.events import Event, EventRefused, New, dumps
 from my_agent.diagnosis.fold import FOLD, replay
 from my_agent.diagnosis.log import Conflict, Moment, moment
 from my_agent.diagnosis.snapshots import EVERY, KEPT
@@ -410,7 +410,7 @@ def test_session_of_an_earlier_version_is_read_and_continued(
     rows = chained([tuple(each) for each in older["events"]], session)
     with store.write(TENANT) as connection:
         for each in rows:
-            values = {**each._asdict(), "data": log.dumps(each.data)}
+            values = {**each._asdict(), "data": dumps(each.data)}
             connection.execute(insert(table).values(tenant_id=TENANT, session_id=session, **values))
     assert append(note()).state["leading"] == "h1"
     with store.read(TENANT) as connection:
