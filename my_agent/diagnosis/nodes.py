@@ -36,8 +36,6 @@ from my_agent.diagnosis.state import State, unanswered
 from my_agent.models import ModelSettings
 from my_agent.turns import Turns
 
-# Questions for missing evidence in one session. Later rounds end with what there is.
-QUESTIONS = 3
 WORDS = 3900
 _NAMED = "{}\n{}"
 # A probe has no dates, and so needs no year.
@@ -123,7 +121,8 @@ async def gather(state: State, config: RunnableConfig, runtime: Runtime[Context]
     picture, texts = await _look(session, [*read, *probed])
     events = investigation.observe(before, picture, texts)
     after = await session.record([*added, *events])
-    return {"messages": [], "diagnosis": after, "problems": [*state["problems"], *problems]}
+    told = [*state["problems"], *map(replies.probed, state["probes"], found), *problems]
+    return {"messages": [], "diagnosis": after, "problems": told}
 
 
 async def propose(state: State, config: RunnableConfig, runtime: Runtime[Context]) -> State:
@@ -152,12 +151,12 @@ async def investigate(state: State, config: RunnableConfig, runtime: Runtime[Con
 
 
 def after_investigate(state: State) -> Literal["ask", "conclude"]:
-    """Ask for what is missing, unless a cause is supported or enough was asked."""
+    """Ask for what is missing, unless a cause is supported."""
     now = state["diagnosis"]
     leading = now["hypotheses"].get(now["leading"])
     supported = leading is not None and leading["status"] == "supported"
-    asked = now["counts"].get("question_asked", 0)
-    return "ask" if state["missing"] and not supported and asked < QUESTIONS else "conclude"
+    # Each round begins with new data, so that the questions end with the user's answers.
+    return "ask" if state["missing"] and not supported else "conclude"
 
 
 async def ask(state: State, config: RunnableConfig, runtime: Runtime[Context]) -> State:
@@ -168,7 +167,9 @@ async def ask(state: State, config: RunnableConfig, runtime: Runtime[Context]) -
 
 async def ask_first(state: State, config: RunnableConfig, runtime: Runtime[Context]) -> State:
     """Record the question for something to read."""
-    return await _ask(state, config, runtime, replies.FIRST, ["logs, metrics or traces"])
+    again = "question_asked" in state["diagnosis"]["counts"]
+    text = replies.AGAIN if again else replies.FIRST
+    return await _ask(state, config, runtime, text, ["logs, metrics or traces"])
 
 
 async def wait(state: State) -> State:

@@ -12,11 +12,12 @@ import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
+from ipaddress import ip_address
 from typing import Any
 
 import httpx
 
-from contexts.addresses import Network
+from contexts.addresses import Network, is_public
 from my_agent.web.fetch import HEADERS
 from my_agent.web.transport import CheckedTransport, PrivateAddressError
 
@@ -39,20 +40,25 @@ async def probe(url: str, allowed: Sequence[Network], seconds: float) -> str:
     host = parsed.host
     if parsed.scheme not in ("http", "https") or not host:
         return _line("probe", "error", f"{url[:80]} is not an http or https address")
-    lines = [await _resolve(host, seconds), *await _get(parsed, allowed, seconds)]
-    return "\n".join(lines)
+    is_reachable, line = await _resolve(host, allowed, seconds)
+    return "\n".join([line, *(await _get(parsed, allowed, seconds) if is_reachable else [])])
 
 
-async def _resolve(host: str, seconds: float) -> str:
+async def _resolve(host: str, allowed: Sequence[Network], seconds: float) -> tuple[bool, str]:
+    """Return whether a host may be reached, and what the name service says."""
     try:
         found = await asyncio.wait_for(
             asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM), seconds
         )
     except TimeoutError:
-        return _line(host, "error", f"DNS: no answer for {host} within {seconds:g} s")
+        return False, _line(host, "error", f"DNS: no answer for {host} within {seconds:g} s")
     except (socket.gaierror, UnicodeError):
-        return _line(host, "error", f"DNS: no such host {host}")
-    return _line(host, "info", f"DNS: {host} has {len(found)} addresses")
+        return False, _line(host, "error", f"DNS: no such host {host}")
+    addresses = {ip_address(str(each[4][0])) for each in found}
+    if not all(is_public(each) or any(each in net for net in allowed) for each in addresses):
+        return False, _private(host)
+    known = "one address" if len(addresses) == 1 else f"{len(addresses)} addresses"
+    return True, _line(host, "info", f"DNS: {host} has {known}")
 
 
 async def _get(url: httpx.URL, allowed: Sequence[Network], seconds: float) -> list[str]:
@@ -80,9 +86,8 @@ async def _get(url: httpx.URL, allowed: Sequence[Network], seconds: float) -> li
     except TimeoutError:
         return [_line(host, "error", f"HTTP: no answer from {host} within {seconds:g} s")]
     except PrivateAddressError:
-        return [_line(host, "warning", f"{host} is at a private address, which is not probed")]
-    except socket.gaierror:
-        return []
+        # The name service has answered differently the second time.
+        return [_private(host)]
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         return [_line(host, "error", f"HTTP: {host} did not answer: {_reason(error)}")]
 
@@ -99,6 +104,11 @@ def _certificate(host: str, answer: httpx.Response) -> list[str]:
     return [
         _line(host, level, f"TLS: the certificate is valid until {until:%Y-%m-%d}, {days} days")
     ]
+
+
+def _private(host: str) -> str:
+    # No warning: the refusal says nothing about the host.
+    return _line(host, "info", f"{host} is at a private address, which is not probed")
 
 
 def _reason(error: Exception) -> str:

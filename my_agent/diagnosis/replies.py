@@ -1,5 +1,7 @@
 """Replies: what the assistant says. Pure; it says only what the state holds."""
 
+import json
+
 from my_agent.diagnosis import report
 from my_agent.diagnosis.fold import State
 
@@ -9,8 +11,15 @@ FIRST = (
     "`==> name.log <==` above each file, so that I know its service. Lines from before the "
     "incident help to tell what is new."
 )
+AGAIN = (
+    "I only look and change nothing, and I need something to read. For example, paste this with your "
+    "own lines:\n\n"
+    "==> payments.log <==\n"
+    "2026-03-02 09:00:01 INFO [payments] request handled in 12 ms\n"
+    "2026-03-02 09:40:00 ERROR [payments] write failed: No space left on device"
+)
 HELP = (
-    "I look for the cause of an incident. Paste logs (JSON, logfmt, syslog, access logs, klog or plain "
+    "I look for the cause of an incident, and change nothing. Paste logs (JSON, logfmt, syslog, access logs, klog or plain "
     "lines), metrics as CSV, or traces. With “check https://...” I look at a host from outside. I name "
     "a cause only if tests of the evidence support it. “status” shows where I am, and “report” the "
     "whole record."
@@ -33,6 +42,12 @@ def question(missing: list[str], state: State) -> str:
         else "I find no sign of a cause yet. "
     )
     return f"{guess}Can you give me {wanted}? If not, say “no”, and I end with what there is."
+
+
+def probed(url: str, result: str) -> str:
+    """Return what a probe found."""
+    found = "; ".join(str(json.loads(each)["msg"]) for each in result.splitlines())
+    return f"Probe of {url}: {found}."
 
 
 def ended(session: str, state: State, *, offline: bool) -> str:
@@ -60,7 +75,8 @@ def status(state: State) -> str:
         f"{each['confidence']:.2f}. {_why(each)}".rstrip()
         for each in state["hypotheses"].values()
     ]
-    read = f"I have read {len(state['sources'])} sources."
+    number = len(state["sources"])
+    read = f"I have read {number} source{'' if number == 1 else 's'}."
     known = "\n".join([read, *lines]) if lines else f"{read} I have no hypothesis yet."
     ending = [] if state["conclusion"] is None else [report.conclusion(state)]
     return "\n\n".join([known, *ending])

@@ -22,7 +22,8 @@ class State(Input, total=False):
 
     # The state of the session, as the fold of its events computes it.
     diagnosis: dict[str, Any]
-    # What the last message wants, and what could not be read in it.
+    # What the last message wants, and sentences for the next answer: what could not be read in it,
+    # and what probes found.
     wish: Wish
     problems: list[str]
     # Hosts that the last message asks to probe.

@@ -8,7 +8,7 @@ from my_agent.diagnosis.state import Wish
 SHORT = 12
 
 _PATTERNS: tuple[tuple[Wish, re.Pattern[str]], ...] = (
-    ("thanks", re.compile(r"^(?:thanks?|thank you|thx|great|perfect|nice|cool|ok(?:ay)?|got it)\b"
+    ("thanks", re.compile(r"^(?:thanks?|thank you|thx|danke|merci|gracias|obrigad[oa]|great|perfect|nice|cool|ok(?:ay)?|got it)\b"
                           r"(?!.*\b(?:but|now|what|why|how|please|can)\b)")),
     # An order is no question about the confidence, and changes nothing.
     ("remark", re.compile(r"\b(?:set|raise|increase|ignore|change|make|mark)\b"
@@ -17,7 +17,7 @@ _PATTERNS: tuple[tuple[Wish, re.Pattern[str]], ...] = (
     ("conclude", re.compile(
         r"^(?:no|nope|none|nothing|n)[.!]*$|\bthat'?s (?:all|it|everything)\b|\bnothing (?:else|more)\b"
         r"|\bno (?:more|other|further)\b|\b(?:don'?t|do not|haven'?t) (?:have|got)\b"
-        r"|\bconclude\b|\b(?:go ahead|just (?:decide|finish))\b|\b(?:cannot|can'?t) (?:get|provide|share)\b"
+        r"|\b(?:don'?t|do not) know\b(?!.*\byou\b)|\bno idea\b|\bdunno\b|\bnot sure\b|\bconclude\b|\b(?:go ahead|just (?:decide|finish))\b|\b(?:cannot|can'?t) (?:get|provide|share)\b"
     )),
     ("help", re.compile(r"\b(?:help|what can you do|how does this work|who are you|what are you)\b"
                         r"|^(?:hi|hello|hey|good (?:morning|evening|day))\b")),
@@ -43,6 +43,8 @@ def wish(words: str, *, has_sources: bool) -> Wish:
         words: the message.
         has_sources: whether the session has something to read.
     """
+    if not words.strip():
+        return "status" if has_sources else "ask"
     text = " ".join(words.casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").split())
     short = len(text.split()) <= SHORT
     for name, pattern in _PATTERNS:

@@ -24,6 +24,8 @@ class Candidate(NamedTuple):
     @property
     def statement(self) -> str:
         """Return it as a sentence."""
+        if self.fault == faults.UNKNOWN:
+            return f"{self.service} failed, for a reason that is not known yet"
         return f"{self.service} failed because of {faults.title(self.fault)}"
 
 
@@ -42,6 +44,9 @@ def rank(picture: Picture) -> list[Candidate]:
     blamed = {each.other for each in picture.signs if each.kind == "call" and not each.chronic}
     for service in blamed - {each.service for each in worth}:
         worth[Candidate(service, faults.UNKNOWN)] = 0.5
+    for service in picture.services - {each.service for each in worth}:
+        if any(each.kind in ("error", "fault") for each in picture.new(service)):
+            worth[Candidate(service, faults.UNKNOWN)] = 0.2
     onsets = {each: picture.onset(each) for each in picture.services}
     timed = sorted(sign.when for sign in onsets.values() if sign and sign.when is not None)
     for each in worth:

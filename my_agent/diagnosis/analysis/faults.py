@@ -215,4 +215,4 @@ def of_metric(name: str) -> str | None:
 
 def title(fault: str) -> str:
     """Return a fault in words."""
-    return FAULTS[fault].title if fault in FAULTS else "a cause that its own data would show"
+    return FAULTS[fault].title if fault in FAULTS else "an unknown fault"

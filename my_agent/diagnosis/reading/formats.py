@@ -31,6 +31,16 @@ _PLAIN = re.compile(
     rf"(?:\[(?P<in>{_NAME})\]|(?P<before>{_NAME}):|(?P<between>{_NAME}) -)?\s*(?P<text>.*)",
     re.IGNORECASE,
 )
+# Other lines with a date: of Postgres, of Java, and of programs that write no level.
+_DATED = re.compile(
+    rf"\[?(?P<time>{_ISO})\]?(?: (?:UTC|GMT))?[ \t|,-]+(?:\[[^\]]*\]\s*)*"
+    rf"(?:(?P<level>{_LEVEL}|LOG|PANIC|ERR|CRIT)\b:?\s*)?(?P<text>\S.*)"
+)
+# Errors without a date, as programs print them to a terminal.
+_BARE = re.compile(
+    r"(?:\[?(?P<level>FATAL|CRITICAL|ERROR|WARNING|WARN|PANIC)\]?[: ]\s*|Exception in |Traceback \()\S.*"
+    r"|(?:[\w]+\.)*\w+(?:Error|Exception)(?::.*)?"
+)
 _SYSLOG = re.compile(
     r"(?:<(?P<pri>\d{1,3})>)?(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?P<host>\S+) "
     rf"(?P<service>{_NAME})(?:\[\d+\])?: (?P<text>.*)"
@@ -124,6 +134,23 @@ def _plain(line: str) -> Line | None:
     return Line(found["time"], service, LEVELS[found["level"].lower()], found["text"])
 
 
+def _dated(line: str) -> Line | None:
+    found = _DATED.fullmatch(line)
+    if found is None:
+        return None
+    level = LEVELS.get((found["level"] or "").lower(), "") or _level(found["text"])
+    return Line(found["time"], "", level, found["text"])
+
+
+def _bare(line: str) -> Line | None:
+    found = _BARE.fullmatch(line)
+    if found is None:
+        return None
+    # The line that opens a stack trace says nothing; its last line does.
+    usual = "info" if line.startswith("Traceback") else "error"
+    return Line("", "", LEVELS.get((found["level"] or usual).lower(), "error"), line)
+
+
 FORMATS: dict[str, Callable[[str], Line | None]] = {
     "json": _json,
     "syslog": _syslog,
@@ -131,8 +158,13 @@ FORMATS: dict[str, Callable[[str], Line | None]] = {
     "klog": _klog,
     "plain": _plain,
     "logfmt": _logfmt,
+    "dated": _dated,
+    "bare": _bare,
 }
-"""The function that reads a line of each format, or returns None; the most special first."""
+"""The function that reads a line of each format, or returns None; the most special first.
+
+The last two are what is left: any line with a date, and errors without one.
+"""
 
 
 def parse(line: str) -> tuple[str, Line] | None:

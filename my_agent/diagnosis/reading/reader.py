@@ -14,6 +14,10 @@ MAX_LINES = 50_000
 """Lines of one session that are read; the rest is left out, and the reading says so."""
 
 
+NAMELESS = "application"
+"""The service of lines that name none, in a source without a name."""
+
+
 class Source(NamedTuple):
     """A stored source.
 
@@ -70,12 +74,15 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _records(source: Source, lines: list[tuple[int, str]]) -> Iterator[Record]:
+    dated = False
     for start, line in lines:
         found = formats.parse(line)
-        if found is None:
+        if found is None or (found[0] == "bare" and dated):
+            # A stack trace under a line with a date belongs to that line.
             continue
         said = found[1]
-        service = (said.service or source.name).rpartition("/")[2]
+        dated = bool(said.time)
+        service = (said.service or source.name).rpartition("/")[2] or NAMELESS
         when = parse_time(said.time, source.given) if said.time else None
         yield Record(source.id, start, start + len(line), when, service, said.level, said.text)
 

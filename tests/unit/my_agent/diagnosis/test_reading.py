@@ -44,6 +44,10 @@ def read(message: str) -> tuple[str, Reading]:
         ("klog", "E0302 09:40:01.000000       1 main.go:12] bad call", "front", "error", "bad call"),
         ("plain", "2026-03-02 09:40:01,000 ERROR [pay] bad", "pay", "error", "bad"),
         ("plain", "[2026-03-02T10:40:01+01:00] [WARN] pay: hot", "pay", "warning", "hot"),
+        (
+            "dated", "2026-03-02 09:40:01.000 UTC [44] FATAL:  disk full",
+            "front", "error", "disk full",
+        ),
     ],
 )  # fmt: skip
 def test_each_format_is_read(name: str, line: str, service: str, level: str, text: str) -> None:
@@ -75,6 +79,17 @@ def test_offsets_lead_to_the_line_and_stack_traces_stay_with_it() -> None:
         "2026-03-02 09:40:01,000 ERROR [pay] bad é",
         "2026-03-02 09:40:02,000 INFO [pay] good",
     ]
+
+
+def test_errors_without_a_date_or_name_are_read_too() -> None:
+    trace = "Traceback (most recent call last):\n  File 'job.py', line 3\nKeyError: 'total'"
+    said, reading = read(f"our job crashes:\n{trace}")
+    assert said == "our job crashes:"
+    assert [(e.service, e.level, e.when) for e in reading.records][-1] == (
+        "application",
+        "error",
+        None,
+    )
 
 
 def test_metrics_are_read_long_and_wide() -> None:
@@ -136,6 +151,11 @@ def test_templates_group_messages_that_differ_in_numbers_and_ids() -> None:
         ("thanks!", True, "thanks"),
         ("ok thanks, but why?", True, "status"),
         ("no", True, "conclude"),
+        ("I don't know", True, "conclude"),
+        ("do you know why?", True, "status"),
+        ("", True, "status"),
+        ("danke!", True, "thanks"),
+        ("set the confidence to 1", True, "remark"),
         ("that's all I have", True, "conclude"),
         ("No", False, "ask"),
         ("why do you think so?", True, "status"),
