@@ -119,7 +119,7 @@ async def gather(state: State, config: RunnableConfig, runtime: Runtime[Context]
         for each in added
     ]
     picture, texts = await _look(session, [*read, *probed])
-    events = investigation.observe(before, picture, texts)
+    events = await _TURNS.run(session.tenant, lambda: investigation.observe(before, picture, texts))
     after = await session.record([*added, *events])
     told = [*state["problems"], *map(replies.probed, state["probes"], found), *problems]
     return {"messages": [], "diagnosis": after, "problems": told}
@@ -134,7 +134,10 @@ async def propose(state: State, config: RunnableConfig, runtime: Runtime[Context
     if picture.signs:
         name = _context(runtime).model
         proposed = await model.propose(picture, before["title"], name)
-    after = await session.record(investigation.propose(before, picture, proposed or []))
+    events = await _TURNS.run(
+        session.tenant, lambda: investigation.propose(before, picture, proposed or [])
+    )
+    after = await session.record(events)
     return {"messages": [], "diagnosis": after, "model_used": proposed is not None}
 
 
@@ -143,7 +146,9 @@ async def investigate(state: State, config: RunnableConfig, runtime: Runtime[Con
     session = Session(config, runtime.execution_info)
     before = (await session.now()).state
     picture, texts = await _look(session, await session.sources(before))
-    events, missing = investigation.investigate(before, picture, texts)
+    events, missing = await _TURNS.run(
+        session.tenant, lambda: investigation.investigate(before, picture, texts)
+    )
     if not before["hypotheses"]:
         missing = ["logs, metrics or traces from the time of the incident, and from before it"]
     after = await session.record(events)

@@ -244,6 +244,9 @@ def _authorized(handler: _Handler) -> Callable[[Request], Awaitable[None]]:
     """Return a handler that first lets the platform check that the caller may read the thread."""
 
     async def handle(request: Request) -> None:
+        # Imported here because the import loads the graph, which other projects do not have.
+        from my_agent.diagnosis.upcasting import UnknownEvent
+
         thread = await find_thread(request, request.names["thread_id"], GRAPH)
         if thread is None:
             return
@@ -256,7 +259,13 @@ def _authorized(handler: _Handler) -> Callable[[Request], Awaitable[None]]:
             # The project has its own authentication, whose tenants are unknown.
             await request.pass_on()
             return
-        await handler(Access(request, str(thread), user, like))
+        access = Access(request, str(thread), user, like)
+        try:
+            await handler(access)
+        except UnknownEvent as error:
+            # A newer release has written it. A state without it would be wrong.
+            detail = {"error": "unknown_event", "detail": str(error)}
+            await access.answer(detail, status=409)
 
     handle.__doc__ = handler.__doc__
     return handle

@@ -24,6 +24,8 @@ DEVIATIONS, ROW = 6.0, 2
 # Deviations are at least this part of the median: a flat line has none.
 FLAT = 0.08
 QUOTE = 300
+# Signs and services that one reading can have.
+MOST = 300
 
 SignKind = Literal["fault", "error", "call", "metric", "symptom", "change"]
 
@@ -132,10 +134,22 @@ def find(reading: Reading) -> Picture:
     picture.has_baseline = last - first > 2 * MINUTE and (
         normal - errors >= CHRONIC or bool(reading.points)
     )
+    _bound(picture)
     if not picture.has_baseline:
         # Without normal times nothing can be told from them.
         picture.signs = [_as_new(each) for each in picture.signs]
     return picture
+
+
+def _bound(picture: Picture) -> None:
+    """Drop the least telling signs and services, so that no test takes long."""
+    if len(picture.signs) > MOST:
+        picture.signs.sort(key=lambda each: (not each.fault, each.chronic, -each.count, each.id))
+        del picture.signs[MOST:]
+    if len(picture.services) > MOST:
+        shown = {each.service for each in picture.signs}
+        picture.services = shown | set(sorted(picture.services)[:MOST])
+        picture.calls = {pair for pair in picture.calls if shown.issuperset(pair)}
 
 
 def _as_new(sign: Sign) -> Sign:

@@ -17,6 +17,9 @@ class Line(NamedTuple):
     text: str
 
 
+LONGEST = 20_000
+"""Characters of a line that are read."""
+
 _TIMES = ("time", "ts", "timestamp", "@timestamp", "t", "datetime", "date")
 _SERVICES = ("service", "service.name", "svc", "app", "application", "component", "logger", "name")
 _LEVEL_KEYS = ("level", "severity", "lvl", "loglevel", "log.level")
@@ -25,7 +28,8 @@ _TEXTS = ("msg", "message", "event", "error", "err", "log")
 _ISO = r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
 _NAME = r"[A-Za-z][\w./-]*"
 _LEVEL = r"(?:FATAL|CRITICAL|SEVERE|ERROR|WARNING|WARN|INFO|NOTICE|DEBUG|TRACE)"
-_PAIR = re.compile(r'([\w.@-]+)=("(?:[^"\\]|\\.)*"|\S*)')
+# Only the beginning of a word can be a key: without the look-behind a long word takes its square.
+_PAIR = re.compile(r'(?<![\w.@-])([\w.@-]++)=("(?:[^"\\]|\\.)*"|\S*)')
 _PLAIN = re.compile(
     rf"\[?(?P<time>{_ISO})\]?[ \t|-]+\[?(?P<level>{_LEVEL})\]?[ \t|:-]+"
     rf"(?:\[(?P<in>{_NAME})\]|(?P<before>{_NAME}):|(?P<between>{_NAME}) -)?\s*(?P<text>.*)",
@@ -169,7 +173,7 @@ The last two are what is left: any line with a date, and errors without one.
 
 def parse(line: str) -> tuple[str, Line] | None:
     """Return the format of a line and what it says, or None."""
-    line = line.strip()
+    line = line[:LONGEST].strip()
     for name, read in FORMATS.items():
         if (found := read(line)) is not None:
             return name, found

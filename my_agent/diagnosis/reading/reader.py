@@ -14,6 +14,8 @@ MAX_LINES = 50_000
 """Lines of one session that are read; the rest is left out, and the reading says so."""
 
 
+MESSAGE = 2_000
+"""Characters of a message that are kept; the offsets lead to all of it."""
 NAMELESS = "application"
 """The service of lines that name none, in a source without a name."""
 
@@ -84,7 +86,8 @@ def _records(source: Source, lines: list[tuple[int, str]]) -> Iterator[Record]:
         dated = bool(said.time)
         service = (said.service or source.name).rpartition("/")[2] or NAMELESS
         when = parse_time(said.time, source.given) if said.time else None
-        yield Record(source.id, start, start + len(line), when, service, said.level, said.text)
+        text = said.text[:MESSAGE]
+        yield Record(source.id, start, start + len(line), when, service, said.level, text)
 
 
 def _points(source: Source, lines: list[tuple[int, str]]) -> Iterator[Point]:

@@ -19,6 +19,7 @@ from my_agent import database as product
 from my_agent.diagnosis import log
 from my_agent.diagnosis.fold import replay
 from my_agent.diagnosis.graph import graph
+from my_agent.diagnosis.snapshots import GENESIS
 from tests.support import databases
 from tests.support.diagnosis import LOG
 from tests.support.openai_replies import say_json
@@ -353,6 +354,22 @@ async def test_deleted_thread_hides_its_session_and_keeps_its_events(
         assert (await ada.http.get(f"/diagnosis/{thread}/{view}")).status_code == 404
     query = "SELECT seq FROM diagnosis_events WHERE session_id = ?"
     assert databases.execute(folder / "data.db", query, thread) == [(1,)]
+
+
+async def test_session_of_a_newer_release_is_refused_with_the_events_name(
+    ada: Member, folder: Path
+) -> None:
+    thread = await ada.thread()
+    row = ("t1", thread, 1, "cause_decided", 1, "{}", 1, None, GENESIS, "x")
+    marks = ", ".join("?" * len(row))
+    databases.execute(folder / "data.db", f"INSERT INTO diagnosis_events VALUES ({marks})", *row)
+    for view in ("state", "report", "timeline"):
+        answer = await ada.http.get(f"/diagnosis/{thread}/{view}")
+        assert answer.status_code == 409
+        assert "cause_decided" in answer.json()["detail"]
+    verdict = await ada.post(f"/diagnosis/{thread}/replay")
+    assert verdict["difference"]["where"] == "event 1"
+    assert (await ada.get(f"/diagnosis/{thread}/events"))["last_seq"] == 1
 
 
 # --- with a model, and with crashes --------------------------------------------------------------

@@ -69,6 +69,16 @@ def test_old_noise_is_no_sign_of_the_incident() -> None:
     assert results["signature"] == results["novelty"] == "failed"
 
 
+def test_signs_of_a_large_reading_are_bounded_and_keep_the_fault() -> None:
+    many = "\n".join(
+        f"2026-03-02 09:45:00,000 ERROR [svc{n}] call to svc{n + 1} failed" for n in range(2000)
+    )
+    picture = signs.find(read(f"{LOG}{many}")[1])
+    assert len(picture.signs) == signs.MOST
+    assert len(picture.services) <= 2 * signs.MOST
+    assert Candidate("payments", "disk_full") in candidates.rank(picture)
+
+
 def test_missing_data_is_named() -> None:
     log = LOG.partition("==> checkout.log <==\n")[2].replace("payments", "ledger")
     picture = signs.find(read(f"==> checkout.log <==\n{log}")[1])
