@@ -360,6 +360,8 @@ async def test_session_of_a_newer_release_is_refused_with_the_events_name(
     ada: Member, folder: Path
 ) -> None:
     thread = await ada.thread()
+    # The first request creates the tables.
+    assert await seq(ada, thread) == 0
     row = ("t1", thread, 1, "cause_decided", 1, "{}", 1, None, GENESIS, "x")
     marks = ", ".join("?" * len(row))
     databases.execute(folder / "data.db", f"INSERT INTO diagnosis_events VALUES ({marks})", *row)
