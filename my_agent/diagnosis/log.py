@@ -20,7 +20,7 @@ from my_agent.diagnosis.snapshots import BEGINNING, EVERY, GENESIS, NEAR, Snapsh
 from my_agent.diagnosis.tables import sessions
 
 EVERYTHING = 2**62
-PAGE = 500
+PAGE = EVERY
 """Events that one statement reads."""
 
 
@@ -96,7 +96,7 @@ def append(
     events = [checked(each) for each in new]
     now = time.time_ns() // 1000 if now is None else now
     # Taken even for no events, so that `expected` is compared with what no one changes meanwhile.
-    _lock(connection, tenant, session, now)
+    _lock(connection, tenant, session)
     head = _head(connection, tenant, session)
     if expected is not None and expected != head.seq:
         raise Conflict(head.seq, expected)
@@ -148,13 +148,13 @@ def moment(
         UnknownEvent: an event has a type or version that this code does not know.
     """
     to = EVERYTHING if at_seq is None else at_seq
-    if at is not None:
-        values = {"tenant_id": tenant, "session_id": session, "at": at}
-        found = connection.execute(statements.LAST_AT, values).scalar()
-        to = min(to, found or 0)
-    start = snapshots.latest(connection, tenant, session, to)
+    until = EVERYTHING if at is None else at
+    start = snapshots.latest(connection, tenant, session, to=to, at=until)
     state, read = start.state, 0
     for event in stream(connection, tenant, session, after=start.seq, to=to):
+        # Times never decrease: no later event can be of that moment.
+        if event.at > until:
+            break
         state, read = apply(state, event), read + 1
     return Moment(start.seq + read, state, read)
 
@@ -227,7 +227,7 @@ def _is_written(connection: Connection, tenant: str, session: str, command: str 
     return connection.execute(statements.WRITTEN, values).first() is not None
 
 
-def _lock(connection: Connection, tenant: str, session: str, now: int) -> None:
+def _lock(connection: Connection, tenant: str, session: str) -> None:
     """Let no one else append to this session before the transaction ends.
 
     On SQLite a write transaction locks the whole file already.
@@ -237,7 +237,7 @@ def _lock(connection: Connection, tenant: str, session: str, now: int) -> None:
     locked = statements.LOCKED if postgres else statements.FIRST
     if connection.execute(locked, values).first() is not None:
         return
-    row = snapshots.row(tenant, session, BEGINNING, now)
+    row = snapshots.row(tenant, session, BEGINNING, 0)
     insert = postgresql.insert if postgres else sqlite.insert
     connection.execute(insert(sessions).values(row).on_conflict_do_nothing())
     if postgres:

@@ -36,12 +36,20 @@ class Snapshot(NamedTuple):
 BEGINNING = Snapshot(0, initial(), GENESIS)
 
 
-def latest(connection: Connection, tenant: str, session: str, to: int) -> Snapshot:
-    """Return the newest good snapshot at or before the event `to`, or `BEGINNING`."""
+def latest(connection: Connection, tenant: str, session: str, *, to: int, at: int) -> Snapshot:
+    """Return the newest good snapshot at or before an event and a time, or `BEGINNING`.
+
+    Args:
+        connection: a transaction.
+        tenant: the tenant.
+        session: the session.
+        to: the number of the event.
+        at: the time, in microseconds since 1970.
+    """
     below = to + 1
     while True:
-        values = {"tenant_id": tenant, "session_id": session, "below": below, "fold": FOLD}
-        row = connection.execute(statements.SNAPSHOT, values).first()
+        values = {"tenant_id": tenant, "session_id": session, "below": below, "at": at}
+        row = connection.execute(statements.SNAPSHOT, {**values, "fold": FOLD}).first()
         if row is None or row.seq == 0:
             return BEGINNING
         if row.checksum == checksum(session, row.seq, row.fold, row.event_hash, row.state):
@@ -51,14 +59,14 @@ def latest(connection: Connection, tenant: str, session: str, to: int) -> Snapsh
         below = row.seq
 
 
-def row(tenant: str, session: str, taken: Snapshot, now: int) -> dict[str, object]:
+def row(tenant: str, session: str, taken: Snapshot, at: int) -> dict[str, object]:
     """Return the row of a snapshot.
 
     Args:
         tenant: the tenant.
         session: the session.
         taken: what to store.
-        now: microseconds since 1970.
+        at: the time of its event, in microseconds since 1970.
     """
     # In the order of the state, which decides between equals. Events are sorted, states are not.
     text = json.dumps(taken.state, separators=(",", ":"))
@@ -70,7 +78,7 @@ def row(tenant: str, session: str, taken: Snapshot, now: int) -> dict[str, objec
         "state": text,
         "event_hash": taken.event_hash,
         "checksum": checksum(session, taken.seq, FOLD, taken.event_hash, text),
-        "created_at": now,
+        "at": at,
     }
 
 

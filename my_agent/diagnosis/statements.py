@@ -26,13 +26,6 @@ HEAD = (
     .order_by(events.c.tenant_id.desc(), events.c.session_id.desc(), events.c.seq.desc())
     .limit(1)
 )
-# Several events may have one time; the last one is meant.
-LAST_AT = (
-    select(events.c.seq)
-    .where(_OF_EVENTS, events.c.at <= bindparam("at"))
-    .order_by(events.c.at.desc(), events.c.seq.desc())
-    .limit(1)
-)
 WRITTEN = select(events.c.seq).where(_OF_EVENTS, events.c.command == bindparam("command")).limit(1)
 SNAPSHOT = (
     select(
@@ -42,7 +35,12 @@ SNAPSHOT = (
         sessions.c.event_hash,
         sessions.c.checksum,
     )
-    .where(_OF_SESSION, sessions.c.seq < bindparam("below"), sessions.c.fold == bindparam("fold"))
+    .where(
+        _OF_SESSION,
+        sessions.c.seq < bindparam("below"),
+        sessions.c.at <= bindparam("at"),
+        sessions.c.fold == bindparam("fold"),
+    )
     .order_by(sessions.c.tenant_id.desc(), sessions.c.session_id.desc(), sessions.c.seq.desc())
     .limit(1)
 )

@@ -1,6 +1,6 @@
 """Tables of the diagnosis: the events of each session, and snapshots of its state."""
 
-from sqlalchemy import BigInteger, Column, Index, Integer, Table, Text
+from sqlalchemy import BigInteger, Column, Index, Integer, Table, Text, text
 
 from my_agent.database import metadata
 
@@ -23,8 +23,16 @@ events = Table(
     # Hash of the event before, and of this event with it.
     Column("previous", Text, nullable=False),
     Column("hash", Text, nullable=False),
-    Index("ix_diagnosis_events_at", "tenant_id", "session_id", "at", "seq"),
-    Index("ix_diagnosis_events_command", "tenant_id", "session_id", "command"),
+    # It does not begin with the session: without statistics, Postgres would take such an index
+    # instead of the primary key, and read the whole session for each event.
+    Index(
+        "ix_diagnosis_events_command",
+        "command",
+        "tenant_id",
+        "session_id",
+        sqlite_where=text("command IS NOT NULL"),
+        postgresql_where=text("command IS NOT NULL"),
+    ),
 )
 
 sessions = Table(
@@ -36,10 +44,11 @@ sessions = Table(
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
     # Version of the fold. Snapshots of other versions are ignored.
     Column("fold", Integer, nullable=False),
+    # The time of the event `seq`, in microseconds since 1970.
+    Column("at", BigInteger, nullable=False),
     # The state as JSON in ASCII.
     Column("state", Text, nullable=False),
     # Hash of the event `seq`, and checksum of the row.
     Column("event_hash", Text, nullable=False),
     Column("checksum", Text, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
 )

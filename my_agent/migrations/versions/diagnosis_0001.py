@@ -97,10 +97,11 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("tenant_id", "session_id", "seq"),
     )
     op.create_index(
-        "ix_diagnosis_events_at", "diagnosis_events", ["tenant_id", "session_id", "at", "seq"]
-    )
-    op.create_index(
-        "ix_diagnosis_events_command", "diagnosis_events", ["tenant_id", "session_id", "command"]
+        "ix_diagnosis_events_command",
+        "diagnosis_events",
+        ["command", "tenant_id", "session_id"],
+        sqlite_where=sa.text("command IS NOT NULL"),
+        postgresql_where=sa.text("command IS NOT NULL"),
     )
     op.create_table(
         "diagnosis_sessions",
@@ -108,10 +109,10 @@ def upgrade() -> None:
         sa.Column("session_id", sa.Text(), nullable=False),
         sa.Column("seq", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("fold", sa.Integer(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("event_hash", sa.Text(), nullable=False),
         sa.Column("checksum", sa.Text(), nullable=False),
-        sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", "session_id", "seq"),
     )
     connection = op.get_bind()
