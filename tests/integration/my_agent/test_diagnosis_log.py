@@ -526,6 +526,17 @@ def test_row_level_security_hides_other_tenants_rows(
         log.append(connection, TENANT, f"{session} 2", [note()])
 
 
+@pytest.mark.only("postgresql")
+def test_event_before_is_found_by_the_primary_key_without_statistics(
+    store: ProductDatabase, append: Callable[..., Moment], session: str
+) -> None:
+    append(*opened(), *[note()] * 300)
+    query = "EXPLAIN SELECT at FROM diagnosis_events WHERE tenant_id = 'acme' AND session_id = :s"
+    with store.read(TENANT) as connection:
+        found = connection.execute(text(f"{query} AND seq = 200"), {"s": session}).scalars().all()
+    assert "diagnosis_events_pkey" in "\n".join(found)
+
+
 def test_tables_are_in_the_database_of_this_kind(
     store: ProductDatabase, product_database: str, each_database: str
 ) -> None:
