@@ -27,7 +27,7 @@ HELP = (
 THANKS = "You are welcome. The session stays open: paste more at any time."
 REMARK = (
     "I keep your remark in the record. It does not change my confidence: only what I find in logs, "
-    "metrics, traces and probes does."
+    "metrics, traces and probes does. I repair and delete nothing; to start over, begin a new thread."
 )
 
 

@@ -15,7 +15,7 @@ _PATTERNS: tuple[tuple[Wish, re.Pattern[str]], ...] = (
                           r".*\b(?:confiden\w+|rules?|cause)\b")),
     ("report", re.compile(r"\b(?:report|post-?mortem|write-?up)\b")),
     ("conclude", re.compile(
-        r"^(?:no|nope|none|nothing|n)[.!]*$|\bthat'?s (?:all|it|everything)\b|\bnothing (?:else|more)\b"
+        r"^(?:no|nope|none|nothing|n|stop|cancel|quit|enough|skip|done)[.!]*$|\bthat'?s (?:all|it|everything)\b|\bnothing (?:else|more)\b"
         r"|\bno (?:more|other|further)\b|\b(?:don'?t|do not|haven'?t) (?:have|got)\b"
         r"|\b(?:don'?t|do not) know\b(?!.*\byou\b)|\bno idea\b|\bdunno\b|\bnot sure\b|\bconclude\b|\b(?:go ahead|just (?:decide|finish))\b|\b(?:cannot|can'?t) (?:get|provide|share)\b"
     )),

@@ -152,6 +152,8 @@ def test_templates_group_messages_that_differ_in_numbers_and_ids() -> None:
         ("ok thanks, but why?", True, "status"),
         ("no", True, "conclude"),
         ("I don't know", True, "conclude"),
+        ("stop", True, "conclude"),
+        ("start over", True, "remark"),
         ("do you know why?", True, "status"),
         ("", True, "status"),
         ("danke!", True, "thanks"),
