@@ -128,7 +128,9 @@ async def events(access: Access) -> None:
     if query is None:
         return
     headers = dict(access.request.scope["headers"])
-    if b"text/event-stream" in headers.get(b"accept", b"").lower():
+    accepted = headers.get(b"accept", b"").lower()
+    # A client that takes both gets the page, which ends.
+    if b"text/event-stream" in accepted and b"application/json" not in accepted:
         await _follow(access, query.after, headers.get(b"last-event-id", b""))
         return
     after = query.after or 0
