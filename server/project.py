@@ -19,6 +19,7 @@ IDENTITY = (
 # Settings class of each graph, in the graph's `settings.py`.
 SETTINGS = {
     "chat": "ChatSettings",
+    "diagnosis": "DiagnosisSettings",
     "icp_finder": "IcpSettings",
     "research": "ResearchSettings",
     "tutor": "TutorSettings",

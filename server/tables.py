@@ -27,6 +27,9 @@ PRODUCT_RULES: tuple[Rule, ...] = (
     Rule("tutor_mistakes", _TENANT),
     Rule("research_pages", _TENANT),
     Rule("research_projects", _TENANT),
+    # A trigger keeps events; this setting lets it accept the deletion.
+    Rule("diagnosis_events", _TENANT, guard="diagnosis_erase_tenant"),
+    Rule("diagnosis_sessions", _TENANT, export=False),
     Rule("product_version", ""),
     # SQLite's index of words, which triggers update.
     Rule(
@@ -43,6 +46,7 @@ def product_schema() -> Schema:
     """Return the schema of all tables of the graphs."""
     # Each import registers the tables of a graph.
     from my_agent.chat import tables as _chat  # noqa: F401
+    from my_agent.diagnosis import tables as _diagnosis  # noqa: F401
     from my_agent.icp_finder import tables as _icp_finder  # noqa: F401
     from my_agent.research import tables as _research  # noqa: F401
     from my_agent.tutor import tables as _tutor  # noqa: F401

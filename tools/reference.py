@@ -61,6 +61,11 @@ SETTINGS = (
         "The graph `research` reads these.",
         "my_agent.research.settings:ResearchSettings",
     ),
+    (
+        "Diagnosis",
+        "The graph `diagnosis` reads these.",
+        "my_agent.diagnosis.settings:DiagnosisSettings",
+    ),
 )
 # Modules that register metrics at import, and functions that register metrics when called.
 METRICS = (

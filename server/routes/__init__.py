@@ -16,6 +16,7 @@ from server.routes import (
     ask,
     closed,
     description,
+    diagnosis,
     documents,
     export,
     learner,
@@ -50,6 +51,7 @@ POLICY: dict[str, PolicyHandler] = {
 
 PRODUCTS: dict[str, dict[str, Handler]] = {
     ask.GRAPH: {**ask.ROUTES, **documents.ROUTES},
+    diagnosis.GRAPH: diagnosis.ROUTES,
     export.GRAPH: export.ROUTES,
     research.GRAPH: research.ROUTES,
     tutor.GRAPH: {**tutor.ROUTES, **learner.ROUTES},

@@ -112,10 +112,11 @@ PAGE = [Ask(), Ask({"limit": 1000, "metadata": {}}), Ask({"metadata": {"mark": M
 START = {"assistant_id": "echo", "input": {"value": 1}}
 
 # The product's graphs that have their own routes.
-OURS = ("chat", "icp_finder", "research", "tutor")
+OURS = ("chat", "diagnosis", "icp_finder", "research", "tutor")
 TUTORED = ("messages", "corrections", "summary")
 RESEARCHED = ("progress", "report", "state")
 CONTROLLED = ("cancel", "finish", "pause", "resume")
+DIAGNOSED = ("state", "events", "timeline", "report")
 
 ROWS: dict[str, list[Ask]] = {
     "POST /api/ask": [
@@ -140,6 +141,10 @@ ROWS: dict[str, list[Ask]] = {
     "POST /tutor/exercises/{mistake_id}": [Ask({"answer": "I have an apple."}), Ask()],
     **{f"GET /research/{{project_id}}/{what}": NOTHING for what in RESEARCHED},
     **{f"POST /research/{{project_id}}/{what}": NOTHING for what in CONTROLLED},
+    **{f"GET /diagnosis/{{thread_id}}/{what}": NOTHING for what in DIAGNOSED},
+    "GET /diagnosis/{thread_id}/state": [Ask(), Ask(query="at_seq=2"), Ask(query="at=x")],
+    "POST /diagnosis/{thread_id}/replay": NOTHING,
+    "POST /diagnosis/{thread_id}/events": [Ask({"events": [{"text": "x"}]}), Ask()],
     "GET /export/latest_scores.csv": NOTHING,
     "GET /metrics": NOTHING,
     "GET /revocations": NOTHING,
@@ -382,6 +387,10 @@ def furnish(url: str) -> dict[str, str]:
         # Without fetches it ends at once, with a report that found nothing.
         asked = {"question": f"What does {MARK} cost?", "limits": {"fetches": 0}}
         make(f"/threads/{project}/runs/wait", {"assistant_id": "research", "input": asked})
+        incident = make("/threads", {})["thread_id"]
+        seen = f"2026-03-02 09:40:00 ERROR [pay] no space left on device: {MARK}"
+        said = {"messages": [{"role": "user", "content": seen}]}
+        make(f"/threads/{incident}/runs/wait", {"assistant_id": "diagnosis", "input": said})
         cron = make(f"/threads/{thread}/runs/crons", {**CRON, **mark})
         make("/runs/crons", {**CRON, **mark})
         make("/api/documents/notes.md", {"mark": MARK}, "PUT")
@@ -391,6 +400,7 @@ def furnish(url: str) -> dict[str, str]:
         "thread_id": thread,
         "lesson_id": lesson,
         "project_id": project,
+        "incident_id": incident,
         "run_id": done["run_id"],
         "assistant_id": assistant["assistant_id"],
         "cron_id": cron["cron_id"],
@@ -409,8 +419,8 @@ def score(database_url: str) -> None:
 
 def nothing() -> dict[str, str]:
     """Return ids of objects that do not exist."""
-    names = ("thread_id", "lesson_id", "project_id", "run_id", "assistant_id", "cron_id")
-    names += ("checkpoint_id",)
+    names: tuple[str, ...] = ("thread_id", "lesson_id", "project_id", "incident_id", "run_id")
+    names += ("assistant_id", "cron_id", "checkpoint_id")
     return {**{name: str(uuid4()) for name in names}, "namespace": "echo"}
 
 
@@ -430,6 +440,8 @@ def send(
     if path.startswith("/tutor/"):
         # The tutor's routes serve its own threads only.
         ids = {**ids, "thread_id": ids["lesson_id"]}
+    if path.startswith("/diagnosis/"):
+        ids = {**ids, "thread_id": ids["incident_id"]}
     url = before + filled(path, ids) + (f"?{filled(ask.query, ids)}" if ask.query else "")
     body = None if method in ("GET", "HEAD") else filled(ask.body, ids)
     answer = client.request(method, url, json=body)
