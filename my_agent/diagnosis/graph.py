@@ -25,7 +25,7 @@ from my_agent.diagnosis.state import Input, State
 # langgraph accepts nodes with both config and runtime, but its types do not.
 graph = (
     StateGraph(State, context_schema=Context, input_schema=Input)
-    .add_node(intake)  # type: ignore[call-overload]
+    .add_node(intake)
     .add_node(gather)
     .add_node(propose)
     .add_node(investigate)

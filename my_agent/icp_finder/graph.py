@@ -25,11 +25,9 @@ from my_agent.icp_finder.state import Input, State
 
 graph = (
     StateGraph(State, context_schema=Context, input_schema=Input)
-    # langgraph accepts a node with both config and runtime, but its types do not. mypy names the
-    # error differently, by the order in which it reads the modules.
-    .add_node(ingest)  # type: ignore[call-overload,arg-type,unused-ignore]
+    .add_node(ingest)
     .add_node(return_user_probe)
-    .add_node(profile_builder)  # type: ignore[call-overload,arg-type,unused-ignore]
+    .add_node(profile_builder)
     .add_node(journey_guard)
     .add_node(choose)
     .add_node(normalize)
