@@ -98,6 +98,12 @@ class ResearchSettings(EnvironmentSettings):
     research_feeds: tuple[str, ...] = Field(
         default=(), description="Addresses of RSS or Atom feeds to search, separated by commas"
     )
+    research_feed_seconds: float = Field(
+        default=60.0,
+        ge=0,
+        le=86_400,
+        description="Time for which a feed is not asked for again, in seconds",
+    )
     research_private_networks: tuple[Network, ...] = Field(
         default=(),
         description="Private networks whose pages may be read, such as `10.1.0.0/16`, "

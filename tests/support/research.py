@@ -130,6 +130,7 @@ class World:
             "RESEARCH_CORPUS": "false",
             "RESEARCH_PRIVATE_NETWORKS": "127.0.0.1/32",
             "RESEARCH_HOST_DELAY_SECONDS": "0",
+            "RESEARCH_FEED_SECONDS": "0",
             "RESEARCH_DATA_FOLDER": str(self.folder / "task-data"),
             "SHUTDOWN_GRACE_SECONDS": "0.5",
             **self.env,

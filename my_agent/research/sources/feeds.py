@@ -19,8 +19,6 @@ KINDS = (
     *("application/xml", "text/xml", "text/plain", "text/html"),
 )
 MAX_BYTES = 4 * 2**20
-# The queries of a plan come together and ask the same feeds.
-KEPT_SECONDS = 60.0
 KEPT_FEEDS = 20
 RESULTS = 20
 SNIPPET = 1000
@@ -56,8 +54,9 @@ async def search(query: str, feed: str, settings: ResearchSettings) -> list[Sear
 
 async def _entries(feed: str, settings: ResearchSettings) -> list[SearchResult]:
     with _lock:
+        # The queries of a plan come together and ask the same feeds.
         moment, known = _kept.get(feed, (0.0, []))
-        if time.monotonic() - moment < KEPT_SECONDS and known:
+        if known and time.monotonic() - moment < settings.research_feed_seconds:
             return known
     try:
         # feedparser would fetch by itself, from any address.
