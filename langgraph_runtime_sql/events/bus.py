@@ -145,13 +145,16 @@ class LocalBus:
         with self.lock:
             topic = self._topics.find(key.topic)
             writer = None if topic is None else topic.writer
-            if topic is None or writer is None:
+            is_own = writer is not None and writer.key.run_id == key.run_id
+            if topic is None or writer is None or (writer.is_ending and not is_own):
                 event = Event((at, 0), key.run_id, name, data, resumable, at=at)
                 self._publish_without_writer(key, event)
                 return 0
-            if writer.key.run_id == key.run_id:
+            if is_own:
                 if 0 < attempt < writer.attempt:
                     return 0
+                # A run that still publishes has not ended: its end could not be stored.
+                writer.is_ending = False
                 # Its worker publishes the error of a resumable run without this mark.
                 resumable = resumable or writer.resumable
             event = writer.next(key.run_id, name, data, resumable=resumable, attempt=attempt, at=at)
@@ -170,10 +173,12 @@ class LocalBus:
 
     def _publish_without_writer(self, key: StreamKey, event: Event) -> None:
         """Send an event that gets its place in the log when it is stored."""
+        topic = self._topics.find(key.topic)
         if self.logs(resumable=event.resumable):
             self._others.append((key, event))
-            self._flush_soon(now=True)
-        elif (topic := self._topics.find(key.topic)) is not None:
+            # A writer that is ending gets the time to end.
+            self._flush_soon(now=topic is None or topic.writer is None)
+        elif topic is not None:
             self._deliver_unstored(topic, event)
 
     def _deliver_unstored(self, topic: Topic, event: Event) -> None:
@@ -474,6 +479,7 @@ class LocalBus:
                 return
             end = Event((0, 0), key.run_id, CONTROL, DONE, resumable, at=milliseconds())
             if writer is not None:
+                writer.is_ending = True
                 segments = writer.cut()
                 end = end._replace(order=(writer.epoch, writer.number + 1), attempt=writer.attempt)
         if writer is None:

@@ -19,6 +19,9 @@ class Writer:
         attempt: The attempt.
         head: The position of the writer: its epoch, and the number of the thread's last event.
         resumable: Whether the run keeps its stream.
+
+    Attributes:
+        is_ending: Whether a transaction stores the run's end, whose number is the next one.
     """
 
     def __init__(self, key: StreamKey, attempt: int, head: Order, *, resumable: bool) -> None:
@@ -26,6 +29,7 @@ class Writer:
         self.attempt = attempt
         self.resumable = resumable
         self.epoch, self.number = self.base = head
+        self.is_ending = False
         self._pending: deque[Event] = deque()
         self._segments: list[Segment] = []
 

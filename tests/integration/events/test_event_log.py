@@ -20,7 +20,7 @@ from langgraph_runtime_sql.database.schema import event_segments, runs
 from langgraph_runtime_sql.database.statements import Row
 from langgraph_runtime_sql.events import bus as event_bus
 from langgraph_runtime_sql.events import segment
-from langgraph_runtime_sql.events.event import START, Event
+from langgraph_runtime_sql.events.event import CONTROL, START, Event
 from langgraph_runtime_sql.ops.runs import claim as run_claim
 from langgraph_runtime_sql.ops.runs.cancel import cancel
 from langgraph_runtime_sql.ops.runs.runs import Runs
@@ -445,6 +445,31 @@ async def test_update_of_a_state_at_the_begin_of_a_run_hides_no_event(here: None
     assert sorted(each.name for each in found if each) == ["custom"] * 3 + ["state_update"]
     await bus.flush()
     assert [each.order[1] for each in await stored(thread)] == [1, 2, 3, 4]
+
+
+async def test_update_of_a_state_while_the_end_of_a_run_is_stored_comes_after_the_end(
+    here: None,
+) -> None:
+    """The number of the end is taken before its transaction is committed."""
+    thread = uuid4()
+    bus = current().bus
+    run, _ = await claimed(thread)
+    say(run, 1)
+
+    def end(conn: Connection) -> None:
+        done = runs.update().where(runs.c.run_id == run["run_id"]).values(status="success")
+        conn.execute(done)
+        bus.end(conn, of_run(run["run_id"], thread), resumable=True)
+        bus.publish_state(of_thread(thread), "state_update", b"{}")
+
+    async with await bus.follow_thread(of_thread(thread)) as reader:
+        await current().database.write(end)
+        async with asyncio.timeout(3):
+            told = [await reader.get() for _ in range(2)]
+    assert [each.name for each in told if each] == [CONTROL, "state_update"]
+    found = await stored(thread)
+    assert [each.name for each in found] == ["custom", CONTROL, "state_update"]
+    assert [each.order[1] for each in found] == [1, 2, 3]
 
 
 # --- the end of a pending run
